@@ -1,0 +1,40 @@
+"""Kernel methods on tables: two-sample tests with exact p-values, from Python and from the shell."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kerntest.data.table import Table as Table
+    from kerntest.errors import KerntestError as KerntestError
+    from kerntest.inference.two_sample import TwoSampleResult as TwoSampleResult
+    from kerntest.inference.two_sample import mmd_test as mmd_test
+    from kerntest.kernels.text import parse_kernel as parse_kernel
+
+__version__ = "0.1.0"
+
+# Where each public name lives. Importing kerntest itself must stay instant (no numpy): names are fetched on first use.
+_HOME = {
+    "KerntestError": "kerntest.errors",
+    "Table": "kerntest.data.table",
+    "TwoSampleResult": "kerntest.inference.two_sample",
+    "mmd_test": "kerntest.inference.two_sample",
+    "parse_kernel": "kerntest.kernels.text",
+    "read_table": "kerntest.data.read",
+}
+
+__all__ = ["KerntestError", "Table", "TwoSampleResult", "__version__", "mmd_test", "parse_kernel", "read_table"]
+
+
+def __getattr__(name: str) -> Any:
+    """Fetch a public name from its module on first use (PEP 562)."""
+    if name not in _HOME:
+        message = f"module 'kerntest' has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted(__all__)

@@ -1,0 +1,108 @@
+"""Values that cannot enter the arithmetic: missing ones, infinities, and columns with a problem."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from kerntest.data.wording import counted, listed, one_line, option_value
+from kerntest.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kerntest.data.table import Column, Table
+
+
+def check_usable(table: Table) -> Table:
+    """Return the table if all of its columns can be used as they are (missing values aside).
+
+    Raises
+    ------
+    DataError
+        A column holds a value that is not a number among numbers, an infinity, or a type that we do not know.
+    """
+    for column in table.columns:
+        if column.problem is not None:
+            raise column.problem.error()
+        if column.kind == "number":
+            _refuse_infinities(column, table)
+    return table
+
+
+def _refuse_infinities(column: Column, table: Table) -> None:
+    """Refuse a column of numbers with an infinity in it."""
+    infinite = np.isinf(column.values)
+    if not infinite.any():
+        return
+    row = int(np.argmax(infinite))
+    value = str(column.values[row])
+    n_infinite = int(np.count_nonzero(infinite))
+    raise DataError(
+        f"{table.name}, {table.place(row)}: column {column.name!r} holds {value!r}, which is not a finite number "
+        f"({counted(n_infinite, 'such value')})",
+        hint=f"correct it, or leave the column out with --exclude {option_value([column.name])}",
+        code="data.infinite_values",
+        where={**table.where(row), "column": column.name, "value": value},
+    )
+
+
+def apply_missing(table: Table, policy: Literal["error", "drop"]) -> tuple[Table, int]:
+    """Refuse missing values, or leave out the rows that have one.
+
+    Parameters
+    ----------
+    table : Table
+        The columns that will be used.
+    policy : {"error", "drop"}
+        What to do about missing values.
+
+    Returns
+    -------
+    table : Table
+        Without missing values.
+    n_dropped : int
+        Rows left out.
+
+    Raises
+    ------
+    DataError
+        There are missing values under ``"error"``, or in every row under ``"drop"``.
+    """
+    counts = {column.name: column.n_missing for column in table.columns}
+    counts = {name: count for name, count in counts.items() if count}
+    if not counts:
+        return table, 0
+    incomplete: NDArray[np.bool_] = np.zeros(table.n_rows, dtype=bool)
+    for column in table.columns:
+        incomplete |= column.missing
+    if policy == "error":
+        raise _missing_error(table, counts, int(np.argmax(incomplete)))
+    n_dropped = int(np.count_nonzero(incomplete))
+    if n_dropped == table.n_rows:
+        emptiest = max(counts, key=lambda name: counts[name])
+        raise DataError(
+            f"every row of {table.name} has a missing value: {_per_column(counts)}",
+            hint=f"--exclude {option_value([emptiest])} leaves that column out",
+            code="data.no_rows_left",
+            where={"file": table.name, "column": emptiest},
+        )
+    return table.take(~incomplete), n_dropped
+
+
+def _missing_error(table: Table, counts: dict[str, int], first_row: int) -> DataError:
+    """Return the error that counts the missing values, column by column."""
+    columns = "column" if len(counts) == 1 else "columns"
+    return DataError(
+        f"{table.name} has {counted(sum(counts.values()), 'missing value')}: {_per_column(counts)} "
+        f"(the first in {table.place(first_row)})",
+        hint=f"--missing drop leaves those rows out; --exclude {option_value(list(counts))} leaves the {columns} out",
+        code="data.missing_values",
+        where={**table.where(first_row), "column": next(iter(counts))},
+    )
+
+
+def _per_column(counts: dict[str, int]) -> str:
+    """Return the counts as ``price 10, city 2``."""
+    return listed([f"{one_line(name)} {count:,}" for name, count in counts.items()])

@@ -1,0 +1,88 @@
+"""Parquet bytes to a table. Imported only when there is Parquet to read: a small CSV starts faster without."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from kerntest.data.source import PARQUET_MAGIC, Source
+from kerntest.data.typed import table_of_arrow
+from kerntest.errors import DataError
+
+if TYPE_CHECKING:
+    from kerntest.data.selection import Patterns
+    from kerntest.data.table import Table
+
+# pandas writes its row labels as columns of this name.
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+
+
+def read_parquet(source: Source, categorical: Patterns = None) -> Table:
+    """Parse Parquet bytes; several parts (of a folder) are laid one below the other.
+
+    Raises
+    ------
+    DataError
+        A part is damaged, the parts have different columns, or there are no rows.
+    """
+    tables = [(name, _parse(name, content)) for name, content in source.parts]
+    first_name, first = tables[0]
+    for name, table in tables[1:]:
+        if not table.schema.equals(first.schema):
+            raise DataError(
+                f"{name} has other columns or types than {first_name}",
+                hint=f"the Parquet files of a folder must have one schema; they differ in {_difference(first, table)}",
+                code="data.schemas_differ",
+                where={"file": name},
+            )
+    arrow = pa.concat_tables([table for _, table in tables])
+    labels = [name for name in arrow.column_names if _PANDAS_INDEX.fullmatch(name)]
+    warnings = tuple(f"{name!r} of {source.name} holds the row labels of pandas and is left out" for name in labels)
+    return table_of_arrow(
+        arrow.drop_columns(labels) if labels else arrow,
+        name=source.name,
+        file_format="parquet",
+        sha256=source.sha256,
+        warnings=warnings,
+        categorical=categorical,
+    )
+
+
+def _parse(name: str, content: bytes) -> Any:
+    """Return the Arrow table of one file's bytes; whatever Arrow objects to is a DataError."""
+    where = {"file": name}
+    if len(content) < 3 * len(PARQUET_MAGIC) or not content.endswith(PARQUET_MAGIC):
+        raise DataError(
+            f"{name} begins like Parquet but does not end like it: it is truncated",
+            hint="copy or write it again",
+            code="data.malformed_parquet",
+            where=where,
+        )
+    try:
+        table = parquet.ParquetFile(pa.BufferReader(content)).read()
+        # Damage can hide in text: check it here, and decode the names, before anybody stumbles over them.
+        table.validate(full=True)
+        str(table.schema)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DataError(
+            f"{name} is malformed Parquet: {str(error).splitlines()[0]}",
+            hint="copy or write it again",
+            code="data.malformed_parquet",
+            where=where,
+        ) from error
+    return table
+
+
+def _difference(first: Any, other: Any) -> str:
+    """Return the first column in which two schemas differ."""
+    for field in (*first.schema, *other.schema):
+        kinds = [
+            table.schema.field(field.name).type if field.name in table.column_names else None
+            for table in (first, other)
+        ]
+        if kinds[0] != kinds[1]:
+            return f"column {field.name!r}"
+    return "the order of the columns"

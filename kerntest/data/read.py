@@ -1,0 +1,96 @@
+"""Any source to a table: files by their content, arrays and frames by their type."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kerntest.data.arrays import table_of_array
+from kerntest.data.categories import with_categories
+from kerntest.data.source import open_source
+from kerntest.data.table import Table
+from kerntest.errors import UsageError
+
+if TYPE_CHECKING:
+    from kerntest.data.selection import Patterns
+
+
+def read_table(source: Any, *, name: str | None = None, categorical: Patterns = ()) -> Table:
+    """Read a table of typed columns.
+
+    Parameters
+    ----------
+    source : str, Path, ndarray, DataFrame, Series, pyarrow.Table or Table
+        A CSV or Parquet file, a folder of Parquet files, ``"-"`` for stdin, or data in memory. A file is taken for
+        what it holds, not for what it is called.
+    name : str, optional
+        How messages call the table; default the path as typed, ``"<stdin>"``, or ``"x"``.
+    categorical : str or sequence of str
+        Columns to treat as text whatever they hold, as names or patterns (see `select_columns`). From CSV the text
+        stays as typed; other sources give numbers in their shortest form.
+
+    Returns
+    -------
+    Table
+        All columns. One that cannot be used (a number column with ``abc`` in it, a nested type) raises only when it
+        is selected.
+
+    Raises
+    ------
+    DataError
+        The file is missing, unreadable or malformed, or has no rows.
+    UsageError
+        `categorical` names a column that is not there, or the source is of no known type.
+
+    Notes
+    -----
+    In a CSV file an empty field, NA, N/A, #N/A, NaN, nan, null, NULL, None and n/a are missing. A column is number,
+    boolean (true, false) or date (ISO 8601) when all of its other values are, and text otherwise; ``001`` is text.
+    Other sources have missing values of their own, null and NaN, and their strings are taken as they are.
+    """
+    if isinstance(source, str | Path):
+        return _read_file(source, name, categorical)
+    if isinstance(source, Table):
+        return with_categories(source if name is None else replace(source, name=name), categorical)
+    if isinstance(source, np.ndarray):
+        return table_of_array(source, name or "x", categorical)
+    return _read_frame(source, name or "x", categorical)
+
+
+# Each kind of source imports its reader when it is met: Parquet and pandas take long to import, and most runs need neither.
+
+
+def _read_file(path: str | Path, name: str | None, categorical: Patterns) -> Table:
+    """Read a file, a folder or stdin."""
+    source = open_source(path, name)
+    if source.format == "parquet":
+        from kerntest.data.parquet import read_parquet  # noqa: PLC0415  (20 ms that a CSV does not need)
+
+        return read_parquet(source, categorical)
+    from kerntest.data.delimited import read_delimited  # noqa: PLC0415  (70 ms that an array does not need)
+
+    return read_delimited(source, categorical)
+
+
+def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
+    """Read a pandas frame or series, a pyarrow table, or another frame that hands over Arrow data."""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(source, pandas.DataFrame | pandas.Series):
+        from kerntest.data.frames import table_of_frame  # noqa: PLC0415  (70 ms that an array does not need)
+
+        return table_of_frame(source, name, categorical)
+    if hasattr(source, "__arrow_c_stream__"):
+        import pyarrow as pa  # noqa: PLC0415  (70 ms that an array does not need)
+
+        from kerntest.data.typed import table_of_arrow  # noqa: PLC0415  (the same)
+
+        return table_of_arrow(pa.table(source), name=name, file_format="frame", categorical=categorical)
+    raise UsageError(
+        f"{name} is a {type(source).__name__}, which cannot be read as a table",
+        hint="hand over a path, a numpy array, a pandas DataFrame or a pyarrow Table",
+        code="usage.unknown_source",
+    )

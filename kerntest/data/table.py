@@ -1,0 +1,194 @@
+"""What a file, an array or a frame becomes: a table of typed columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from kerntest.data.wording import listed
+from kerntest.errors import DataError, UsageError, suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+Kind = Literal["number", "boolean", "text", "date"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a column cannot be used as it is; raised only when somebody uses it.
+
+    Reading happens before selection, and a column that is left out must not fail the run.
+
+    Parameters
+    ----------
+    message, hint, code, where
+        As in `kerntest.errors.KerntestError`.
+    curable : bool
+        Whether treating the column as text makes it usable.
+    """
+
+    message: str
+    hint: str
+    code: str
+    where: Mapping[str, str | int]
+    curable: bool
+
+    def error(self) -> DataError:
+        """Return the error to raise."""
+        return DataError(self.message, hint=self.hint, code=self.code, where=self.where)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """One named, typed column of n values.
+
+    Parameters
+    ----------
+    name : str
+        As in the header.
+    kind : {"number", "boolean", "text", "date"}
+        What all values of the column are.
+    values : ndarray, shape (n,)
+        float64 with NaN for missing (number; date: days since 1970-01-01), or int64 codes into `levels` with -1
+        for missing (boolean, text).
+    levels : tuple of str
+        The different values of a boolean or text column, sorted; empty for number and date.
+    problem : Problem, optional
+        Why the column cannot be used as it is.
+    """
+
+    name: str
+    kind: Kind
+    values: NDArray[Any]
+    levels: tuple[str, ...] = ()
+    problem: Problem | None = None
+
+    @property
+    def is_category(self) -> bool:
+        """Whether the values are codes into `levels`."""
+        return self.kind in {"boolean", "text"}
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Mask of the missing values, shape (n,)."""
+        missing: NDArray[np.bool_] = self.values < 0 if self.is_category else np.isnan(self.values)
+        return missing
+
+    @property
+    def n_missing(self) -> int:
+        """Number of missing values."""
+        return int(np.count_nonzero(self.missing))
+
+    def take(self, rows: NDArray[Any]) -> Column:
+        """Return the column at these rows (indices or a mask); the levels stay."""
+        return replace(self, values=self.values[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Typed columns of equal length, and where they came from.
+
+    Parameters
+    ----------
+    name : str
+        How messages call it: the path as typed, ``"<stdin>"``, or ``"x"`` and ``"y"`` for arrays.
+    columns : tuple of Column
+        In the order of the file.
+    n_rows : int
+        Number of rows.
+    format : str
+        ``"csv"``, ``"parquet"``, ``"array"`` or ``"frame"``.
+    sha256 : str or None
+        Digest of the file's bytes; None for arrays and frames.
+    delimiter : str or None
+        Between the fields of a CSV file.
+    warnings : tuple of str
+        What a reader should know about how the table was read.
+    lines : ndarray of int64, shape (n_rows,), optional
+        Line of the file on which each row begins, counted from 1; None where there are no lines.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    n_rows: int
+    format: str
+    sha256: str | None = None
+    delimiter: str | None = None
+    warnings: tuple[str, ...] = ()
+    lines: NDArray[np.int64] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise unknown_column(name, self.name, self.names)
+
+    def select(self, names: Sequence[str]) -> Table:
+        """Return the table of these columns, in this order; UsageError for a name that is not there."""
+        by_name = {column.name: column for column in self.columns}
+        for name in names:
+            if name not in by_name:
+                raise unknown_column(name, self.name, self.names)
+        return replace(self, columns=tuple(by_name[name] for name in names))
+
+    def take(self, rows: NDArray[Any]) -> Table:
+        """Return the table at these rows (indices or a mask)."""
+        columns = tuple(column.take(rows) for column in self.columns)
+        n_rows = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
+        return replace(self, columns=columns, n_rows=n_rows, lines=None if self.lines is None else self.lines[rows])
+
+    def place(self, row: int) -> str:
+        """Return where row `row` (counted from 0) stands, for a message: ``"line 37"`` or, without lines, ``"row 36"``."""
+        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+
+    def where(self, row: int) -> dict[str, str | int]:
+        """Return where row `row` (counted from 0) stands, for a program."""
+        if self.lines is None:
+            return {"file": self.name, "row": row + 1}
+        return {"file": self.name, "line": int(self.lines[row])}
+
+
+def unknown_column(name: str, table_name: str, names: Sequence[str]) -> UsageError:
+    """Return the error for a column that is not there: did you mean this one, or else here they all are."""
+    close = suggest(name, tuple(names))
+    hint = f"did you mean {close!r}?" if close else f"its columns are {listed(names, 20)}"
+    return UsageError(
+        f"column {name!r} is not in {table_name}",
+        hint=hint,
+        code="usage.unknown_column",
+        where={"file": table_name, "column": name},
+    )
+
+
+def refuse_duplicates(names: Sequence[str], table_name: str) -> None:
+    """Refuse a table in which a column name occurs twice: columns are told apart by name."""
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        raise DataError(
+            f"{table_name} has more than one column named {listed([repr(name) for name in repeated])}",
+            hint="give every column a name of its own",
+            code="data.duplicate_columns",
+            where={"file": table_name, "column": repeated[0]},
+        )
+
+
+def refuse_empty(table_name: str, n_rows: int, n_columns: int) -> None:
+    """Refuse a table without rows or without columns."""
+    if n_rows == 0 or n_columns == 0:
+        raise DataError(
+            f"{table_name} has no {'columns' if n_columns == 0 else 'rows'}",
+            hint="a table needs at least one column and one row",
+            code="data.no_rows" if n_columns else "data.no_columns",
+            where={"file": table_name},
+        )

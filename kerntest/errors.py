@@ -1,0 +1,85 @@
+"""The one tree of errors: what went wrong, the way out, and the exit code the shell sees.
+
+Every error that a user can cause is one of these. A message says what and where, naming the file, the line,
+the column and the value; a hint says what to do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import ClassVar
+
+
+class KerntestError(Exception):
+    """Base of all errors that kerntest raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+        One line: what went wrong, where, and the value that did it.
+    hint : str, optional
+        One line: the way out.
+    code : str, optional
+        Stable dotted name for programs, e.g. ``"data.missing_file"``; each class has a default.
+    where : mapping of str to str or int, optional
+        Machine-readable place: ``file``, ``line``, ``column``, ``value``, ``position``.
+    """
+
+    exit_code: ClassVar[int] = 70
+    default_code: ClassVar[str] = "internal"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        code: str | None = None,
+        where: Mapping[str, str | int] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.code = code or self.default_code
+        self.where = dict(where or {})
+
+
+class UsageError(KerntestError, ValueError):
+    """An option, a value, a kernel text or a column named that is not there: exit code 2."""
+
+    exit_code = 2
+    default_code = "usage"
+
+
+class DataError(KerntestError, ValueError):
+    """A file or table that cannot be used, or an output that cannot be written: exit code 3."""
+
+    exit_code = 3
+    default_code = "data"
+
+
+class UndecidedError(KerntestError, RuntimeError):
+    """The computation could not decide (degenerate kernel, memory budget, no convergence): exit code 4."""
+
+    exit_code = 4
+    default_code = "undecided"
+
+
+class MissingExtraError(UndecidedError):
+    """An optional dependency is not installed: exit code 4."""
+
+    default_code = "undecided.missing_extra"
+
+
+class ModelError(KerntestError):
+    """A model file is truncated, corrupted, too new, or does not fit the data: exit code 5."""
+
+    exit_code = 5
+    default_code = "model"
+
+
+def suggest(word: str, candidates: list[str] | tuple[str, ...]) -> str | None:
+    """Return the candidate most like `word`, or None when nothing is close."""
+    folded = {candidate.casefold(): candidate for candidate in candidates}
+    matches = get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)
+    return folded[matches[0]] if matches else None

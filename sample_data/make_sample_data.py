@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Write every data file of this folder again, byte for byte.
+
+Run ``python make_sample_data.py`` to write beside this script, or name another folder. The invented tables come from
+NumPy generators with fixed seeds; the measured ones are exported from scikit-learn and left alone where it is not
+installed. README.md says what each file holds, where it comes from and how the seed was chosen.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+# The first of 0, 1, 2, ... under which the weeks agree column by column; README.md gives the exact rule.
+SEED = 42
+PAYMENTS = np.array(["card", "wallet", "invoice"])
+# Probabilities of PAYMENTS for (first orders, repeat orders). The two weeks differ, their totals do not: the
+# change is in how payment goes together with first_order.
+PAYMENT_MIX_BEFORE = ((0.50, 0.30, 0.20), (0.40, 0.25, 0.35))
+PAYMENT_MIX_AFTER = ((0.35, 0.30, 0.35), (0.50, 0.25, 0.25))
+FIRST_ORDER_SHARE = 0.4
+DELIVERY_MEAN_HOURS = 36.0
+DELIVERY_SD_HOURS = 8.0
+# Correlation of delivery time with the logarithm of the order value in the first week; in the second week, within
+# one warehouse, positive for repeat orders and negative for first orders.
+VALUE_CORRELATION_BEFORE = 0.6
+VALUE_CORRELATION_AFTER = 0.9
+# Probability that (first orders, repeat orders) leave from the far warehouse: together one half.
+FAR_WAREHOUSE_SHARE = (0.95, 0.2)
+# Half the distance between the two warehouses' delivery times, in standard deviations of the whole.
+HUMP = 0.85
+
+
+def delivery_score(generator: np.random.Generator, size: np.ndarray, first_order: np.ndarray, *, after: bool) -> Any:
+    """Draw delivery times as scores of mean 0 and variance 1.
+
+    Parameters
+    ----------
+    generator
+        Stream of random numbers; advanced by the call.
+    size
+        Standard normal scores of the order value, shape (rows,).
+    first_order
+        Whether the customer is new, shape (rows,).
+    after
+        Whether the second warehouse is open. With `w` = +1 (far) or -1 (near), equally likely in all, and a score
+        `z` of variance 1 independent of it, ``HUMP w + sqrt(1 - HUMP^2) z`` again has mean 0 and variance 1.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (rows,).
+    """
+    noise = generator.standard_normal(size.size)
+    warehouse_draw = generator.random(size.size)
+    if not after:
+        return VALUE_CORRELATION_BEFORE * size + np.sqrt(1.0 - VALUE_CORRELATION_BEFORE**2) * noise
+    slope = np.where(first_order, -VALUE_CORRELATION_AFTER, VALUE_CORRELATION_AFTER)
+    within = slope * size + np.sqrt(1.0 - VALUE_CORRELATION_AFTER**2) * noise
+    far = warehouse_draw < np.where(first_order, *FAR_WAREHOUSE_SHARE)
+    return np.where(far, HUMP, -HUMP) + np.sqrt(1.0 - HUMP**2) * within
+
+
+def orders(generator: np.random.Generator, rows: int, *, after: bool) -> pa.Table:
+    """Draw one week of orders of an invented online shop.
+
+    Parameters
+    ----------
+    generator
+        Stream of random numbers; advanced by the call.
+    rows
+        Number of orders.
+    after
+        Whether to draw the second week, whose joint distribution is another one while every numeric column keeps its
+        mean and standard deviation.
+
+    Returns
+    -------
+    pyarrow.Table
+        `rows` rows and the columns of ``before.csv``.
+    """
+    first_order = generator.random(rows) < FIRST_ORDER_SHARE
+    size = generator.standard_normal(rows)
+    delivery = delivery_score(generator, size, first_order, after=after)
+    items = 1 + generator.poisson(np.exp(0.3 + 0.4 * size))
+    site_minutes = generator.gamma(3.0, 4.0, rows)
+    mix = np.array(PAYMENT_MIX_AFTER if after else PAYMENT_MIX_BEFORE)
+    thresholds = np.cumsum(mix, axis=1)[np.where(first_order, 0, 1), :-1]
+    payment = PAYMENTS[(generator.random(rows)[:, None] >= thresholds).sum(axis=1)]
+    return pa.table(
+        {
+            "order_value_eur": np.round(np.exp(3.9 + 0.5 * size), 2),
+            "items": items.astype(np.int64),
+            "delivery_hours": np.round(DELIVERY_MEAN_HOURS + DELIVERY_SD_HOURS * delivery, 1),
+            "site_minutes": np.round(site_minutes, 1),
+            "payment": pa.array(payment.tolist(), pa.string()),
+            "first_order": first_order,
+        }
+    )
+
+
+def with_missing_cells(table: pa.Table, cells: Mapping[str, tuple[int, ...]]) -> pa.Table:
+    """Return `table` with the given rows (from 0) of the given columns emptied."""
+    for name, rows in cells.items():
+        position = table.column_names.index(name)
+        values = [None if row in rows else value for row, value in enumerate(table[name].to_pylist())]
+        table = table.set_column(position, name, pa.array(values, table.schema.field(name).type))
+    return table
+
+
+def cell_text(value: float | str | bool | None) -> str:
+    """Return one CSV cell; numbers in the fewest digits which read back as the same number."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def write_csv(table: pa.Table, path: Path) -> None:
+    """Write `table` as UTF-8 CSV with a header and newline line ends on every system."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(table.column_names)
+        for row in zip(*(table[name].to_pylist() for name in table.column_names), strict=True):
+            writer.writerow([cell_text(value) for value in row])
+
+
+def write_parquet(table: pa.Table, path: Path) -> None:
+    """Write `table` as Parquet; every setting which shapes the bytes is fixed, only pyarrow's version is not."""
+    pq.write_table(
+        table,
+        path,
+        version="2.6",
+        data_page_version="1.0",
+        compression="NONE",
+        use_dictionary=False,
+        write_statistics=True,
+        row_group_size=table.num_rows,
+    )
+
+
+def measured_table(data: Any, names: list[str], target: str, levels: tuple[str, ...]) -> pa.Table:
+    """Turn a data set of scikit-learn into a table.
+
+    Parameters
+    ----------
+    data
+        The bunch of ``sklearn.datasets.load_*``.
+    names
+        One column name for each feature.
+    target
+        Name of the class column, which comes last.
+    levels
+        Text of the classes 0, 1, ...
+
+    Returns
+    -------
+    pyarrow.Table
+        A column of whole numbers only is written as integers.
+    """
+    columns: dict[str, Any] = {}
+    for name, values in zip(names, data.data.T, strict=True):
+        whole = bool(np.all(values == np.round(values)))
+        columns[name] = values.astype(np.int64) if whole else values
+    columns[target] = pa.array([levels[code] for code in data.target], pa.string())
+    return pa.table(columns)
+
+
+def write_invented(folder: Path) -> None:
+    """Write the tables drawn from random numbers, each from a stream of its own."""
+
+    def stream(number: int) -> np.random.Generator:
+        return np.random.default_rng([SEED, number])
+
+    before = orders(stream(0), 400, after=False)
+    after = orders(stream(1), 450, after=True)
+    for name, table in (("before", before), ("after", after)):
+        write_csv(table, folder / f"{name}.csv")
+        write_parquet(table, folder / f"{name}.parquet")
+    write_csv(orders(stream(2), 420, after=False), folder / "same_week.csv")
+
+    gaps = {"delivery_hours": (6, 23, 24, 51), "payment": (11, 40)}
+    write_csv(with_missing_cells(orders(stream(3), 60, after=False), gaps), folder / "with_missing.csv")
+
+    # A Laplace variable of scale b has variance 2 b^2.
+    samples = {
+        "gaussian": stream(4).standard_normal(500),
+        "laplace": stream(5).laplace(0.0, np.sqrt(0.5), 500),
+    }
+    for name, values in samples.items():
+        write_csv(pa.table({"value": np.round(values, 4)}), folder / f"{name}.csv")
+
+
+def write_measured(folder: Path) -> None:
+    """Write the real data sets which scikit-learn carries."""
+    from sklearn import datasets  # noqa: PLC0415 - only the measured tables need scikit-learn
+
+    def snake_case(data: Any) -> list[str]:
+        return [name.replace(" (cm)", "_cm").replace("/", "_").replace(" ", "_") for name in data.feature_names]
+
+    loaders: tuple[tuple[str, Callable[[], Any], str, tuple[str, ...]], ...] = (
+        ("iris", datasets.load_iris, "species", ("setosa", "versicolor", "virginica")),
+        ("wine", datasets.load_wine, "cultivar", ("barolo", "grignolino", "barbera")),
+        ("breast_cancer", datasets.load_breast_cancer, "diagnosis", ("malignant", "benign")),
+    )
+    tables = {}
+    for name, load, target, levels in loaders:
+        data = load()
+        tables[name] = measured_table(data, snake_case(data), target, levels)
+    for species in ("versicolor", "virginica"):
+        of_species = pc.equal(tables["iris"]["species"], species)
+        tables[f"iris_{species}"] = tables["iris"].filter(of_species).drop_columns(["species"])
+    for name, table in tables.items():
+        write_csv(table, folder / f"{name}.csv")
+
+
+def main(arguments: list[str]) -> None:
+    """Write all files into the folder named by the first argument, else beside this script."""
+    folder = Path(arguments[0]) if arguments else Path(__file__).resolve().parent
+    folder.mkdir(parents=True, exist_ok=True)
+    write_invented(folder)
+    if importlib.util.find_spec("sklearn") is None:
+        sys.stderr.write("scikit-learn is not installed: iris, wine and breast_cancer stay as they are\n")
+        return
+    write_measured(folder)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

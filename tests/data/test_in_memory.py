@@ -1,0 +1,299 @@
+"""Arrays, frames, Arrow tables and Parquet types; what is written reads back the same."""
+
+import datetime as dt
+import decimal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from kerntest.data import Table, read_table, select_columns
+from kerntest.errors import DataError, UsageError
+
+
+def values_of(table, name):
+    column = table[name]
+    return column.values  # noqa: PD011  (a column of ours, not of pandas)
+
+
+def same(left: Table, right: Table) -> None:
+    assert left.names == right.names
+    for one, other in zip(left.columns, right.columns, strict=True):
+        assert one.kind == other.kind
+        assert one.levels == other.levels
+        np.testing.assert_array_equal(one.values, other.values)
+
+
+# Arrays
+
+
+def test_arrays():
+    values = np.arange(6.0).reshape(3, 2)
+    table = read_table(values, name="y")
+    assert (table.name, table.names, table.format, table.sha256) == ("y", ("x1", "x2"), "array", None)
+    np.testing.assert_array_equal(values_of(table, "x2"), [1, 3, 5])
+    values_of(table, "x2")[0] = 99
+    assert values[0, 1] == 1
+    assert read_table(np.arange(3)).names == ("x1",)
+    assert values_of(read_table(np.array([True, False])), "x1").tolist() == [1.0, 0.0]
+    assert read_table(np.ma.masked_equal([1, 2], 2))["x1"].n_missing == 1
+    assert read_table(np.array([1.0, 2.0, 0.5]), categorical="x1")["x1"].levels == ("0.5", "1", "2")
+
+
+@pytest.mark.parametrize(
+    ("array", "match", "code"),
+    [
+        (np.array(["a"]), "is an array of <U1, not of numbers", "data.not_numeric"),
+        (np.array([1j]), "is an array of complex128", "data.not_numeric"),
+        (np.array([None]), "is an array of object", "data.not_numeric"),
+        (np.zeros((2, 2, 2)), "is an array of 3 dimensions", "data.wrong_shape"),
+        (np.array(1.0), "is an array of 0 dimensions", "data.wrong_shape"),
+        (np.zeros((0, 2)), "x has no rows", "data.no_rows"),
+        (np.zeros(0), "x has no rows", "data.no_rows"),
+        (np.zeros((2, 0)), "x has no columns", "data.no_columns"),
+    ],
+)
+def test_arrays_that_are_refused(array, match, code):
+    with pytest.raises(DataError, match=match) as caught:
+        read_table(array)
+    assert (caught.value.exit_code, caught.value.code) == (3, code)
+    assert caught.value.hint
+
+
+def test_unknown_sources():
+    with pytest.raises(UsageError, match="y is a dict, which cannot be read as a table") as caught:
+        read_table({}, name="y")
+    assert (caught.value.exit_code, caught.value.code) == (2, "usage.unknown_source")
+
+
+def test_a_table_passes_through():
+    table = read_table(np.array([1.0, 2.0]))
+    assert read_table(table).columns[0] is table.columns[0]
+    renamed = read_table(table, name="y", categorical="x1")
+    assert (renamed.name, renamed["x1"].kind, renamed["x1"].levels) == ("y", "text", ("1", "2"))
+
+
+def test_arrays_need_neither_arrow_nor_pandas():
+    program = (
+        "import sys, numpy; from kerntest.data import match_tables, pool, read_table\n"
+        "pool(*match_tables(read_table(numpy.arange(5.0)), read_table(numpy.arange(5.0)))[:2])\n"
+        "print(sorted({'pandas', 'pyarrow', 'scipy'} & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+# Frames
+
+
+def test_frames():
+    frame = pd.DataFrame(
+        {
+            "n": [1, 2],
+            "f": [0.5, None],
+            "t": ["b", None],
+            "b": [True, False],
+            "d": pd.to_datetime(["1970-01-02", None]),
+            "c": pd.Categorical(["u", "v"], categories=["v", "unused", "u"]),
+            7: [1, 2],
+        }
+    )
+    table = read_table(frame)
+    assert (table.name, table.format, table.n_rows) == ("x", "frame", 2)
+    assert table.names == ("n", "f", "t", "b", "d", "c", "7")
+    assert [column.kind for column in table.columns] == [
+        "number",
+        "number",
+        "text",
+        "boolean",
+        "date",
+        "text",
+        "number",
+    ]
+    assert [column.n_missing for column in table.columns] == [0, 1, 1, 0, 1, 0, 0]
+    assert values_of(table, "d")[0] == 1.0
+    assert table["c"].levels == ("u", "v")
+    assert values_of(table, "c").tolist() == [0, 1]
+
+
+def test_series_nullable_types_and_arrow_backed_columns():
+    assert read_table(pd.Series([1, 2], name="s")).names == ("s",)
+    frame = pd.DataFrame({"i": pd.array([1, None], dtype="Int64"), "b": pd.array([True, None], dtype="boolean")})
+    table = read_table(frame)
+    assert [column.n_missing for column in table.columns] == [1, 1]
+    arrow = read_table(frame.convert_dtypes(dtype_backend="pyarrow"))
+    same(table, arrow)
+
+
+def test_mixed_objects_are_refused_when_used():
+    table = read_table(pd.DataFrame({"m": [1, "a"], "o": [object(), 1], "n": [1, 2]}))
+    assert select_columns(table, "n").names == ("n",)
+    for name in ("m", "o"):
+        with pytest.raises(DataError, match=f"x: column '{name}' holds values of mixed or unknown types") as caught:
+            select_columns(table, name)
+        assert (caught.value.exit_code, caught.value.code) == (3, "data.unusable_type")
+        assert f"--exclude {name}" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("frame", "match"),
+    [
+        (pd.DataFrame(), "x has no columns"),
+        (pd.DataFrame({"a": []}), "x has no rows"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "x has more than one column named 'a'"),
+        (pd.DataFrame([[1, 2]], columns=[1, "1"]), "x has more than one column named '1'"),
+    ],
+)
+def test_frames_that_are_refused(frame, match):
+    with pytest.raises(DataError, match=match):
+        read_table(frame)
+
+
+# Arrow and Parquet types
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        (pa.array([1, None, 3], pa.int8()), "number", [1, np.nan, 3]),
+        (pa.array([1, 2, 200], pa.uint8()), "number", [1, 2, 200]),
+        (pa.array([2**53 + 1, None, -1]), "number", [2.0**53, np.nan, -1]),
+        (pa.array([2**64 - 1, 0, None], pa.uint64()), "number", [2.0**64, 0, np.nan]),
+        (pa.array([0.5, None, -2], pa.float32()), "number", [0.5, np.nan, -2]),
+        (pa.array(np.array([0.5, 1, 2], np.float16)), "number", [0.5, 1, 2]),
+        (pa.array([0.5, float("nan"), 1]), "number", [0.5, np.nan, 1]),
+        (pa.array([decimal.Decimal("1.25"), None, decimal.Decimal("2.50")]), "number", [1.25, np.nan, 2.5]),
+        (pa.array([None, None, None]), "number", [np.nan] * 3),
+        (pa.array([True, None, False]), "boolean", [1, -1, 0]),
+        (pa.array(["b", None, "a"]), "text", [1, -1, 0]),
+        (pa.array(["b", None, "a"], pa.large_string()), "text", [1, -1, 0]),
+        (pa.array(["b", None, "a"], pa.string_view()), "text", [1, -1, 0]),
+        (pa.array(["b", None, "a"]).dictionary_encode(), "text", [1, -1, 0]),
+        (pa.array([5, None, 30]).dictionary_encode(), "text", [1, -1, 0]),
+        (
+            pa.DictionaryArray.from_arrays(pa.array([1, 0, 2], pa.int8()), pa.array(["b", None, "a"])),
+            "text",
+            [-1, 1, 0],
+        ),
+        (pa.array([dt.date(1970, 1, 3), None, dt.date(1969, 12, 31)]), "date", [2, np.nan, -1]),
+        (pa.array([dt.date(1970, 1, 3), None, dt.date(1970, 1, 1)], pa.date64()), "date", [2, np.nan, 0]),
+        (pa.array([43200, None, 0], pa.timestamp("s")), "date", [0.5, np.nan, 0]),
+        (pa.array([43200 * 10**9, None, 0], pa.timestamp("ns", "UTC")), "date", [0.5, np.nan, 0]),
+    ],
+    ids=lambda value: str(getattr(value, "type", "")),
+)
+def test_arrow_types(tmp_path, values, kind, expected, offset):
+    # A slice has an offset into its buffers, and chunks may have dictionaries of their own.
+    chunks = [values, values] if not offset else [pa.concat_arrays([values, values])[offset:], values]
+    arrow = pa.table({"v": pa.chunked_array(chunks)})
+    table = read_table(arrow)
+    assert table["v"].kind == kind
+    np.testing.assert_array_equal(values_of(table, "v"), expected * 2)
+    if str(values.type) in {"string_view", "halffloat"} or pa.types.is_dictionary(values.type):
+        # Parquet gives these back as another type, or does not take them.
+        return
+    parquet.write_table(arrow, tmp_path / "v.parquet")
+    same(table, read_table(tmp_path / "v.parquet"))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([[1], [2]]),
+        pa.array([{"a": 1}, {"a": 2}]),
+        pa.array([b"a", b"b"]),
+        pa.array([dt.time(1), dt.time(2)]),
+        pa.array([dt.timedelta(1), dt.timedelta(2)]),
+        pa.array([b"a", b"b"]).dictionary_encode(),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_types_that_cannot_be_used_fail_when_used(tmp_path, values):
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"odd": values, "n": [1, 2]}), path)
+    table = read_table(path)
+    assert select_columns(table, exclude="odd").names == ("n",)
+    with pytest.raises(DataError, match=r"a\.parquet: column 'odd' is of type .*, which is neither number") as caught:
+        select_columns(table)
+    assert (caught.value.exit_code, caught.value.code) == (3, "data.unusable_type")
+    assert "--exclude odd" in caught.value.hint
+
+
+def test_parquet_without_rows_or_with_equal_names(tmp_path):
+    parquet.write_table(pa.table({"a": pa.array([], pa.int64())}), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r"a\.parquet has no rows"):
+        read_table(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="more than one column named 'a'"):
+        read_table(pa.table([[1], [2]], names=["a", "a"]))
+
+
+def test_categorical_of_typed_sources():
+    table = read_table(
+        pa.table(
+            {
+                "i": [2**60 + 1, 7],
+                "f": [1.0, 0.1],
+                "b": [True, False],
+                "d": np.array(["2024-01-31T00:00", "2024-01-31T12:30"], dtype="datetime64[us]"),
+                "t": ["x", None],
+                "s": pa.array([dt.date(2024, 1, 31)] * 2),
+            }
+        ),
+        categorical="*",
+    )
+    assert [column.kind for column in table.columns] == ["text"] * 6
+    assert table["i"].levels == ("1152921504606846977", "7")
+    assert table["f"].levels == ("0.1", "1")
+    assert table["b"].levels == ("false", "true")
+    assert table["d"].levels == ("2024-01-31", "2024-01-31T12:30:00.000000")
+    assert table["t"].levels == ("x",)
+    assert table["s"].levels == ("2024-01-31",)
+
+
+# Round trips
+
+WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8).map(
+    lambda word: "w" + word
+) | st.just('a "b"\n, c')
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+DAYS = st.dates(dt.date(1700, 1, 1), dt.date(2200, 1, 1)).map(pd.Timestamp)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            FLOATS | st.none(),
+            st.integers(-(2**53), 2**53),
+            WORDS | st.none(),
+            st.booleans(),
+            DAYS,
+            st.sampled_from(["007", "7"]),
+        ),
+        min_size=1,
+        max_size=20,
+    ),
+    st.sampled_from([",", ";", "\t", "|"]),
+)
+def test_csv_parquet_and_frame_read_the_same(rows, delimiter):
+    frame = pd.DataFrame(rows, columns=["f", "i", "t", "b", "d", "z"])
+    frame["f"] = frame["f"].astype(float)
+    frame.loc[0, ["t", "z"]] = ["word", "007"]
+    frame.loc[0, "f"] = 1.5
+    with tempfile.TemporaryDirectory() as folder:
+        frame.to_csv(Path(folder) / "a.csv", index=False, sep=delimiter)
+        frame.to_parquet(Path(folder) / "a.parquet", index=False)
+        from_csv, from_parquet = read_table(Path(folder) / "a.csv"), read_table(Path(folder) / "a.parquet")
+    assert from_csv.delimiter == delimiter
+    assert [column.kind for column in from_csv.columns] == ["number", "number", "text", "boolean", "date", "text"]
+    same(from_csv, from_parquet)
+    same(from_csv, read_table(frame))
