@@ -1,0 +1,375 @@
+"""Kernels made of kernels: constants, sums, products and powers.
+
+All of these keep positive definiteness: sums and products of positive definite kernels are positive definite
+(Schur), weights are not negative, and an exponent that is not whole is accepted only over an infinitely divisible
+kernel, one whose every positive power is positive definite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from kerntest.errors import UsageError
+from kerntest.kernels.arguments import NOT_NEGATIVE, POSITIVE, check_number, format_number
+from kerntest.kernels.arrays import raised, refuse_overflow
+from kerntest.kernels.base import Array, BandwidthRule, Columns, Kernel, Pairs, Points
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Kind: TypeAlias = Literal["numeric", "discrete"]
+
+# How tightly a text binds: an operand that binds less tightly than its operator asks for is put in parentheses.
+IN_SUM, IN_PRODUCT, IN_POWER, ATOMIC = 1, 2, 3, 4
+
+
+class Expression(Kernel):
+    """A kernel that `+`, `*` and `**` combine with other kernels and with numbers."""
+
+    precedence: ClassVar[int] = ATOMIC
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """The kernels that this one is made of; none for an atom."""
+        return ()
+
+    def with_parts(self, parts: tuple[Expression, ...]) -> Expression:
+        """Return the same operation on other kernels."""
+        del parts
+        return self
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Which kinds of columns decide the value: none for a constant."""
+        return frozenset[Kind]().union(*(part.kinds for part in self.parts))
+
+    @property
+    def infinitely_divisible(self) -> bool:
+        """Whether every positive power of this kernel is positive definite."""
+        return False
+
+    @property
+    def free(self) -> bool:
+        """Whether a bandwidth is still to be chosen somewhere in this kernel."""
+        return any(part.free for part in self.parts)
+
+    def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> Expression:
+        """Return this kernel with each missing bandwidth set to rule(metric, columns)."""
+        return self.with_parts(tuple(part.resolve(rule, columns) for part in self.parts))
+
+    def enclosed(self, at_least: int) -> str:
+        """Return the text, in parentheses where it binds less tightly than that."""
+        return str(self) if self.precedence >= at_least else f"({self})"
+
+    def __add__(self, other: Expression | float) -> Expression:
+        """Return the sum of two kernels, or of a kernel and a constant."""
+        operand = _operand(other)
+        return NotImplemented if operand is None else Sum((self, operand))
+
+    def __radd__(self, other: float) -> Expression:
+        """Return the sum of a constant and this kernel."""
+        operand = _operand(other)
+        return NotImplemented if operand is None else Sum((operand, self))
+
+    def __mul__(self, other: Expression | float) -> Expression:
+        """Return the product of two kernels, or this kernel scaled by a number."""
+        operand = _operand(other)
+        return NotImplemented if operand is None else Product((self, operand))
+
+    def __rmul__(self, other: float) -> Expression:
+        """Return this kernel scaled by a number."""
+        operand = _operand(other)
+        return NotImplemented if operand is None else Product((operand, self))
+
+    def __pow__(self, exponent: float) -> Expression:
+        """Return this kernel raised to a positive power, entry by entry."""
+        return Power(self, exponent)
+
+
+def _operand(value: object) -> Expression | None:
+    if isinstance(value, Expression):
+        return value
+    return Constant(float(value)) if isinstance(value, Real) else None
+
+
+def leaves(kernel: Expression) -> Iterator[Expression]:
+    """Yield the kernels of the expression that are not made of others, from left to right, constants included."""
+    if not kernel.parts:
+        yield kernel
+    for part in kernel.parts:
+        yield from leaves(part)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Expression):
+    """k(x, y) = c for a number c >= 0: it sees nothing of the rows.
+
+    Parameters
+    ----------
+    value : float
+        The number c.
+
+    Raises
+    ------
+    UsageError
+        If c is negative or not finite: the algebra would no longer be positive definite.
+    """
+
+    name: ClassVar[str] = "constant"
+    formula: ClassVar[str] = "c"
+
+    value: float
+
+    def __post_init__(self) -> None:
+        """Check the number and keep it as a float."""
+        value = check_number(self.value, "a kernel", "the weight", NOT_NEGATIVE["domain"])
+        object.__setattr__(self, "value", value)
+
+    @property
+    def positive_definite(self) -> bool:
+        """Always: c >= 0."""
+        return True
+
+    @property
+    def characteristic(self) -> bool:
+        """Never: it sees nothing."""
+        return False
+
+    @property
+    def infinitely_divisible(self) -> bool:
+        """Always: every power of c is a constant that is not negative."""
+        return True
+
+    def evaluate(self, pairs: Pairs) -> Array:
+        """Return c for every pair."""
+        return np.full(pairs.shape, self.value)
+
+    def diagonal(self, points: Points) -> Array:
+        """Return c for every row."""
+        return np.full(len(points), self.value)
+
+    def __str__(self) -> str:
+        """Return the number."""
+        return format_number(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Combination(Expression):
+    """Two kernels or more, combined entry by entry by one array operation.
+
+    Parameters
+    ----------
+    operands : tuple of Expression
+        The kernels. Those that are the same operation again are opened: (a + b) + c and a + (b + c) are one kernel.
+
+    Raises
+    ------
+    UsageError
+        If there are fewer than two, or one that cannot stand inside an expression.
+    """
+
+    symbol: ClassVar[str]
+    operation: ClassVar[np.ufunc]
+
+    operands: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        """Open the operands that are the same operation."""
+        opened: list[Expression] = []
+        for operand in self.operands:
+            if not isinstance(operand, Expression):
+                raise UsageError(
+                    f"'{operand}' cannot stand inside a {self.name}",
+                    hint="column groups are outermost: write 'a: gaussian + linear; b: delta'",
+                )
+            opened.extend(operand.parts if isinstance(operand, type(self)) else (operand,))
+        if len(opened) < 2:
+            raise UsageError(f"a {self.name} needs two kernels or more, not {len(opened)}")
+        object.__setattr__(self, "operands", tuple(self._ordered(opened)))
+
+    @staticmethod
+    def _ordered(operands: list[Expression]) -> list[Expression]:
+        return operands
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """The operands."""
+        return self.operands
+
+    def with_parts(self, parts: tuple[Expression, ...]) -> Expression:
+        """Return the same operation on other kernels."""
+        return type(self)(parts)
+
+    @property
+    def positive_definite(self) -> bool:
+        """Whether all operands are."""
+        return all(operand.positive_definite for operand in self.operands)
+
+    def evaluate(self, pairs: Pairs) -> Array:
+        """Return the combined values; numbers are applied as numbers, without an array of their own."""
+        numbers = [operand.value for operand in self.operands if isinstance(operand, Constant)]
+        others = [operand for operand in self.operands if not isinstance(operand, Constant)]
+        total = others[0].evaluate(pairs) if others else np.full(pairs.shape, numbers.pop())
+        with refuse_overflow(self):
+            for number in numbers:
+                self.operation(total, number, out=total)
+            for other in others[1:]:
+                self.operation(total, other.evaluate(pairs), out=total)
+        return total
+
+    def diagonal(self, points: Points) -> Array:
+        """Return the combined diagonals."""
+        total = self.operands[0].diagonal(points)
+        with refuse_overflow(self):
+            for operand in self.operands[1:]:
+                self.operation(total, operand.diagonal(points), out=total)
+        return total
+
+    def __str__(self) -> str:
+        """Return the operands joined by the symbol."""
+        return self.symbol.join(operand.enclosed(self.precedence + 1) for operand in self.operands)
+
+
+class Sum(Combination):
+    """k(x, y) = k_1(x, y) + ... + k_m(x, y)."""
+
+    name = "sum"
+    formula = "k(x,y) + l(x,y)"
+    precedence = IN_SUM
+    symbol = " + "
+    operation = np.add
+
+    @property
+    def characteristic(self) -> bool:
+        """Whether some term is, and compares all kinds of columns that the sum does.
+
+        gaussian + delta is not: it sees the numeric columns and the categories, each apart, but never how they
+        hang together.
+        """
+        return self.positive_definite and any(term.characteristic and term.kinds == self.kinds for term in self.parts)
+
+
+class Product(Combination):
+    """k(x, y) = k_1(x, y) ... k_m(x, y); a `Constant` among the factors scales the others and comes first."""
+
+    name = "product"
+    formula = "k(x,y) l(x,y)"
+    precedence = IN_PRODUCT
+    symbol = "*"
+    operation = np.multiply
+
+    @staticmethod
+    def _ordered(operands: list[Expression]) -> list[Expression]:
+        return sorted(operands, key=lambda factor: not isinstance(factor, Constant))
+
+    @property
+    def characteristic(self) -> bool:
+        """Whether all factors are, positive numbers apart; a zero weight loses it."""
+        return bool(self.kinds) and all(factor.characteristic or _is_positive_number(factor) for factor in self.parts)
+
+    @property
+    def infinitely_divisible(self) -> bool:
+        """Whether all factors are."""
+        return all(factor.infinitely_divisible for factor in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Modified(Expression):
+    """One kernel changed in a way that keeps what is known of it.
+
+    Parameters
+    ----------
+    kernel : Expression
+        The kernel inside.
+    """
+
+    kernel: Expression
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """The kernel inside."""
+        return (self.kernel,)
+
+    def with_parts(self, parts: tuple[Expression, ...]) -> Expression:
+        """Return the same change of another kernel."""
+        return replace(self, kernel=parts[0])
+
+    @property
+    def positive_definite(self) -> bool:
+        """Whether the kernel inside is."""
+        return self.kernel.positive_definite
+
+    @property
+    def characteristic(self) -> bool:
+        """Whether the kernel inside is."""
+        return self.kernel.characteristic
+
+    @property
+    def infinitely_divisible(self) -> bool:
+        """Whether the kernel inside is."""
+        return self.kernel.infinitely_divisible
+
+
+@dataclass(frozen=True, slots=True)
+class Power(Modified):
+    """k(x, y)^p, entry by entry.
+
+    It is characteristic where k is: every characteristic kernel here is universal on bounded data, and so is its
+    product with itself; a broken power of an infinitely divisible one stays in its family (gaussian^p is a wider
+    gaussian).
+
+    Parameters
+    ----------
+    kernel : Expression
+        The base.
+    exponent : float
+        p > 0: a whole number, or any over an infinitely divisible kernel.
+
+    Raises
+    ------
+    UsageError
+        If p is not positive, or is not whole where the base is not infinitely divisible.
+    """
+
+    name: ClassVar[str] = "power"
+    formula: ClassVar[str] = "k(x,y)^p"
+    precedence: ClassVar[int] = IN_POWER
+
+    exponent: float
+
+    def __post_init__(self) -> None:
+        """Check the exponent and keep it as a float."""
+        exponent = check_number(self.exponent, "a power", "the exponent", POSITIVE["domain"])
+        object.__setattr__(self, "exponent", exponent)
+        if not exponent.is_integer() and not self.kernel.infinitely_divisible:
+            raise UsageError(
+                f"the kernel '{self}' need not be positive definite",
+                hint="take a whole exponent: the kernel inside is not infinitely divisible",
+                code="usage.kernel_argument",
+                where={"argument": "exponent", "value": format_number(exponent)},
+            )
+
+    def evaluate(self, pairs: Pairs) -> Array:
+        """Return k(x, y)^p for every pair."""
+        values = self.kernel.evaluate(pairs)
+        with refuse_overflow(self):
+            return raised(values, self.exponent)
+
+    def diagonal(self, points: Points) -> Array:
+        """Return k(x, x)^p for every row."""
+        values = self.kernel.diagonal(points)
+        with refuse_overflow(self):
+            return raised(values, self.exponent)
+
+    def __str__(self) -> str:
+        """Return base^exponent."""
+        return f"{self.kernel.enclosed(ATOMIC)}^{format_number(self.exponent)}"
+
+
+def _is_positive_number(kernel: Expression) -> bool:
+    nowhere = Points.of(np.zeros((1, 0)))
+    return not kernel.kinds and bool(kernel.diagonal(nowhere)[0] > 0)

@@ -1,0 +1,271 @@
+"""What a kernel is, and what it may ask about the pairs of rows it is evaluated on.
+
+A kernel never sees how its pairs are laid out. It asks a `Pairs` object for inner products, squared distances and
+the like, each an array of one shape, and combines them entry by entry. Whoever lays the pairs out (a dense block, a
+block of lags) computes each quantity once, so that the kernels of a sum or of a family share it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+Codes: TypeAlias = NDArray[np.int64]
+Metric: TypeAlias = Literal["euclidean", "manhattan", "mismatches"]
+BandwidthRule: TypeAlias = Callable[[Metric, "Columns | None"], float]
+
+
+class Points:
+    """Rows as kernels see them.
+
+    What is derived from rows, such as their squared norms, is computed once for the whole and shared by its slices.
+
+    Parameters
+    ----------
+    numeric : ndarray of float64, shape (n, p)
+        Numeric columns, scaled as the caller wants them.
+    codes : ndarray of int64, shape (n, q)
+        Category columns as codes; only their equality means something.
+    """
+
+    __slots__ = ("_derived", "_selected", "_whole", "codes", "numeric")
+
+    def __init__(self, numeric: Array, codes: Codes) -> None:
+        self.numeric = numeric
+        self.codes = codes
+        self._whole: tuple[Points, slice] | None = None
+        self._derived: dict[str, Array] = {}
+        self._selected: dict[Columns, Points] = {}
+
+    def __len__(self) -> int:
+        """Return the number of rows n."""
+        return len(self.numeric)
+
+    @classmethod
+    def of(cls, numeric: Array) -> Points:
+        """Make points without category columns from an array of shape (n,) or (n, p)."""
+        numeric = np.asarray(numeric, dtype=np.float64)
+        if numeric.ndim == 1:
+            numeric = numeric[:, None]
+        return cls(numeric, np.empty((len(numeric), 0), dtype=np.int64))
+
+    def take(self, rows: NDArray[np.intp] | slice) -> Points:
+        """Return the named rows, in that order; a slice shares what is derived from the whole."""
+        taken = Points(self.numeric[rows], self.codes[rows])
+        if isinstance(rows, slice):
+            taken._whole = (self, rows)
+        return taken
+
+    def select(self, columns: Columns) -> Points:
+        """Return the named columns of every row."""
+        if self._whole is not None:
+            whole, rows = self._whole
+            return whole.select(columns).take(rows)
+        if columns not in self._selected:
+            # Columns side by side in memory: arithmetic runs down them, one at a time.
+            numeric = np.asfortranarray(self.numeric[:, list(columns.numeric)])
+            codes = np.asfortranarray(self.codes[:, list(columns.categories)])
+            self._selected[columns] = Points(numeric, codes)
+        return self._selected[columns]
+
+    def derive(self, name: str, compute: Callable[[Array], Array]) -> Array:
+        """Return compute(numeric), one entry per row, computed once for the whole of which this is a slice."""
+        if self._whole is not None:
+            whole, rows = self._whole
+            return whole.derive(name, compute)[rows]
+        if name not in self._derived:
+            self._derived[name] = compute(self.numeric)
+        return self._derived[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Positions of a group of columns: `numeric` among the numeric ones, `categories` among the category ones."""
+
+    numeric: tuple[int, ...]
+    categories: tuple[int, ...]
+
+
+class Pairs(ABC):
+    """Pairs (x, y) of rows in some layout, and the quantities that kernels are made of.
+
+    Every method returns an array of shape `shape`, or one that broadcasts to it. The arrays may be shared with
+    other kernels: callers must not write into them.
+    """
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def restrict(self, columns: Columns) -> Pairs:
+        """Return the same pairs with only the named columns of each row; asked twice, the same object."""
+
+    @abstractmethod
+    def inner_product(self) -> Array:
+        """Return <x, y> over the numeric columns."""
+
+    @abstractmethod
+    def squared_distance(self) -> Array:
+        """Return |x - y|^2 over the numeric columns, never negative."""
+
+    @abstractmethod
+    def manhattan(self) -> Array:
+        """Return |x - y|_1 over the numeric columns."""
+
+    @abstractmethod
+    def mismatches(self) -> Array:
+        """Return the number of category columns in which x and y differ."""
+
+    @abstractmethod
+    def equal(self) -> NDArray[np.bool_]:
+        """Return whether x and y agree in every column, numeric ones included."""
+
+    @abstractmethod
+    def differences(self) -> Iterator[Array]:
+        """Yield x_c - y_c for each numeric column c, one at a time; the caller may write into what it gets."""
+
+    @abstractmethod
+    def of_left(self, values: Callable[[Points], Array]) -> Array:
+        """Return values(x) for the x of each pair; `values` maps m rows to shape (m,)."""
+
+    @abstractmethod
+    def of_right(self, values: Callable[[Points], Array]) -> Array:
+        """Return values(y) for the y of each pair; `values` maps m rows to shape (m,)."""
+
+
+class Kernel(ABC):
+    """A symmetric function of two rows, and what is known of it.
+
+    Subclasses are frozen dataclasses. `str(kernel)` is a text that `parse_kernel` reads back as an equal kernel.
+    """
+
+    name: ClassVar[str]
+    formula: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def positive_definite(self) -> bool:
+        """Whether every kernel matrix is positive semi-definite."""
+
+    @property
+    @abstractmethod
+    def characteristic(self) -> bool:
+        """Whether MMD = 0 implies equal distributions of the columns that the kernel sees."""
+
+    @abstractmethod
+    def evaluate(self, pairs: Pairs) -> Array:
+        """Return k(x, y) for every pair, as a new array of shape `pairs.shape`."""
+
+    @abstractmethod
+    def diagonal(self, points: Points) -> Array:
+        """Return k(x, x) for every row, shape (n,)."""
+
+    @property
+    def free(self) -> bool:
+        """Whether a bandwidth is still to be chosen somewhere in this kernel."""
+        return False
+
+    def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> Kernel:
+        """Return this kernel with each missing bandwidth set to rule(metric, columns)."""
+        del rule, columns
+        return self
+
+    def __call__(self, x: Points | Array, y: Points | Array | None = None) -> Array:
+        """Return the dense kernel matrix, shape (len(x), len(y)). For tests and small data."""
+        left = x if isinstance(x, Points) else Points.of(x)
+        right = left if y is None else y if isinstance(y, Points) else Points.of(y)
+        return self.evaluate(DensePairs(left, right))
+
+
+class DensePairs(Pairs):
+    """All pairs of the rows of x with the rows of y: shape (len(x), len(y)).
+
+    Squared distances are |x|^2 + |y|^2 - 2<x, y> after moving the mean of y to the origin, one matrix product:
+    cost O(len(x) len(y) p) time and O(len(x) len(y)) memory per quantity.
+    """
+
+    def __init__(self, x: Points, y: Points) -> None:
+        self.x, self.y = x, y
+        self.shape = (len(x), len(y))
+        self._kept: dict[str, Array] = {}
+        self._parts: dict[Columns, DensePairs] = {}
+
+    def restrict(self, columns: Columns) -> DensePairs:
+        """Return the same pairs with only the named columns of each row."""
+        if columns not in self._parts:
+            self._parts[columns] = DensePairs(self.x.select(columns), self.y.select(columns))
+        return self._parts[columns]
+
+    def _keep(self, name: str, compute: Callable[[], Array]) -> Array:
+        if name not in self._kept:
+            self._kept[name] = compute()
+        return self._kept[name]
+
+    def inner_product(self) -> Array:
+        """Return <x, y> over the numeric columns."""
+        return self._keep("inner", lambda: self.x.numeric @ self.y.numeric.T)
+
+    def squared_distance(self) -> Array:
+        """Return |x - y|^2 over the numeric columns, never negative."""
+        return self._keep("squared", lambda: squared_distances(self.x.numeric, self.y.numeric))
+
+    def manhattan(self) -> Array:
+        """Return |x - y|_1 over the numeric columns."""
+        return self._keep("manhattan", self._manhattan)
+
+    def _manhattan(self) -> Array:
+        total = np.zeros(self.shape)
+        for difference in self.differences():
+            np.abs(difference, out=difference)
+            total += difference
+        return total
+
+    def mismatches(self) -> Array:
+        """Return the number of category columns in which x and y differ."""
+        return self._keep("mismatches", self._mismatches)
+
+    def _mismatches(self) -> Array:
+        total = np.zeros(self.shape)
+        for left, right in zip(self.x.codes.T, self.y.codes.T, strict=True):
+            total += left[:, None] != right[None, :]
+        return total
+
+    def equal(self) -> NDArray[np.bool_]:
+        """Return whether x and y agree in every column, numeric ones included."""
+        same: NDArray[np.bool_] = self.mismatches() == 0
+        for difference in self.differences():
+            same &= difference == 0
+        return same
+
+    def differences(self) -> Iterator[Array]:
+        """Yield x_c - y_c for each numeric column c."""
+        for left, right in zip(self.x.numeric.T, self.y.numeric.T, strict=True):
+            yield left[:, None] - right[None, :]
+
+    def of_left(self, values: Callable[[Points], Array]) -> Array:
+        """Return values(x) as a column."""
+        return values(self.x)[:, None]
+
+    def of_right(self, values: Callable[[Points], Array]) -> Array:
+        """Return values(y) as a row."""
+        return values(self.y)[None, :]
+
+
+def squared_distances(X: Array, Y: Array) -> Array:
+    """Return |x - y|^2 for all rows of X, shape (m, p), and Y, shape (n, p), by one matrix product.
+
+    The rows are centred first: the expanded square loses digits in proportion to the distance from the origin.
+    Cost: O(m n p) time, one array of shape (m, n).
+    """
+    centre = Y.mean(axis=0) if len(Y) else np.zeros(Y.shape[1])
+    X, Y = X - centre, Y - centre
+    ones_x, ones_y = np.ones((len(X), 1)), np.ones((len(Y), 1))
+    left = np.hstack([-2.0 * X, (X * X).sum(axis=1, keepdims=True), ones_x])
+    right = np.hstack([Y, ones_y, (Y * Y).sum(axis=1, keepdims=True)])
+    squared: Array = left @ right.T
+    return np.maximum(squared, 0.0, out=squared)

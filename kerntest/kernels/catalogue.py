@@ -1,0 +1,122 @@
+"""The one table of kernels, and what `kerntest kernels` says about each.
+
+A new kernel is one class, one line in KERNELS and its name in `names`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from kerntest.kernels.algebra import Power, Product, Sum
+from kerntest.kernels.arguments import format_number
+from kerntest.kernels.discrete import Delta, Hamming
+from kerntest.kernels.dot import Exponential, Linear, Polynomial
+from kerntest.kernels.names import ALIASES
+from kerntest.kernels.normalised import Normalised
+from kerntest.kernels.stationary import (
+    Gaussian,
+    Laplacian,
+    Laplacian2,
+    Matern,
+    Periodic,
+    RationalQuadratic,
+    StudentT,
+)
+
+if TYPE_CHECKING:
+    from kerntest.kernels.atoms import Atom
+
+KERNELS: dict[str, type[Atom]] = {
+    "gaussian": Gaussian,
+    "laplacian": Laplacian,
+    "laplacian2": Laplacian2,
+    "student-t": StudentT,
+    "rational-quadratic": RationalQuadratic,
+    "matern": Matern,
+    "periodic": Periodic,
+    "linear": Linear,
+    "polynomial": Polynomial,
+    "exponential": Exponential,
+    "delta": Delta,
+    "hamming": Hamming,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What there is to say about a kernel or an operation.
+
+    Parameters
+    ----------
+    name : str
+        As in the catalogue.
+    usage : str
+        How to write it, with the defaults of its arguments.
+    formula : str
+        k(x, y).
+    characteristic : bool
+        Whether MMD = 0 implies equal distributions; for an operation, whether it keeps that.
+    remark : str
+        When to use it.
+    aliases : tuple of str
+        Other spellings.
+    """
+
+    name: str
+    usage: str
+    formula: str
+    characteristic: bool
+    remark: str
+    aliases: tuple[str, ...] = ()
+
+
+def kernel_entries() -> tuple[Entry, ...]:
+    """Return one entry per kernel, in the order of the catalogue."""
+    return tuple(
+        Entry(
+            name=name,
+            usage=usage(kernel),
+            formula=kernel.formula,
+            characteristic=kernel().characteristic,
+            remark=kernel.remark,
+            aliases=tuple(alias for alias, meant in ALIASES.items() if meant == name),
+        )
+        for name, kernel in KERNELS.items()
+    )
+
+
+def operation_entries() -> tuple[Entry, ...]:
+    """Return one entry per way of making kernels from kernels."""
+    return (
+        Entry("sum", "gaussian + linear", Sum.formula, True, "sees what any of its terms sees"),
+        Entry("product", "gaussian*periodic", Product.formula, True, "near only where all factors are near"),
+        Entry("scaling", "0.5*laplacian", "c k(x,y)", True, "c is not negative"),
+        Entry(
+            "power", "laplacian^2", Power.formula, True, "the exponent is whole, for some kernels any positive number"
+        ),
+        Entry(
+            "normalise",
+            "normalise(polynomial(degree=2))",
+            Normalised.formula,
+            True,
+            "gives every row the same weight",
+            ("normalize",),
+        ),
+        Entry(
+            "column groups",
+            "age, income: gaussian; city: delta; *: laplacian",
+            "k_1(x_1,y_1) k_2(x_2,y_2) ...",
+            True,
+            "a kernel per group of columns; * is the rest, temp_* all that begin so",
+        ),
+    )
+
+
+def usage(kernel: type[Atom]) -> str:
+    """Return how to write the kernel, e.g. "student-t(bandwidth, df=1)"."""
+    arguments = [
+        f"{each.name}={format_number(each.default)}" if isinstance(each.default, float) else each.name
+        for each in fields(kernel)
+    ]
+    return f"{kernel.name}({', '.join(arguments)})" if arguments else kernel.name

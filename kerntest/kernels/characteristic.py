@@ -1,0 +1,97 @@
+"""Why a kernel may miss a difference between distributions, in one sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kerntest.kernels.algebra import Constant, Expression, Power, Product, Sum
+from kerntest.kernels.arguments import format_number
+from kerntest.kernels.columns import Group, Groups, OnColumns
+from kerntest.kernels.dot import Linear, Polynomial
+from kerntest.kernels.normalised import Normalised
+from kerntest.kernels.stationary import Periodic
+
+if TYPE_CHECKING:
+    from kerntest.kernels.base import Kernel
+
+
+def why_not_characteristic(kernel: Kernel) -> str | None:
+    """Return what the kernel does not see, as one sentence; None for a characteristic kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Any kernel, bound to columns or not.
+
+    Returns
+    -------
+    str or None
+        "'linear' sees only differences of means: a value of zero does not mean that the distributions are equal".
+    """
+    if kernel.characteristic:
+        return None
+    culprit: Kernel | Group = kernel
+    part: Kernel = kernel
+    if isinstance(kernel, Groups):
+        culprit = next(group for group in kernel.groups if not group.kernel.characteristic)
+        part = culprit.kernel
+    limit = _limit(part) if isinstance(part, Expression) else None
+    consequence = "a value of zero does not mean that the distributions are equal"
+    return f"'{culprit}' {limit or 'is not known to see every difference'}: {consequence}"
+
+
+def _limit(kernel: Expression) -> str | None:
+    """Return what the kernel sees only, as the end of a sentence."""
+    if not kernel.positive_definite:
+        return "is not positive definite"
+    order = _moment_order(kernel)
+    if order is not None:
+        return _of_order(order)
+    if isinstance(kernel, Periodic):
+        return f"cannot tell values apart that differ by its period, {format_number(kernel.period)}"
+    if isinstance(kernel, OnColumns):
+        ties = "sees only values that occur more than once in a numeric column"
+        return ties if kernel.only_sees_ties else _limit(kernel.kernel)
+    if isinstance(kernel, Sum) and len(kernel.kinds) > 1:
+        return "sees numeric columns and categories apart, not how they hang together"
+    return _limit_of_only_part(kernel)
+
+
+def _limit_of_only_part(kernel: Expression) -> str | None:
+    if isinstance(kernel, Normalised) and _moment_order(kernel.kernel) is not None:
+        # Moments of rows divided by their size: of neither the data nor any fixed order.
+        return None
+    if isinstance(kernel, Power | Normalised):
+        return _limit(kernel.kernel)
+    varying = [part for part in kernel.parts if not isinstance(part, Constant)]
+    return _limit(varying[0]) if len(varying) == 1 else None
+
+
+def _of_order(order: float) -> str:
+    if order == 0:
+        return "is constant and sees nothing"
+    if order == 1:
+        return "sees only differences of means"
+    return f"sees only moments up to order {format_number(order)}"
+
+
+def _moment_order(kernel: Expression) -> float | None:
+    """Return p where the kernel is a polynomial of degree p in <x, y>, else None."""
+    if not kernel.kinds:
+        return 0.0
+    if isinstance(kernel, Linear):
+        return 1.0
+    if isinstance(kernel, Polynomial):
+        return kernel.degree if kernel.gain else 0.0
+    if isinstance(kernel, Power):
+        order = _moment_order(kernel.kernel)
+        return None if order is None else order * kernel.exponent
+    if isinstance(kernel, OnColumns) and not kernel.only_sees_ties:
+        return _moment_order(kernel.kernel)
+    if isinstance(kernel, Sum | Product):
+        if isinstance(kernel, Product) and any(part == Constant(0) for part in kernel.parts):
+            return 0.0
+        orders = [order for order in map(_moment_order, kernel.parts) if order is not None]
+        if len(orders) == len(kernel.parts):
+            return max(orders) if isinstance(kernel, Sum) else sum(orders)
+    return None

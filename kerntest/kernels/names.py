@@ -1,0 +1,37 @@
+"""The names that a kernel text may contain, for shell completion: standard library only.
+
+The catalogue holds the classes behind the names; a test keeps the two in step.
+"""
+
+from __future__ import annotations
+
+NAMES: tuple[str, ...] = (
+    "gaussian",
+    "laplacian",
+    "laplacian2",
+    "student-t",
+    "rational-quadratic",
+    "matern",
+    "periodic",
+    "linear",
+    "polynomial",
+    "exponential",
+    "delta",
+    "hamming",
+)
+
+NORMALISE = "normalise"
+
+ALIASES: dict[str, str] = {
+    "rbf": "gaussian",
+    "student": "student-t",
+    "rq": "rational-quadratic",
+    "poly": "polynomial",
+    "normalize": NORMALISE,
+}
+
+
+def canonical(name: str) -> str:
+    """Return the catalogue's spelling of `name`: lower case, hyphens, no alias. Unknown names come back folded."""
+    folded = name.lower().replace("_", "-")
+    return ALIASES.get(folded, folded)

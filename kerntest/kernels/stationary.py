@@ -1,0 +1,304 @@
+"""Kernels of the difference x - y: the further apart two rows, the smaller the value; k(x, x) = 1.
+
+All are infinitely divisible (each is the characteristic function of an infinitely divisible distribution), so any
+positive power of them is positive definite.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, final
+
+import numpy as np
+
+from kerntest.kernels.arguments import POSITIVE, SMOOTHNESS
+from kerntest.kernels.arrays import shaped
+from kerntest.kernels.atoms import Atom, BandwidthAtom
+
+if TYPE_CHECKING:
+    from kerntest.kernels.algebra import Kind
+    from kerntest.kernels.base import Array, Metric, Pairs, Points
+
+
+class Stationary(BandwidthAtom):
+    """A kernel that falls with distance / bandwidth, from 1 to 0. Characteristic and infinitely divisible."""
+
+    kind: ClassVar[Kind] = "numeric"
+    metric: ClassVar[Metric] = "euclidean"
+
+    @property
+    def positive_definite(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def characteristic(self) -> bool:
+        """Always: its Fourier transform is positive everywhere."""
+        return True
+
+    @property
+    def infinitely_divisible(self) -> bool:
+        """Always: see the module."""
+        return True
+
+    @final
+    def evaluate(self, pairs: Pairs) -> Array:
+        """Return k(x, y) for every pair; a distance too large for a float is as good as infinite."""
+        bandwidth = self.chosen_bandwidth
+        with np.errstate(over="ignore"):
+            return shaped(self._values(pairs, bandwidth), pairs.shape)
+
+    @abstractmethod
+    def _values(self, pairs: Pairs, bandwidth: float) -> Array:
+        """Return k(x, y) as a new array."""
+
+    def diagonal(self, points: Points) -> Array:
+        """Return 1 for every row."""
+        return np.ones(len(points))
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian(Stationary):
+    """k(x, y) = exp(-|x - y|^2 / (2 s^2)).
+
+    Parameters
+    ----------
+    bandwidth : float or None
+        s, in the units of the data.
+    """
+
+    name: ClassVar[str] = "gaussian"
+    formula: ClassVar[str] = "exp(-|x-y|^2 / (2 bandwidth^2))"
+    remark: ClassVar[str] = "smooth; sees all differences, best those at the scale of the bandwidth"
+
+    @property
+    def gamma(self) -> float | None:
+        """The same bandwidth as other libraries write it, 1/(2 s^2); None while it is open."""
+        return None if self.bandwidth is None else 1 / (2 * self.bandwidth**2)
+
+    def _values(self, pairs: Pairs, bandwidth: float) -> Array:
+        values = np.multiply(pairs.squared_distance(), -1 / (2 * bandwidth**2))
+        return np.exp(values, out=values)
+
+
+@dataclass(frozen=True, slots=True)
+class Laplacian(Stationary):
+    """k(x, y) = exp(-|x - y|_1 / s), with the sum of the absolute differences as distance.
+
+    Parameters
+    ----------
+    bandwidth : float or None
+        s, in the units of the data.
+    """
+
+    name: ClassVar[str] = "laplacian"
+    formula: ClassVar[str] = "exp(-|x-y|_1 / bandwidth)"
+    remark: ClassVar[str] = "rougher than the gaussian: better at narrow differences; sum of absolute differences"
+    metric: ClassVar[Metric] = "manhattan"
+
+    def _values(self, pairs: Pairs, bandwidth: float) -> Array:
+        values = np.multiply(pairs.manhattan(), -1 / bandwidth)
+        return np.exp(values, out=values)
+
+
+@dataclass(frozen=True, slots=True)
+class Laplacian2(Stationary):
+    """k(x, y) = exp(-|x - y|_2 / s), with the Euclidean distance.
+
+    Parameters
+    ----------
+    bandwidth : float or None
+        s, in the units of the data.
+    """
+
+    name: ClassVar[str] = "laplacian2"
+    formula: ClassVar[str] = "exp(-|x-y|_2 / bandwidth)"
+    remark: ClassVar[str] = "the laplacian with the Euclidean distance; matern with nu=0.5"
+
+    def _values(self, pairs: Pairs, bandwidth: float) -> Array:
+        values = np.sqrt(pairs.squared_distance())
+        np.multiply(values, -1 / bandwidth, out=values)
+        return np.exp(values, out=values)
+
+
+@dataclass(frozen=True, slots=True)
+class StudentT(Stationary):
+    """k(x, y) = (1 + |x - y|^2 / (df s^2))^(-(df + 1)/2): a gaussian with heavy tails.
+
+    Parameters
+    ----------
+    bandwidth : float or None
+        s, in the units of the data.
+    df : float
+        Degrees of freedom: the smaller, the heavier the tails; towards infinity it becomes the gaussian.
+    """
+
+    name: ClassVar[str] = "student-t"
+    formula: ClassVar[str] = "(1 + |x-y|^2 / (df bandwidth^2))^(-(df+1)/2)"
+    remark: ClassVar[str] = "heavy tails: sees near and far differences together"
+
+    df: float = field(default=1.0, metadata=POSITIVE)
+
+    def _values(self, pairs: Pairs, bandwidth: float) -> Array:
+        scaled = np.multiply(pairs.squared_distance(), 1 / (self.df * bandwidth**2))
+        return _inverse_power_of_one_plus(scaled, (self.df + 1) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class RationalQuadratic(Stationary):
+    """k(x, y) = (1 + |x - y|^2 / (2 alpha s^2))^(-alpha): a mixture of gaussians of all bandwidths.
+
+    Parameters
+    ----------
+    bandwidth : float or None
+        s, in the units of the data.
+    alpha : float
+        The smaller, the wider the mixture; towards infinity it becomes the gaussian.
+    """
+
+    name: ClassVar[str] = "rational-quadratic"
+    formula: ClassVar[str] = "(1 + |x-y|^2 / (2 alpha bandwidth^2))^(-alpha)"
+    remark: ClassVar[str] = "a mixture of gaussians of many bandwidths"
+
+    alpha: float = field(default=1.0, metadata=POSITIVE)
+
+    def _values(self, pairs: Pairs, bandwidth: float) -> Array:
+        scaled = np.multiply(pairs.squared_distance(), 1 / (2 * self.alpha * bandwidth**2))
+        return _inverse_power_of_one_plus(scaled, self.alpha)
+
+
+def _inverse_power_of_one_plus(values: Array, exponent: float) -> Array:
+    """Return (1 + values)^(-exponent), in place; by logarithms, which keep the digits of small values."""
+    if exponent == 1:
+        values += 1
+        return np.divide(1, values, out=values)
+    np.log1p(values, out=values)
+    np.multiply(values, -exponent, out=values)
+    return np.exp(values, out=values)
+
+
+@dataclass(frozen=True, slots=True)
+class Matern(Stationary):
+    """k(x, y) = 2^(1-nu) / Gamma(nu) z^nu K_nu(z) with z = sqrt(2 nu) |x - y| / s.
+
+    Closed forms for nu = 0.5, 1.5 and 2.5 [1]_, eqs. (4.16) and (4.17); the Bessel function K_nu otherwise, at some
+    hundred times the cost.
+
+    Parameters
+    ----------
+    bandwidth : float or None
+        s, in the units of the data.
+    nu : float
+        Smoothness, at most 100: 0.5 is laplacian2, towards infinity it becomes the gaussian.
+
+    References
+    ----------
+    .. [1] Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, section 4.2.
+    """
+
+    name: ClassVar[str] = "matern"
+    formula: ClassVar[str] = "2^(1-nu)/Gamma(nu) z^nu K_nu(z), z = sqrt(2 nu) |x-y| / bandwidth"
+    remark: ClassVar[str] = "between laplacian2 (nu=0.5) and gaussian (nu large); fast for nu = 0.5, 1.5, 2.5"
+
+    nu: float = field(default=1.5, metadata=SMOOTHNESS)
+
+    def _values(self, pairs: Pairs, bandwidth: float) -> Array:
+        z = np.sqrt(pairs.squared_distance())
+        np.multiply(z, math.sqrt(2 * self.nu) / bandwidth, out=z)
+        # exp(-1000) is zero in float64 and so is the kernel; beyond, the polynomial in front of it could overflow.
+        np.minimum(z, 1000.0, out=z)
+        polynomials = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1 / 3, 1.0, 1.0)}
+        if self.nu not in polynomials:
+            return _bessel_matern(z, self.nu)
+        factor = polynomials[self.nu][0] * np.ones_like(z)
+        for coefficient in polynomials[self.nu][1:]:
+            factor *= z
+            factor += coefficient
+        np.negative(z, out=z)
+        np.exp(z, out=z)
+        return np.multiply(z, factor, out=z)
+
+
+def _bessel_matern(z: Array, nu: float) -> Array:
+    """Return 2^(1-nu) / Gamma(nu) z^nu K_nu(z), in logarithms so that no factor overflows alone.
+
+    Where K_nu itself overflows, z is zero or small against nu and the series 1 - q/(nu-1) + q^2/(2 (nu-1) (nu-2)) - ... with
+    q = z^2/4 has converged after a few terms.
+    """
+    from scipy.special import gammaln, kve  # noqa: PLC0415  # 0.2 s of import that only this branch needs
+
+    values = np.ones_like(z)
+    # On all of z, zeros included: scipy 1.17 crashes when this function is given a mask.
+    bessel = kve(nu, z)
+    usual = np.isfinite(bessel)
+    logarithm = (1 - nu) * math.log(2) - float(gammaln(nu)) - z[usual]
+    logarithm += nu * np.log(z[usual]) + np.log(bessel[usual])
+    values[usual] = np.exp(logarithm)
+    q = z[~usual] ** 2 / 4
+    term = np.ones_like(q)
+    for order in range(1, min(20, math.ceil(nu))):
+        term *= -q / (order * (nu - order))
+        values[~usual] += term
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class Periodic(Atom):
+    """k(x, y) = exp(-2 sum_c sin^2(pi (x_c - y_c) / period) / s^2).
+
+    A product over the columns c of exp-sine-squared kernels, each positive definite on the line, hence positive
+    definite in any dimension. It cannot tell x from x + period, so it is not characteristic. Each factor is
+    exp((cos - 1) / s^2) with a positive definite cosine, hence infinitely divisible.
+
+    Parameters
+    ----------
+    period : float
+        In the units of the (scaled) data.
+    bandwidth : float
+        s, without unit: it measures the sine, not the data, and is never chosen from the data.
+    """
+
+    name: ClassVar[str] = "periodic"
+    formula: ClassVar[str] = "exp(-2 sum_c sin^2(pi (x_c-y_c) / period) / bandwidth^2)"
+    remark: ClassVar[str] = "for seasons and angles; blind to shifts by whole periods, so not characteristic"
+    kind: ClassVar[Kind] = "numeric"
+
+    period: float = field(default=1.0, metadata=POSITIVE)
+    bandwidth: float = field(default=1.0, metadata=POSITIVE)
+
+    @property
+    def positive_definite(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def characteristic(self) -> bool:
+        """Never: x and x + period look the same."""
+        return False
+
+    @property
+    def infinitely_divisible(self) -> bool:
+        """Always."""
+        return True
+
+    def evaluate(self, pairs: Pairs) -> Array:
+        """Return k(x, y) for every pair."""
+        total: Array | None = None
+        for difference in pairs.differences():
+            # The sine of a large multiple of pi has lost its digits; the size first keeps k(x, y) = k(y, x) exactly.
+            np.abs(difference, out=difference)
+            np.remainder(difference, self.period, out=difference)
+            np.multiply(difference, math.pi / self.period, out=difference)
+            np.sin(difference, out=difference)
+            np.square(difference, out=difference)
+            total = difference if total is None else np.add(total, difference, out=total)
+        if total is None:
+            return np.ones(pairs.shape)
+        np.multiply(total, -2 / self.bandwidth**2, out=total)
+        return shaped(np.exp(total, out=total), pairs.shape)
+
+    def diagonal(self, points: Points) -> Array:
+        """Return 1 for every row."""
+        return np.ones(len(points))
