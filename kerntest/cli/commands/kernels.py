@@ -1,0 +1,93 @@
+"""List the kernels: ``kerntest kernels``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kerntest.cli.console import sections_text, terminal_width, uses_colour
+from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual
+from kerntest.cli.options import chosen_format, format_options
+from kerntest.report.write import csv_text, json_text, write_standard_output
+
+if TYPE_CHECKING:
+    from kerntest.kernels.catalogue import Entry
+
+SCHEMA = "kerntest.kernels/1"
+ALGEBRA = (
+    ("gaussian(1.5) + 0.5*linear", "sums, products and positive weights"),
+    ("normalise(polynomial(degree=2)) * laplacian^2", "powers and normalisation"),
+    ("age, income: gaussian; city: delta; *: laplacian", "a kernel for each group of columns, multiplied"),
+)
+
+MANUAL = Manual(
+    examples=(
+        ("List the kernels", "kerntest kernels"),
+        ("The same for programs", "kerntest kernels --json"),
+        ("Use one of them", "kerntest mmd before.csv after.csv --kernel 'student-t(2, df=3)'"),
+    ),
+    notes=(
+        (
+            "What the words mean",
+            (
+                "positive definite: it can be used in a test at all. characteristic: it sees every difference between "
+                "distributions if there are enough rows; the others see only some, such as differences of means."
+            ),
+        ),
+    ),
+    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code in {"0", "2", "3", "70", "130", "141"}),
+)
+
+
+@click.command(cls=DocumentedCommand, manual=MANUAL, short_help="List the kernels: formula, properties, when to use.")
+@format_options
+def kernels(*, output_format: str | None, as_json: bool) -> None:
+    """List the kernels that --kernel knows, with their formulas, and how to combine them."""
+    shown_as = chosen_format(output_format, as_json=as_json)
+    from kerntest.kernels.catalogue import KERNELS, kernel_entries  # noqa: PLC0415 - numerics are loaded only when used
+
+    rows = [_row(entry, positive_definite=KERNELS[entry.name]().positive_definite) for entry in kernel_entries()]
+    if shown_as == "table":
+        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+        write_standard_output(_table(rows), encoding=encoding)
+    elif shown_as == "json":
+        algebra = [{"example": example, "meaning": meaning} for example, meaning in ALGEBRA]
+        write_standard_output(json_text({"schema": SCHEMA, "kernels": rows, "algebra": algebra}))
+    else:
+        write_standard_output(csv_text([{**row, "aliases": ";".join(row["aliases"])} for row in rows]))
+
+
+def _row(entry: Entry, *, positive_definite: bool) -> dict[str, Any]:
+    """Return what there is to say about one kernel."""
+    return {
+        "name": entry.name,
+        "usage": entry.usage,
+        "formula": entry.formula,
+        "positive_definite": positive_definite,
+        "characteristic": entry.characteristic,
+        "remark": entry.remark,
+        "aliases": list(entry.aliases),
+    }
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    """Return the kernels as people read them."""
+    lines: list[tuple[str, str]] = []
+    for row in rows:
+        properties = [
+            "positive definite" if row["positive_definite"] else "not always positive definite",
+            "characteristic" if row["characteristic"] else "not characteristic",
+        ]
+        if row["aliases"]:
+            properties.append(f"also called {', '.join(row['aliases'])}")
+        lines += [(row["usage"], row["formula"]), ("", "; ".join(properties)), ("", row["remark"])]
+    return sections_text(
+        (
+            ("Kernels k(x, y) of two rows; |x-y| is the Euclidean distance, |x-y|_1 the Manhattan distance", lines),
+            ("Kernels make kernels", list(ALGEBRA)),
+        ),
+        width=terminal_width(),
+        colour=uses_colour(sys.stdout),
+    )

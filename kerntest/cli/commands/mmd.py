@@ -1,0 +1,207 @@
+"""Test whether two files come from the same distribution: ``kerntest mmd``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kerntest.cli.console import is_terminal, progress_bar
+from kerntest.cli.delivery import Delivery, gate
+from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
+from kerntest.cli.options import COUNT, PROBABILITY, SEED, Bandwidth, KernelText, OneOf, result_options
+from kerntest.errors import KerntestError, UsageError
+from kerntest.report.summary import two_sample_notes, two_sample_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kerntest.cli.documented import AnyCommand
+    from kerntest.report.record import TwoSampleResult
+
+MANUAL = Manual(
+    examples=(
+        ("Compare two files", "kerntest mmd before.csv after.csv"),
+        (
+            "A gate in a pipeline: exit code 1 when the data have drifted",
+            "kerntest mmd before.csv after.csv --fail-on reject",
+        ),
+        (
+            "JSON for programs, of some columns",
+            "kerntest mmd before.csv after.csv --columns 'order_value_eur,items' --json",
+        ),
+        ("Read one of the two from a pipe", "head -n 101 after.csv | kerntest mmd before.csv -"),
+        (
+            "Choose the kernel and its bandwidth",
+            "kerntest mmd iris_versicolor.csv iris_virginica.csv --kernel 'gaussian(1.5)'",
+        ),
+    ),
+    arguments=(
+        ("X", "CSV or Parquet file, a folder of Parquet files, or - for stdin."),
+        ("Y", "The file to compare with it; it must have the same columns."),
+    ),
+    notes=(
+        (
+            "How to read the result",
+            (
+                "The p-value is the chance of a difference at least this large if both files came from the same "
+                "distribution. A small one (at most alpha) says that they differ; a large one does not prove that they are "
+                "equal. The effect size, from 0 to 1, says how much they differ, whatever the number of rows."
+            ),
+        ),
+    ),
+    exit_codes=EXIT_CODES,
+)
+
+
+def _columns_option(name: str, text: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for an option that names columns; given twice, the names add up."""
+    return option(name, multiple=True, metavar="NAMES", topic="Columns and rows", help=text)
+
+
+@click.command(
+    cls=DocumentedCommand, manual=MANUAL, short_help="Test whether two files come from the same distribution."
+)
+@click.argument("x", type=click.Path(allow_dash=True))
+@click.argument("y", type=click.Path(allow_dash=True))
+@option(
+    "--kernel",
+    type=KernelText(),
+    default="auto",
+    metavar="TEXT",
+    topic="Test",
+    help="Kernel, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; auto tries a family of them and gives one "
+    "p-value for all. `kerntest kernels` lists them.",
+)
+@option(
+    "--bandwidth",
+    type=Bandwidth(),
+    default="auto",
+    metavar="VALUE",
+    topic="Test",
+    help="Bandwidth of a kernel that names none: auto (several, judged together), median (of the distances), a "
+    "number, or several: 0.5,1,2.",
+)
+@option(
+    "--estimator",
+    type=OneOf("unbiased", "biased"),
+    default="unbiased",
+    metavar="NAME",
+    topic="Test",
+    help="Estimate of MMD^2 that is tested: unbiased (may be negative) or biased. Both are reported.",
+)
+@option(
+    "--null",
+    type=OneOf("permutation", "moments"),
+    default="permutation",
+    metavar="NAME",
+    topic="Test",
+    help="Where the p-value comes from: permutation (exact) or moments (no resampling; approximate, for p-values "
+    "far below 1 / permutations).",
+)
+@option(
+    "--permutations",
+    type=COUNT,
+    default=1000,
+    metavar="N",
+    topic="Test",
+    help="Relabellings to use at least; the smallest possible p-value is 1/N.",
+)
+@option("--alpha", type=PROBABILITY, default=0.05, metavar="P", topic="Test", help="Level of the test.")
+@option("--seed", type=SEED, default=0, metavar="N", topic="Test", help="Seed; the same seed gives the same p-value.")
+@option(
+    "--scale",
+    type=OneOf("standardize", "none"),
+    default="standardize",
+    metavar="RULE",
+    topic="Columns and rows",
+    help="standardize brings every numeric column to mean 0 and standard deviation 1; none leaves the units.",
+)
+@_columns_option("--columns", "Columns to use, such as 'price,size:weight,temp_*' (a:b is a range).")
+@_columns_option("--exclude", "Columns to leave out, written the same way.")
+@option("--common", is_flag=True, topic="Columns and rows", help="Use the columns that both files have.")
+@_columns_option("--categorical", "Columns of numbers that are codes for categories.")
+@option(
+    "--missing",
+    type=OneOf("error", "drop"),
+    default="error",
+    metavar="RULE",
+    topic="Columns and rows",
+    help="Missing values: error (stop and count them) or drop (leave out their rows).",
+)
+@option(
+    "--threads",
+    type=COUNT,
+    metavar="N",
+    topic="Test",
+    help="Threads to use; the result does not depend on it.  [default: all cores]",
+)
+@result_options
+def mmd(x: str, y: str, *, fail_on: str | None, **options: Any) -> int:
+    """Test whether X and Y come from the same distribution.
+
+    The test compares the rows of both files, all columns together, by the maximum mean discrepancy (MMD): it sees
+    differences of any kind, not only of means, and by default its p-value is exact for any number of rows.
+    """
+    asked = {name: options.pop(name) for name in ("output_format", "as_json", "output", "quiet", "verbose")}
+    delivery = Delivery.asked_for(**asked)
+    _check_files(x, y, delivery.output)
+    result = _tested(x, y, options, quiet=delivery.messages.quiet)
+    delivery.messages.explain(two_sample_notes(result))
+    delivery.deliver(result, lambda: two_sample_summary(result), result.warnings)
+    return gate(result.reject, fail_on, delivery.messages)
+
+
+def _check_files(x: str, y: str, output: str | None) -> None:
+    """Refuse what cannot work: stdin twice, a keyboard as a table, a result written over its own data.
+
+    Raises
+    ------
+    UsageError
+        As above.
+    """
+    if x == y == "-":
+        raise UsageError(
+            "X and Y cannot both be read from stdin", hint="give one of them as a file", code="usage.stdin_twice"
+        )
+    if "-" in {x, y} and (sys.stdin is None or is_terminal(sys.stdin)):
+        raise UsageError(
+            f"- reads a table from stdin, but stdin is {'closed' if sys.stdin is None else 'a terminal'}",
+            hint="send it a file: `kerntest mmd before.csv - < after.csv`",
+            code="usage.stdin_terminal",
+        )
+    for source in (x, y):
+        if output is not None and _same_file(source, output):
+            raise UsageError(
+                f"-o {output} would replace the data in {source}",
+                hint="write the result to another file",
+                code="usage.output_is_input",
+                where={"file": output},
+            )
+
+
+def _same_file(one: str, other: str) -> bool:
+    """Whether two paths lead to the same regular file."""
+    try:
+        return Path(one).is_file() and Path(one).samefile(other)
+    except OSError:
+        return False
+
+
+def _tested(x: str, y: str, options: dict[str, Any], *, quiet: bool) -> TwoSampleResult:
+    """Run the test, with a progress bar where somebody is looking."""
+    from kerntest.inference.two_sample import mmd_test  # noqa: PLC0415 - numerics are loaded only to compute
+
+    for name in ("columns", "exclude", "categorical"):
+        options[name] = ",".join(options[name]) or None
+    options["categorical"] = options["categorical"] or ()
+    try:
+        with progress_bar(quiet=quiet) as progress:
+            return mmd_test(x, y, **options, progress=progress)
+    except KerntestError as error:
+        if "position" in error.where:
+            # So that the message can point at the character.
+            error.where.setdefault("text", options["kernel"])
+        raise

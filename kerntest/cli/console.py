@@ -1,0 +1,204 @@
+"""What people see: messages and the progress bar on stderr, results as a table. rich is imported when first drawn with."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from kerntest.report.summary import Summary
+
+ProgressCallback = Callable[[int, int], None]
+PIPED_WIDTH = 100
+NARROWEST = 40
+PATIENCE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Messages on stderr; results never go here.
+
+    Parameters
+    ----------
+    quiet : bool
+        Say nothing but errors.
+    verbose : bool
+        Explain what was chosen automatically.
+    """
+
+    quiet: bool = False
+    verbose: bool = False
+
+    def note(self, text: str) -> None:
+        """Say what was done."""
+        if not self.quiet:
+            say(text)
+
+    def explain(self, texts: Sequence[str]) -> None:
+        """Say what was chosen, if asked with -v."""
+        if self.verbose:
+            for text in texts:
+                say(text)
+
+    def warn(self, texts: Sequence[str]) -> None:
+        """Pass warnings on."""
+        if not self.quiet:
+            for text in texts:
+                say(text, label="warning")
+
+
+def say(text: str, *, label: str = "") -> None:
+    """Write one message to stderr; a stderr that is closed or full is no reason to fail."""
+    if sys.stderr is None:
+        return
+    shown = f"{label}: " if label else ""
+    if label and uses_colour(sys.stderr):
+        colour = {"error": "1;31", "warning": "1;33", "hint": "1;36"}.get(label, "1")
+        shown = f"\x1b[{colour}m{label}:\x1b[0m "
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"{shown}{text}\n")
+        sys.stderr.flush()
+
+
+def is_terminal(stream: IO[Any] | None) -> bool:
+    """Whether somebody is looking at this stream, or typing into it."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def uses_colour(stream: IO[Any] | None) -> bool:
+    """Whether to write colours to this stream: a terminal that has them, and no NO_COLOR (no-color.org)."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def terminal_width() -> int:
+    """Return the width of the terminal, 100 where there is none."""
+    return max(NARROWEST, shutil.get_terminal_size((PIPED_WIDTH, 24)).columns)
+
+
+def summary_text(summary: Summary, *, width: int, colour: bool) -> str:
+    """Return a summary drawn as a table: the same content in any width, with or without colour."""
+    from rich.console import Group  # noqa: PLC0415 - rich is loaded only to draw
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    parts: list[RenderableType] = [Text(summary.title, style="bold")]
+    parts.append(_grid([(f"  {label}", text) for label, text in summary.lines]))
+    parts.append(Text(f"Decision: {summary.decision}", style="bold"))
+    if summary.warnings:
+        parts.append(Text("Warnings:", style="yellow"))
+        parts.append(_grid([("  -", warning) for warning in summary.warnings]))
+    return drawn(Group(*parts), width=width, colour=colour)
+
+
+def sections_text(sections: Sequence[tuple[str, list[tuple[str, str]]]], *, width: int, colour: bool) -> str:
+    """Return lists of terms and texts, each below its heading."""
+    from rich.console import Group  # noqa: PLC0415 - rich is loaded only to draw
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    parts: list[RenderableType] = []
+    for heading, rows in sections:
+        parts += [Text(heading, style="bold"), _grid([(f"  {label}", text) for label, text in rows])]
+    return drawn(Group(*parts), width=width, colour=colour)
+
+
+def _grid(rows: list[tuple[str, str]]) -> RenderableType:
+    """Return labels beside texts; a text too long for its line goes on in the next, nothing is cut off."""
+    from rich.table import Table  # noqa: PLC0415 - rich is loaded only to draw
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, style="cyan")
+    grid.add_column(overflow="fold")
+    for label, text in rows:
+        grid.add_row(Text(label), Text(text))
+    return grid
+
+
+def drawn(content: RenderableType, *, width: int, colour: bool) -> str:
+    """Return what rich draws, as text without blanks at the ends of lines."""
+    canvas = io.StringIO()
+    _console(canvas, width=width, colour=colour).print(content)
+    return "".join(f"{line.rstrip()}\n" for line in canvas.getvalue().splitlines())
+
+
+def _console(file: IO[str], *, width: int | None = None, colour: bool, live: bool = False) -> Console:
+    """Return a console that prints names as they are: no markup, no highlighting, no emoji codes."""
+    from rich.console import Console  # noqa: PLC0415 - rich is loaded only to draw
+
+    return Console(
+        file=file,
+        width=width,
+        # Without a height rich ignores the width on a dumb terminal.
+        height=None if width is None else 25,
+        force_terminal=colour or live,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+
+
+@contextmanager
+def progress_bar(*, quiet: bool) -> Iterator[ProgressCallback | None]:
+    """Give a function that draws (done, total) on stderr once a second has passed; None where nobody is looking."""
+    if quiet or not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
+        yield None
+        return
+    bar = _PatientBar(PATIENCE_SECONDS)
+    try:
+        yield bar.advance
+    finally:
+        bar.close()
+
+
+class _PatientBar:
+    """A progress bar that waits before it appears; `advance` may be called from any thread."""
+
+    def __init__(self, patience: float) -> None:
+        self._appears = time.monotonic() + patience
+        self._lock = threading.Lock()
+        self._progress: Any = None
+        self._task: Any = None
+
+    def advance(self, done: int, total: int) -> None:
+        """Show how far the work is."""
+        if time.monotonic() < self._appears:
+            return
+        with self._lock:
+            if self._progress is None:
+                self._open(total)
+            self._progress.update(self._task, completed=done, total=total)
+
+    def _open(self, total: int) -> None:
+        """Draw the bar for the first time."""
+        from rich import progress  # noqa: PLC0415 - rich is loaded only to draw
+
+        self._progress = progress.Progress(
+            progress.TextColumn("testing"),
+            progress.BarColumn(),
+            progress.TaskProgressColumn(),
+            progress.TimeRemainingColumn(),
+            console=_console(sys.stderr, colour=uses_colour(sys.stderr), live=True),
+            transient=True,
+        )
+        self._task = self._progress.add_task("testing", total=total)
+        self._progress.start()
+
+    def close(self) -> None:
+        """Wipe the bar off the screen."""
+        if self._progress is not None:
+            self._progress.stop()

@@ -1,0 +1,81 @@
+"""Results on their way out: to stdout or a file in the format asked for, and what goes with them to stderr."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kerntest.cli.console import PIPED_WIDTH, Messages, summary_text, terminal_width, uses_colour
+from kerntest.cli.options import chosen_format
+from kerntest.errors import UsageError
+from kerntest.report.record import Record, flatten
+from kerntest.report.summary import Summary, visible
+from kerntest.report.write import csv_text, json_text, write_file, write_standard_output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Where a result goes and how it looks there.
+
+    Parameters
+    ----------
+    output_format : {"table", "json", "csv"}
+        How it looks.
+    output : str or None
+        The file, or None for stdout.
+    messages : Messages
+        What else is said, on stderr.
+    """
+
+    output_format: str
+    output: str | None
+    messages: Messages
+
+    @classmethod
+    def asked_for(
+        cls, *, output_format: str | None, as_json: bool, output: str | None, quiet: bool, verbose: bool
+    ) -> Delivery:
+        """Make the delivery that the options ask for; UsageError where they contradict each other."""
+        if quiet and verbose:
+            raise UsageError("-q and -v contradict each other", hint="give one of them", code="usage.contradiction")
+        shown_as = chosen_format(output_format, as_json=as_json)
+        return cls(shown_as, None if output == "-" else output, Messages(quiet, verbose))
+
+    def deliver(self, result: Record, summary: Callable[[], Summary], warnings: Sequence[str]) -> None:
+        """Write a result in full, then say on stderr what only a table says by itself.
+
+        Raises
+        ------
+        DataError
+            The file or stdout cannot be written.
+        """
+        if self.output is None:
+            colour, width = uses_colour(sys.stdout), terminal_width()
+            encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+        else:
+            colour, width, encoding = False, PIPED_WIDTH, "utf-8"
+        if self.output_format == "table":
+            text = summary_text(summary(), width=width, colour=colour)
+        else:
+            encoding = "utf-8"
+            plain = result.to_dict()
+            text = json_text(plain) if self.output_format == "json" else csv_text([flatten(plain)])
+        if self.output is None:
+            write_standard_output(text, encoding=encoding)
+        else:
+            write_file(self.output, text)
+            self.messages.note(f"wrote {visible(self.output)}")
+        if self.output is not None or self.output_format != "table":
+            self.messages.warn([visible(warning) for warning in warnings])
+
+
+def gate(result_rejects: bool, fail_on: str | None, messages: Messages) -> int:
+    """Return the exit code of a test: 1 if its gate failed, which stderr then tells."""
+    if fail_on is None or result_rejects != (fail_on == "reject"):
+        return 0
+    messages.note(f"exit code 1, because of --fail-on {fail_on}")
+    return 1

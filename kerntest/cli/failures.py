@@ -1,0 +1,159 @@
+"""How a run that failed says so: click's errors in our own words, and every error as two lines or as JSON."""
+
+from __future__ import annotations
+
+import json
+import traceback
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kerntest.cli.console import say
+from kerntest.errors import DataError, KerntestError, UndecidedError, UsageError, suggest
+from kerntest.report.summary import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PICTURE_WIDTH = 72
+
+
+class InterruptionError(KerntestError):
+    """Ctrl-C: exit code 130."""
+
+    exit_code = 130
+    default_code = "interrupted"
+
+
+def from_click(error: click.ClickException) -> KerntestError:
+    """Return click's error as one of ours, with a hint."""
+    ctx = getattr(error, "ctx", None)
+    path = ctx.command_path if ctx is not None else "kerntest"
+    see = f"see `{path} --help`"
+    if isinstance(error, click.NoSuchOption):
+        return _no_such_option(error, path)
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        usage = f"{path} {' '.join(ctx.command.collect_usage_pieces(ctx))}" if ctx is not None else path
+        return UsageError(
+            f"missing argument {error.param.human_readable_name}",
+            hint=f"the usage is `{usage}`; {see}",
+            code="usage.missing_argument",
+        )
+    message = error.format_message().strip()
+    message = message[:1].lower() + message[1:].rstrip(".")
+    message = message.replace("requires an argument", "needs a value")
+    if message.startswith("got unexpected extra argument"):
+        see = f"quote names that contain blanks; {see}"
+    return UsageError(message, hint=see)
+
+
+def _no_such_option(error: click.NoSuchOption, path: str) -> UsageError:
+    """Return the error for an option that is not there, with the one that was meant."""
+    name, ctx = error.option_name, error.ctx
+    command = ctx.command if ctx is not None else click.Command(path)
+    owners = [owner for owner, sub in getattr(command, "commands", {}).items() if name in _option_names(sub)]
+    close = suggest(name, _option_names(command))
+    if owners:
+        hint = f"it stands after the command: `{path} {owners[0]} ... {name}`"
+    else:
+        hint = f"did you mean {close}?" if close else f"see `{path} --help`"
+    return UsageError(f"no such option: {name}", hint=hint, code="usage.unknown_option", where={"value": name})
+
+
+def _option_names(command: click.Command) -> tuple[str, ...]:
+    """Return the long names of the options of a command."""
+    names = (text for param in command.params if isinstance(param, click.Option) for text in param.opts)
+    return (*(name for name in names if name.startswith("--")), "--help")
+
+
+def from_exception(error: BaseException) -> KerntestError:
+    """Return any exception as one of our errors: memory and files are the user's world, the rest is a bug."""
+    if isinstance(error, KerntestError):
+        return error
+    if isinstance(error, click.ClickException):
+        return from_click(error)
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return InterruptionError("interrupted")
+    if isinstance(error, MemoryError):
+        return UndecidedError(
+            "not enough memory",
+            hint="use fewer rows, such as a random part of each file, or fewer columns",
+            code="undecided.memory",
+        )
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        return DataError(
+            f"{place}{(error.strerror or str(error)).lower()}",
+            hint="check the name, the permissions and the free space",
+            code="data.system",
+            where={"file": str(error.filename)} if error.filename else None,
+        )
+    return KerntestError(
+        f"internal error: {type(error).__name__}: {error}",
+        hint="this is a bug in kerntest: please report it with the output of the same command with KERNTEST_DEBUG=1",
+    )
+
+
+def report(error: KerntestError, *, as_json: bool) -> None:
+    """Write an error to stderr: a line, a picture of the place in a kernel text, and a hint; or one line of JSON."""
+    if as_json:
+        # ASCII, since stderr is in the locale's encoding; default, since an error must be told whatever is in it.
+        say(json.dumps(error_document(error), default=str))
+        return
+    say(visible(error.message), label="error" if error.exit_code != InterruptionError.exit_code else "")
+    text, position = error.where.get("text"), error.where.get("position")
+    if isinstance(text, str) and text and isinstance(position, int):
+        for line in picture(text, position):
+            say(line)
+    if error.hint is not None:
+        say(visible(error.hint), label="hint")
+
+
+def error_document(error: KerntestError) -> dict[str, Any]:
+    """Return an error as the JSON that programs read."""
+    return {
+        "schema": "kerntest.error/1",
+        "error": {
+            "code": error.code,
+            "exit_code": error.exit_code,
+            "message": error.message,
+            "hint": error.hint,
+            "where": error.where,
+        },
+    }
+
+
+def picture(text: str, position: int) -> tuple[str, str]:
+    """Return a text and, below it, a caret under the character at `position`, counted from 1.
+
+    Of a long text only the surroundings of the character are shown. A position behind the end points there.
+    """
+    index = min(max(position - 1, 0), len(text))
+    start = max(0, min(index - PICTURE_WIDTH // 2, len(text) - PICTURE_WIDTH))
+    before, after = visible(text[start:index]), visible(text[index : start + PICTURE_WIDTH])
+    lead = "  ..." if start else "  "
+    trail = "..." if start + PICTURE_WIDTH < len(text) else ""
+    # East Asian wide characters take two cells of the terminal.
+    cells = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in before)
+    return f"{lead}{before}{after}{trail}", f"{' ' * (len(lead) + cells)}^"
+
+
+def show_traceback(error: BaseException) -> None:
+    """Write where an exception came from, for whoever mends it."""
+    say("".join(traceback.format_exception(error)).rstrip())
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON; it may be one that cannot be parsed."""
+    wanted = False
+    for index, argument in enumerate(arguments):
+        if argument == "--":
+            break
+        if argument == "--json":
+            return True
+        if argument == "--format" and index + 1 < len(arguments):
+            wanted = arguments[index + 1].casefold() == "json"
+        elif argument.startswith("--format="):
+            wanted = argument.partition("=")[2].casefold() == "json"
+    return wanted

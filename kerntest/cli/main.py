@@ -1,0 +1,146 @@
+"""The command line: builds the group of commands, runs one of them, and is the only place that leaves the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import warnings
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from kerntest import __version__
+from kerntest.cli import failures
+from kerntest.cli.commands.completion import completion
+from kerntest.cli.commands.kernels import kernels
+from kerntest.cli.commands.mmd import mmd
+from kerntest.cli.console import is_terminal
+from kerntest.cli.documented import EXIT_CODES, DocumentedGroup, Manual
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FrameType
+
+PROGRAM = "kerntest"
+COMPLETION_VARIABLE = "_KERNTEST_COMPLETE"
+INTERRUPTED = 130
+SECONDS_TO_UNWIND = 0.2
+
+MANUAL = Manual(
+    examples=(
+        ("Do two files come from the same distribution?", "kerntest mmd before.csv after.csv"),
+        ("Which kernels are there?", "kerntest kernels"),
+        ("Stop a pipeline when the data have drifted", "kerntest mmd before.csv after.csv --fail-on reject"),
+    ),
+    exit_codes=EXIT_CODES,
+)
+
+
+@click.group(
+    cls=DocumentedGroup,
+    manual=MANUAL,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=False,
+)
+@click.version_option(__version__, "-V", "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")
+def group() -> None:
+    """Kernel methods on tables.
+
+    Two-sample tests with exact p-values, from CSV or Parquet files to a table for people or JSON for programs.
+    """
+
+
+for command in (mmd, kernels, completion):
+    group.add_command(command)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; every failure becomes a message on stderr."""
+    try:
+        if os.environ.get(COMPLETION_VARIABLE):
+            return _complete()
+        with group.make_context(PROGRAM, list(arguments)) as context:
+            return group.invoke(context) or 0
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place where every error ends
+        failure = failures.from_exception(error)
+        if os.environ.get("KERNTEST_DEBUG", "0") not in {"", "0"}:
+            failures.show_traceback(error)
+        failures.report(failure, as_json=failures.wants_json(arguments))
+        return failure.exit_code
+
+
+def _complete() -> int:
+    """Answer the shell's Tab key; click reads the words from the environment."""
+    from click.shell_completion import shell_complete  # noqa: PLC0415 - only a shell's Tab key needs it
+
+    return shell_complete(group, {}, PROGRAM, COMPLETION_VARIABLE, os.environ[COMPLETION_VARIABLE])
+
+
+def main() -> NoReturn:
+    """Run the command line of this process and leave with its exit code."""
+    _prepare_process()
+    code = run(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        if not _flushed(stream):
+            code = code or 3
+    if code == INTERRUPTED:
+        _leave_at_once()
+    sys.exit(code)
+
+
+def _prepare_process() -> None:
+    """Make the process end as shells expect: at once on Ctrl-C, silently when nobody reads the output."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, _interrupt_handler())
+    if not sys.warnoptions and not os.environ.get("KERNTEST_DEBUG"):
+        # What our libraries say to programmers is no message to users; ours go through the record.
+        warnings.simplefilter("ignore")
+
+
+def _interrupt_handler() -> Callable[[int, FrameType | None], Any]:
+    """Return a handler that unwinds, so that temporary files go, and a moment later leaves however busy threads are.
+
+    Unwinding alone does not end the process: a pool of threads is left only when its threads are done.
+    """
+    unwinding = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if unwinding.is_set():
+            _leave_at_once()
+        unwinding.set()
+        timer = threading.Timer(SECONDS_TO_UNWIND, _leave_at_once, kwargs={"message": "interrupted\n"})
+        timer.daemon = True
+        timer.start()
+        raise KeyboardInterrupt
+
+    return handle
+
+
+def _leave_at_once(message: str = "") -> NoReturn:
+    """End the process without waiting for threads, leaving the terminal as it was found."""
+    with suppress(Exception):
+        if is_terminal(sys.stderr):
+            message = f"\r\x1b[K\x1b[?25h{message}"
+        sys.stderr.write(message)
+        sys.stderr.flush()
+    os._exit(INTERRUPTED)
+
+
+def _flushed(stream: IO[str] | None) -> bool:
+    """Flush a stream; one that cannot be flushed is led to nowhere, or Python would fail again on its way out."""
+    if stream is None:
+        return True
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return False
+    return True

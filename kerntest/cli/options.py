@@ -1,0 +1,247 @@
+"""Values that options take, checked as they are read, and the options that commands share."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kerntest.cli.documented import AnyCommand, option
+from kerntest.errors import UsageError, suggest
+from kerntest.report.write import check_writable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from click.shell_completion import CompletionItem
+
+    AnyParamType = click.ParamType[Any]
+else:
+    # click before 8.5 has no generic types.
+    AnyParamType = click.ParamType
+
+LARGEST_COUNT = 10**9
+
+
+class OneOf(AnyParamType):
+    """One word of a few; a mistyped one is told which was meant."""
+
+    name = "word"
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the word, whatever its case was."""
+        word = str(value).casefold()
+        if word in self.words:
+            return word
+        close = suggest(word, self.words)
+        raise UsageError(
+            f"{option_name(param)} must be {_either(self.words)}, not {str(value)!r}",
+            hint=f"did you mean {close!r}?" if close else _help_hint(ctx),
+            code="usage.choice",
+            where={"value": str(value)},
+        )
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 - the signature is click's
+        """Complete the word."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell's Tab key needs it
+
+        return [CompletionItem(word) for word in self.words if word.startswith(incomplete.casefold())]
+
+
+class Quantity(AnyParamType):
+    """A number for which something must hold.
+
+    Parameters
+    ----------
+    read : callable
+        From text to number; a ValueError is a text that is none.
+    holds : callable
+        Whether the number is allowed.
+    description : str
+        What is allowed, after "must be".
+    """
+
+    name = "number"
+
+    def __init__(self, read: Callable[[str], float], holds: Callable[[float], bool], description: str) -> None:
+        self.read = read
+        self.holds = holds
+        self.description = description
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number."""
+        try:
+            number = self.read(value)
+            allowed = self.holds(number)
+        except (ValueError, OverflowError):
+            allowed = False
+        if not allowed:
+            raise UsageError(
+                f"{option_name(param)} must be {self.description}, not {str(value)!r}",
+                hint=_help_hint(ctx),
+                code="usage.range",
+                where={"value": str(value)},
+            )
+        return number
+
+
+PROBABILITY = Quantity(float, lambda value: 0 < value < 1, "a number between 0 and 1, both excluded")
+COUNT = Quantity(int, lambda value: 1 <= value <= LARGEST_COUNT, "a whole number from 1 to 1000000000")
+SEED = Quantity(int, lambda value: value >= 0, "a whole number from 0 up")
+
+
+class Bandwidth(AnyParamType):
+    """``auto``, ``median``, a positive number, or several with commas between them."""
+
+    name = "bandwidth"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | float | tuple[float, ...]:
+        """Return the word, the number or the numbers."""
+        if not isinstance(value, str):
+            return tuple(value) if isinstance(value, (list, tuple)) else float(value)
+        if value.strip().casefold() in {"auto", "median"}:
+            return value.strip().casefold()
+        try:
+            numbers = tuple(float(part) for part in value.split(","))
+        except ValueError:
+            numbers = ()
+        if not numbers or not all(math.isfinite(number) and number > 0 for number in numbers):
+            close = suggest(value, ("auto", "median"))
+            raise UsageError(
+                f"{option_name(param)} must be auto, median, or positive numbers with commas between them, "
+                f"not {value!r}",
+                hint=f"did you mean {close!r}?" if close else _help_hint(ctx),
+                code="usage.bandwidth",
+                where={"value": value},
+            )
+        return numbers if len(numbers) > 1 else numbers[0]
+
+
+class KernelText(AnyParamType):
+    """The text of a kernel: read later, by the kernels themselves; here only completed."""
+
+    name = "kernel"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002 - the signature is click's
+        """Return the text."""
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 - the signature is click's
+        """Complete the name that is being typed, which may stand in the middle of an expression."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell's Tab key needs it
+
+        from kerntest.kernels.names import NAMES, NORMALISE  # noqa: PLC0415 - as above
+
+        start = len(incomplete)
+        while start and (incomplete[start - 1].isalnum() or incomplete[start - 1] in "-_"):
+            start -= 1
+        before, word = incomplete[:start], incomplete[start:].casefold()
+        names = (*NAMES, NORMALISE) if before else ("auto", *NAMES, NORMALISE)
+        return [CompletionItem(before + name) for name in names if name.startswith(word)]
+
+
+class OutputPath(click.Path):
+    """A file to write, checked before the work begins; ``-`` is the standard output."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path, or the DataError that writing it would raise."""
+        path = os.fsdecode(super().convert(value, param, ctx))
+        if not path:
+            raise UsageError(f"{option_name(param)} needs the name of a file", hint=_help_hint(ctx))
+        if path != "-" and not (ctx and ctx.resilient_parsing):
+            check_writable(path)
+        return path
+
+
+def option_name(param: click.Parameter | None) -> str:
+    """Return the longest name of an option, as messages call it."""
+    return max(param.opts, key=len) if param is not None and param.opts else "the value"
+
+
+def _help_hint(ctx: click.Context | None) -> str:
+    """Return where to read on."""
+    return f"see `{ctx.command_path if ctx else 'kerntest'} --help`"
+
+
+def _either(words: tuple[str, ...]) -> str:
+    """Return words as "a, b or c"."""
+    return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
+
+
+FORMAT = OneOf("table", "json", "csv")
+
+
+def format_options(function: AnyCommand) -> AnyCommand:
+    """Add --format and --json; both arrive as `output_format` through `chosen_format`."""
+    function = option("--json", "as_json", is_flag=True, topic="Output", help="Short for --format json.")(function)
+    return option(
+        "--format",
+        "output_format",
+        type=FORMAT,
+        metavar="FORMAT",
+        topic="Output",
+        help="table for people, json for programs, csv: a header and the values.  [default: table]",
+    )(function)
+
+
+def chosen_format(output_format: str | None, *, as_json: bool) -> str:
+    """Return the format that --format and --json ask for together.
+
+    Raises
+    ------
+    UsageError
+        They contradict each other.
+    """
+    if as_json and output_format not in {None, "json"}:
+        raise UsageError(
+            f"--json and --format {output_format} contradict each other",
+            hint="give one of them",
+            code="usage.contradiction",
+        )
+    return "json" if as_json else output_format or "table"
+
+
+def result_options(function: AnyCommand) -> AnyCommand:
+    """Add --format, --json, --output, --fail-on, --quiet and --verbose, in this order."""
+    decorators = (
+        option(
+            "-v",
+            "--verbose",
+            is_flag=True,
+            topic="Output",
+            help="Explain on stderr what was found in the files and chosen automatically.",
+        ),
+        option(
+            "-q",
+            "--quiet",
+            is_flag=True,
+            topic="Output",
+            help="Nothing on stderr but errors: no warnings, no progress.",
+        ),
+        option(
+            "--fail-on",
+            type=OneOf("reject", "accept"),
+            metavar="WHEN",
+            topic="Output",
+            help="Make a gate: exit with 1 on reject (p <= alpha) or on accept (p > alpha).",
+        ),
+        option(
+            "-o",
+            "--output",
+            type=OutputPath(allow_dash=True),
+            metavar="FILE",
+            topic="Output",
+            help="Write the result to FILE instead of stdout; on failure an old FILE stays as it was.",
+        ),
+        format_options,
+    )
+    for decorator in decorators:
+        function = decorator(function)
+    return function

@@ -1,0 +1,1 @@
+"""Results: records, and how they are written and told."""

@@ -1,0 +1,224 @@
+"""Results as frozen records: what every test reports, and where it came from.
+
+A record is plain data: numbers, texts and tuples of them. `to_dict` gives exactly the fields of the JSON.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Record:
+    """Base of all records: conversion to plain Python data."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain dicts, lists, numbers and texts; a number that is not finite becomes None."""
+        plain: dict[str, Any] = plain_data(self)
+        return plain
+
+
+@dataclass(frozen=True, slots=True)
+class InputRecord(Record):
+    """One input: its name as typed, its rows as read and as used, and the checksum of its bytes (None for arrays).
+
+    `delimiter` is what was found between the fields of a CSV file, None for other formats.
+    """
+
+    name: str
+    format: str
+    rows: int
+    rows_used: int
+    sha256: str | None
+    delimiter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance(Record):
+    """What is needed to run the same test again and get the same numbers."""
+
+    version: str
+    seed: int
+    inputs: tuple[InputRecord, ...]
+    kernel: str
+    bandwidth: str
+    scale: str
+    dtype: str
+    threads: int
+    libraries: Mapping[str, str]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Null(Record):
+    """How the p-value was found.
+
+    Parameters
+    ----------
+    method : str
+        "permutation" or "moments".
+    permutations, requested : int or None
+        Relabellings used, the identity among them, and how many were asked for. None for "moments".
+    p_floor : float or None
+        The smallest p-value this null can give: 1 / permutations. None for "moments".
+    exact : bool
+        Whether the level is exact in finite samples under exchangeability.
+    resampling : str or None
+        "cyclic shifts", or None without resampling.
+    orders : int or None
+        Random orders of the rows (cosets of the group of shifts) that were used.
+    mean, standard_deviation, skewness : float or None
+        Of the null distribution of the reported statistic.
+    trace : str or None
+        "exact" or "stochastic": how the cubic term of the skewness was found, for "moments".
+    """
+
+    method: str
+    permutations: int | None
+    requested: int | None
+    p_floor: float | None
+    exact: bool
+    resampling: str | None
+    orders: int | None
+    mean: float | None
+    standard_deviation: float | None
+    skewness: float | None
+    trace: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyMember(Record):
+    """One kernel of a family: its text, its statistic in null standard deviations, and its own p-value."""
+
+    kernel: str
+    z: float
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Family(Record):
+    """Several kernels judged together by one exact p-value.
+
+    Parameters
+    ----------
+    combination : str
+        How the kernels were combined.
+    members : tuple of FamilyMember
+        In the order of the family. Their own p-values are not corrected for one another; the result's p-value is.
+    thinning : str
+        How the choice of kernels depends on the number of rows, in words.
+    """
+
+    combination: str
+    members: tuple[FamilyMember, ...]
+    thinning: str
+
+
+@dataclass(frozen=True, slots=True)
+class TwoSampleResult(Record):
+    """The result of a two-sample test. Field by field this is the JSON of `kerntest mmd`.
+
+    Parameters
+    ----------
+    schema : str
+        "kerntest.mmd/1".
+    statistic : float
+        The estimate of MMD^2 named by `estimator`, for `kernel`.
+    p_value : float
+        In (0, 1]; of the whole family where there is one.
+    reject : bool
+        p_value <= alpha.
+    kernel : str
+        The kernel as resolved; given back as `kernel=` it gives the same statistic. With a family: the member that
+        saw the difference most clearly, selected by the test itself.
+    bandwidth, gamma : float or None
+        Of a kernel that has one bandwidth; gamma = 1 / (2 bandwidth^2) for the Gaussian.
+    mmd2_unbiased, mmd2_biased : float
+        Both estimators of MMD^2. The unbiased one may be negative.
+    mmd : float
+        sqrt(max(mmd2_unbiased, 0)).
+    mmd_standard_error : float or None
+        Standard error of `mmd` when the distributions differ (Gretton et al. 2012, section 5); None near 0, where
+        it is not valid.
+    effect_size : float
+        sqrt of the normalised statistic <A, B> / sqrt(<A, A> <B, B>), between 0 and 1.
+    columns_left_out : tuple of str
+        Columns of the inputs that the test did not use: excluded, in one input only, constant, identifiers.
+    """
+
+    schema: str
+    command: str
+    statistic: float
+    estimator: str
+    p_value: float
+    alpha: float
+    reject: bool
+    decision: str
+    kernel: str
+    bandwidth: float | None
+    gamma: float | None
+    n_x: int
+    n_y: int
+    columns: tuple[str, ...]
+    mmd2_unbiased: float
+    mmd2_biased: float
+    mmd: float
+    mmd_standard_error: float | None
+    effect_size: float
+    null: Null
+    family: Family | None
+    warnings: tuple[str, ...]
+    provenance: Provenance
+    columns_left_out: tuple[str, ...] = ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the result as one row of a pandas DataFrame, nested fields as `null.method` and so on."""
+        import pandas as pd  # noqa: PLC0415 - pandas takes 0.3 s to import and only this method needs it
+
+        return pd.DataFrame([flatten(self.to_dict())])
+
+
+def plain_data(value: Any) -> Any:
+    """Return `value` with records as dicts, tuples as lists, numpy scalars as Python's, and NaN and infinity as None."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain_data(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain_data(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_data(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def flatten(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return a nested mapping as one level with dotted keys; lists become one text, joined by ';'.
+
+    A list of mappings becomes one such text per key: the names of two inputs are ``inputs.name``: ``"a.csv;b.csv"``.
+    """
+    flat: dict[str, Any] = {}
+    for key, value in nested.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{name}."))
+        elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+            flat.update({f"{name}.{part}": _joined([item[part] for item in value]) for part in value[0]})
+        elif isinstance(value, list):
+            flat[name] = _joined(value)
+        else:
+            flat[name] = value
+    return flat
+
+
+def _joined(values: list[Any]) -> str:
+    """Return plain values as one text; None leaves its place empty."""
+    return ";".join("" if value is None else str(value) for value in values)

@@ -1,0 +1,193 @@
+"""A result in words: what a statistician wants to see and a newcomer can read, as labelled lines of plain text."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kerntest.report.record import InputRecord, Null, TwoSampleResult
+
+COLUMNS_SHOWN = 12
+# Quoted column names are matched first, so that what looks like an argument inside them stays.
+_QUOTED_OR_ARGUMENTS = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|(\([^()'"`:]*\))""")
+_NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?:[eE][-+]?\d+)?(?![\w.])")
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A result in words.
+
+    Parameters
+    ----------
+    title : str
+        What was done.
+    lines : tuple of (str, str)
+        Label and text; the label is empty where a text continues the one above.
+    decision : str
+        The answer, as a sentence.
+    warnings : tuple of str
+        What the reader must know before believing the answer.
+    """
+
+    title: str
+    lines: tuple[tuple[str, str], ...]
+    decision: str
+    warnings: tuple[str, ...]
+
+
+def two_sample_summary(result: TwoSampleResult) -> Summary:
+    """Return the result of a two-sample test in words."""
+    first, second = result.provenance.inputs
+    statistics = {"unbiased": result.mmd2_unbiased, "biased": result.mmd2_biased}
+    other = "biased" if result.estimator == "unbiased" else "unbiased"
+    lines = [
+        ("X", input_text(first)),
+        ("Y", input_text(second)),
+        ("columns", name_list(result.columns)),
+        ("kernel", visible(shortened_kernel(result.kernel))),
+    ]
+    if result.family is not None:
+        lines.append(("", f"selected by the test itself from {len(result.family.members)} kernels"))
+    lines += [
+        (
+            "statistic",
+            f"MMD^2 = {number(result.statistic)} ({result.estimator}), {number(statistics[other])} ({other})",
+        ),
+        ("null", null_text(result.null)),
+        ("p-value", p_value_text(result.p_value, result.null)),
+        ("effect size", effect_text(result)),
+    ]
+    warnings = tuple(visible(warning) for warning in result.warnings)
+    return Summary("Two-sample test (maximum mean discrepancy)", tuple(lines), visible(result.decision), warnings)
+
+
+def two_sample_notes(result: TwoSampleResult) -> list[str]:
+    """Return what was found out and chosen on the way to a result, one line each."""
+    provenance = result.provenance
+    notes = [_input_note(record) for record in provenance.inputs]
+    notes.append(f"columns used: {name_list(result.columns, shown=None)}")
+    if result.columns_left_out:
+        notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
+    notes.append(f"kernel {provenance.kernel}, bandwidth {provenance.bandwidth}, scale {provenance.scale}")
+    notes.append(f"kernel as resolved: {result.kernel}")
+    if result.family is not None:
+        members = sorted(result.family.members, key=lambda member: -member.z)
+        notes.append(f"kernels tried: {len(members)}, combined by {result.family.combination}; each by itself:")
+        notes += [f"  z = {number(member.z)}, p = {number(member.p_value)}: {member.kernel}" for member in members]
+    notes.append(f"null: {null_text(result.null)}, seed {provenance.seed}")
+    threads = "1 thread" if provenance.threads == 1 else f"{provenance.threads} threads"
+    notes.append(f"{threads}, {provenance.dtype}, {number(provenance.seconds)} seconds")
+    return [visible(note) for note in notes]
+
+
+def decision_sentence(p_value: float, alpha: float, subject: str = "the two files") -> str:
+    """Return the answer of a two-sample test as a sentence, with the comparison that made it.
+
+    The numbers get as many digits as it takes to see which one is larger.
+    """
+    digits = 4
+    while digits < 17 and p_value != alpha and number(p_value, digits) == number(alpha, digits):
+        digits += 1
+    p_text, alpha_text = number(p_value, digits), number(alpha, digits)
+    if p_value <= alpha:
+        sign = "=" if p_text == alpha_text else "<="
+        return f"{subject[:1].upper()}{subject[1:]} differ (p = {p_text} {sign} alpha = {alpha_text})."
+    return f"No difference found at alpha = {alpha_text} (p = {p_text}). That is not proof that there is none."
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Return a number to `digits` significant digits, without trailing zeros; only 0 is shown as 0."""
+    if not math.isfinite(value):
+        return str(value)
+    if value == 0:
+        return "0"
+    rounded = f"{value:.{digits}g}"
+    if 1e-5 <= abs(value) < 1e15 and "e" in rounded:
+        # %g turns to exponents at 1e-4 and at 10**digits; people read 0.00001234 and 123456 better.
+        decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+        rounded = f"{value:.{decimals}f}"
+        rounded = rounded.rstrip("0").rstrip(".") if "." in rounded else rounded
+    return rounded
+
+
+def p_value_text(p_value: float, null: Null) -> str:
+    """Return a p-value, saying so where the null could not have given a smaller one; never 0."""
+    if p_value <= 0:
+        return "less than 1e-300"
+    text = number(p_value)
+    if null.p_floor is not None and null.permutations is not None and p_value <= null.p_floor * (1 + 1e-9):
+        return f"{text} (the smallest that {counted(null.permutations, 'relabelling')} can give)"
+    return text
+
+
+def null_text(null: Null) -> str:
+    """Return how the p-value was found."""
+    if null.permutations is None:
+        trace = ", its skewness estimated" if null.trace == "stochastic" else ""
+        return f"{null.method}: Pearson III curve through three moments of the permutation distribution{trace}"
+    parts = [f"{null.method}: {counted(null.permutations, 'relabelling')}"]
+    if null.resampling is not None:
+        parts[0] += f" by {null.resampling}"
+    if null.orders is not None and null.orders > 1:
+        parts.append(f"in {null.orders:,} random orders")
+    parts.append("exact" if null.exact else "approximate")
+    return ", ".join(parts)
+
+
+def effect_text(result: TwoSampleResult) -> str:
+    """Return the effect size and MMD with its standard error."""
+    error = result.mmd_standard_error
+    spread = f" +- {number(error)}" if error is not None else " (too near 0 for a standard error)"
+    return f"{number(result.effect_size)} of 1; MMD = {number(result.mmd)}{spread}"
+
+
+def input_text(record: InputRecord) -> str:
+    """Return an input's name and its number of rows."""
+    if record.rows_used == record.rows:
+        return f"{visible(record.name)}: {counted(record.rows, 'row')}"
+    return f"{visible(record.name)}: {record.rows_used:,} of {counted(record.rows, 'row')} used"
+
+
+def _input_note(record: InputRecord) -> str:
+    """Return what was found in one input."""
+    delimiter = "" if record.delimiter is None else f" with delimiter {record.delimiter!r}"
+    checksum = "" if record.sha256 is None else f", sha256 {record.sha256[:12]}..."
+    used = f"{counted(record.rows, 'row')} read, {record.rows_used:,} used"
+    return f"{record.name}: {record.format}{delimiter}, {used}{checksum}"
+
+
+def name_list(names: Sequence[str], shown: int | None = COLUMNS_SHOWN) -> str:
+    """Return names joined by commas, the end of a long list as a number; None shows them all."""
+    if shown is None or len(names) <= shown + 1:
+        return ", ".join(visible(name) for name in names)
+    return f"{', '.join(visible(name) for name in names[:shown])} and {len(names) - shown:,} more"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun: "1 row", "1,000 rows"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def shortened_kernel(kernel: str) -> str:
+    """Return a kernel text with the numbers in its parentheses cut to four digits; the JSON keeps them all."""
+
+    def shorten(found: re.Match[str]) -> str:
+        if found.group(1) is None:
+            return found.group()
+        return _NUMBER.sub(lambda digits: number(float(digits.group())), found.group(1))
+
+    return _QUOTED_OR_ARGUMENTS.sub(shorten, kernel)
+
+
+def visible(text: str) -> str:
+    """Return text with what is not printable written out, so that no name can move the cursor or add lines."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )

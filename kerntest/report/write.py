@@ -1,0 +1,171 @@
+"""Results as bytes, and bytes into files: strict JSON, CSV, and files that are either whole or not there."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import secrets
+import shlex
+import stat
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kerntest.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def json_text(plain: Mapping[str, Any], *, indent: int | None = 2) -> str:
+    """Return strict JSON (RFC 8259) that ends in a newline; text that is not ASCII stays as it is.
+
+    Raises
+    ------
+    ValueError
+        A number is not finite: records turn these into None before they come here.
+    """
+    return json.dumps(plain, allow_nan=False, ensure_ascii=False, indent=indent) + "\n"
+
+
+def csv_text(rows: list[Mapping[str, Any]]) -> str:
+    """Return CSV with a header from the keys of the first row; None is an empty field, truth is true or false."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(rows[0].keys())
+    writer.writerows([_csv_field(value) for value in row.values()] for row in rows)
+    return text.getvalue()
+
+
+def _csv_field(value: Any) -> Any:
+    """Return a value as the CSV shows it; floats keep every digit, because csv writes their repr."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else value
+
+
+def encoded(text: str, encoding: str = "utf-8") -> bytes:
+    r"""Return text as bytes; what the encoding cannot say is written ``\udc..``, which inside JSON is still JSON."""
+    return text.encode(encoding, errors="backslashreplace")
+
+
+def write_standard_output(text: str, *, encoding: str = "utf-8") -> None:
+    """Write text to the standard output and flush it, in this encoding whatever the locale is.
+
+    Raises
+    ------
+    DataError
+        The standard output is closed, or its disk is full.
+    """
+    if sys.stdout is None:
+        raise DataError(
+            "the standard output is closed",
+            hint="write to a file with -o FILE",
+            code="data.output",
+        )
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(encoded(text, encoding))
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        raise _unwritable("the standard output", error) from error
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise the DataError that writing `path` would raise, as far as can be told before the work is done."""
+    target = _target(path)
+    if target.is_dir():
+        raise DataError(
+            f"cannot write {path}: it is a folder",
+            hint="name a file in it",
+            code="data.output",
+            where={"file": str(path)},
+        )
+    if not target.parent.is_dir():
+        # As it was typed, unless the link that was typed is there and leads to nowhere.
+        folder = target.parent if Path(path).parent.is_dir() else Path(path).parent
+        raise DataError(
+            f"cannot write {path}: the folder {folder} does not exist",
+            hint=f"make it with `mkdir -p {shlex.quote(str(folder))}`",
+            code="data.output",
+            where={"file": str(path)},
+        )
+    blocked = target if target.exists() else target.parent
+    if not os.access(blocked, os.W_OK) or (_is_replaceable(target) and not os.access(target.parent, os.W_OK)):
+        raise DataError(
+            f"cannot write {path}: permission denied",
+            hint="choose another place, or change the permissions",
+            code="data.output",
+            where={"file": str(path)},
+        )
+
+
+def write_file(path: str | Path, text: str) -> None:
+    """Write text to a file in UTF-8: afterwards the file is whole, or it is as it was before.
+
+    The text goes to a temporary file beside the target, is forced to the disk, and takes the target's name in one
+    step. A link is followed; a device or a pipe, which cannot be replaced, is written directly.
+
+    Raises
+    ------
+    DataError
+        The folder is missing, nothing may be written there, or the disk is full.
+    """
+    check_writable(path)
+    target = _target(path)
+    try:
+        if _is_replaceable(target):
+            _replace(target, encoded(text))
+        else:
+            target.write_bytes(encoded(text))
+    except OSError as error:
+        raise _unwritable(str(path), error) from error
+
+
+def _replace(target: Path, content: bytes) -> None:
+    """Put `content` in the place of `target` in one step; on any failure, Ctrl-C too, remove the temporary file."""
+    temporary = target.with_name(f".kerntest-{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        temporary.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _target(path: str | Path) -> Path:
+    """Return where the bytes end up: links followed, for a link must survive the replacement of its file.
+
+    The name of a device such as /dev/stdout stays as it is: what it leads to may have no name.
+    """
+    named = Path(path)
+    return Path(os.path.realpath(named)) if _is_replaceable(named) else named
+
+
+def _is_replaceable(path: Path) -> bool:
+    """Whether `path` is a regular file or nothing yet."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return True
+
+
+def _unwritable(name: str, error: OSError) -> DataError:
+    """Return the error for an output that the system refuses."""
+    reason = (error.strerror or str(error)).lower()
+    return DataError(
+        f"cannot write {name}: {reason}",
+        hint="choose another place with -o FILE, or free some space",
+        code="data.output",
+        where={"file": name},
+    )

@@ -1,0 +1,107 @@
+import json
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from kerntest.cli.documented import EXIT_CODES
+from kerntest.cli.main import group
+
+MAN = Path(__file__).parents[2] / "man"
+COMMANDS = [[], *([name] for name in group.commands)]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "kerntest")
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_begins_and_ends_with_examples(kerntest, command, flag):
+    outcome = kerntest(*command, flag)
+    assert (outcome.code, outcome.err) == (0, "")
+    found = group.commands[command[0]] if command else group
+    examples = [line for _, line in found.manual.examples]
+    assert examples
+    lines = outcome.out.splitlines()
+    assert lines[-1].strip() == examples[-1]
+    assert outcome.out.index("\nExample:\n") < outcome.out.index("--help")
+    assert outcome.out.index(examples[0]) < outcome.out.index("--help")
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "kerntest")
+def test_every_command_has_a_man_page_and_every_option_its_help(command):
+    assert (MAN / f"{'-'.join(['kerntest', *command])}.1").is_file()
+    found = group.commands[command[0]] if command else group
+    for parameter in found.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.name
+    if command:
+        assert found.short_help
+
+
+def test_the_examples_are_commands_that_can_be_parsed():
+    for name, command in group.commands.items():
+        for _, line in command.manual.examples:
+            words = shlex.split(line.partition("|")[2] or line.partition(">")[0])
+            arguments = words[words.index("kerntest") + 1 :]
+            if arguments[0] == name:
+                command.make_context(name, arguments[1:])
+
+
+def test_help_shows_defaults_topics_and_exit_codes(kerntest):
+    text = kerntest("mmd", "--help").out
+    headings = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert headings == [
+        "Example:",
+        "Arguments:",
+        "Test:",
+        "Columns and rows:",
+        "Output:",
+        "Other:",
+        "How to read the result:",
+        "Exit codes:",
+        "Examples:",
+    ]
+    squeezed = " ".join(text.split())
+    for default in ("auto", "unbiased", "permutation", "1000", "0.05", "0", "all cores", "standardize", "table"):
+        assert f"[default: {default}]" in squeezed
+    for code, _ in EXIT_CODES:
+        assert f"\n  {code} " in text
+
+
+def test_the_version_is_one_line(kerntest):
+    for flag in ("--version", "-V"):
+        assert kerntest(flag).out == "kerntest 0.1.0\n"
+
+
+LOADED = """
+import sys
+from kerntest.cli.main import run
+code = run(sys.argv[1:])
+import json
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["mmd", "--help"], ["--version"], ["mmd", "a"]], ids=" ".join)
+def test_without_work_nothing_heavy_is_loaded(arguments):
+    done = subprocess.run([sys.executable, "-c", LOADED, *arguments], capture_output=True, text=True, check=False)
+    loaded = set(json.loads(done.stderr.splitlines()[-1]))
+    third_party = {"numpy", "scipy", "pandas", "pyarrow", "rich", "matplotlib", "threadpoolctl"}
+    assert loaded & third_party == set()
+    assert {"click", "kerntest"} <= loaded
+
+
+def test_help_takes_little_more_than_click():
+    commands = {"help": ["-m", "kerntest", "--help"], "click": ["-c", "import click"]}
+    fastest = dict.fromkeys(commands, float("inf"))
+    # In turns, and the fastest of each: other work on the machine only ever adds time.
+    for _ in range(7):
+        for name, command in commands.items():
+            start = time.perf_counter()
+            subprocess.run([sys.executable, *command], capture_output=True, check=True)
+            fastest[name] = min(fastest[name], time.perf_counter() - start)
+    assert fastest["help"] <= 2.5 * fastest["click"]

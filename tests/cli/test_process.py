@@ -1,0 +1,190 @@
+"""What only a real process shows: signals, closed pipes, full disks, locales, threads that do not stop."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+posix = pytest.mark.skipif(os.name != "posix", reason="signals, pipes and devices of POSIX")
+
+# `kerntest` with a stand-in for the numerics, whose behaviour the name of the first file chooses.
+PROGRAM = """
+import sys, threading, time, types
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from example_results import two_sample_result
+from kerntest.cli import main
+from kerntest.report import write
+
+def work():
+    while True:
+        sum(range(1000))
+
+def mmd_test(x, y, **options):
+    if x == "busy":
+        with ThreadPoolExecutor(2) as pool:
+            futures = [pool.submit(work) for _ in range(2)]
+            print("ready", file=sys.stderr, flush=True)
+            futures[0].result()
+    if x == "slow-write":
+        def fsync(descriptor):
+            print("ready", file=sys.stderr, flush=True)
+            time.sleep(60)
+        write.os.fsync = fsync
+    if x == "bug":
+        raise ZeroDivisionError("oops")
+    if x == "long":
+        return two_sample_result(columns=tuple(f"column_{index}" for index in range(100_000)))
+    return two_sample_result(names=(x, y), warnings=("careful",))
+
+module = types.ModuleType("kerntest.inference.two_sample")
+module.mmd_test = mmd_test
+sys.modules["kerntest.inference.two_sample"] = module
+main.main()
+"""
+
+
+def environment(**variables):
+    paths = [str(TESTS), str(TESTS.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **variables}
+
+
+def start(*arguments, **options):
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment(), **options}
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], **options)
+
+
+def ended(process):
+    """Wait for a process and return its stdout and stderr; one that does not end is killed, and the test fails."""
+    try:
+        return process.communicate(timeout=30)
+    finally:
+        process.kill()
+
+
+def finish(*arguments, **options):
+    process = start(*arguments, **options)
+    out, err = ended(process)
+    return process.returncode, out, err
+
+
+def test_a_bug_is_70_through_the_whole_process():
+    code, out, err = finish("mmd", "bug", "y")
+    assert (code, out) == (70, b"")
+    assert err.startswith(b"error: internal error: ZeroDivisionError")
+    assert b"Traceback" not in err
+
+
+@posix
+def test_json_is_utf8_in_any_locale_and_needs_no_stderr():
+    plain = environment(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii")
+    code, out, err = finish("mmd", "größe.csv", "y", "--json", stderr=subprocess.DEVNULL, env=plain)
+    assert (code, err) == (0, None)
+    document = json.loads(out.decode("utf-8"))
+    assert document["provenance"]["inputs"][0]["name"].encode("utf-8", "surrogateescape") == "größe.csv".encode()
+    assert document["warnings"] == ["careful"]
+    code, out, err = finish("mmd", "x", "y", "--null", "größe", "--json", env=plain)
+    assert (code, out) == (2, b"")
+    assert json.loads(err.decode("ascii"))["error"]["code"] == "usage.choice"
+
+
+@posix
+@pytest.mark.parametrize("arguments", [["mmd", "long", "y", "--json"], ["mmd", "--help"]])
+def test_a_closed_stdout_is_141_and_silent(arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        code, _, err = finish(*arguments, stdout=writer)
+    finally:
+        os.close(writer)
+    # The shell shows a death by signal 13 as 128 + 13 = 141.
+    assert code == -signal.SIGPIPE
+    assert err == b""
+
+
+@posix
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is Linux")
+@pytest.mark.parametrize("arguments", [["mmd", "x", "y"], ["--help"]])
+def test_a_full_disk_is_3(arguments):
+    with Path("/dev/full").open("wb") as full:
+        code, _, err = finish(*arguments, stdout=full)
+    assert code == 3
+    assert b"no space left on device" in err.lower()
+    assert b"Traceback" not in err
+    assert b"Exception ignored" not in err
+
+
+@posix
+def test_ctrl_c_ends_busy_threads_at_once_with_130():
+    process = start("mmd", "busy", "y")
+    assert process.stderr.readline() == b"ready\n"
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = ended(process)
+    assert process.returncode == 130
+    assert time.monotonic() - began < 10
+    assert (out, err) == (b"", b"interrupted\n")
+
+
+@posix
+def test_ctrl_c_while_writing_leaves_the_old_file(tmp_path):
+    target = tmp_path / "result.json"
+    target.write_text("old")
+    process = start("mmd", "slow-write", "y", "--json", "-o", str(target))
+    assert process.stderr.readline() == b"ready\n"
+    assert len(list(tmp_path.iterdir())) == 2
+    process.send_signal(signal.SIGINT)
+    _, err = ended(process)
+    assert process.returncode == 130
+    assert json.loads(err)["error"]["exit_code"] == 130
+    assert target.read_text() == "old"
+    assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
+
+
+@posix
+def test_a_closed_stdout_descriptor_is_3():
+    command = [sys.executable, "-c", PROGRAM, "mmd", "x", "y"]
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+    done = subprocess.run(closed, capture_output=True, env=environment(), check=False)
+    assert done.returncode == 3
+    assert b"the standard output is closed" in done.stderr
+
+
+@posix
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_colours_on_a_terminal_obey_no_color(no_color, coloured):
+    pty = pytest.importorskip("pty")
+
+    ours, theirs = pty.openpty()
+    process = start("mmd", "x", "y", stdout=theirs, env=environment(NO_COLOR=no_color, TERM="xterm"))
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(ours, 4096)
+        except OSError:  # Linux says end of file so
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(ours)
+    ended(process)
+    assert process.returncode == 0
+    assert (b"\x1b[" in shown) is coloured
+    assert b"Decision: The two files differ" in shown
+
+
+def test_python_m_kerntest_is_kerntest():
+    done = subprocess.run([sys.executable, "-m", "kerntest", "mdm"], capture_output=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == b""
+    assert done.stderr.decode().splitlines() == [
+        "error: no such command: 'mdm'",
+        "hint: did you mean `kerntest mmd`?",
+    ]

@@ -1,0 +1,142 @@
+import pytest
+from example_results import FAMILY, MOMENTS, PERMUTATION, two_sample_result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kerntest.report.record import InputRecord
+from kerntest.report.summary import (
+    decision_sentence,
+    effect_text,
+    input_text,
+    name_list,
+    null_text,
+    number,
+    p_value_text,
+    shortened_kernel,
+    two_sample_notes,
+    two_sample_summary,
+    visible,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (0.001, "0.001"),
+        (0.0123456, "0.01235"),
+        (-0.0123456, "-0.01235"),
+        (1.0, "1"),
+        (123456.7, "123457"),
+        (0.00001234, "0.00001234"),
+        (3.14159e-12, "3.142e-12"),
+        (99999.5, "100000"),
+        (1.5e20, "1.5e+20"),
+        (float("nan"), "nan"),
+    ],
+)
+def test_numbers_have_four_significant_digits(value, text):
+    assert number(value) == text
+
+
+@given(st.floats(min_value=-1e300, max_value=1e300), st.integers(min_value=1, max_value=17))
+def test_a_shown_number_is_near_the_number_and_only_zero_is_shown_as_zero(value, digits):
+    shown = float(number(value, digits))
+    assert shown == pytest.approx(value, rel=0.51 * 10.0 ** (1 - digits) * 1.001, abs=0)
+    assert (shown == 0) == (value == 0)
+
+
+@given(st.floats(min_value=5e-324, max_value=1))
+def test_a_p_value_is_never_shown_as_zero(p_value):
+    assert float(p_value_text(p_value, MOMENTS)) > 0
+
+
+def test_the_smallest_p_value_says_so():
+    text = "0.001 (the smallest that 1,000 relabellings can give)"
+    assert p_value_text(0.001, PERMUTATION) == text
+    assert p_value_text(0.002, PERMUTATION) == "0.002"
+    assert p_value_text(0.0, MOMENTS) == "less than 1e-300"
+
+
+def test_decision_sentences():
+    assert decision_sentence(0.001, 0.05) == "The two files differ (p = 0.001 <= alpha = 0.05)."
+    assert decision_sentence(0.43, 0.05) == (
+        "No difference found at alpha = 0.05 (p = 0.43). That is not proof that there is none."
+    )
+    assert decision_sentence(0.05, 0.05, "the two samples") == "The two samples differ (p = 0.05 = alpha = 0.05)."
+
+
+def test_a_decision_shows_the_digits_that_decided():
+    assert decision_sentence(0.0499999, 0.05) == "The two files differ (p = 0.0499999 <= alpha = 0.05)."
+    assert "(p = 0.0500001)" in decision_sentence(0.0500001, 0.05)
+
+
+def test_the_summary_of_a_result():
+    summary = two_sample_summary(two_sample_result(warnings=("one\ntwo",)))
+    assert summary.lines == (
+        ("X", "before.csv: 400 of 420 rows used"),
+        ("Y", "after.csv: 450 rows"),
+        ("columns", "order_value, payment"),
+        ("kernel", "gaussian(0.7071)"),
+        ("", "selected by the test itself from 2 kernels"),
+        ("statistic", "MMD^2 = 0.01235 (unbiased), 0.0141 (biased)"),
+        ("null", "permutation: 1,000 relabellings by cyclic shifts, in 2 random orders, exact"),
+        ("p-value", "0.034"),
+        ("effect size", "0.2105 of 1; MMD = 0.1111 +- 0.012"),
+    )
+    assert summary.warnings == (r"one\ntwo",)
+
+
+def test_the_tested_estimator_stands_first():
+    result = two_sample_result(estimator="biased", statistic=0.0141, family=None)
+    assert ("statistic", "MMD^2 = 0.0141 (biased), 0.01235 (unbiased)") in two_sample_summary(result).lines
+
+
+def test_near_zero_there_is_no_standard_error():
+    assert effect_text(two_sample_result(mmd_standard_error=None)).endswith("(too near 0 for a standard error)")
+
+
+def test_the_null_by_moments_tells_an_estimated_skewness():
+    text = "moments: Pearson III curve through three moments of the permutation distribution, its skewness estimated"
+    assert null_text(MOMENTS) == text
+
+
+def test_notes_tell_what_was_found_and_chosen():
+    notes = two_sample_notes(two_sample_result())
+    assert notes[0] == "before.csv: csv with delimiter ';', 420 rows read, 400 used, sha256 abababababab..."
+    assert notes[1] == "after.csv: parquet, 450 rows read, 450 used, sha256 cdcdcdcdcdcd..."
+    assert "columns left out: order_id" in notes
+    assert "kernel as resolved: gaussian(0.7071067811865476)" in notes
+    best_first = [note for note in notes if note.startswith("  z")]
+    assert best_first == [
+        "  z = 4.25, p = 0.002: laplacian(1)",
+        "  z = 3.5, p = 0.001: gaussian(0.7071067811865476)",
+    ]
+    assert notes[-1] == "2 threads, float64, 0.1235 seconds"
+
+
+def test_notes_without_family():
+    assert not any("tried" in note for note in two_sample_notes(two_sample_result(family=None)))
+    assert FAMILY.members
+
+
+def test_long_lists_are_cut_where_it_saves_something():
+    names = [f"c{index}" for index in range(49)]
+    assert name_list(names) == ", ".join(names[:12]) + " and 37 more"
+    assert name_list(names[:13]) == ", ".join(names[:13])
+    assert name_list(names, shown=None) == ", ".join(names)
+
+
+def test_one_row_is_no_rows():
+    assert input_text(InputRecord("a", "csv", 1, 1, None)) == "a: 1 row"
+
+
+def test_kernels_are_shortened_only_inside_their_parentheses():
+    assert shortened_kernel("0.123456*student-t(1.23456789, df=3)") == "0.123456*student-t(1.235, df=3)"
+    grouped = "price_0.123456: gaussian(0.00012345678); 'a(1.23456)': delta"
+    assert shortened_kernel(grouped) == "price_0.123456: gaussian(0.0001235); 'a(1.23456)': delta"
+
+
+def test_unprintable_characters_are_written_out():
+    assert visible("plain größe 値") == "plain größe 値"
+    assert visible("a\x1b[31m\n\u202eb") == r"a\x1b[31m\n\u202eb"

@@ -1,0 +1,120 @@
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from kerntest.errors import DataError
+from kerntest.report import write
+from kerntest.report.write import check_writable, csv_text, encoded, json_text, write_file
+
+
+def leftovers(folder):
+    return sorted(file.name for file in folder.iterdir() if file.name.startswith(".kerntest"))
+
+
+def test_json_is_strict_and_ends_in_a_newline():
+    text = json_text({"p_value": 0.1, "name": "größe"})
+    assert text == '{\n  "p_value": 0.1,\n  "name": "größe"\n}\n'
+    with pytest.raises(ValueError, match="JSON compliant"):
+        json_text({"p_value": float("nan")})
+
+
+def test_json_floats_come_back_exactly():
+    values = [0.1, 1 / 3, 1e-300, 5e-324, 123456789.123456789]
+    assert json.loads(json_text({"values": values}))["values"] == values
+
+
+def test_a_name_that_is_no_unicode_survives_json():
+    name = os.fsdecode(b"caf\xe9.csv")
+    content = encoded(json_text({"name": name}))
+    assert json.loads(content)["name"] == name
+
+
+def test_csv_quotes_and_writes_empty_fields_for_none():
+    text = csv_text([{"a": 1 / 3, "b": None, "c": True, "d": 'x,"y"\nz'}])
+    assert text == 'a,b,c,d\n0.3333333333333333,,true,"x,""y""\nz"\n'
+
+
+def test_write_file_replaces_the_whole_file(tmp_path):
+    target = tmp_path / "result.json"
+    target.write_text("old, and much longer than the new content")
+    write_file(target, "größe\n")
+    assert target.read_bytes() == "größe\n".encode()
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("failing", ["os.fsync", "pathlib.Path.replace"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_failing_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, failing, error):
+    target = tmp_path / "result.json"
+    target.write_text("old")
+
+    def fail(*arguments):
+        del arguments
+        raise error
+
+    monkeypatch.setattr(failing, fail)
+    if isinstance(error, OSError):
+        with pytest.raises(DataError, match=r"cannot write .*result\.json: no space left on device") as caught:
+            write_file(target, "new")
+        assert caught.value.exit_code == 3
+        assert caught.value.code == "data.output"
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            write_file(target, "new")
+    assert target.read_text() == "old"
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes and umask are POSIX")
+def test_modes_a_new_file_obeys_the_umask_and_an_old_one_keeps_its_own(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text("")
+    old.chmod(0o640)
+    before = os.umask(0o027)
+    try:
+        write_file(old, "x")
+        write_file(new, "x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(old.stat().st_mode) == 0o640
+    assert stat.S_IMODE(new.stat().st_mode) == 0o640
+    old.chmod(0o604)
+    write_file(old, "y")
+    assert stat.S_IMODE(old.stat().st_mode) == 0o604
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights on Windows")
+def test_a_link_is_followed_and_stays_a_link(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_file(link, "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="/dev/null is POSIX")
+def test_a_device_is_written_and_not_replaced():
+    write_file("/dev/null", "text")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_a_missing_folder_is_told_with_the_way_out(tmp_path):
+    with pytest.raises(DataError, match=r"the folder .*nowhere does not exist") as caught:
+        check_writable(tmp_path / "nowhere" / "result.json")
+    assert caught.value.hint.startswith("make it with `mkdir -p")
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(DataError, match="it is a folder"):
+        check_writable(tmp_path)
+
+
+def test_a_place_without_permission_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(write.os, "access", lambda *_: False)
+    with pytest.raises(DataError, match="permission denied"):
+        write_file(tmp_path / "result.json", "x")
+    assert list(tmp_path.iterdir()) == []
