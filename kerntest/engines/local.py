@@ -1,0 +1,72 @@
+"""This process and its threads."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from threadpoolctl import threadpool_limits
+
+from kerntest.engines.base import Item, Progress, Result
+from kerntest.errors import UsageError
+
+
+def available_threads() -> int:
+    """Return the number of processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class LocalEngine:
+    """Runs pieces of work on threads of this process.
+
+    numpy and the FFT release the interpreter lock, so threads are enough. BLAS is held to one thread meanwhile: its
+    own threads would compete with ours, and its rounding depends on their number.
+
+    Parameters
+    ----------
+    threads : int, optional
+        How many; all processors that this process may use by default.
+
+    Raises
+    ------
+    UsageError
+        If `threads` is not positive.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise UsageError(f"threads must be at least 1, not {threads}", code="usage.threads")
+        self.threads = threads or available_threads()
+
+    def map(
+        self, work: Callable[[Item], Result], items: Sequence[Item], progress: Progress | None = None
+    ) -> Iterator[Result]:
+        """Yield work(item) for every item, in the order of `items`."""
+        workers = min(self.threads, len(items))
+        with threadpool_limits(limits=1, user_api="blas"):
+            for done, result in enumerate(_ordered(work, items, workers), start=1):
+                yield result
+                if progress is not None:
+                    progress(done, len(items))
+
+
+def _ordered(work: Callable[[Item], Result], items: Sequence[Item], workers: int) -> Iterator[Result]:
+    if workers <= 1:
+        yield from map(work, items)
+        return
+    pool = ThreadPoolExecutor(workers)
+    try:
+        # A window of pieces is under way, so that finished results waiting for an earlier one stay few.
+        window: deque[Future[Result]] = deque()
+        for item in items:
+            window.append(pool.submit(work, item))
+            if len(window) > workers:
+                yield window.popleft().result()
+        while window:
+            yield window.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,111 @@
+"""The label of a two-sample test as the second kernel matrix of the one statistic.
+
+With a = 1 for the m rows of X and 0 for the n - m of Y, L = a a' and B its centring, both estimators are <K, B> times
+a factor: centring is an orthogonal projection, so that K itself needs none.
+
+    biased     B = HLH    MMD_b^2 = (1/m + 1/(n-m))^2 <K, B>
+    unbiased   B = U(L)   MMD_u^2 = (1/(m(m-1)) + 1/((n-m)(n-m-1)) + 2/(m(n-m))) <K, B>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerntest.inference.lags import Block, window
+from kerntest.kernels.base import Array
+
+Estimator: TypeAlias = Literal["unbiased", "biased"]
+Labels: TypeAlias = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelMatrix:
+    """The entries of B: it has one value for each kind of pair.
+
+    Parameters
+    ----------
+    n_x, n_y : int
+        Rows of X and of Y.
+    between : ndarray, shape (3,)
+        B_ij for i != j, by the number of the two rows that belong to X: none, one, both.
+    diagonal : ndarray, shape (2,)
+        B_ii for a row of Y and for a row of X.
+    factor : float
+        The estimate of MMD^2 is `factor` * <K, B>.
+    """
+
+    n_x: int
+    n_y: int
+    between: Array
+    diagonal: Array
+    factor: float
+
+    @property
+    def squared_norm(self) -> float:
+        """Return <B, B>."""
+        m, l = self.n_x, self.n_y
+        off = np.array([l * (l - 1), 2 * m * l, m * (m - 1)]) @ self.between**2
+        return float(off + np.array([l, m]) @ self.diagonal**2)
+
+
+def label_matrix(n_x: int, n_y: int, estimator: Estimator) -> LabelMatrix:
+    """Return the centred label matrix of the estimator. Needs n_x, n_y >= 2."""
+    m, l, n = n_x, n_y, n_x + n_y
+    if estimator == "biased":
+        inside, outside = 1.0 - m / n, -m / n
+        between = np.array([outside**2, inside * outside, inside**2])
+        return LabelMatrix(m, l, between, between[[0, 2]], (1 / m + 1 / l) ** 2)
+    total = m * (m - 1) / ((n - 1) * (n - 2))
+    per_row = (m - 1) / (n - 2)
+    between = np.array([total, total - per_row, 1.0 + total - 2.0 * per_row])
+    factor = 1 / (m * (m - 1)) + 1 / (l * (l - 1)) + 2 / (m * l)
+    return LabelMatrix(m, l, between, np.zeros(2), factor)
+
+
+class LabelSide:
+    """The label matrix laid out like the kernel matrix, once for every random order of the labels.
+
+    Parameters
+    ----------
+    matrix : LabelMatrix
+        Its entries.
+    orders : sequence of ndarray of uint8, shape (n,)
+        The labels along the rows, one array per order; the first is the observed one.
+    circle : int
+        How many rows lie on the circle; the others are fixed.
+    """
+
+    def __init__(self, matrix: LabelMatrix, orders: Sequence[Labels], circle: int) -> None:
+        self.matrix = matrix
+        self.orders = orders
+        self.circle = circle
+
+    def lines(self, order: int, block: Block, out: Array) -> None:
+        """Write the block's entries of B in one order into `out`, shape (block.count, circle)."""
+        labels = self.orders[order]
+        ring = labels[: self.circle]
+        if block.kind == "fixed":
+            others = labels[self.circle + block.start : self.circle + block.start + block.count]
+            out[:] = self.matrix.between[others[:, None] + ring[None, :]]
+            return
+        # The entry is bilinear in the two labels: ring * slope(other) + level(other), two passes over the block.
+        around = ring[np.arange(block.start, block.start + self.circle + block.count - 1) % self.circle]
+        none, one, both = self.matrix.between
+        slope = np.where(around, both - one, one - none)
+        level = np.where(around, one, none)
+        np.multiply(window(slope, block.count), ring.astype(np.float64), out=out)
+        out += window(level, block.count)
+        if block.start == 0:
+            out[0] = self.matrix.diagonal[ring]
+
+    def fixed_entries(self, order: int) -> Array:
+        """Return the entries of B between fixed rows in one order, shape (n - circle, n - circle)."""
+        labels = self.orders[order][self.circle :]
+        entries = self.matrix.between[labels[:, None] + labels[None, :]]
+        np.fill_diagonal(entries, self.matrix.diagonal[labels])
+        return entries

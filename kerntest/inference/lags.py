@@ -1,0 +1,222 @@
+"""Kernel matrices a block of lags at a time, never whole.
+
+The rows lie on a circle of length n. Lag k of a symmetric matrix K is its circular diagonal K[i, (i + k) mod n], and
+lags 0 .. floor(n / 2) hold every entry. Rows beyond the circle ("fixed" rows, see shifts.py) meet it in blocks of
+their own: one line for each of them, against every row of the circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from kerntest.kernels.base import Array, Columns, DensePairs, Kernel, Pairs, Points
+
+# Entries of one tile: its arrays (half a megabyte each) stay in the second-level cache of a core.
+TILE_ENTRIES = 2**16
+# Up to this many numeric columns, summing squared differences column by column beats a matrix product, which must
+# compute twice as many entries as the tile needs and pick half of them.
+FEW_COLUMNS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Lines [start, start + count) of one kind: circular diagonals ("lags"), or fixed rows against the circle."""
+
+    kind: Literal["lags", "fixed"]
+    start: int
+    count: int
+
+
+def plan_blocks(circle: int, fixed: int) -> list[Block]:
+    """Return the blocks that cover all pairs with at least one row on the circle.
+
+    Their boundaries depend on the sizes alone, so that sums over blocks are the same on any number of threads. A
+    block has 128 lines; fewer, down to 64, on circles beyond 16,384 rows, to bound its memory (8 n bytes a line).
+    """
+    lines = min(128, max(64, 2**21 // circle))
+    blocks = [Block("lags", start, min(lines, circle // 2 + 1 - start)) for start in range(0, circle // 2 + 1, lines)]
+    return blocks + [Block("fixed", start, min(lines, fixed - start)) for start in range(0, fixed, lines)]
+
+
+def halved_lines(block: Block, circle: int) -> list[int]:
+    """Return the lines of the block whose entries would count twice if every line stood for two.
+
+    A line stands for K[i, i + k] and K[i + k, i], but lag 0 is the diagonal, and lag n/2 of an even circle holds
+    each of its entries twice.
+    """
+    lines = []
+    if block.kind == "lags" and block.start == 0:
+        lines.append(0)
+    if block.kind == "lags" and circle % 2 == 0 and block.start + block.count == circle // 2 + 1:
+        lines.append(block.count - 1)
+    return lines
+
+
+class LaidOut:
+    """The rows of a kernel matrix in their order on the circle, with the fixed rows after it.
+
+    Parameters
+    ----------
+    points : Points
+        n rows; the first `circle` of them lie on the circle.
+    circle : int
+        Length of the circle.
+    """
+
+    def __init__(self, points: Points, circle: int) -> None:
+        self.circle = circle
+        self.fixed = points.take(slice(circle, None))
+        # Lags reach at most half the circle beyond its end: rows are repeated so that no index needs a modulo. Columns
+        # lie side by side in memory, since arithmetic runs down them one at a time.
+        around = np.arange(circle + circle // 2 + 1) % circle
+        self.wrapped = Points(np.asfortranarray(points.numeric[around]), np.asfortranarray(points.codes[around]))
+
+    def tiles(self, block: Block) -> Iterator[tuple[Pairs, slice]]:
+        """Yield the block's pairs in tiles small enough for the cache, with the columns of the block they fill."""
+        width = max(TILE_ENTRIES // block.count, 1)
+        lines = slice(block.start, block.start + block.count)
+        for start in range(0, self.circle, width):
+            stop = min(start + width, self.circle)
+            here = self.wrapped.take(slice(start, stop))
+            if block.kind == "fixed":
+                yield DensePairs(self.fixed.take(lines), here), slice(start, stop)
+            else:
+                there = self.wrapped.take(slice(start + block.start, stop + block.start + block.count - 1))
+                yield LagPairs(here, there, block.count), slice(start, stop)
+
+
+def window(values: NDArray[Any], lags: int) -> NDArray[Any]:
+    """Return the view w[k, i] = values[i + k] of shape (lags, len(values) - lags + 1)."""
+    (step,) = values.strides
+    return as_strided(values, (lags, len(values) - lags + 1), (step, step), writeable=False)
+
+
+def left_factor(numeric: Array) -> Array:
+    """Return rows u(x) with <u(x), v(y)> = |x - y|^2, for v = `right_factor`: one product gives squared distances.
+
+    The mean of all rows is moved to the origin first: the expanded square loses digits with the distance from it.
+    """
+    X = numeric - numeric.mean(axis=0)
+    return np.hstack([-2.0 * X, (X * X).sum(axis=1, keepdims=True), np.ones((len(X), 1))])
+
+
+def right_factor(numeric: Array) -> Array:
+    """Return rows v(y), see `left_factor`."""
+    X = numeric - numeric.mean(axis=0)
+    return np.hstack([X, np.ones((len(X), 1)), (X * X).sum(axis=1, keepdims=True)])
+
+
+class LagPairs(Pairs):
+    """The pairs (x_i, y_{i+k}) for k < lags and all i: shape (lags, len(x)).
+
+    Parameters
+    ----------
+    x : Points
+        m rows, a slice of the same whole as y.
+    y : Points
+        m + lags - 1 rows.
+    lags : int
+        Number of lags.
+    """
+
+    def __init__(self, x: Points, y: Points, lags: int) -> None:
+        self.x, self.y, self.lags = x, y, lags
+        self.shape = (lags, len(x))
+        self._parts: dict[Columns, LagPairs] = {}
+
+    def restrict(self, columns: Columns) -> LagPairs:
+        """Return the same pairs with only the named columns of each row."""
+        if columns not in self._parts:
+            self._parts[columns] = LagPairs(self.x.select(columns), self.y.select(columns), self.lags)
+        return self._parts[columns]
+
+    def _by_product(self, left: Array, right: Array) -> Array:
+        """Return <left_i, right_{i+k}> through small matrix products, of which a skewed part is kept."""
+        result = np.empty(self.shape)
+        height = max(self.lags // 2, 32)
+        # The odd row length keeps the steps of the skewed view off powers of two, which would collide in the cache.
+        buffer = np.empty((height, 2 * ((height + self.lags) // 2) + 1))
+        step, across = buffer.strides
+        skewed = as_strided(buffer, (self.lags, height), (across, step + across))
+        across_right = right.T
+        for start in range(0, len(left), height):
+            tile = left[start : start + height]
+            rows, met = len(tile), len(tile) + self.lags - 1
+            np.matmul(tile, across_right[:, start : start + met], out=buffer[:rows, :met])
+            result[:, start : start + rows] = skewed[:, :rows]
+        return result
+
+    @cached_property
+    def _inner(self) -> Array:
+        return self._by_product(self.x.numeric, self.y.numeric)
+
+    def inner_product(self) -> Array:
+        """Return <x, y> over the numeric columns."""
+        return self._inner
+
+    @cached_property
+    def _squared(self) -> Array:
+        if self.x.numeric.shape[1] <= FEW_COLUMNS:
+            total = np.zeros(self.shape)
+            for difference in self.differences():
+                np.square(difference, out=difference)
+                total += difference
+            return total
+        left = self.x.derive("left of squared distance", left_factor)
+        right = self.y.derive("right of squared distance", right_factor)
+        squared = self._by_product(left, right)
+        return np.maximum(squared, 0.0, out=squared)
+
+    def squared_distance(self) -> Array:
+        """Return |x - y|^2 over the numeric columns, never negative."""
+        return self._squared
+
+    @cached_property
+    def _manhattan(self) -> Array:
+        total = np.zeros(self.shape)
+        for difference in self.differences():
+            np.abs(difference, out=difference)
+            total += difference
+        return total
+
+    def manhattan(self) -> Array:
+        """Return |x - y|_1 over the numeric columns."""
+        return self._manhattan
+
+    @cached_property
+    def _mismatches(self) -> Array:
+        total = np.zeros(self.shape)
+        for left, right in zip(self.x.codes.T, self.y.codes.T, strict=True):
+            total += left[None, :] != window(right, self.lags)
+        return total
+
+    def mismatches(self) -> Array:
+        """Return the number of category columns in which x and y differ."""
+        return self._mismatches
+
+    def equal(self) -> NDArray[np.bool_]:
+        """Return whether x and y agree in every column, numeric ones included."""
+        same = self._mismatches == 0
+        for difference in self.differences():
+            same &= difference == 0
+        return same
+
+    def differences(self) -> Iterator[Array]:
+        """Yield x_c - y_c for each numeric column c."""
+        for left, right in zip(self.x.numeric.T, self.y.numeric.T, strict=True):
+            yield np.subtract(left[None, :], window(right, self.lags))
+
+    def of_left(self, values: Callable[[Points], Array]) -> Array:
+        """Return values(x) for the x of each pair, shape (1, m)."""
+        return values(self.x)[None, :]
+
+    def of_right(self, values: Callable[[Points], Array]) -> Array:
+        """Return values(y) for the y of each pair."""
+        return window(values(self.y), self.lags)
