@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from kerntest.kernels.base import Array, Columns, DensePairs, Kernel, Pairs, Points
+from kerntest.kernels.base import Array, Columns, DensePairs, Pairs, Points, left_factor, right_factor
 
 # Entries of one tile: its arrays (half a megabyte each) stay in the second-level cache of a core.
 TILE_ENTRIES = 2**16
@@ -98,21 +98,6 @@ def window(values: NDArray[Any], lags: int) -> NDArray[Any]:
     return as_strided(values, (lags, len(values) - lags + 1), (step, step), writeable=False)
 
 
-def left_factor(numeric: Array) -> Array:
-    """Return rows u(x) with <u(x), v(y)> = |x - y|^2, for v = `right_factor`: one product gives squared distances.
-
-    The mean of all rows is moved to the origin first: the expanded square loses digits with the distance from it.
-    """
-    X = numeric - numeric.mean(axis=0)
-    return np.hstack([-2.0 * X, (X * X).sum(axis=1, keepdims=True), np.ones((len(X), 1))])
-
-
-def right_factor(numeric: Array) -> Array:
-    """Return rows v(y), see `left_factor`."""
-    X = numeric - numeric.mean(axis=0)
-    return np.hstack([X, np.ones((len(X), 1)), (X * X).sum(axis=1, keepdims=True)])
-
-
 class LagPairs(Pairs):
     """The pairs (x_i, y_{i+k}) for k < lags and all i: shape (lags, len(x)).
 
@@ -169,8 +154,8 @@ class LagPairs(Pairs):
                 np.square(difference, out=difference)
                 total += difference
             return total
-        left = self.x.derive("left of squared distance", left_factor)
-        right = self.y.derive("right of squared distance", right_factor)
+        left = self.x.derive("left factor", left_factor)
+        right = self.y.derive("right factor", right_factor)
         squared = self._by_product(left, right)
         return np.maximum(squared, 0.0, out=squared)
 

@@ -74,6 +74,11 @@ class Points:
             self._selected[columns] = Points(numeric, codes)
         return self._selected[columns]
 
+    @property
+    def whole(self) -> Points:
+        """The rows of which these are a slice, or a slice of a slice; these rows themselves if they are not."""
+        return self if self._whole is None else self._whole[0].whole
+
     def derive(self, name: str, compute: Callable[[Array], Array]) -> Array:
         """Return compute(numeric), one entry per row, computed once for the whole of which this is a slice."""
         if self._whole is not None:
@@ -185,8 +190,7 @@ class Kernel(ABC):
 class DensePairs(Pairs):
     """All pairs of the rows of x with the rows of y: shape (len(x), len(y)).
 
-    Squared distances are |x|^2 + |y|^2 - 2<x, y> after moving the mean of y to the origin, one matrix product:
-    cost O(len(x) len(y) p) time and O(len(x) len(y)) memory per quantity.
+    Cost: O(len(x) len(y) p) time and O(len(x) len(y)) memory per quantity.
     """
 
     def __init__(self, x: Points, y: Points) -> None:
@@ -212,7 +216,7 @@ class DensePairs(Pairs):
 
     def squared_distance(self) -> Array:
         """Return |x - y|^2 over the numeric columns, never negative."""
-        return self._keep("squared", lambda: squared_distances(self.x.numeric, self.y.numeric))
+        return self._keep("squared", lambda: squared_distances(self.x, self.y))
 
     def manhattan(self) -> Array:
         """Return |x - y|_1 over the numeric columns."""
@@ -256,16 +260,30 @@ class DensePairs(Pairs):
         return values(self.y)[None, :]
 
 
-def squared_distances(X: Array, Y: Array) -> Array:
-    """Return |x - y|^2 for all rows of X, shape (m, p), and Y, shape (n, p), by one matrix product.
+def squared_distances(x: Points, y: Points) -> Array:
+    """Return |x - y|^2 for all rows of x, m of them, and of y, n of them, by one matrix product.
 
-    The rows are centred first: the expanded square loses digits in proportion to the distance from the origin.
     Cost: O(m n p) time, one array of shape (m, n).
     """
-    centre = Y.mean(axis=0) if len(Y) else np.zeros(Y.shape[1])
-    X, Y = X - centre, Y - centre
-    ones_x, ones_y = np.ones((len(X), 1)), np.ones((len(Y), 1))
-    left = np.hstack([-2.0 * X, (X * X).sum(axis=1, keepdims=True), ones_x])
-    right = np.hstack([Y, ones_y, (Y * Y).sum(axis=1, keepdims=True)])
+    if x.whole is y.whole:
+        left, right = x.derive("left factor", left_factor), y.derive("right factor", right_factor)
+    else:
+        both = Points.of(np.concatenate([x.numeric, y.numeric]))
+        left, right = left_factor(both.numeric)[: len(x)], right_factor(both.numeric)[len(x) :]
     squared: Array = left @ right.T
     return np.maximum(squared, 0.0, out=squared)
+
+
+def left_factor(numeric: Array) -> Array:
+    """Return rows u(x) with <u(x), v(y)> = |x - y|^2, for v = `right_factor`: one product gives squared distances.
+
+    The mean of all rows is moved to the origin first: the expanded square loses digits with the distance from it.
+    """
+    X = numeric - numeric.mean(axis=0)
+    return np.hstack([-2.0 * X, (X * X).sum(axis=1, keepdims=True), np.ones((len(X), 1))])
+
+
+def right_factor(numeric: Array) -> Array:
+    """Return rows v(y), see `left_factor`."""
+    X = numeric - numeric.mean(axis=0)
+    return np.hstack([X, np.ones((len(X), 1)), (X * X).sum(axis=1, keepdims=True)])

@@ -1,0 +1,178 @@
+"""Which kernels a test uses: the named one, or a family that is judged by one p-value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from kerntest.errors import UsageError, suggest
+from kerntest.kernels.base import Columns, Kernel, Metric
+from kerntest.kernels.bandwidth import BandwidthChooser
+from kerntest.kernels.binding import bind
+from kerntest.kernels.discrete import Hamming
+from kerntest.kernels.stationary import Gaussian, Laplacian
+from kerntest.kernels.text import parse_kernel
+
+BandwidthOption: TypeAlias = Literal["auto", "median"] | float | Sequence[float]
+
+# How many bandwidths each kernel of a family may have, by the number of pooled rows. The cost of a family is (members)
+# x n^2; many rows see a difference at bandwidths far from the best one too.
+THINNING = ((10_000, None), (50_000, 4), (None, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Kernels with every bandwidth chosen.
+
+    Parameters
+    ----------
+    kernels : tuple of Kernel
+        Bound to the columns of the data.
+    unused : tuple of str
+        Columns that no kernel sees.
+    rule : str
+        How the bandwidths were chosen, in words.
+    thinning : str
+        How the family depends on the number of rows, in words; empty for a single kernel.
+    """
+
+    kernels: tuple[Kernel, ...]
+    unused: tuple[str, ...]
+    rule: str
+    thinning: str
+
+
+def choose_kernels(
+    kernel: Kernel | str,
+    bandwidth: BandwidthOption,
+    *,
+    numeric_names: Sequence[str],
+    category_names: Sequence[str],
+    chooser: BandwidthChooser,
+    single: bool,
+) -> Family:
+    """Return the kernels of a test.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+        A kernel, its text, or "auto": Gaussian and Laplacian (hamming where there are only categories).
+    bandwidth : "auto", "median", float or sequence of float
+        For every bandwidth that the kernel leaves open. "auto" is a geometric grid around the median.
+    numeric_names, category_names : sequence of str
+        Columns of the data.
+    chooser : BandwidthChooser
+        Knows the distances between the rows.
+    single : bool
+        The null has no joint p-value: one kernel only; "auto" is then the Gaussian at the median.
+
+    Raises
+    ------
+    UsageError
+        If the kernel or bandwidth makes no sense, or a family was asked for where only one kernel can be judged.
+    UndecidedError
+        If no bandwidth can be found.
+    """
+    check_bandwidth(bandwidth)
+    bound = [bind(base, numeric_names, category_names) for base in _bases(kernel, bool(numeric_names), single=single)]
+    bases, unused = [one.kernel for one in bound], bound[0].unused
+    if not any(base.free for base in bases):
+        if bandwidth != "auto":
+            raise UsageError(
+                f"the kernel '{kernel}' has its bandwidth in its text: --bandwidth has nothing to set",
+                hint="leave out one of the two",
+                code="usage.bandwidth_twice",
+            )
+        return Family(tuple(bases), unused, "in the kernel", "")
+    if bandwidth == "median" or (bandwidth == "auto" and single):
+        return Family(tuple(base.resolve(chooser.median) for base in bases), unused, "median heuristic", "")
+    if bandwidth == "auto":
+        return _grid(bases, unused, chooser)
+    numbers = [float(bandwidth)] if isinstance(bandwidth, (int, float)) else [float(one) for one in bandwidth]  # type: ignore[arg-type] # checked above: a sequence
+    if single and len(numbers) > 1:
+        raise UsageError(
+            "this null judges one kernel: give one bandwidth",
+            hint="--null permutation judges several bandwidths together",
+            code="usage.bandwidth_family",
+        )
+    kernels = tuple(_at(base, number, chooser, bool(numeric_names)) for base in bases for number in numbers)
+    return Family(kernels, unused, "as given: " + ", ".join(f"{number:g}" for number in numbers), "")
+
+
+def check_bandwidth(bandwidth: BandwidthOption) -> None:
+    """Refuse a bandwidth that is neither a rule nor positive and finite.
+
+    Raises
+    ------
+    UsageError
+        As above.
+    """
+    if isinstance(bandwidth, str):
+        if bandwidth not in {"auto", "median"}:
+            meant = suggest(bandwidth, ("auto", "median"))
+            raise UsageError(
+                f"'{bandwidth}' is no bandwidth",
+                hint=f"did you mean '{meant}'?" if meant else "use auto, median, a number, or several numbers",
+                code="usage.bandwidth",
+            )
+        return
+    numbers = [bandwidth] if isinstance(bandwidth, (int, float)) else list(bandwidth)
+    if not numbers:
+        raise UsageError("no bandwidth was given", hint="use auto, median or numbers", code="usage.bandwidth")
+    for number in numbers:
+        if not (math.isfinite(number) and number > 0):
+            raise UsageError(
+                f"a bandwidth must be positive and finite, not {number:g}",
+                hint="bandwidths are in the units of the scaled columns: 1 is one standard deviation",
+                code="usage.bandwidth",
+            )
+
+
+def _bases(kernel: Kernel | str, has_numbers: bool, *, single: bool) -> list[Kernel]:
+    """Return the kernels before their bandwidths are chosen."""
+    if isinstance(kernel, Kernel):
+        return [kernel]
+    if kernel.strip().lower() != "auto":
+        return [parse_kernel(kernel)]
+    if not has_numbers:
+        return [Hamming()]
+    return [Gaussian()] if single else [Gaussian(), Laplacian()]
+
+
+def _at(base: Kernel, number: float, chooser: BandwidthChooser, has_numbers: bool) -> Kernel:
+    """Return `base` at a bandwidth given as a number, which is meant for the numeric columns where there are any."""
+
+    def rule(metric: Metric, columns: Columns | None) -> float:
+        return chooser.median(metric, columns) if has_numbers and metric == "mismatches" else number
+
+    return base.resolve(rule)
+
+
+def _grid(bases: list[Kernel], unused: tuple[str, ...], chooser: BandwidthChooser) -> Family:
+    """Return every base kernel at its median bandwidths times powers of two."""
+    n = len(chooser.points)
+    limit = next(most for rows, most in THINNING if rows is None or n <= rows)
+    kernels: list[Kernel] = []
+    for base in bases:
+        for exponent in _thinned(chooser.exponents(base), limit):
+            factor = 2.0**exponent
+            kernels.append(base.resolve(lambda metric, columns, factor=factor: factor * chooser.median(metric, columns)))  # type: ignore[misc] # a default argument binds the loop variable
+    # One column of categories, or of two numbers, has one distance: then some members are equal.
+    distinct = tuple(dict.fromkeys(kernels))
+    rule = "geometric grid by factors of 2 around the median"
+    thinning = f"{n:,} rows: every bandwidth of the grid"
+    if limit is not None:
+        rule += f", thinned to {limit} a kernel"
+        thinning = f"{n:,} rows: at most {limit} bandwidths a kernel"
+    thinning += " (all up to 10,000 rows, at most 4 a kernel up to 50,000, at most 2 beyond)"
+    return Family(distinct, unused, rule, thinning)
+
+
+def _thinned(exponents: list[int], limit: int | None) -> list[int]:
+    """Return at most `limit` of the exponents, evenly spread over the range without its two ends."""
+    if limit is None or len(exponents) <= limit:
+        return exponents
+    step = len(exponents) / limit
+    return [exponents[int((place + 0.5) * step)] for place in range(limit)]

@@ -1,0 +1,279 @@
+"""The exact mean, variance and skewness of <A, B> over all n! relabellings, and a Pearson III tail through them.
+
+A and B are symmetric with zero row sums. Each moment is a sum of products of an invariant of A and one of B. The first
+two are those of Kazi-Aoual et al. (1995). The third is E[T^3] = sum_P m_P(A) m_P(B) / (n)_|P| over the set partitions
+P of the six index places of A_ij A_kl A_mn: m_P sums over indices that are equal within the parts of P and different
+between them, and comes by Moebius inversion from unrestricted sums, most of which vanish with the row sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+
+from kerntest.engines.base import Engine, Progress
+from kerntest.inference.labels import LabelMatrix
+from kerntest.inference.nulls.pearson3 import log_upper_tail
+from kerntest.inference.sweep import Centring, Sweep, sweep
+from kerntest.kernels.base import Array, Kernel, Points
+
+# Up to this many rows tr A^3 is computed exactly, from three sweeps with as many vectors as there are rows.
+EXACT_TRACE_ROWS = 2000
+# Random vectors for tr A^3 beyond: so many find the leading part of the matrix, and as many again measure the rest.
+PROBES = 60
+PROBE_STREAM = 2
+
+Places: TypeAlias = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Invariants:
+    """The sums over a centred matrix M, with diagonal d, that three moments are made of.
+
+    Parameters
+    ----------
+    trace, trace_square, diagonal_square, diagonal_cube : float
+        sum d_i, sum M_ij^2, sum d_i^2, sum d_i^3.
+    diagonal_with_square : float
+        sum_i d_i (M^2)_ii.
+    diagonal_form : float
+        sum_ij d_i M_ij d_j.
+    trace_cube : float
+        tr M^3.
+    entry_cubes : float
+        sum_ij M_ij^3.
+    """
+
+    trace: float
+    trace_square: float
+    diagonal_square: float
+    diagonal_cube: float
+    diagonal_with_square: float
+    diagonal_form: float
+    trace_cube: float
+    entry_cubes: float
+
+    def third_order(self) -> Array:
+        """Return the eight unrestricted sums of third order, in the order of `_TERMS`."""
+        t = self.trace
+        return np.array(
+            [
+                t**3,
+                t * self.diagonal_square,
+                self.diagonal_cube,
+                t * self.trace_square,
+                self.diagonal_with_square,
+                self.diagonal_form,
+                self.trace_cube,
+                self.entry_cubes,
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Mean, standard deviation and skewness of <A, B> over all relabellings."""
+
+    mean: float
+    standard_deviation: float
+    skewness: float
+
+
+def permutation_moments(a: Invariants, b: Invariants, n: int) -> Moments:
+    """Return the exact moments of sum_ij A_ij B_{p(i) p(j)} for a uniform permutation p of n >= 4 rows.
+
+    Cost: O(1), from the invariants of both matrices.
+    """
+    mean = a.trace * b.trace / (n - 1)
+    spread = _spread(a, n) * _spread(b, n) * 2.0 / ((n - 1) ** 2 * (n + 1) * (n - 2))
+    tips = _tips(a, n) * _tips(b, n) / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
+    variance = max(spread + tips, 0.0)
+    third_a, third_b = a.third_order(), b.third_order()
+    raw = 0.0
+    for parts, weights in _third_moment_table():
+        if n >= parts:
+            raw += float(weights @ third_a) * float(weights @ third_b) / math.perm(n, parts)
+    central = raw - 3.0 * mean * variance - mean**3
+    skewness = central / variance**1.5 if variance > 0 else 0.0
+    return Moments(mean, math.sqrt(variance), skewness)
+
+
+def moments_p_value(value: float, moments: Moments) -> float:
+    """Return the upper tail at `value` of the Pearson III curve through the moments; never 0."""
+    z = (value - moments.mean) / moments.standard_deviation
+    return float(max(np.exp(log_upper_tail(z, moments.skewness)), np.finfo(np.float64).tiny))
+
+
+def _spread(m: Invariants, n: int) -> float:
+    return (n - 1) * m.trace_square - m.trace**2
+
+
+def _tips(m: Invariants, n: int) -> float:
+    return n * (n + 1) * m.diagonal_square - (n - 1) * (m.trace**2 + 2.0 * m.trace_square)
+
+
+def label_invariants(label: LabelMatrix) -> Invariants:
+    """Return the invariants of a centred label matrix, by counting its kinds of entries."""
+    l, m = label.n_y, label.n_x
+    none, one, both = label.between
+    d_y, d_x = label.diagonal
+    # Entries of the square of the matrix, by kind.
+    square_y = d_y**2 + (l - 1) * none**2 + m * one**2
+    square_x = d_x**2 + (m - 1) * both**2 + l * one**2
+    square_yy = 2 * d_y * none + (l - 2) * none**2 + m * one**2
+    square_xx = 2 * d_x * both + (m - 2) * both**2 + l * one**2
+    square_xy = (d_x + d_y) * one + (l - 1) * none * one + (m - 1) * one * both
+    return Invariants(
+        trace=l * d_y + m * d_x,
+        trace_square=l * square_y + m * square_x,
+        diagonal_square=l * d_y**2 + m * d_x**2,
+        diagonal_cube=l * d_y**3 + m * d_x**3,
+        diagonal_with_square=l * d_y * square_y + m * d_x * square_x,
+        diagonal_form=l * d_y * (d_y**2 + (l - 1) * none * d_y + m * one * d_x)
+        + m * d_x * (d_x**2 + (m - 1) * both * d_x + l * one * d_y),
+        trace_cube=l * d_y * square_y
+        + m * d_x * square_x
+        + l * (l - 1) * none * square_yy
+        + m * (m - 1) * both * square_xx
+        + 2 * l * m * one * square_xy,
+        entry_cubes=l * d_y**3
+        + m * d_x**3
+        + l * (l - 1) * none**3
+        + m * (m - 1) * both**3
+        + 2 * l * m * one**3,
+    )
+
+
+def kernel_invariants(
+    kernel: Kernel,
+    points: Points,
+    engine: Engine,
+    *,
+    hollow: bool,
+    seed: int,
+    progress: Progress | None = None,
+) -> tuple[Invariants, bool]:
+    """Return the invariants of a centred kernel matrix, and whether tr A^3 is exact.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : Points
+        n >= 4 rows.
+    engine : Engine
+    hollow : bool
+        U-centring (zero diagonal, for the unbiased estimator) instead of HKH.
+    seed : int
+        Of the random vectors that estimate tr A^3 beyond 2,000 rows.
+    progress : callable, optional
+
+    Notes
+    -----
+    Cost: O(n^3) time up to 2,000 rows; beyond, three sweeps of O(n^2 (p + 120)) time and O(120 n) memory. The estimate
+    is Hutch++ (Meyer et al. 2021): the part of the matrix in the span of A S, for random signs S, exactly, and random
+    signs for the rest.
+    """
+    n = len(points)
+    centring, diagonal = centre(kernel, points, engine, hollow=hollow)
+    exact = n <= EXACT_TRACE_ROWS
+    rng = np.random.default_rng((seed, PROBE_STREAM))
+
+    def times(vectors: Array) -> Sweep:
+        return sweep(kernel, points, vectors, engine, centring=centring, details=True, progress=progress)
+
+    if exact:
+        swept = times(np.column_stack([np.eye(n), diagonal]))
+        A = swept.product[:, :n]
+        trace_cube = float(np.einsum("ij,ij->", A @ A, A))
+    else:
+        swept = times(np.column_stack([_signs(rng, n), diagonal]))
+        basis = np.linalg.qr(swept.product[:, :-1])[0]
+        probes = _signs(rng, n)
+        probes -= basis @ (basis.T @ probes)
+        once = times(np.column_stack([basis, probes])).product
+        twice = times(once).product
+        forms = np.einsum("ij,ij->j", once, twice)
+        trace_cube = float(forms[:PROBES].sum() + forms[PROBES:].mean())
+    invariants = Invariants(
+        trace=float(diagonal.sum()),
+        trace_square=swept.total_square,
+        diagonal_square=float((diagonal**2).sum()),
+        diagonal_cube=float((diagonal**3).sum()),
+        diagonal_with_square=float(diagonal @ swept.squares),
+        diagonal_form=float(diagonal @ swept.product[:, -1]),
+        trace_cube=trace_cube,
+        entry_cubes=swept.cubes,
+    )
+    return invariants, exact
+
+
+def centre(kernel: Kernel, points: Points, engine: Engine, *, hollow: bool) -> tuple[Centring, Array]:
+    """Return the centring of a kernel matrix, and the diagonal of what it gives. Cost: one sweep."""
+    n = len(points)
+    rows = sweep(kernel, points, np.ones((n, 1)), engine).product[:, 0]
+    if hollow:
+        centring = Centring(rows / (n - 2), float(rows.sum()) / ((n - 1) * (n - 2)), hollow=True)
+        return centring, np.zeros(n)
+    on_diagonal = kernel.diagonal(points)
+    means = (rows + on_diagonal) / n
+    centring = Centring(means, float(means.mean()), hollow=False)
+    return centring, on_diagonal - 2.0 * means + centring.grand
+
+
+def _signs(rng: np.random.Generator, n: int) -> Array:
+    return rng.integers(0, 2, (n, PROBES)) * 2.0 - 1.0
+
+
+_TERMS = ("ttt", "ts", "ddd", "tq", "dq", "dmd", "cube", "entries")
+
+
+@cache
+def _third_moment_table() -> list[tuple[int, Array]]:
+    """Return, for every set partition of the six places, its number of parts and its weights on the eight sums."""
+    table = []
+    for partition in _set_partitions(tuple(range(6))):
+        weights: Counter[str] = Counter()
+        for merger in _set_partitions(tuple(range(len(partition)))):
+            merged = tuple(tuple(place for part in group for place in partition[part]) for group in merger)
+            term = _term(merged)
+            if term is not None:
+                # Moebius function of the lattice of partitions.
+                weights[term] += math.prod((-1) ** (len(g) - 1) * math.factorial(len(g) - 1) for g in merger)
+        if weights:
+            table.append((len(partition), np.array([float(weights[term]) for term in _TERMS])))
+    return table
+
+
+def _set_partitions(items: tuple[int, ...]) -> Iterator[Places]:
+    if not items:
+        yield ()
+        return
+    first, rest = items[0], items[1:]
+    for partition in _set_partitions(rest):
+        yield ((first,), *partition)
+        for k, part in enumerate(partition):
+            yield (*partition[:k], (first, *part), *partition[k + 1 :])
+
+
+def _term(partition: Places) -> str | None:
+    """Return which sum of third order a partition stands for: three edges on its parts; None if it vanishes."""
+    if any(len(part) == 1 for part in partition):
+        # A free index sums over a whole row, which is zero.
+        return None
+    part_of = {place: k for k, part in enumerate(partition) for place in part}
+    edges = [(part_of[2 * e], part_of[2 * e + 1]) for e in range(3)]
+    loops = [u for u, v in edges if u == v]
+    nodes = len(partition)
+    if len(loops) == 3:
+        return {3: "ttt", 2: "ts", 1: "ddd"}[nodes]
+    if len(loops) == 2:
+        return "dmd"
+    if len(loops) == 1:
+        return "tq" if nodes == 3 else "dq"
+    return "cube" if nodes == 3 else "entries"

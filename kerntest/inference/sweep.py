@@ -1,0 +1,144 @@
+"""One pass over a kernel matrix in tiles, each unordered pair of rows once: products with a few vectors and sums.
+
+The matrix is never held. A piece of work is a strip: the rows [start, stop) against themselves and all rows after
+them; a tile above the diagonal counts for both of its triangles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kerntest.engines.base import Engine, Progress
+from kerntest.kernels.base import Array, DensePairs, Kernel, Points
+
+# A tile of 256 x 256 entries takes half a megabyte: its few arrays stay in the second-level cache of a core.
+TILE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Centring:
+    """How a kernel matrix K becomes its centring A: A_ij = K_ij - row_i - row_j + grand.
+
+    Parameters
+    ----------
+    row : ndarray, shape (n,)
+    grand : float
+    hollow : bool
+        Whether the diagonal of A is zero (U-centring).
+    """
+
+    row: Array
+    grand: float
+    hollow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Sums over a symmetric matrix M.
+
+    Parameters
+    ----------
+    product : ndarray, shape (n, q)
+        M V.
+    total_square : float
+        sum_ij M_ij^2.
+    squares : ndarray, shape (n,)
+        sum_j M_ij^2; zeros unless details were asked for.
+    cubes : float
+        sum_ij M_ij^3; 0 unless details were asked for.
+    """
+
+    product: Array
+    total_square: float
+    squares: Array
+    cubes: float
+
+
+def sweep(
+    kernel: Kernel,
+    points: Points,
+    vectors: Array,
+    engine: Engine,
+    *,
+    centring: Centring | None = None,
+    details: bool = False,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Return products and sums of the kernel matrix without its diagonal, or of its centring.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : Points
+        n rows.
+    vectors : ndarray, shape (n, q)
+        V.
+    engine : Engine
+    centring : Centring, optional
+        M is this centring of K, diagonal included; without it, M is K with a zero diagonal.
+    details : bool
+        Whether to sum squares by row, and cubes, too.
+    progress : callable, optional
+
+    Notes
+    -----
+    Cost: O(n^2 (p + q) / 2) time, O(n q) memory for each strip under way. Sums have a fixed order.
+    """
+    n = len(points)
+    # Columns side by side in memory, as the tiles walk down them.
+    points = Points(np.asfortranarray(points.numeric), np.asfortranarray(points.codes))
+    # A strip of a small matrix is one tile high; of a large one a few, so that strips stay few.
+    height = TILE * max(1, n // (64 * TILE))
+    starts = list(range(0, n, height))
+    work = _strip_work(kernel, points, vectors, centring, height, details=details)
+    product, squares, total_square, cubes = np.zeros(vectors.shape), np.zeros(n), 0.0, 0.0
+    for start, strip in zip(starts, engine.map(work, starts, progress), strict=True):
+        product[start:] += strip.product
+        squares[start:] += strip.squares
+        total_square += strip.total_square
+        cubes += strip.cubes
+    return Sweep(product, total_square, squares, cubes)
+
+
+def _strip_work(
+    kernel: Kernel, points: Points, vectors: Array, centring: Centring | None, height: int, *, details: bool
+) -> Callable[[int], Sweep]:
+    """Return the work on one strip; its results cover the rows from the start of the strip on."""
+    n = len(points)
+
+    def tile_at(rows: slice, columns: slice) -> Array:
+        tile = kernel.evaluate(DensePairs(points.take(rows), points.take(columns)))
+        if centring is not None:
+            tile -= centring.row[rows, None]
+            tile -= centring.row[columns] - centring.grand
+        if rows.start == columns.start and (centring is None or centring.hollow):
+            np.fill_diagonal(tile, 0.0)
+        return tile
+
+    def work(start: int) -> Sweep:
+        product = np.zeros((n - start, vectors.shape[1]))
+        squares, total_square, cubes = np.zeros(n - start), 0.0, 0.0
+        for top in range(start, min(start + height, n), TILE):
+            rows = slice(top, min(top + TILE, n))
+            here = slice(rows.start - start, rows.stop - start)
+            for left in range(top, n, TILE):
+                columns = slice(left, min(left + TILE, n))
+                there = slice(columns.start - start, columns.stop - start)
+                tile = tile_at(rows, columns)
+                off_diagonal = left > top
+                product[here] += tile @ vectors[columns]
+                if off_diagonal:
+                    product[there] += tile.T @ vectors[rows]
+                total_square += (1 + off_diagonal) * float(np.vdot(tile, tile))
+                if details:
+                    square = tile * tile
+                    squares[here] += square.sum(axis=1)
+                    if off_diagonal:
+                        squares[there] += square.sum(axis=0)
+                    cubes += (1 + off_diagonal) * float(np.vdot(square, tile))
+        return Sweep(product, total_square, squares, cubes)
+
+    return work

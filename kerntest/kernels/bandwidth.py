@@ -1,0 +1,138 @@
+"""Bandwidths from the data: the median heuristic, and a geometric grid around it.
+
+Every rule looks at the pooled rows in a canonical order and at nothing else. It is blind to which row came from which
+sample, so that a permutation test keeps its level, and does not depend on the order of the rows in the files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kerntest.errors import UndecidedError
+from kerntest.kernels.base import Array, Columns, DensePairs, Kernel, Metric, Points
+
+EXACT_ROWS = 2000
+SAMPLED_PAIRS = 500_000
+# The grid runs from half the 5 % quantile of the distances to twice the 95 % quantile, by factors of two.
+LOW, HIGH = 0.05, 0.95
+SPREAD = 2.0
+# Tells the stream of sampled pairs from other streams of the same seed.
+PAIR_STREAM = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """Quantiles of the non-zero distances between pooled rows, in one metric."""
+
+    low: float
+    median: float
+    high: float
+
+
+class BandwidthChooser:
+    """Finds bandwidths for the rows of one test.
+
+    Distances are exact over all pairs up to 2,000 rows, and beyond that over 500,000 random pairs, drawn from a
+    stream of their own.
+
+    Parameters
+    ----------
+    points : Points
+        The pooled rows, in canonical order.
+    seed : int
+        Seed of the pairs that are drawn.
+    """
+
+    def __init__(self, points: Points, seed: int) -> None:
+        self.points = points
+        self.seed = seed
+        self._known: dict[tuple[Metric, Columns | None], Distances] = {}
+
+    def distances(self, metric: Metric, columns: Columns | None) -> Distances:
+        """Return quantiles of the distances in `metric` over the named columns (None: all).
+
+        Raises
+        ------
+        UndecidedError
+            If all rows are equal in these columns.
+        """
+        key = (metric, columns)
+        if key not in self._known:
+            points = self.points if columns is None else self.points.select(columns)
+            found = pair_distances(points, metric, self.seed)
+            found = found[found > 0]
+            if not len(found):
+                raise UndecidedError(
+                    "no bandwidth can be chosen: all pairs of rows that were looked at are equal",
+                    hint="give the bandwidth as a number, such as --bandwidth 1",
+                    code="undecided.no_distance",
+                )
+            self._known[key] = Distances(*(float(q) for q in np.quantile(found, [LOW, 0.5, HIGH])))
+        return self._known[key]
+
+    def median(self, metric: Metric, columns: Columns | None) -> float:
+        """Return the median heuristic: the median of the non-zero distances in the kernel's own metric."""
+        return self.distances(metric, columns).median
+
+    def exponents(self, kernel: Kernel) -> list[int]:
+        """Return the j for which the grid of `kernel` has bandwidths (median x 2^j), in ascending order.
+
+        The range covers half the 5 % quantile to twice the 95 % quantile of the distances between numeric columns,
+        or between categories where the kernel sees nothing else; with several groups of columns the widest range.
+        """
+        asked: list[tuple[Metric, Columns | None]] = []
+
+        def note(metric: Metric, columns: Columns | None) -> float:
+            asked.append((metric, columns))
+            return 1.0
+
+        kernel.resolve(note)
+        numeric = [question for question in asked if question[0] != "mismatches"]
+        lowest, highest = 0, 0
+        for metric, columns in numeric or asked:
+            found = self.distances(metric, columns)
+            lowest = min(lowest, int(np.ceil(np.log2(found.low / SPREAD / found.median))))
+            highest = max(highest, int(np.floor(np.log2(found.high * SPREAD / found.median))))
+        return list(range(lowest, highest + 1))
+
+
+def pair_distances(points: Points, metric: Metric, seed: int) -> Array:
+    """Return the distances between rows: of all pairs up to 2,000 rows, else of 500,000 random pairs.
+
+    Cost: O(min(n^2 / 2, 500,000) p) time.
+    """
+    n = len(points)
+    if n <= EXACT_ROWS:
+        strips = []
+        for start in range(0, n, 256):
+            stop = min(start + 256, n)
+            block = _distance(DensePairs(points.take(slice(start, stop)), points.take(slice(start, n))), metric)
+            strips.append(block[np.triu_indices(stop - start, 1, n - start)])
+        return np.concatenate(strips)
+    rng = np.random.default_rng((seed, PAIR_STREAM))
+    left = rng.integers(0, n, SAMPLED_PAIRS)
+    # A partner other than the row itself, each equally likely.
+    right = (left + rng.integers(1, n, SAMPLED_PAIRS)) % n
+    return _distance_row_by_row(points.take(left), points.take(right), metric)
+
+
+def _distance(pairs: DensePairs, metric: Metric) -> Array:
+    if metric == "euclidean":
+        return np.sqrt(pairs.squared_distance())
+    if metric == "manhattan":
+        return pairs.manhattan()
+    differing = pairs.mismatches().copy()
+    for difference in pairs.differences():
+        differing += difference != 0
+    return differing
+
+
+def _distance_row_by_row(x: Points, y: Points, metric: Metric) -> Array:
+    difference = x.numeric - y.numeric
+    if metric == "euclidean":
+        return np.sqrt(np.einsum("ij,ij->i", difference, difference))
+    if metric == "manhattan":
+        return np.asarray(np.abs(difference).sum(axis=1))
+    return np.asarray((x.codes != y.codes).sum(axis=1) + (difference != 0).sum(axis=1), dtype=np.float64)
