@@ -1,5 +1,8 @@
-"""Where blocks are computed. An engine knows no statistics: it runs independent pieces of work and hands back their
-results in the order of the work, so that sums have a fixed order whatever runs side by side."""
+"""Where blocks are computed.
+
+An engine knows no statistics: it runs independent pieces of work and hands back their results in the order of the
+work, so that sums have a fixed order whatever runs side by side.
+"""
 
 from __future__ import annotations
 

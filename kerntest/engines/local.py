@@ -1,16 +1,20 @@
-"""This process and its threads."""
+"""The process itself and its threads."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
 
-from kerntest.engines.base import Item, Progress, Result
 from kerntest.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kerntest.engines.base import Item, Progress, Result
 
 
 def available_threads() -> int:

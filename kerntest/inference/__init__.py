@@ -1,0 +1,1 @@
+"""Tests: a statistic, a null and a rule for bandwidths make a record."""

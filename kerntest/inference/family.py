@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from kerntest.errors import UsageError, suggest
-from kerntest.kernels.base import Columns, Kernel, Metric
-from kerntest.kernels.bandwidth import BandwidthChooser
+from kerntest.kernels.base import BandwidthRule, Columns, Kernel, Metric
 from kerntest.kernels.binding import bind
 from kerntest.kernels.discrete import Hamming
 from kerntest.kernels.stationary import Gaussian, Laplacian
 from kerntest.kernels.text import parse_kernel
+
+if TYPE_CHECKING:
+    from kerntest.kernels.bandwidth import BandwidthChooser
 
 BandwidthOption: TypeAlias = Literal["auto", "median"] | float | Sequence[float]
 
@@ -90,7 +92,7 @@ def choose_kernels(
         return Family(tuple(base.resolve(chooser.median) for base in bases), unused, "median heuristic", "")
     if bandwidth == "auto":
         return _grid(bases, unused, chooser)
-    numbers = [float(bandwidth)] if isinstance(bandwidth, (int, float)) else [float(one) for one in bandwidth]  # type: ignore[arg-type] # checked above: a sequence
+    numbers = _numbers(bandwidth)
     if single and len(numbers) > 1:
         raise UsageError(
             "this null judges one kernel: give one bandwidth",
@@ -118,7 +120,7 @@ def check_bandwidth(bandwidth: BandwidthOption) -> None:
                 code="usage.bandwidth",
             )
         return
-    numbers = [bandwidth] if isinstance(bandwidth, (int, float)) else list(bandwidth)
+    numbers = _numbers(bandwidth)
     if not numbers:
         raise UsageError("no bandwidth was given", hint="use auto, median or numbers", code="usage.bandwidth")
     for number in numbers:
@@ -156,9 +158,8 @@ def _grid(bases: list[Kernel], unused: tuple[str, ...], chooser: BandwidthChoose
     limit = next(most for rows, most in THINNING if rows is None or n <= rows)
     kernels: list[Kernel] = []
     for base in bases:
-        for exponent in _thinned(chooser.exponents(base), limit):
-            factor = 2.0**exponent
-            kernels.append(base.resolve(lambda metric, columns, factor=factor: factor * chooser.median(metric, columns)))  # type: ignore[misc] # a default argument binds the loop variable
+        exponents = _thinned(chooser.exponents(base), limit)
+        kernels += [base.resolve(_times_median(2.0**exponent, chooser)) for exponent in exponents]
     # One column of categories, or of two numbers, has one distance: then some members are equal.
     distinct = tuple(dict.fromkeys(kernels))
     rule = "geometric grid by factors of 2 around the median"
@@ -168,6 +169,18 @@ def _grid(bases: list[Kernel], unused: tuple[str, ...], chooser: BandwidthChoose
         thinning = f"{n:,} rows: at most {limit} bandwidths a kernel"
     thinning += " (all up to 10,000 rows, at most 4 a kernel up to 50,000, at most 2 beyond)"
     return Family(distinct, unused, rule, thinning)
+
+
+def _times_median(factor: float, chooser: BandwidthChooser) -> BandwidthRule:
+    """Return the rule of a multiple of the median."""
+    return lambda metric, columns: factor * chooser.median(metric, columns)
+
+
+def _numbers(bandwidth: BandwidthOption) -> list[float]:
+    """Return the bandwidths that were given as numbers; none for the name of a rule."""
+    if isinstance(bandwidth, str):
+        return []
+    return [float(bandwidth)] if isinstance(bandwidth, (int, float)) else [float(one) for one in bandwidth]
 
 
 def _thinned(exponents: list[int], limit: int | None) -> list[int]:

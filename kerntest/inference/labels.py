@@ -9,15 +9,18 @@ a factor: centring is an orthogonal projection, so that K itself needs none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kerntest.inference.lags import Block, window
-from kerntest.kernels.base import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kerntest.kernels.base import Array
 
 Estimator: TypeAlias = Literal["unbiased", "biased"]
 Labels: TypeAlias = NDArray[np.uint8]
@@ -48,23 +51,23 @@ class LabelMatrix:
     @property
     def squared_norm(self) -> float:
         """Return <B, B>."""
-        m, l = self.n_x, self.n_y
-        off = np.array([l * (l - 1), 2 * m * l, m * (m - 1)]) @ self.between**2
-        return float(off + np.array([l, m]) @ self.diagonal**2)
+        n_x, n_y = self.n_x, self.n_y
+        off = np.array([n_y * (n_y - 1), 2 * n_x * n_y, n_x * (n_x - 1)]) @ self.between**2
+        return float(off + np.array([n_y, n_x]) @ self.diagonal**2)
 
 
 def label_matrix(n_x: int, n_y: int, estimator: Estimator) -> LabelMatrix:
     """Return the centred label matrix of the estimator. Needs n_x, n_y >= 2."""
-    m, l, n = n_x, n_y, n_x + n_y
+    n = n_x + n_y
     if estimator == "biased":
-        inside, outside = 1.0 - m / n, -m / n
+        inside, outside = 1.0 - n_x / n, -n_x / n
         between = np.array([outside**2, inside * outside, inside**2])
-        return LabelMatrix(m, l, between, between[[0, 2]], (1 / m + 1 / l) ** 2)
-    total = m * (m - 1) / ((n - 1) * (n - 2))
-    per_row = (m - 1) / (n - 2)
+        return LabelMatrix(n_x, n_y, between, between[[0, 2]], (1 / n_x + 1 / n_y) ** 2)
+    total = n_x * (n_x - 1) / ((n - 1) * (n - 2))
+    per_row = (n_x - 1) / (n - 2)
     between = np.array([total, total - per_row, 1.0 + total - 2.0 * per_row])
-    factor = 1 / (m * (m - 1)) + 1 / (l * (l - 1)) + 2 / (m * l)
-    return LabelMatrix(m, l, between, np.zeros(2), factor)
+    factor = 1 / (n_x * (n_x - 1)) + 1 / (n_y * (n_y - 1)) + 2 / (n_x * n_y)
+    return LabelMatrix(n_x, n_y, between, np.zeros(2), factor)
 
 
 class LabelSide:
@@ -106,6 +109,6 @@ class LabelSide:
     def fixed_entries(self, order: int) -> Array:
         """Return the entries of B between fixed rows in one order, shape (n - circle, n - circle)."""
         labels = self.orders[order][self.circle :]
-        entries = self.matrix.between[labels[:, None] + labels[None, :]]
+        entries: Array = self.matrix.between[labels[:, None] + labels[None, :]]
         np.fill_diagonal(entries, self.matrix.diagonal[labels])
         return entries

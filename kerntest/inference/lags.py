@@ -7,16 +7,19 @@ their own: one line for each of them, against every row of the circle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
 from kerntest.kernels.base import Array, Columns, DensePairs, Pairs, Points, left_factor, right_factor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
 
 # Entries of one tile: its arrays (half a megabyte each) stay in the second-level cache of a core.
 TILE_ENTRIES = 2**16
@@ -188,7 +191,7 @@ class LagPairs(Pairs):
 
     def equal(self) -> NDArray[np.bool_]:
         """Return whether x and y agree in every column, numeric ones included."""
-        same = self._mismatches == 0
+        same: NDArray[np.bool_] = self._mismatches == 0
         for difference in self.differences():
             same &= difference == 0
         return same

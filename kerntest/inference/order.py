@@ -6,13 +6,17 @@ not on their order in the files or on which file is called X: results repeat exa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from kerntest.inference.labels import Labels
-from kerntest.kernels.base import Array, Codes
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.inference.labels import Labels
+    from kerntest.kernels.base import Array, Codes
 
 # Tells the stream of random orders from other streams of the same seed.
 ORDER_STREAM = 0

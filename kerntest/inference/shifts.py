@@ -17,16 +17,19 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kerntest.engines.base import Engine, Progress
 from kerntest.inference.lags import Block, LaidOut, halved_lines, plan_blocks
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kerntest.engines.base import Engine, Progress
 
 Spectrum: TypeAlias = NDArray[np.complex128]
 
@@ -139,7 +142,6 @@ def shift_sums(
 
 def _block_spectrum(kernels: Sequence[Kernel], rows: LaidOut, side: Side) -> Callable[[_Pass], Spectrum]:
     """Return the work on one block: half of sum_k w_k rfft(K_k) conj(rfft(B_k)), shape (F, orders, circle // 2 + 1)."""
-
     scratch = _Scratch()
     frequencies = rows.circle // 2 + 1
 

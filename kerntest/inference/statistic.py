@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.engines.base import Engine
 from kerntest.inference.labels import Labels, label_matrix
 from kerntest.inference.sweep import sweep
-from kerntest.kernels.base import Kernel, Points
+
+if TYPE_CHECKING:
+    from kerntest.engines.base import Engine
+    from kerntest.kernels.base import Kernel, Points
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +59,27 @@ def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine) 
     Cost: O(n^2 p / 2) time, O(n) memory.
     """
     in_x = labels == 1
-    m, l = int(in_x.sum()), int((~in_x).sum())
-    n = m + l
+    n_x, n_y = int(in_x.sum()), int((~in_x).sum())
+    n = n_x + n_y
     swept = sweep(kernel, points, np.column_stack([in_x, np.ones(n)]).astype(np.float64), engine)
     to_x, to_all = swept.product.T
     to_y = to_all - to_x
     diagonal = kernel.diagonal(points)
     within_x, within_y, between = to_x[in_x].sum(), to_y[~in_x].sum(), to_y[in_x].sum()
-    unbiased = within_x / (m * (m - 1)) + within_y / (l * (l - 1)) - 2.0 * between / (m * l)
+    unbiased = within_x / (n_x * (n_x - 1)) + within_y / (n_y * (n_y - 1)) - 2.0 * between / (n_x * n_y)
     biased = (
-        (within_x + diagonal[in_x].sum()) / m**2
-        + (within_y + diagonal[~in_x].sum()) / l**2
-        - 2.0 * between / (m * l)
+        (within_x + diagonal[in_x].sum()) / n_x**2
+        + (within_y + diagonal[~in_x].sum()) / n_y**2
+        - 2.0 * between / (n_x * n_y)
     )
     # The witness function at each row, left out of its own mean: its spread within each sample drives the error.
-    witness_x = to_x[in_x] / (m - 1) - to_y[in_x] / l
-    witness_y = to_x[~in_x] / m - to_y[~in_x] / (l - 1)
-    variance = 4.0 * (witness_x.var() / m + witness_y.var() / l)
+    witness_x = to_x[in_x] / (n_x - 1) - to_y[in_x] / n_y
+    witness_y = to_x[~in_x] / n_x - to_y[~in_x] / (n_y - 1)
+    variance = 4.0 * (witness_x.var() / n_x + witness_y.var() / n_y)
     error = math.sqrt(variance / unbiased) / 2.0 if unbiased > 0 else math.nan
     # <U(K), U(K)> from the sums of the hollow matrix (Szekely and Rizzo 2014).
     norm = swept.total_square - 2.0 / (n - 2) * (to_all @ to_all) + to_all.sum() ** 2 / ((n - 1) * (n - 2))
-    label = label_matrix(m, l, "unbiased")
+    label = label_matrix(n_x, n_y, "unbiased")
     scale = math.sqrt(max(norm, 0.0) * label.squared_norm)
     correlation = unbiased / label.factor / scale if scale > 0 else 0.0
     return Discrepancy(float(unbiased), float(biased), error, math.sqrt(min(max(correlation, 0.0), 1.0)))

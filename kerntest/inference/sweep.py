@@ -6,13 +6,17 @@ them; a tile above the diagonal counts for both of its triangles.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.engines.base import Engine, Progress
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kerntest.engines.base import Engine, Progress
 
 # A tile of 256 x 256 entries takes half a megabyte: its few arrays stay in the second-level cache of a core.
 TILE = 256

@@ -123,7 +123,7 @@ def _distance(pairs: DensePairs, metric: Metric) -> Array:
         return np.sqrt(pairs.squared_distance())
     if metric == "manhattan":
         return pairs.manhattan()
-    differing = pairs.mismatches().copy()
+    differing: Array = pairs.mismatches().copy()
     for difference in pairs.differences():
         differing += difference != 0
     return differing
@@ -132,7 +132,7 @@ def _distance(pairs: DensePairs, metric: Metric) -> Array:
 def _distance_row_by_row(x: Points, y: Points, metric: Metric) -> Array:
     difference = x.numeric - y.numeric
     if metric == "euclidean":
-        return np.sqrt(np.einsum("ij,ij->i", difference, difference))
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", difference, difference)))
     if metric == "manhattan":
         return np.asarray(np.abs(difference).sum(axis=1))
     return np.asarray((x.codes != y.codes).sum(axis=1) + (difference != 0).sum(axis=1), dtype=np.float64)

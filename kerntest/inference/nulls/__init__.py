@@ -1,0 +1,1 @@
+"""Null distributions: each turns a statistic into a p-value."""

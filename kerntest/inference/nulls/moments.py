@@ -9,19 +9,23 @@ between them, and comes by Moebius inversion from unrestricted sums, most of whi
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from kerntest.engines.base import Engine, Progress
-from kerntest.inference.labels import LabelMatrix
 from kerntest.inference.nulls.pearson3 import log_upper_tail
 from kerntest.inference.sweep import Centring, Sweep, sweep
-from kerntest.kernels.base import Array, Kernel, Points
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.inference.labels import LabelMatrix
+    from kerntest.kernels.base import Array, Kernel, Points
 
 # Up to this many rows tr A^3 is computed exactly, from three sweeps with as many vectors as there are rows.
 EXACT_TRACE_ROWS = 2000
@@ -98,7 +102,7 @@ def permutation_moments(a: Invariants, b: Invariants, n: int) -> Moments:
     raw = 0.0
     for parts, weights in _third_moment_table():
         if n >= parts:
-            raw += float(weights @ third_a) * float(weights @ third_b) / math.perm(n, parts)
+            raw += float(np.dot(weights, third_a)) * float(np.dot(weights, third_b)) / math.perm(n, parts)
     central = raw - 3.0 * mean * variance - mean**3
     skewness = central / variance**1.5 if variance > 0 else 0.0
     return Moments(mean, math.sqrt(variance), skewness)
@@ -107,7 +111,7 @@ def permutation_moments(a: Invariants, b: Invariants, n: int) -> Moments:
 def moments_p_value(value: float, moments: Moments) -> float:
     """Return the upper tail at `value` of the Pearson III curve through the moments; never 0."""
     z = (value - moments.mean) / moments.standard_deviation
-    return float(max(np.exp(log_upper_tail(z, moments.skewness)), np.finfo(np.float64).tiny))
+    return max(math.exp(float(log_upper_tail(z, moments.skewness))), sys.float_info.min)
 
 
 def _spread(m: Invariants, n: int) -> float:
@@ -120,33 +124,33 @@ def _tips(m: Invariants, n: int) -> float:
 
 def label_invariants(label: LabelMatrix) -> Invariants:
     """Return the invariants of a centred label matrix, by counting its kinds of entries."""
-    l, m = label.n_y, label.n_x
+    n_x, n_y = label.n_x, label.n_y
     none, one, both = label.between
     d_y, d_x = label.diagonal
     # Entries of the square of the matrix, by kind.
-    square_y = d_y**2 + (l - 1) * none**2 + m * one**2
-    square_x = d_x**2 + (m - 1) * both**2 + l * one**2
-    square_yy = 2 * d_y * none + (l - 2) * none**2 + m * one**2
-    square_xx = 2 * d_x * both + (m - 2) * both**2 + l * one**2
-    square_xy = (d_x + d_y) * one + (l - 1) * none * one + (m - 1) * one * both
+    square_y = d_y**2 + (n_y - 1) * none**2 + n_x * one**2
+    square_x = d_x**2 + (n_x - 1) * both**2 + n_y * one**2
+    square_yy = 2 * d_y * none + (n_y - 2) * none**2 + n_x * one**2
+    square_xx = 2 * d_x * both + (n_x - 2) * both**2 + n_y * one**2
+    square_xy = (d_x + d_y) * one + (n_y - 1) * none * one + (n_x - 1) * one * both
     return Invariants(
-        trace=l * d_y + m * d_x,
-        trace_square=l * square_y + m * square_x,
-        diagonal_square=l * d_y**2 + m * d_x**2,
-        diagonal_cube=l * d_y**3 + m * d_x**3,
-        diagonal_with_square=l * d_y * square_y + m * d_x * square_x,
-        diagonal_form=l * d_y * (d_y**2 + (l - 1) * none * d_y + m * one * d_x)
-        + m * d_x * (d_x**2 + (m - 1) * both * d_x + l * one * d_y),
-        trace_cube=l * d_y * square_y
-        + m * d_x * square_x
-        + l * (l - 1) * none * square_yy
-        + m * (m - 1) * both * square_xx
-        + 2 * l * m * one * square_xy,
-        entry_cubes=l * d_y**3
-        + m * d_x**3
-        + l * (l - 1) * none**3
-        + m * (m - 1) * both**3
-        + 2 * l * m * one**3,
+        trace=n_y * d_y + n_x * d_x,
+        trace_square=n_y * square_y + n_x * square_x,
+        diagonal_square=n_y * d_y**2 + n_x * d_x**2,
+        diagonal_cube=n_y * d_y**3 + n_x * d_x**3,
+        diagonal_with_square=n_y * d_y * square_y + n_x * d_x * square_x,
+        diagonal_form=n_y * d_y * (d_y**2 + (n_y - 1) * none * d_y + n_x * one * d_x)
+        + n_x * d_x * (d_x**2 + (n_x - 1) * both * d_x + n_y * one * d_y),
+        trace_cube=n_y * d_y * square_y
+        + n_x * d_x * square_x
+        + n_y * (n_y - 1) * none * square_yy
+        + n_x * (n_x - 1) * both * square_xx
+        + 2 * n_y * n_x * one * square_xy,
+        entry_cubes=n_y * d_y**3
+        + n_x * d_x**3
+        + n_y * (n_y - 1) * none**3
+        + n_x * (n_x - 1) * both**3
+        + 2 * n_y * n_x * one**3,
     )
 
 
@@ -227,7 +231,7 @@ def centre(kernel: Kernel, points: Points, engine: Engine, *, hollow: bool) -> t
 
 
 def _signs(rng: np.random.Generator, n: int) -> Array:
-    return rng.integers(0, 2, (n, PROBES)) * 2.0 - 1.0
+    return rng.choice(np.array([-1.0, 1.0]), (n, PROBES))
 
 
 _TERMS = ("ttt", "ts", "ddd", "tq", "dq", "dmd", "cube", "entries")

@@ -9,12 +9,16 @@ rows differ in their last digits only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kerntest.inference.nulls.pearson3 import log_upper_tail
-from kerntest.kernels.base import Array
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kerntest.kernels.base import Array
 
 # Rounding errors of the relabelled sums are below this many units (measured: below 1), see `tie_tolerance`.
 ROUNDING_UNITS = 32.0

@@ -1,0 +1,76 @@
+"""The options of a test, checked in one place before anything is computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from kerntest.errors import UsageError, suggest
+
+if TYPE_CHECKING:
+    from kerntest.inference.labels import Estimator
+
+NullMethod: TypeAlias = Literal["permutation", "moments"]
+Scale: TypeAlias = Literal["standardize", "none"]
+MissingPolicy: TypeAlias = Literal["error", "drop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of a two-sample test that are not about reading tables, checked."""
+
+    estimator: Estimator
+    null: NullMethod
+    permutations: int
+    alpha: float
+    scale: Scale
+    seed: int
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be.
+
+        Raises
+        ------
+        UsageError
+            If a name is unknown or a number out of range.
+        """
+        one_of("estimator", self.estimator, ("unbiased", "biased"))
+        one_of("null", self.null, ("permutation", "moments"))
+        one_of("scale", self.scale, ("standardize", "none"))
+        if not 0 < self.alpha < 1:
+            raise UsageError(
+                f"alpha must be between 0 and 1, not {self.alpha:g}", hint="0.05 is usual", code="usage.alpha"
+            )
+        whole_number("permutations", self.permutations, at_least=1)
+        whole_number("seed", self.seed, at_least=0)
+
+
+def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Refuse a value that is not one of the allowed names.
+
+    Raises
+    ------
+    UsageError
+        With the name that was meant, if one is close.
+    """
+    if value not in allowed:
+        meant = suggest(str(value), allowed)
+        raise UsageError(
+            f"{name} must be {' or '.join(allowed)}, not {value!r}",
+            hint=f"did you mean '{meant}'?" if meant else None,
+            code=f"usage.{name}",
+        )
+
+
+def whole_number(name: str, value: int, *, at_least: int) -> None:
+    """Refuse a value that is not a whole number from `at_least` on.
+
+    Raises
+    ------
+    UsageError
+        As above.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < at_least:
+        raise UsageError(f"{name} must be a whole number of at least {at_least}, not {value!r}", code=f"usage.{name}")

@@ -1,0 +1,113 @@
+"""From two tables to the rows of a test: read, matched, without missing values, pooled, scaled, in canonical order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kerntest.data.columns import match_tables
+from kerntest.data.missing import apply_missing
+from kerntest.data.read import read_table
+from kerntest.data.scaling import standardize
+from kerntest.data.table import Table
+from kerntest.inference.options import MissingPolicy, Scale, one_of
+from kerntest.inference.order import canonical_order
+from kerntest.kernels.base import Points
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kerntest.data.pooling import Pooled
+    from kerntest.inference.labels import Labels
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The pooled rows as kernels see them: scaled, in canonical order.
+
+    Parameters
+    ----------
+    points : Points
+        n rows.
+    labels : ndarray of uint8, shape (n,)
+        1 for rows of X.
+    numeric_names, category_names : tuple of str
+    """
+
+    points: Points
+    labels: Labels
+    numeric_names: tuple[str, ...]
+    category_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TwoTables:
+    """Both tables as read, then with the same columns in the same order, and what the reader should know of that."""
+
+    read: tuple[Table, Table]
+    matched: tuple[Table, Table]
+    warnings: tuple[str, ...]
+
+
+def read_two(
+    x: Any,
+    y: Any,
+    *,
+    columns: str | Sequence[str] | None,
+    exclude: str | Sequence[str] | None,
+    common: bool,
+    categorical: str | Sequence[str],
+) -> TwoTables:
+    """Return both tables with their shared columns; arguments as in `mmd_test`.
+
+    Raises
+    ------
+    UsageError
+        If an option names a column that is not there.
+    DataError
+        If a table cannot be read, or the two do not fit together.
+    """
+    read = tuple(
+        read_table(source, name=None if _has_name(source) else letter, categorical=categorical)
+        for source, letter in ((x, "x"), (y, "y"))
+    )
+    first, second, warnings = match_tables(
+        read[0], read[1], columns=columns, exclude=exclude, common=common, categorical=categorical
+    )
+    return TwoTables((read[0], read[1]), (first, second), (*read[0].warnings, *read[1].warnings, *warnings))
+
+
+def _has_name(source: object) -> bool:
+    return isinstance(source, (str, Table)) or hasattr(source, "__fspath__")
+
+
+def without_missing(tables: tuple[Table, Table], policy: MissingPolicy) -> tuple[tuple[Table, Table], list[str]]:
+    """Return both tables without missing values, and a warning for each that lost rows.
+
+    Raises
+    ------
+    DataError
+        If there are missing values and the policy is "error", or no row is left.
+    """
+    one_of("missing", policy, ("error", "drop"))
+    used, warnings = [], []
+    for table in tables:
+        kept, dropped = apply_missing(table, policy)
+        used.append(kept)
+        if dropped:
+            rows = "1 row" if dropped == 1 else f"{dropped:,} rows"
+            warnings.append(f"{table.name}: {rows} of {table.n_rows:,} with missing values left out")
+    return (used[0], used[1]), warnings
+
+
+def lay_out(pooled: Pooled, scale: Scale) -> Sample:
+    """Return the pooled rows scaled and in canonical order."""
+    labels = (np.arange(pooled.n_x + pooled.n_y) < pooled.n_x).astype(np.uint8)
+    order = canonical_order(pooled.numeric, pooled.codes, pooled.numeric_names, pooled.category_names, labels)
+    numeric = pooled.numeric[order]
+    if scale == "standardize":
+        numeric = standardize(numeric)[0]
+    points = Points(numeric, pooled.codes[order])
+    return Sample(points, labels[order], pooled.numeric_names, pooled.category_names)
