@@ -109,7 +109,9 @@ def sections_text(sections: Sequence[tuple[str, list[tuple[str, str]]]], *, widt
 
     parts: list[RenderableType] = []
     for heading, rows in sections:
-        parts += [Text(heading, style="bold"), _grid([(f"  {label}", text) for label, text in rows])]
+        parts.append(Text(heading, style="bold"))
+        if rows:
+            parts.append(_grid([(f"  {label}", text) for label, text in rows]))
     return drawn(Group(*parts), width=width, colour=colour)
 
 
@@ -192,6 +194,7 @@ class _PatientBar:
             progress.BarColumn(),
             progress.TaskProgressColumn(),
             progress.TimeRemainingColumn(),
+            progress.TextColumn("left"),
             console=_console(sys.stderr, colour=uses_colour(sys.stderr), live=True),
             transient=True,
         )

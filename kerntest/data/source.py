@@ -128,7 +128,7 @@ def _format_of(name: str, content: bytes, suffix: str) -> Literal["csv", "parque
     """Tell what the bytes are from their first few, and refuse what cannot be read."""
     where = {"file": name}
     if not content:
-        raise DataError(f"{name} is empty", hint="it has 0 bytes", code="data.empty_file", where=where)
+        raise DataError(f"{name} is empty", hint="it has 0 bytes: look at what wrote it", code="data.empty_file", where=where)
     _refuse_compressed(name, content)
     if content.startswith(PARQUET_MAGIC):
         return "parquet"

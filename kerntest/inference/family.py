@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from kerntest.errors import UsageError, suggest
@@ -77,34 +78,33 @@ def choose_kernels(
     UndecidedError
         If no bandwidth can be found.
     """
-    check_bandwidth(bandwidth)
+    chosen = check_bandwidth(bandwidth)
     bound = [bind(base, numeric_names, category_names) for base in _bases(kernel, bool(numeric_names), single=single)]
     bases, unused = [one.kernel for one in bound], bound[0].unused
     if not any(base.free for base in bases):
-        if bandwidth != "auto":
+        if chosen != "auto":
             raise UsageError(
                 f"the kernel '{kernel}' has its bandwidth in its text: --bandwidth has nothing to set",
                 hint="leave out one of the two",
                 code="usage.bandwidth_twice",
             )
         return Family(tuple(bases), unused, "in the kernel", "")
-    if bandwidth == "median" or (bandwidth == "auto" and single):
+    if chosen == "median" or (chosen == "auto" and single):
         return Family(tuple(base.resolve(chooser.median) for base in bases), unused, "median heuristic", "")
-    if bandwidth == "auto":
+    if chosen == "auto":
         return _grid(bases, unused, chooser)
-    numbers = _numbers(bandwidth)
-    if single and len(numbers) > 1:
+    if single and len(chosen) > 1:
         raise UsageError(
             "this null judges one kernel: give one bandwidth",
             hint="--null permutation judges several bandwidths together",
             code="usage.bandwidth_family",
         )
-    kernels = tuple(_at(base, number, chooser, bool(numeric_names)) for base in bases for number in numbers)
-    return Family(kernels, unused, "as given: " + ", ".join(f"{number:g}" for number in numbers), "")
+    kernels = tuple(_at(base, number, chooser, bool(numeric_names)) for base in bases for number in chosen)
+    return Family(kernels, unused, "as given: " + ", ".join(f"{number:g}" for number in chosen), "")
 
 
-def check_bandwidth(bandwidth: BandwidthOption) -> None:
-    """Refuse a bandwidth that is neither a rule nor positive and finite.
+def check_bandwidth(bandwidth: BandwidthOption) -> Literal["auto", "median"] | tuple[float, ...]:
+    """Return the rule, or the numbers one by one; refuse what is neither a rule nor positive and finite.
 
     Raises
     ------
@@ -112,24 +112,25 @@ def check_bandwidth(bandwidth: BandwidthOption) -> None:
         As above.
     """
     if isinstance(bandwidth, str):
-        if bandwidth not in {"auto", "median"}:
+        if bandwidth not in ("auto", "median"):
             meant = suggest(bandwidth, ("auto", "median"))
             raise UsageError(
                 f"'{bandwidth}' is no bandwidth",
                 hint=f"did you mean '{meant}'?" if meant else "use auto, median, a number, or several numbers",
                 code="usage.bandwidth",
             )
-        return
-    numbers = _numbers(bandwidth)
-    if not numbers:
+        return bandwidth
+    given = tuple(bandwidth) if isinstance(bandwidth, Iterable) else (bandwidth,)
+    if not given:
         raise UsageError("no bandwidth was given", hint="use auto, median or numbers", code="usage.bandwidth")
-    for number in numbers:
-        if not (math.isfinite(number) and number > 0):
+    for number in given:
+        if not (isinstance(number, Real) and math.isfinite(number) and number > 0):
             raise UsageError(
-                f"a bandwidth must be positive and finite, not {number:g}",
+                f"a bandwidth must be positive and finite, not {number}",
                 hint="bandwidths are in the units of the scaled columns: 1 is one standard deviation",
                 code="usage.bandwidth",
             )
+    return tuple(float(number) for number in given)
 
 
 def _bases(kernel: Kernel | str, has_numbers: bool, *, single: bool) -> list[Kernel]:
@@ -174,13 +175,6 @@ def _grid(bases: list[Kernel], unused: tuple[str, ...], chooser: BandwidthChoose
 def _times_median(factor: float, chooser: BandwidthChooser) -> BandwidthRule:
     """Return the rule of a multiple of the median."""
     return lambda metric, columns: factor * chooser.median(metric, columns)
-
-
-def _numbers(bandwidth: BandwidthOption) -> list[float]:
-    """Return the bandwidths that were given as numbers; none for the name of a rule."""
-    if isinstance(bandwidth, str):
-        return []
-    return [float(bandwidth)] if isinstance(bandwidth, (int, float)) else [float(one) for one in bandwidth]
 
 
 def _thinned(exponents: list[int], limit: int | None) -> list[int]:

@@ -12,7 +12,8 @@ from kerntest.errors import UsageError, suggest
 if TYPE_CHECKING:
     from kerntest.inference.labels import Estimator
 
-NullMethod: TypeAlias = Literal["permutation", "moments"]
+NullMethod: TypeAlias = Literal["permutation", "moments", "gamma", "spectral", "pearson"]
+Resampling: TypeAlias = Literal["shifts", "random"]
 Scale: TypeAlias = Literal["standardize", "none"]
 MissingPolicy: TypeAlias = Literal["error", "drop"]
 
@@ -27,6 +28,7 @@ class Options:
     alpha: float
     scale: Scale
     seed: int
+    resampling: Resampling = "shifts"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be.
@@ -37,7 +39,8 @@ class Options:
             If a name is unknown or a number out of range.
         """
         one_of("estimator", self.estimator, ("unbiased", "biased"))
-        one_of("null", self.null, ("permutation", "moments"))
+        one_of("null", self.null, ("permutation", "moments", "gamma", "spectral", "pearson"))
+        one_of("resampling", self.resampling, ("shifts", "random"))
         one_of("scale", self.scale, ("standardize", "none"))
         if not 0 < self.alpha < 1:
             raise UsageError(

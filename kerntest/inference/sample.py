@@ -19,6 +19,8 @@ from kerntest.kernels.base import Points
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from kerntest.data.pooling import Pooled
     from kerntest.inference.labels import Labels
 
@@ -33,13 +35,31 @@ class Sample:
         n rows.
     labels : ndarray of uint8, shape (n,)
         1 for rows of X.
+    origin : ndarray of int, shape (n,)
+        Which row of its own table each is, counted from 0.
     numeric_names, category_names : tuple of str
     """
 
     points: Points
     labels: Labels
+    origin: NDArray[np.intp]
     numeric_names: tuple[str, ...]
     category_names: tuple[str, ...]
+
+    def restricted(self, points: Points, numeric_names: tuple[str, ...], category_names: tuple[str, ...]) -> Sample:
+        """Return the same rows with other columns."""
+        return Sample(points, self.labels, self.origin, numeric_names, category_names)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Which columns and rows of the tables to use; each as in `mmd_test`."""
+
+    columns: str | Sequence[str] | None = None
+    exclude: str | Sequence[str] | None = None
+    common: bool = False
+    categorical: str | Sequence[str] = ()
+    missing: MissingPolicy = "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +74,9 @@ class TwoTables:
 def read_two(
     x: Any,
     y: Any,
-    *,
-    columns: str | Sequence[str] | None,
-    exclude: str | Sequence[str] | None,
-    common: bool,
-    categorical: str | Sequence[str],
+    reading: Reading,
 ) -> TwoTables:
-    """Return both tables with their shared columns; arguments as in `mmd_test`.
+    """Return both tables with their shared columns; x and y as in `mmd_test`.
 
     Raises
     ------
@@ -70,11 +86,16 @@ def read_two(
         If a table cannot be read, or the two do not fit together.
     """
     read = tuple(
-        read_table(source, name=None if _has_name(source) else letter, categorical=categorical)
+        read_table(source, name=None if _has_name(source) else letter, categorical=reading.categorical)
         for source, letter in ((x, "x"), (y, "y"))
     )
     first, second, warnings = match_tables(
-        read[0], read[1], columns=columns, exclude=exclude, common=common, categorical=categorical
+        read[0],
+        read[1],
+        columns=reading.columns,
+        exclude=reading.exclude,
+        common=reading.common,
+        categorical=reading.categorical,
     )
     return TwoTables((read[0], read[1]), (first, second), (*read[0].warnings, *read[1].warnings, *warnings))
 
@@ -110,4 +131,5 @@ def lay_out(pooled: Pooled, scale: Scale) -> Sample:
     if scale == "standardize":
         numeric = standardize(numeric)[0]
     points = Points(numeric, pooled.codes[order])
-    return Sample(points, labels[order], pooled.numeric_names, pooled.category_names)
+    origin = np.where(order < pooled.n_x, order, order - pooled.n_x)
+    return Sample(points, labels[order], origin, pooled.numeric_names, pooled.category_names)

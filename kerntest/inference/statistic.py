@@ -17,10 +17,10 @@ from kerntest.inference.sweep import sweep
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine
-    from kerntest.kernels.base import Kernel, Points
+    from kerntest.kernels.base import Array, Kernel, Points
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Discrepancy:
     """How far two samples are apart under one kernel.
 
@@ -34,12 +34,15 @@ class Discrepancy:
     effect_size : float
         sqrt(max(r, 0)), r = <A, B> / sqrt(<A, A> <B, B>) with both matrices U-centred: a correlation between the
         kernel matrix and the label, corrected for chance.
+    witness : ndarray, shape (n,)
+        mean_x k(z, x) - mean_y k(z, y) at every row z, the row itself left out: positive where X is denser.
     """
 
     unbiased: float
     biased: float
     standard_error: float
     effect_size: float
+    witness: Array
 
 
 def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine) -> Discrepancy:
@@ -82,4 +85,7 @@ def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine) 
     label = label_matrix(n_x, n_y, "unbiased")
     scale = math.sqrt(max(norm, 0.0) * label.squared_norm)
     correlation = unbiased / label.factor / scale if scale > 0 else 0.0
-    return Discrepancy(float(unbiased), float(biased), error, math.sqrt(min(max(correlation, 0.0), 1.0)))
+    witness = np.empty(n)
+    witness[in_x], witness[~in_x] = witness_x, witness_y
+    effect_size = math.sqrt(min(max(correlation, 0.0), 1.0))
+    return Discrepancy(float(unbiased), float(biased), error, effect_size, witness)

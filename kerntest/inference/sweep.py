@@ -14,8 +14,6 @@ import numpy as np
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kerntest.engines.base import Engine, Progress
 
 # A tile of 256 x 256 entries takes half a megabyte: its few arrays stay in the second-level cache of a core.
@@ -49,10 +47,10 @@ class Sweep:
         M V.
     total_square : float
         sum_ij M_ij^2.
-    squares : ndarray, shape (n,)
-        sum_j M_ij^2; zeros unless details were asked for.
+    squares : ndarray, shape (n, r)
+        sum_j M_ij^2 W_jk, W the `square_vectors`.
     cubes : float
-        sum_ij M_ij^3; 0 unless details were asked for.
+        sum_ij M_ij^3; 0 unless they were asked for.
     """
 
     product: Array
@@ -68,7 +66,8 @@ def sweep(
     engine: Engine,
     *,
     centring: Centring | None = None,
-    details: bool = False,
+    square_vectors: Array | None = None,
+    cubes: bool = False,
     progress: Progress | None = None,
 ) -> Sweep:
     """Return products and sums of the kernel matrix without its diagonal, or of its centring.
@@ -83,8 +82,10 @@ def sweep(
     engine : Engine
     centring : Centring, optional
         M is this centring of K, diagonal included; without it, M is K with a zero diagonal.
-    details : bool
-        Whether to sum squares by row, and cubes, too.
+    square_vectors : ndarray, shape (n, r), optional
+        W, to be multiplied by the squares of the entries.
+    cubes : bool
+        Whether to sum cubes too.
     progress : callable, optional
 
     Notes
@@ -97,24 +98,33 @@ def sweep(
     # A strip of a small matrix is one tile high; of a large one a few, so that strips stay few.
     height = TILE * max(1, n // (64 * TILE))
     starts = list(range(0, n, height))
-    work = _strip_work(kernel, points, vectors, centring, height, details=details)
-    product, squares, total_square, cubes = np.zeros(vectors.shape), np.zeros(n), 0.0, 0.0
+    weights = np.zeros((n, 0)) if square_vectors is None else square_vectors
+    work = _Strips(kernel, points, vectors, weights, centring, height, cubes)
+    product, squares, total_square, cube_sum = np.zeros(vectors.shape), np.zeros(weights.shape), 0.0, 0.0
     for start, strip in zip(starts, engine.map(work, starts, progress), strict=True):
         product[start:] += strip.product
         squares[start:] += strip.squares
         total_square += strip.total_square
-        cubes += strip.cubes
-    return Sweep(product, total_square, squares, cubes)
+        cube_sum += strip.cubes
+    return Sweep(product, total_square, squares, cube_sum)
 
 
-def _strip_work(
-    kernel: Kernel, points: Points, vectors: Array, centring: Centring | None, height: int, *, details: bool
-) -> Callable[[int], Sweep]:
-    """Return the work on one strip; its results cover the rows from the start of the strip on."""
-    n = len(points)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Strips:
+    """The work on one strip; its results cover the rows from the start of the strip on."""
 
-    def tile_at(rows: slice, columns: slice) -> Array:
-        tile = kernel.evaluate(DensePairs(points.take(rows), points.take(columns)))
+    kernel: Kernel
+    points: Points
+    vectors: Array
+    weights: Array
+    centring: Centring | None
+    height: int
+    cubes: bool
+
+    def tile(self, rows: slice, columns: slice) -> Array:
+        """Return the entries of M for some rows and columns."""
+        tile = self.kernel.evaluate(DensePairs(self.points.take(rows), self.points.take(columns)))
+        centring = self.centring
         if centring is not None:
             tile -= centring.row[rows, None]
             tile -= centring.row[columns] - centring.grand
@@ -122,27 +132,30 @@ def _strip_work(
             np.fill_diagonal(tile, 0.0)
         return tile
 
-    def work(start: int) -> Sweep:
-        product = np.zeros((n - start, vectors.shape[1]))
-        squares, total_square, cubes = np.zeros(n - start), 0.0, 0.0
-        for top in range(start, min(start + height, n), TILE):
+    def __call__(self, start: int) -> Sweep:
+        """Return the sums over the strip that begins at row `start`."""
+        n = len(self.points)
+        product = np.zeros((n - start, self.vectors.shape[1]))
+        squares = np.zeros((n - start, self.weights.shape[1]))
+        total_square = cube_sum = 0.0
+        for top in range(start, min(start + self.height, n), TILE):
             rows = slice(top, min(top + TILE, n))
             here = slice(rows.start - start, rows.stop - start)
             for left in range(top, n, TILE):
                 columns = slice(left, min(left + TILE, n))
                 there = slice(columns.start - start, columns.stop - start)
-                tile = tile_at(rows, columns)
-                off_diagonal = left > top
-                product[here] += tile @ vectors[columns]
-                if off_diagonal:
-                    product[there] += tile.T @ vectors[rows]
-                total_square += (1 + off_diagonal) * float(np.vdot(tile, tile))
-                if details:
+                tile = self.tile(rows, columns)
+                # A tile off the diagonal stands for its mirror image too.
+                mirrored = left > top
+                product[here] += tile @ self.vectors[columns]
+                if mirrored:
+                    product[there] += tile.T @ self.vectors[rows]
+                total_square += (1 + mirrored) * float(np.vdot(tile, tile))
+                if self.weights.shape[1] or self.cubes:
                     square = tile * tile
-                    squares[here] += square.sum(axis=1)
-                    if off_diagonal:
-                        squares[there] += square.sum(axis=0)
-                    cubes += (1 + off_diagonal) * float(np.vdot(square, tile))
-        return Sweep(product, total_square, squares, cubes)
-
-    return work
+                    squares[here] += square @ self.weights[columns]
+                    if mirrored:
+                        squares[there] += square.T @ self.weights[rows]
+                    if self.cubes:
+                        cube_sum += (1 + mirrored) * float(np.vdot(square, tile))
+        return Sweep(product, total_square, squares, cube_sum)

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 import time
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+
+from scipy.special import ndtri
 
 import kerntest
 from kerntest.data.pooling import pool
 from kerntest.engines.local import LocalEngine
+from kerntest.errors import UsageError
+from kerntest.inference.curves import curve_verdict
+from kerntest.inference.explain import explain_columns, typical_rows
 from kerntest.inference.family import BandwidthOption, Family, check_bandwidth, choose_kernels
-from kerntest.inference.options import MissingPolicy, NullMethod, Options, Scale
-from kerntest.inference.sample import lay_out, read_two, without_missing
-from kerntest.inference.verdict import Verdict, moments_verdict, permutation_verdict
+from kerntest.inference.options import MissingPolicy, NullMethod, Options, Resampling, Scale
+from kerntest.inference.sample import Reading, Sample, lay_out, read_two, without_missing
+from kerntest.inference.statistic import discrepancy
+from kerntest.inference.verdict import Verdict, permutation_verdict
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.characteristic import why_not_characteristic
 from kerntest.report import record
@@ -23,6 +30,7 @@ from kerntest.report.summary import decision_sentence
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kerntest.data.table import Table
     from kerntest.engines.base import Progress
     from kerntest.inference.labels import Estimator
     from kerntest.kernels.base import Kernel
@@ -44,6 +52,9 @@ def mmd_test(
     alpha: float = 0.05,
     scale: Scale = "standardize",
     seed: int = 0,
+    resampling: Resampling = "shifts",
+    min_effect: float | None = None,
+    explain: bool = False,
     columns: str | Sequence[str] | None = None,
     exclude: str | Sequence[str] | None = None,
     common: bool = False,
@@ -65,9 +76,10 @@ def mmd_test(
         For bandwidths that the kernel leaves open, in units of the scaled columns.
     estimator : "unbiased" or "biased"
         Which estimate of MMD^2 is tested (Gretton et al. 2012, eqs. 3 and 5).
-    null : "permutation" or "moments"
-        Exact p-value over relabellings, or a Pearson III curve through the exact mean, variance and skewness of the
-        permutation distribution: approximate, without a floor, for one kernel.
+    null : "permutation", "moments", "gamma", "spectral" or "pearson"
+        Exact p-value over relabellings; or, for one kernel, approximate and without a floor: a Pearson III curve
+        through the exact mean, variance and skewness of the permutation distribution ("moments"), Gretton's Gamma
+        for the biased statistic, a weighted sum of chi-squares, a Pearson curve through four moments.
     permutations : int
         Relabellings to use at least. All n cyclic ones cost no more than a few, so that up to n come for nothing.
     alpha : float
@@ -77,6 +89,13 @@ def mmd_test(
     seed : int
         Of the random order of the rows. The result depends on nothing else that is random: not on the order of rows
         in the files, nor on the number of threads.
+    resampling : "shifts" or "random"
+        Relabellings of the permutation null: all cyclic ones, or ordinary random permutations, which take longer.
+    min_effect : float, optional
+        The smallest MMD that matters. To reject, the lower confidence bound of MMD, at level 1 - alpha under the
+        named kernel or the Gaussian at the median bandwidth, must also reach it.
+    explain : bool
+        Also find the columns that differ and the most typical rows: `result.explanation`.
     columns, exclude : str or sequence of str, optional
         Columns to use or to leave out: names, ranges `a:b`, wildcards `temp_*`.
     common : bool
@@ -119,70 +138,170 @@ def mmd_test(
     >>> mmd_test(rng.normal(size=(100, 2)), rng.normal(size=(120, 2)) + 1.0).reject
     True
     """
+    options = Options(estimator, null, permutations, alpha, scale, seed, resampling)
+    return analyse_two_samples(
+        x,
+        y,
+        options,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        min_effect=min_effect,
+        explain=explain,
+        reading=Reading(columns, exclude, common=common, categorical=categorical, missing=missing),
+        threads=threads,
+        progress=progress,
+    ).result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TwoSampleAnalysis:
+    """A two-sample test with what it was made from, for pictures and for the witness function.
+
+    Parameters
+    ----------
+    result : TwoSampleResult
+    sample : Sample
+        The pooled rows, scaled.
+    verdict : Verdict
+    tables : (Table, Table)
+        X and Y with the rows that were used.
+    """
+
+    result: record.TwoSampleResult
+    sample: Sample
+    verdict: Verdict
+    tables: tuple[Table, Table]
+
+
+def analyse_two_samples(
+    x: Any,
+    y: Any,
+    options: Options,
+    *,
+    kernel: Kernel | str = "auto",
+    bandwidth: BandwidthOption = "auto",
+    min_effect: float | None = None,
+    explain: bool = False,
+    reading: Reading | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> TwoSampleAnalysis:
+    """Run the test of `mmd_test` and keep what it was made from. Arguments, errors and cost as there."""
     started = time.perf_counter()
-    options = Options(estimator, null, permutations, alpha, scale, seed)
     check_bandwidth(bandwidth)
+    _check_minimum(min_effect)
     engine = LocalEngine(threads)
-    tables = read_two(x, y, columns=columns, exclude=exclude, common=common, categorical=categorical)
-    used, dropped = without_missing(tables.matched, missing)
+    reading = reading or Reading()
+    tables = read_two(x, y, reading)
+    used, dropped = without_missing(tables.matched, reading.missing)
     pooled = pool(*used)
-    sample = lay_out(pooled, scale)
-    chooser = BandwidthChooser(sample.points, seed)
-    family = choose_kernels(
-        kernel,
-        bandwidth,
-        numeric_names=sample.numeric_names,
-        category_names=sample.category_names,
-        chooser=chooser,
-        single=null == "moments",
+    sample = lay_out(pooled, options.scale)
+    chooser = BandwidthChooser(sample.points, options.seed)
+    choose = partial(
+        choose_kernels, numeric_names=sample.numeric_names, category_names=sample.category_names, chooser=chooser
     )
-    judged_by = permutation_verdict if null == "permutation" else moments_verdict
+    family = choose(kernel, bandwidth, single=options.null != "permutation")
+    options, adapted = _fitting(options)
+    judged_by = permutation_verdict if options.null == "permutation" else curve_verdict
     verdict = judged_by(family, sample, options, engine, progress)
     found = verdict.found
-    names = tuple(name for name in used[0].names if name not in {*pooled.left_out, *family.unused})
-    warnings = (*tables.warnings, *dropped, *pooled.warnings, *_kernel_warnings(family, verdict), *verdict.warnings)
-    statistic = found.unbiased if estimator == "unbiased" else found.biased
+    minimum = None
+    if min_effect is not None:
+        measure = family if len(family.kernels) == 1 else choose("auto", "median", single=True)
+        minimum = _minimum_effect(min_effect, measure.kernels[0], verdict, sample, alpha=options.alpha, engine=engine)
+    explanation = None
+    if explain:
+        rows = typical_rows(sample, found.witness, used)
+        explanation = record.Explanation(explain_columns(sample, options, engine, progress), rows)
+    reject = verdict.p_value <= options.alpha and (minimum is None or minimum.reached)
     subject = "the two files" if tables.read[0].sha256 else "the two samples"
-    return record.TwoSampleResult(
+    result = record.TwoSampleResult(
         schema="kerntest.mmd/1",
         command="mmd",
-        statistic=statistic,
-        estimator=estimator,
+        statistic=found.unbiased if options.estimator == "unbiased" else found.biased,
+        estimator=options.estimator,
         p_value=verdict.p_value,
-        alpha=alpha,
-        reject=verdict.p_value <= alpha,
-        decision=decision_sentence(verdict.p_value, alpha, subject),
+        alpha=options.alpha,
+        reject=reject,
+        decision=decision_sentence(verdict.p_value, options.alpha, subject, minimum),
         kernel=str(verdict.kernel),
         bandwidth=getattr(verdict.kernel, "bandwidth", None),
         gamma=getattr(verdict.kernel, "gamma", None),
         n_x=pooled.n_x,
         n_y=pooled.n_y,
-        columns=names,
+        columns=tuple(name for name in used[0].names if name not in {*pooled.left_out, *family.unused}),
         columns_left_out=(*pooled.left_out, *family.unused),
         mmd2_unbiased=found.unbiased,
         mmd2_biased=found.biased,
         mmd=math.sqrt(max(found.unbiased, 0.0)),
-        mmd_standard_error=_standard_error(verdict, alpha),
+        mmd_standard_error=_standard_error(verdict, options.alpha),
         effect_size=found.effect_size,
         null=verdict.null,
         family=verdict.family,
-        warnings=warnings,
+        minimum_effect=minimum,
+        explanation=explanation,
+        warnings=(
+            *tables.warnings,
+            *dropped,
+            *pooled.warnings,
+            *_kernel_warnings(family, verdict),
+            *adapted,
+            *verdict.warnings,
+        ),
         provenance=record.Provenance(
             version=kerntest.__version__,
-            seed=seed,
+            seed=options.seed,
             inputs=tuple(
                 record.InputRecord(read.name, read.format, read.n_rows, kept.n_rows, read.sha256, read.delimiter)
                 for read, kept in zip(tables.read, used, strict=True)
             ),
             kernel=str(kernel),
             bandwidth=family.rule,
-            scale=scale,
+            scale=options.scale,
             dtype="float64",
             threads=engine.threads,
             libraries=library_versions(),
             seconds=time.perf_counter() - started,
         ),
     )
+    return TwoSampleAnalysis(result, sample, verdict, used)
+
+
+def _fitting(options: Options) -> tuple[Options, tuple[str, ...]]:
+    """Return options that fit the null, and a warning where one had to change."""
+    if options.null == "gamma" and options.estimator == "unbiased":
+        warning = "the Gamma null is a law of the biased statistic: that one is tested and reported"
+        return replace(options, estimator="biased"), (warning,)
+    return options, ()
+
+
+def _check_minimum(min_effect: float | None) -> None:
+    """Refuse a smallest effect that cannot be.
+
+    Raises
+    ------
+    UsageError
+        If it is not positive and finite.
+    """
+    if min_effect is not None and not (math.isfinite(min_effect) and min_effect > 0):
+        raise UsageError(
+            f"min_effect must be positive, not {min_effect:g}",
+            hint="it is a value of MMD; 0.1 is a small difference",
+            code="usage.min_effect",
+        )
+
+
+def _minimum_effect(
+    minimum: float, kernel: Kernel, verdict: Verdict, sample: Sample, *, alpha: float, engine: LocalEngine
+) -> record.MinimumEffect:
+    """Return whether MMD reaches the minimum under `kernel`, by its lower Gaussian confidence bound."""
+    found = verdict.found
+    if kernel != verdict.kernel:
+        found = discrepancy(kernel, sample.points, sample.labels, engine)
+    mmd = math.sqrt(max(found.unbiased, 0.0))
+    error = found.standard_error if math.isfinite(found.standard_error) else None
+    lower = 0.0 if error is None else max(mmd + float(ndtri(alpha)) * error, 0.0)
+    return record.MinimumEffect(minimum, str(kernel), mmd, error, lower, lower >= minimum)
 
 
 @cache

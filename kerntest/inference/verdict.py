@@ -1,4 +1,4 @@
-"""From kernels and rows to a verdict: each null in the words of the record."""
+"""A verdict: what a null says of a family of kernels, and the permutation null, which judges them together."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.errors import UndecidedError
-from kerntest.inference.labels import LabelSide, label_matrix
-from kerntest.inference.nulls.moments import kernel_invariants, label_invariants, moments_p_value, permutation_moments
+from kerntest.inference.labels import LabelMatrix, LabelSide, label_matrix
 from kerntest.inference.nulls.permutation import COMBINATION, Judged, judge, tie_tolerance
 from kerntest.inference.order import random_orders
+from kerntest.inference.randomly import random_sums
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
 from kerntest.inference.statistic import Discrepancy, discrepancy
 from kerntest.report import record
@@ -24,62 +24,119 @@ if TYPE_CHECKING:
     from kerntest.inference.family import Family
     from kerntest.inference.options import Options
     from kerntest.inference.sample import Sample
-    from kerntest.kernels.base import Kernel
-
-# The moments of the permutation distribution need four rows.
-FEWEST_ROWS = 4
+    from kerntest.kernels.base import Array, Kernel
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """What a null says: a p-value, the kernel it is reported for, what that kernel measures, and how it was found."""
+    """What a null says.
+
+    Parameters
+    ----------
+    p_value : float
+    kernel : Kernel
+        The kernel it is reported for.
+    found : Discrepancy
+        What that kernel measures.
+    null : record.Null
+        How the p-value was found.
+    family : record.Family or None
+        The other kernels, where there are any.
+    relabelled : ndarray, shape (R,), or None
+        The statistic of `kernel` under every relabelling, the observed first.
+    warnings : tuple of str
+    """
 
     p_value: float
     kernel: Kernel
     found: Discrepancy
     null: record.Null
     family: record.Family | None
+    relabelled: Array | None
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relabelled:
+    """Sums <K, B_g> of every kernel over one set of relabellings.
+
+    Parameters
+    ----------
+    sums : ndarray, shape (F, R)
+        [:, 0] is the observed labelling.
+    label : LabelMatrix
+    tolerances : ndarray, shape (F,)
+        How far rounding can move a sum.
+    resampling : str
+        What the relabellings are, in words.
+    orders : int or None
+        Random orders of the rows, for shifts.
+    """
+
+    sums: Array
+    label: LabelMatrix
+    tolerances: Array
+    resampling: str
+    orders: int | None
+
+
+def relabel(
+    kernels: Sequence[Kernel],
+    sample: Sample,
+    options: Options,
+    engine: Engine,
+    progress: Progress | None,
+    *,
+    relabellings: int,
+) -> Relabelled:
+    """Return the statistics of all kernels over shared relabellings: cyclic shifts, or random ones if asked for.
+
+    Raises
+    ------
+    UndecidedError
+        If a kernel overflows.
+    """
+    n, n_x = len(sample.points), int(sample.labels.sum())
+    label = label_matrix(n_x, n - n_x, options.estimator)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if options.resampling == "random":
+            orders = None
+            labellings = random_orders(sample.labels, relabellings, options.seed)[1]
+            points = sample.points.take(random_orders(sample.labels, 1, options.seed)[0])
+            sums = random_sums(kernels, points, label, labellings, engine=engine, progress=progress)
+        else:
+            circle = circle_length(n)
+            orders = orders_needed(relabellings, circle)
+            order, labellings = random_orders(sample.labels, orders, options.seed)
+            points = sample.points.take(order)
+            side = LabelSide(label, labellings, circle)
+            shifted = shift_sums(kernels, points, side, circle=circle, orders=orders, engine=engine, progress=progress)
+            sums = shifted.reshape(len(kernels), orders * circle)
+    refuse_overflow(kernels, sums)
+    norm = math.sqrt(label.squared_norm)
+    tolerances = np.array([tie_tolerance(float(kernel.diagonal(points).max()), n, norm) for kernel in kernels])
+    resampling = "cyclic shifts" if orders is not None else "random permutations"
+    return Relabelled(sums, label, tolerances, resampling, orders)
 
 
 def permutation_verdict(
     family: Family, sample: Sample, options: Options, engine: Engine, progress: Progress | None
 ) -> Verdict:
-    """Judge the family over all cyclic relabellings of as many random orders as are needed."""
-    n = len(sample.points)
-    n_x = int(sample.labels.sum())
-    circle = circle_length(n)
-    orders = orders_needed(options.permutations, circle)
-    order, labellings = random_orders(sample.labels, orders, options.seed)
-    label = label_matrix(n_x, n - n_x, options.estimator)
-    points = sample.points.take(order)
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums = shift_sums(
-            family.kernels,
-            points,
-            LabelSide(label, labellings, circle),
-            circle=circle,
-            orders=orders,
-            engine=engine,
-            progress=progress,
-        ).reshape(len(family.kernels), orders * circle)
-    refuse_overflow(family.kernels, sums)
-    other_norm = math.sqrt(label.squared_norm)
-    tolerances = np.array([tie_tolerance(float(k.diagonal(points).max()), n, other_norm) for k in family.kernels])
-    judged = judge(sums, tolerances)
+    """Judge the family over all relabellings together."""
+    relabelled = relabel(family.kernels, sample, options, engine, progress, relabellings=options.permutations)
+    judged = judge(relabelled.sums, relabelled.tolerances)
     refuse_degenerate(judged, family)
-    used = orders * circle
-    chosen = judged.selected
+    chosen, used, factor = judged.selected, relabelled.sums.shape[1], relabelled.label.factor
     null = record.Null(
         method="permutation",
         permutations=used,
         requested=options.permutations,
         p_floor=1.0 / used,
         exact=True,
-        resampling="cyclic shifts",
-        orders=orders,
-        mean=float(label.factor * judged.mean[chosen]),
-        standard_deviation=float(label.factor * judged.standard_deviation[chosen]),
+        resampling=relabelled.resampling,
+        orders=relabelled.orders,
+        mean=float(factor * judged.mean[chosen]),
+        standard_deviation=float(factor * judged.standard_deviation[chosen]),
         skewness=float(judged.skewness[chosen]),
         trace=None,
     )
@@ -88,55 +145,21 @@ def permutation_verdict(
         for kernel, z, p in zip(family.kernels, judged.z, judged.p_values, strict=True)
     )
     together = record.Family(COMBINATION, members, family.thinning) if len(members) > 1 else None
-    warnings = []
-    if null.p_floor is not None and null.p_floor > options.alpha:
-        warnings.append(
-            f"the smallest p-value that {used:,} relabellings can give is {null.p_floor:.3g}, above alpha = "
-            f"{options.alpha:g}: the test cannot reject; use more --permutations"
-        )
     kernel = family.kernels[chosen]
     found = discrepancy(kernel, sample.points, sample.labels, engine)
-    return Verdict(judged.p_value, kernel, found, null, together, tuple(warnings))
+    values = factor * relabelled.sums[chosen]
+    return Verdict(judged.p_value, kernel, found, null, together, values, _floor_warning(used, options.alpha))
 
 
-def moments_verdict(
-    family: Family, sample: Sample, options: Options, engine: Engine, progress: Progress | None
-) -> Verdict:
-    """Judge one kernel by the exact moments of its permutation distribution."""
-    (kernel,) = family.kernels
-    n = len(sample.points)
-    n_x = int(sample.labels.sum())
-    if n < FEWEST_ROWS:
-        raise UndecidedError("the moments of the null need at least 4 rows", code="undecided.too_few_rows")
-    label = label_matrix(n_x, n - n_x, options.estimator)
-    invariants, exact = kernel_invariants(
-        kernel,
-        sample.points,
-        engine,
-        hollow=options.estimator == "unbiased",
-        seed=options.seed,
-        progress=progress,
+def _floor_warning(used: int, alpha: float) -> tuple[str, ...]:
+    """Return a warning where no p-value that the relabellings can give would reject."""
+    if 1.0 / used <= alpha:
+        return ()
+    warning = (
+        f"the smallest p-value that {used:,} relabellings can give is {1.0 / used:.3g}, above alpha = {alpha:g}: the "
+        "test cannot reject; use more --permutations"
     )
-    moments = permutation_moments(invariants, label_invariants(label), n)
-    largest = float(kernel.diagonal(sample.points).max())
-    if not moments.standard_deviation > tie_tolerance(largest, n, math.sqrt(label.squared_norm)):
-        raise degenerate_kernel(family)
-    found = discrepancy(kernel, sample.points, sample.labels, engine)
-    value = (found.unbiased if options.estimator == "unbiased" else found.biased) / label.factor
-    null = record.Null(
-        method="moments",
-        permutations=None,
-        requested=None,
-        p_floor=None,
-        exact=False,
-        resampling=None,
-        orders=None,
-        mean=label.factor * moments.mean,
-        standard_deviation=label.factor * moments.standard_deviation,
-        skewness=moments.skewness,
-        trace="exact" if exact else "stochastic",
-    )
-    return Verdict(moments_p_value(value, moments), kernel, found, null, None, ())
+    return (warning,)
 
 
 def refuse_overflow(kernels: Sequence[Kernel], sums: np.ndarray[Any, Any]) -> None:

@@ -63,15 +63,15 @@ class Null(Record):
     Parameters
     ----------
     method : str
-        "permutation" or "moments".
+        "permutation", "moments", "gamma", "spectral" or "pearson".
     permutations, requested : int or None
         Relabellings used, the identity among them, and how many were asked for. None for "moments".
     p_floor : float or None
-        The smallest p-value this null can give: 1 / permutations. None for "moments".
+        The smallest p-value this null can give: 1 / permutations. None without resampling.
     exact : bool
         Whether the level is exact in finite samples under exchangeability.
     resampling : str or None
-        "cyclic shifts", or None without resampling.
+        "cyclic shifts" or "random permutations", or None without resampling.
     orders : int or None
         Random orders of the rows (cosets of the group of shifts) that were used.
     mean, standard_deviation, skewness : float or None
@@ -91,6 +91,7 @@ class Null(Record):
     standard_deviation: float | None
     skewness: float | None
     trace: str | None
+    kurtosis: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,73 @@ class Family(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class MinimumEffect(Record):
+    """Whether the difference is as large as was asked for.
+
+    Parameters
+    ----------
+    minimum : float
+        The smallest MMD that matters.
+    kernel : str
+        The kernel it is measured with: the named one, or the Gaussian at the median bandwidth.
+    mmd, standard_error : float or None
+        MMD under that kernel; the error is None where MMD is 0.
+    lower_bound : float
+        Lower confidence bound of MMD at level 1 - alpha; 0 where there is none above.
+    reached : bool
+        lower_bound >= minimum.
+    """
+
+    minimum: float
+    kernel: str
+    mmd: float
+    standard_error: float | None
+    lower_bound: float
+    reached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnEffect(Record):
+    """One column tested alone: its clearest kernel, z there, its own p-value, and that corrected for all columns."""
+
+    column: str
+    kernel: str
+    z: float
+    p_value: float
+    p_adjusted: float
+
+
+@dataclass(frozen=True, slots=True)
+class TypicalRow(Record):
+    """A row that is much more typical of its own sample than of the other.
+
+    Parameters
+    ----------
+    sample : str
+        Name of its table.
+    row : int
+        Its number among the data rows, counted from 1.
+    line : int or None
+        Its line in a CSV file.
+    witness : float
+        The witness function there: positive where the first sample is denser.
+    """
+
+    sample: str
+    row: int
+    line: int | None
+    witness: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation(Record):
+    """Where two samples differ: columns by how clearly each differs alone, and the most typical rows of each."""
+
+    columns: tuple[ColumnEffect, ...]
+    rows: tuple[TypicalRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TwoSampleResult(Record):
     """The result of a two-sample test. Field by field this is the JSON of `kerntest mmd`.
 
@@ -133,8 +201,6 @@ class TwoSampleResult(Record):
         The estimate of MMD^2 named by `estimator`, for `kernel`.
     p_value : float
         In (0, 1]; of the whole family where there is one.
-    reject : bool
-        p_value <= alpha.
     kernel : str
         The kernel as resolved; given back as `kernel=` it gives the same statistic. With a family: the member that
         saw the difference most clearly, selected by the test itself.
@@ -149,8 +215,12 @@ class TwoSampleResult(Record):
         it is not valid.
     effect_size : float
         sqrt of the normalised statistic <A, B> / sqrt(<A, A> <B, B>), between 0 and 1.
+    reject : bool
+        p_value <= alpha and, where a minimum effect was asked for, that it is reached.
     columns_left_out : tuple of str
         Columns of the inputs that the test did not use: excluded, in one input only, constant, identifiers.
+    minimum_effect, explanation : optional
+        Where they were asked for.
     """
 
     schema: str
@@ -177,6 +247,8 @@ class TwoSampleResult(Record):
     warnings: tuple[str, ...]
     provenance: Provenance
     columns_left_out: tuple[str, ...] = ()
+    minimum_effect: MinimumEffect | None = None
+    explanation: Explanation | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """Return the result as one row of a pandas DataFrame, nested fields as `null.method` and so on."""

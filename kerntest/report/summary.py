@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.report.record import InputRecord, Null, TwoSampleResult
+    from kerntest.report.record import InputRecord, MinimumEffect, Null, TwoSampleResult
 
 COLUMNS_SHOWN = 12
 # Quoted column names are matched first, so that what looks like an argument inside them stays.
@@ -52,7 +52,7 @@ def two_sample_summary(result: TwoSampleResult) -> Summary:
         ("kernel", visible(shortened_kernel(result.kernel))),
     ]
     if result.family is not None:
-        lines.append(("", f"selected by the test itself from {len(result.family.members)} kernels"))
+        lines.append(("", f"the clearest of {len(result.family.members)} kernels that the test judged together"))
     lines += [
         (
             "statistic",
@@ -60,7 +60,9 @@ def two_sample_summary(result: TwoSampleResult) -> Summary:
         ),
         ("null", null_text(result.null)),
         ("p-value", p_value_text(result.p_value, result.null)),
-        ("effect size", effect_text(result)),
+        ("", p_value_meaning(result.p_value)),
+        ("effect size", f"{number(result.effect_size)} on a scale from 0 (alike) to 1"),
+        ("MMD", discrepancy_text(result)),
     ]
     warnings = tuple(visible(warning) for warning in result.warnings)
     return Summary("Two-sample test (maximum mean discrepancy)", tuple(lines), visible(result.decision), warnings)
@@ -85,7 +87,9 @@ def two_sample_notes(result: TwoSampleResult) -> list[str]:
     return [visible(note) for note in notes]
 
 
-def decision_sentence(p_value: float, alpha: float, subject: str = "the two files") -> str:
+def decision_sentence(
+    p_value: float, alpha: float, subject: str = "the two files", minimum: MinimumEffect | None = None
+) -> str:
     """Return the answer of a two-sample test as a sentence, with the comparison that made it.
 
     The numbers get as many digits as it takes to see which one is larger.
@@ -96,8 +100,19 @@ def decision_sentence(p_value: float, alpha: float, subject: str = "the two file
     p_text, alpha_text = number(p_value, digits), number(alpha, digits)
     if p_value <= alpha:
         sign = "=" if p_text == alpha_text else "<="
-        return f"{subject[:1].upper()}{subject[1:]} differ (p = {p_text} {sign} alpha = {alpha_text})."
+        answer = f"{subject[:1].upper()}{subject[1:]} differ (p = {p_text} {sign} alpha = {alpha_text})"
+        return f"{answer}{_minimum_clause(minimum)}."
     return f"No difference found at alpha = {alpha_text} (p = {p_text}). That is not proof that there is none."
+
+
+def _minimum_clause(minimum: MinimumEffect | None) -> str:
+    """Return how a difference stands to the smallest one that matters; nothing where none was named."""
+    if minimum is None:
+        return ""
+    bound, least = number(minimum.lower_bound), number(minimum.minimum)
+    if minimum.reached:
+        return f", and by enough to matter (MMD is at least {bound}, the minimum is {least})"
+    return f", but not surely by enough to matter (MMD may be as small as {bound}, the minimum is {least})"
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -125,6 +140,19 @@ def p_value_text(p_value: float, null: Null) -> str:
     return text
 
 
+def p_value_meaning(p_value: float) -> str:
+    """Return what a p-value says, in a line for those who have not met one before."""
+    if p_value >= 1:
+        share = "every test shows"
+    elif p_value >= 0.01:
+        share = f"{number(100 * p_value, 2)} % of tests show"
+    elif p_value >= 1e-6:
+        share = f"1 in {1 / p_value:,.0f} tests shows"
+    else:
+        share = "fewer than 1 in a million tests show"
+    return f"{share} as much where there is no difference"
+
+
 def null_text(null: Null) -> str:
     """Return how the p-value was found."""
     if null.permutations is None:
@@ -139,11 +167,11 @@ def null_text(null: Null) -> str:
     return ", ".join(parts)
 
 
-def effect_text(result: TwoSampleResult) -> str:
-    """Return the effect size and MMD with its standard error."""
+def discrepancy_text(result: TwoSampleResult) -> str:
+    """Return MMD with its standard error, or why there is none."""
     error = result.mmd_standard_error
-    spread = f" +- {number(error)}" if error is not None else " (too near 0 for a standard error)"
-    return f"{number(result.effect_size)} of 1; MMD = {number(result.mmd)}{spread}"
+    spread = f" +- {number(error)} (standard error)" if error is not None else " (too near 0 for a standard error)"
+    return f"{number(result.mmd)}{spread}"
 
 
 def input_text(record: InputRecord) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kerntest.kernels.catalogue import Entry
 
 SCHEMA = "kerntest.kernels/1"
+HEADING = "Kernels k(x, y) of two rows; |x-y| is the Euclidean distance, |x-y|_1 the Manhattan distance"
 ALGEBRA = (
     ("gaussian(1.5) + 0.5*linear", "sums, products and positive weights"),
     ("normalise(polynomial(degree=2)) * laplacian^2", "powers and normalisation"),
@@ -74,7 +75,7 @@ def _row(entry: Entry, *, positive_definite: bool) -> dict[str, Any]:
 
 def _table(rows: list[dict[str, Any]]) -> str:
     """Return the kernels as people read them."""
-    lines: list[tuple[str, str]] = []
+    sections: list[tuple[str, list[tuple[str, str]]]] = [(HEADING, [])]
     for row in rows:
         properties = [
             "positive definite" if row["positive_definite"] else "not always positive definite",
@@ -82,12 +83,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
         ]
         if row["aliases"]:
             properties.append(f"also called {', '.join(row['aliases'])}")
-        lines += [(row["usage"], row["formula"]), ("", "; ".join(properties)), ("", row["remark"])]
-    return sections_text(
-        (
-            ("Kernels k(x, y) of two rows; |x-y| is the Euclidean distance, |x-y|_1 the Manhattan distance", lines),
-            ("Kernels make kernels", list(ALGEBRA)),
-        ),
-        width=terminal_width(),
-        colour=uses_colour(sys.stdout),
-    )
+        details = (row["formula"], "; ".join(properties), row["remark"])
+        sections.append((f"  {row['usage']}", [("", detail) for detail in details]))
+    sections.append(("Kernels make kernels", list(ALGEBRA)))
+    return sections_text(sections, width=terminal_width(), colour=uses_colour(sys.stdout))

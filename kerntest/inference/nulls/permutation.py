@@ -91,20 +91,49 @@ def judge(values: Array, tolerances: Array) -> Judged:
     ----------
     Hemerik and Goeman (2018), "Exact testing with random permutations"; Westfall and Young (1993) for the minimum.
     """
-    observed = values[:, :1]
-    ties = np.abs(values - observed) <= tolerances[:, None]
-    values = np.where(ties, observed, values)
+    values = _with_ties(values, tolerances)
     mean, deviation = values.mean(axis=1), values.std(axis=1)
-    degenerate = deviation <= tolerances
-    safe = np.where(degenerate, 1.0, deviation)
-    z = np.where(degenerate[:, None], 0.0, (values - mean[:, None]) / safe[:, None])
+    z, degenerate = _standardised(values, tolerances)
     skewness = np.mean(z**3, axis=1)
-    own = np.mean(values >= observed, axis=1)
+    own = np.mean(values >= values[:, :1], axis=1)
     if len(values) == 1:
         return Judged(float(own[0]), 0, z[:, 0], own, mean, deviation, skewness, degenerate)
-    scores = -log_upper_tail(z, skewness[:, None])
-    scores[degenerate] = 0.0
-    combined = scores.max(axis=0)
+    scored = scores(values, tolerances)[0]
+    combined = scored.max(axis=0)
     p_value = float(np.mean(combined >= combined[0]))
-    selected = int(scores[:, 0].argmax())
+    selected = int(scored[:, 0].argmax())
     return Judged(p_value, selected, z[:, 0], own, mean, deviation, skewness, degenerate)
+
+
+def scores(values: Array, tolerances: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Return relabelled values as -log p of a Pearson III curve each, their z, and which are degenerate (score 0).
+
+    Parameters
+    ----------
+    values, tolerances
+        As in `judge`.
+
+    Returns
+    -------
+    scores : ndarray, shape (F, R)
+    z : ndarray, shape (F, R)
+    degenerate : ndarray of bool, shape (F,)
+    """
+    z, degenerate = _standardised(_with_ties(values, tolerances), tolerances)
+    scored = -log_upper_tail(z, np.mean(z**3, axis=1)[:, None])
+    scored[degenerate] = 0.0
+    return scored, z, degenerate
+
+
+def _with_ties(values: Array, tolerances: Array) -> Array:
+    """Return the values with those that tie with the observed one set equal to it."""
+    observed = values[:, :1]
+    return np.where(np.abs(values - observed) <= tolerances[:, None], observed, values)
+
+
+def _standardised(values: Array, tolerances: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Return values in units of their standard deviation from their mean; 0 where they do not vary."""
+    mean, deviation = values.mean(axis=1, keepdims=True), values.std(axis=1, keepdims=True)
+    degenerate = deviation[:, 0] <= tolerances
+    safe = np.where(degenerate[:, None], 1.0, deviation)
+    return np.where(degenerate[:, None], 0.0, (values - mean) / safe), degenerate
