@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.pooling import Pooled
     from kerntest.inference.labels import Labels
+    from kerntest.kernels.base import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +38,24 @@ class Sample:
         1 for rows of X.
     origin : ndarray of int, shape (n,)
         Which row of its own table each is, counted from 0.
+    centre, spread : ndarray, shape (p,)
+        A numeric column is (points.numeric * spread + centre) in its own units.
     numeric_names, category_names : tuple of str
     """
 
     points: Points
     labels: Labels
     origin: NDArray[np.intp]
+    centre: Array
+    spread: Array
     numeric_names: tuple[str, ...]
     category_names: tuple[str, ...]
 
     def restricted(self, points: Points, numeric_names: tuple[str, ...], category_names: tuple[str, ...]) -> Sample:
         """Return the same rows with other columns."""
-        return Sample(points, self.labels, self.origin, numeric_names, category_names)
+        kept = [self.numeric_names.index(name) for name in numeric_names]
+        centre, spread = self.centre[kept], self.spread[kept]
+        return Sample(points, self.labels, self.origin, centre, spread, numeric_names, category_names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +135,9 @@ def lay_out(pooled: Pooled, scale: Scale) -> Sample:
     labels = (np.arange(pooled.n_x + pooled.n_y) < pooled.n_x).astype(np.uint8)
     order = canonical_order(pooled.numeric, pooled.codes, pooled.numeric_names, pooled.category_names, labels)
     numeric = pooled.numeric[order]
+    centre, spread = np.zeros(numeric.shape[1]), np.ones(numeric.shape[1])
     if scale == "standardize":
-        numeric = standardize(numeric)[0]
+        numeric, centre, spread = standardize(numeric)
     points = Points(numeric, pooled.codes[order])
     origin = np.where(order < pooled.n_x, order, order - pooled.n_x)
-    return Sample(points, labels[order], origin, pooled.numeric_names, pooled.category_names)
+    return Sample(points, labels[order], origin, centre, spread, pooled.numeric_names, pooled.category_names)

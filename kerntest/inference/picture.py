@@ -1,0 +1,77 @@
+"""What a picture of a two-sample test shows, from its analysis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kerntest.inference.witness import witness_at
+from kerntest.kernels.base import Points
+from kerntest.report.plot import NullPicture, WitnessPicture, figure
+
+if TYPE_CHECKING:
+    from kerntest.inference.sample import Sample
+    from kerntest.inference.two_sample import TwoSampleAnalysis
+    from kerntest.kernels.base import Array, Kernel
+
+LINE_POINTS = 400
+MAP_POINTS = 90
+
+
+def two_sample_figure(analysis: TwoSampleAnalysis) -> Any:
+    """Return a matplotlib figure of a test: null distribution, witness function and, if explained, the columns.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    result = analysis.result
+    columns = () if result.explanation is None else result.explanation.columns
+    return figure(_null(analysis), _witness(analysis), columns, result.decision)
+
+
+def _null(analysis: TwoSampleAnalysis) -> NullPicture:
+    result, relabelled = analysis.result, analysis.verdict.relabelled
+    name = f"MMD$^2$ ({result.estimator})"
+    if relabelled is not None:
+        return NullPicture(relabelled, None, result.statistic, result.p_value, name)
+    mean, deviation = result.null.mean or 0.0, result.null.standard_deviation or 1.0
+    skewness = max(result.null.skewness or 0.0, 1e-3)
+    # A Pearson III curve through the null's own mean, standard deviation and skewness.
+    shape = 4.0 / skewness**2
+    z = np.linspace(-min(3.5, np.sqrt(shape)), 5.0, 400)[1:]
+    x = shape + z * np.sqrt(shape)
+    log_density = (shape - 1.0) * np.log(np.maximum(x, 1e-300)) - x
+    density = np.exp(log_density - log_density.max())
+    values = mean + deviation * z
+    density /= density.sum() * (values[1] - values[0])
+    return NullPicture(np.empty(0), (values, density), result.statistic, result.p_value, name)
+
+
+def _witness(analysis: TwoSampleAnalysis) -> WitnessPicture:
+    sample, kernel = analysis.sample, analysis.verdict.kernel
+    names = (analysis.tables[0].name, analysis.tables[1].name)
+    in_x = sample.labels == 1
+    if not sample.category_names and len(sample.numeric_names) in {1, 2}:
+        rows = sample.points.numeric * sample.spread + sample.centre
+        grid, values = _on_grid(sample, kernel)
+        own_units = tuple(g * s + c for g, s, c in zip(grid, sample.spread, sample.centre, strict=True))
+        return WitnessPicture(sample.numeric_names, own_units, values, rows[in_x], rows[~in_x], names)
+    at_rows = analysis.verdict.found.witness[:, None]
+    return WitnessPicture((), (), np.empty(0), at_rows[in_x], at_rows[~in_x], names)
+
+
+def _on_grid(sample: Sample, kernel: Kernel) -> tuple[tuple[Array, ...], Array]:
+    """Return a grid over the middle of the rows, and the witness function there."""
+    count = LINE_POINTS if len(sample.numeric_names) == 1 else MAP_POINTS
+    # Far outliers would squeeze everything else: the grid covers 99 % of the rows with a margin.
+    low, high = np.quantile(sample.points.numeric, [0.005, 0.995], axis=0)
+    margin = 0.08 * (high - low) + 1e-12
+    grid = tuple(np.linspace(a, b, count) for a, b in zip(low - margin, high + margin, strict=True))
+    if len(grid) == 1:
+        return grid, witness_at(kernel, sample, Points.of(grid[0]))
+    across, up = np.meshgrid(*grid)
+    points = Points.of(np.column_stack([across.ravel(), up.ravel()]))
+    return grid, witness_at(kernel, sample, points).reshape(across.shape)

@@ -1,0 +1,223 @@
+"""Pictures of a two-sample test. Needs matplotlib, the extra `plot`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kerntest.errors import MissingExtraError
+from kerntest.report.summary import number, visible
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kerntest.report.record import ColumnEffect
+
+# Colours that people with any colour vision tell apart (Okabe and Ito).
+COLOUR_X, COLOUR_Y, NEUTRAL = "#0072B2", "#D55E00", "#7A7A7A"
+FORMATS = ("png", "svg", "pdf")
+COLUMNS_DRAWN = 20
+POINTS_DRAWN = 2000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NullPicture:
+    """The null distribution: relabelled statistics, or (for a null without them) points of its density.
+
+    Parameters
+    ----------
+    values : ndarray, shape (R,)
+        Relabelled statistics; empty where there are none.
+    curve : (ndarray, ndarray) or None
+        Abscissae and density of a curve.
+    observed, p_value : float
+    statistic : str
+        Its name.
+    """
+
+    values: NDArray[np.float64]
+    curve: tuple[NDArray[np.float64], NDArray[np.float64]] | None
+    observed: float
+    p_value: float
+    statistic: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WitnessPicture:
+    """The witness function over one or two columns, or its values at the rows where there are more.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        One name, two names, or none.
+    grid : tuple of ndarray
+        Abscissae of each column, in its own units.
+    witness : ndarray
+        Over the grid, shape (g,) or (h, g); empty where there is no grid.
+    rows_x, rows_y : ndarray, shape (n_x, d) or (n_y, d)
+        The rows in these columns; with no columns, their witness values, d = 1.
+    names : (str, str)
+        What the samples are called.
+    """
+
+    columns: tuple[str, ...]
+    grid: tuple[NDArray[np.float64], ...]
+    witness: NDArray[np.float64]
+    rows_x: NDArray[np.float64]
+    rows_y: NDArray[np.float64]
+    names: tuple[str, str]
+
+
+def figure(null: NullPicture, witness: WitnessPicture, columns: tuple[ColumnEffect, ...], title: str) -> Any:
+    """Return a matplotlib figure: the null distribution, the witness function, and the columns where there are any.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    matplotlib_figure = _matplotlib()
+    panels = 3 if columns else 2
+    made = matplotlib_figure(figsize=(5.2 * panels, 4.2), layout="constrained")
+    axes = made.subplots(1, panels)
+    _draw_null(axes[0], null)
+    _draw_witness(made, axes[1], witness)
+    if columns:
+        _draw_columns(axes[2], columns)
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+    made.suptitle(_literal(title), fontsize=11, wrap=True)
+    return made
+
+
+def save(made: Any, stream: Any, kind: str) -> None:
+    """Write a figure to a binary stream as "png", "svg" or "pdf", byte-identical for the same figure."""
+    from matplotlib import rc_context  # noqa: PLC0415 - only to draw
+
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+    with rc_context({"svg.hashsalt": "kerntest"}):
+        made.savefig(stream, format=kind, dpi=150, metadata=dates)
+
+
+def _matplotlib() -> Any:
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - optional
+    except ImportError as error:
+        raise MissingExtraError(
+            "pictures need matplotlib, which is not installed", hint="pip install 'kerntest[plot]'"
+        ) from error
+    return Figure
+
+
+def _literal(text: str) -> str:
+    """Return text that matplotlib shows as it is: a dollar would start a formula."""
+    return visible(text).replace("$", r"\$")
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _bins(rows: int) -> int:
+    return int(np.clip(1.3 * np.sqrt(rows), 10, 45))
+
+
+def _draw_null(axis: Any, null: NullPicture) -> None:
+    if len(null.values):
+        bins = int(np.clip(np.sqrt(len(null.values)), 20, 80))
+        label = f"{len(null.values):,} relabellings"
+        axis.hist(null.values, bins=bins, color=NEUTRAL, alpha=0.55, density=True, label=label)
+    if null.curve is not None:
+        axis.fill_between(*null.curve, color=NEUTRAL, alpha=0.45, linewidth=0, label="null distribution")
+    axis.axvline(null.observed, color=COLOUR_Y, linewidth=2, label=f"observed, p = {number(null.p_value)}")
+    axis.set_xlabel(null.statistic)
+    axis.set_ylabel("density")
+    axis.set_title("If there were no difference", fontsize=10)
+    axis.margins(x=0.06)
+    axis.set_ylim(bottom=0)
+    axis.legend(frameon=False, fontsize=8)
+
+
+def _draw_witness(made: Any, axis: Any, witness: WitnessPicture) -> None:
+    names = [_literal(_shortened(name, 28)) for name in witness.names]
+    if len(witness.columns) == 1:
+        _draw_line(axis, witness, names)
+    elif len(witness.columns) == 2:
+        _draw_map(made, axis, witness, names)
+    else:
+        both = np.concatenate([witness.rows_x[:, 0], witness.rows_y[:, 0]])
+        bins = np.linspace(both.min(), both.max(), _bins(len(both)))
+        for rows, colour, name in zip((witness.rows_x, witness.rows_y), (COLOUR_X, COLOUR_Y), names, strict=True):
+            axis.hist(rows[:, 0], bins=bins, color=colour, alpha=0.5, density=True, label=name)
+        axis.axvline(0.0, color="black", linewidth=0.8)
+        axis.set_xlabel("witness function at the rows")
+        axis.set_ylabel("density")
+        axis.set_title("Left: more typical of Y. Right: more typical of X", fontsize=10)
+        axis.legend(frameon=False, fontsize=8)
+
+
+def _draw_line(axis: Any, witness: WitnessPicture, names: list[str]) -> None:
+    (grid,) = witness.grid
+    bins = np.linspace(grid[0], grid[-1], _bins(len(witness.rows_x) + len(witness.rows_y)))
+    for rows, colour, name in zip((witness.rows_x, witness.rows_y), (COLOUR_X, COLOUR_Y), names, strict=True):
+        axis.hist(rows[:, 0], bins=bins, color=colour, alpha=0.35, density=True, label=name)
+    axis.set_xlabel(_literal(_shortened(witness.columns[0], 40)))
+    axis.set_ylabel("density of the rows")
+    above = axis.twinx()
+    above.spines["top"].set_visible(False)
+    (line,) = above.plot(grid, witness.witness, color="black", linewidth=1.6, label="witness function")
+    above.axhline(0.0, color="black", linewidth=0.6, linestyle=":")
+    above.set_ylabel("witness function")
+    # Zero of the witness function at mid height, so that its sign can be read.
+    reach = 1.15 * float(np.abs(witness.witness).max()) or 1.0
+    above.set_ylim(-reach, reach)
+    handles, _ = axis.get_legend_handles_labels()
+    axis.legend(handles=[*handles, line], frameon=False, fontsize=8)
+    axis.set_title("Above 0: X is denser. Below: Y is", fontsize=10)
+
+
+def _draw_map(made: Any, axis: Any, witness: WitnessPicture, names: list[str]) -> None:
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - only to draw
+
+    reach = float(np.abs(witness.witness).max()) or 1.0
+    levels = np.linspace(-reach, reach, 22)
+    drawn = axis.contourf(*witness.grid, witness.witness, levels=levels, cmap="RdBu", alpha=0.75)
+    axis.contour(*witness.grid, witness.witness, levels=[0.0], colors="black", linewidths=0.8)
+    samples = zip((witness.rows_x, witness.rows_y), ("o", "^"), (COLOUR_X, COLOUR_Y), names, strict=True)
+    for rows, marker, colour, name in samples:
+        step = -(-len(rows) // POINTS_DRAWN)
+        kept = rows[::step]
+        axis.scatter(
+            kept[:, 0], kept[:, 1], s=16, marker=marker, color=colour, edgecolor="white", linewidth=0.4, label=name
+        )
+    axis.set_xlabel(_literal(_shortened(witness.columns[0], 40)))
+    axis.set_ylabel(_literal(_shortened(witness.columns[1], 40)))
+    bar = made.colorbar(drawn, ax=axis)
+    bar.locator = MaxNLocator(6)
+    bar.update_ticks()
+    bar.set_label("witness function")
+    axis.set_title("Above 0: X is denser. Below: Y is", fontsize=10)
+    axis.legend(frameon=True, framealpha=0.85, fontsize=8)
+
+
+def _draw_columns(axis: Any, columns: tuple[ColumnEffect, ...]) -> None:
+    shown = columns[:COLUMNS_DRAWN][::-1]
+    heights = -np.log10([column.p_adjusted for column in shown])
+    colours = [COLOUR_Y if column.p_adjusted <= 0.05 else NEUTRAL for column in shown]
+    axis.barh([_literal(_shortened(column.column, 24)) for column in shown], heights, color=colours)
+    for place, column in enumerate(shown):
+        axis.annotate(
+            number(column.p_adjusted, 2),
+            (heights[place], place),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+        )
+    axis.axvline(-np.log10(0.05), color="black", linewidth=0.8, linestyle=":")
+    axis.margins(x=0.15)
+    axis.set_xlabel("-log10 of the corrected p-value (dotted: 0.05)")
+    more = len(columns) - len(shown)
+    axis.set_title("Each column alone" + (f" (first {len(shown)} of {len(columns)})" if more else ""), fontsize=10)
