@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kerntest.data.table import Table as Table
     from kerntest.errors import KerntestError as KerntestError
+    from kerntest.inference.inspection import inspect_table as inspect_table
     from kerntest.inference.two_sample import TwoSampleResult as TwoSampleResult
     from kerntest.inference.two_sample import mmd_test as mmd_test
     from kerntest.kernels.text import parse_kernel as parse_kernel
+    from kerntest.report.table_report import TableReport as TableReport
 
 __version__ = "0.1.0"
 
@@ -18,13 +20,25 @@ __version__ = "0.1.0"
 _HOME = {
     "KerntestError": "kerntest.errors",
     "Table": "kerntest.data.table",
+    "TableReport": "kerntest.report.table_report",
     "TwoSampleResult": "kerntest.inference.two_sample",
+    "inspect_table": "kerntest.inference.inspection",
     "mmd_test": "kerntest.inference.two_sample",
     "parse_kernel": "kerntest.kernels.text",
     "read_table": "kerntest.data.read",
 }
 
-__all__ = ["KerntestError", "Table", "TwoSampleResult", "__version__", "mmd_test", "parse_kernel", "read_table"]
+__all__ = [
+    "KerntestError",
+    "Table",
+    "TableReport",
+    "TwoSampleResult",
+    "__version__",
+    "inspect_table",
+    "mmd_test",
+    "parse_kernel",
+    "read_table",
+]
 
 
 def __getattr__(name: str) -> Any:

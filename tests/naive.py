@@ -1,5 +1,6 @@
 """The oracle: textbook versions of everything, one pair of rows at a time, in plain Python. Slow and obvious."""
 
+import itertools
 import math
 
 
@@ -104,3 +105,81 @@ naive_kernels = {
 def gram(kernel_function, X, Y=None):
     """Return the kernel matrix as a list of rows, by double loop."""
     return [[kernel_function(x, y) for y in (X if Y is None else Y)] for x in X]
+
+
+def mmd2_unbiased(K, labels):
+    """Return MMD_u^2 by double sums (Gretton et al. 2012, eq. 3); labels are 1 for X and 0 for Y."""
+    xs, ys = split(labels)
+    m, n = len(xs), len(ys)
+    within_x = sum(K[i][j] for i in xs for j in xs if i != j)
+    within_y = sum(K[i][j] for i in ys for j in ys if i != j)
+    between = sum(K[i][j] for i in xs for j in ys)
+    return within_x / (m * (m - 1)) + within_y / (n * (n - 1)) - 2 * between / (m * n)
+
+
+def mmd2_biased(K, labels):
+    """Return MMD_b^2 by double sums (Gretton et al. 2012, eq. 5)."""
+    xs, ys = split(labels)
+    m, n = len(xs), len(ys)
+    within_x = sum(K[i][j] for i in xs for j in xs)
+    within_y = sum(K[i][j] for i in ys for j in ys)
+    between = sum(K[i][j] for i in xs for j in ys)
+    return within_x / m**2 + within_y / n**2 - 2 * between / (m * n)
+
+
+mmd2 = {"unbiased": mmd2_unbiased, "biased": mmd2_biased}
+
+
+def split(labels):
+    """Return the positions of the rows of X and those of Y."""
+    return [i for i, a in enumerate(labels) if a == 1], [i for i, a in enumerate(labels) if a == 0]
+
+
+def doubly_centred(K):
+    """Return HKH, H = I - 1/n: every row and column sums to zero."""
+    n = len(K)
+    rows = [sum(row) / n for row in K]
+    grand = sum(rows) / n
+    return [[K[i][j] - rows[i] - rows[j] + grand for j in range(n)] for i in range(n)]
+
+
+def u_centred(K):
+    """Return the U-centring (Szekely and Rizzo 2014, definition 2): zero diagonal, every row sums to zero."""
+    n = len(K)
+    rows = [sum(K[i][j] for j in range(n) if j != i) for i in range(n)]
+    grand = sum(rows)
+
+    def entry(i, j):
+        return 0.0 if i == j else K[i][j] - (rows[i] + rows[j]) / (n - 2) + grand / ((n - 1) * (n - 2))
+
+    return [[entry(i, j) for j in range(n)] for i in range(n)]
+
+
+centred = {"unbiased": u_centred, "biased": doubly_centred}
+
+
+def label_gram(labels):
+    """Return L = a a'."""
+    return [[float(a * b) for b in labels] for a in labels]
+
+
+def matrix_inner(A, B):
+    return sum(a * b for row_a, row_b in zip(A, B, strict=True) for a, b in zip(row_a, row_b, strict=True))
+
+
+def identity_factor(m, n, estimator):
+    """Return the number by which <A, B>, of centred kernel and label matrices, is an estimate of MMD^2."""
+    if estimator == "biased":
+        return (1 / m + 1 / n) ** 2
+    return 1 / (m * (m - 1)) + 1 / (n * (n - 1)) + 2 / (m * n)
+
+
+def shifted(labels, circle, shift):
+    """Return the labels that the rows get from a cyclic shift; rows beyond the circle keep theirs."""
+    return [labels[(i + shift) % circle] if i < circle else labels[i] for i in range(len(labels))]
+
+
+def permuted_inner_products(A, B):
+    """Return sum_ij A_ij B_{p(i) p(j)} for every permutation p."""
+    indices = range(len(A))
+    return [sum(A[i][j] * B[p[i]][p[j]] for i in indices for j in indices) for p in itertools.permutations(indices)]

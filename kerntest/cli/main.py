@@ -15,6 +15,7 @@ import click
 from kerntest import __version__
 from kerntest.cli import failures
 from kerntest.cli.commands.completion import completion
+from kerntest.cli.commands.inspection import inspect_file
 from kerntest.cli.commands.kernels import kernels
 from kerntest.cli.commands.mmd import mmd
 from kerntest.cli.console import is_terminal
@@ -53,7 +54,7 @@ def group() -> None:
     """
 
 
-for command in (mmd, kernels, completion):
+for command in (mmd, inspect_file, kernels, completion):
     group.add_command(command)
 
 

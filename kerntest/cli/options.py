@@ -92,6 +92,7 @@ class Quantity(AnyParamType):
 
 PROBABILITY = Quantity(float, lambda value: 0 < value < 1, "a number between 0 and 1, both excluded")
 COUNT = Quantity(int, lambda value: 1 <= value <= LARGEST_COUNT, "a whole number from 1 to 1000000000")
+POSITIVE = Quantity(float, lambda value: 0 < value < math.inf, "a positive number")
 SEED = Quantity(int, lambda value: value >= 0, "a whole number from 0 up")
 
 

@@ -41,7 +41,7 @@ def as_text(column: Column) -> Column:
     codes = np.searchsorted(present, column.values)
     codes[column.missing] = -1
     if column.kind == "date":
-        levels = [_date_text(day) for day in present.tolist()]
+        levels = [date_text(day) for day in present.tolist()]
     else:
         levels = [number_text(value) for value in present.tolist()]
     return text_column(column.name, codes.astype(np.int64), levels)
@@ -52,7 +52,7 @@ def number_text(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 1e16 else repr(value)
 
 
-def _date_text(day: float) -> str:
+def date_text(day: float) -> str:
     """Return days since 1970-01-01 as an ISO date, with the time of day where there is one."""
     moment = np.datetime64(round(day * _MICROSECONDS_PER_DAY), "us")
     return str(moment.astype("datetime64[D]")) if day.is_integer() else str(moment)

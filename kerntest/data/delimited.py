@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import re
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -13,12 +11,12 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import types
 
-from kerntest.data.dialect import find_open_quote, find_ragged, row_lines, sniff_delimiter, split_header
+from kerntest.data.csv_parts import CsvPart, joined_rows, malformed, read_parts, row_places
+from kerntest.data.numerals import Decimal, read_numerals
 from kerntest.data.selection import Patterns, match_names
 from kerntest.data.suspicion import doubted, is_number
-from kerntest.data.table import Table, refuse_duplicates
+from kerntest.data.table import Column, Table, refuse_duplicates
 from kerntest.data.typed import column_of
-from kerntest.data.wording import counted
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "n/a", "#N/A")
 _BLOCK_BYTES = 1 << 20
 _LARGEST_BLOCK = (1 << 31) - 1
-_VISIBLE = re.compile(rb"\S")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ENCODED = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -48,30 +44,20 @@ _SIGN = _members(b"+-")
 _AFTER_LEADING_ZERO = _members(b"0123456789xX")
 
 
-def read_delimited(source: Source, categorical: Patterns = None) -> Table:
-    """Parse CSV bytes.
+def read_delimited(source: Source, categorical: Patterns = None, decimal: Decimal = "auto") -> Table:
+    """Parse CSV bytes; several files are laid one below the other and typed together.
 
     Raises
     ------
     DataError
-        The bytes are not UTF-8 text, or not a table with a header and at least one row.
+        The bytes are not UTF-8 text, or not a table with a header and at least one row; or several files do not have
+        the same header.
     UsageError
         `categorical` names a column that is not there.
     """
-    data = _checked_text(source)
-    delimiter = sniff_delimiter(data)
-    _refuse_open_quote(data, delimiter, source.name)
-    try:
-        header, start, n_header_lines = split_header(data, delimiter)
-    except csv.Error as error:
-        raise DataError(
-            f"the header of {source.name} cannot be read: it does not end, or a carriage return stands in it",
-            hint="the first line names the columns; every line should end in the same way",
-            code="data.malformed_csv",
-            where={"file": source.name, "line": 1},
-        ) from error
-    names, warnings = _checked_header(header, source.name)
-    if not _VISIBLE.search(data, start):
+    parts, delimiter = read_parts(source.parts)
+    names, warnings = _checked_header(parts[0].header, parts[0].name)
+    if not any(part.has_rows for part in parts):
         raise DataError(
             f"{source.name} has a header but no rows",
             hint="the first line names the columns, each line after it is a row",
@@ -79,8 +65,9 @@ def read_delimited(source: Source, categorical: Patterns = None) -> Table:
             where={"file": source.name},
         )
     forced = match_names(categorical, names, source.name)
-    body = _Body(data=data, start=start, delimiter=delimiter, names=tuple(names), table_name=source.name)
+    body = _Body(*joined_rows(parts), delimiter, tuple(names), parts, source.name)
     arrow = body.typed(forced)
+    lines, file_of = row_places(parts, body.data, arrow.num_rows)
     bare = Table(
         name=source.name,
         columns=(),
@@ -88,58 +75,23 @@ def read_delimited(source: Source, categorical: Patterns = None) -> Table:
         format="csv",
         sha256=source.sha256,
         delimiter=delimiter,
-        warnings=tuple(warnings),
-        lines=row_lines(data, start, n_header_lines, arrow.num_rows),
+        lines=lines,
+        files=tuple(part.name for part in parts),
+        file_of=file_of,
+        compression=source.compression,
+        size=source.size,
     )
-    columns = []
-    for name, values in zip(names, arrow.columns, strict=True):
-        column = column_of(name, values, source.name)
-        columns.append(column if column.kind != "text" or name in forced else doubted(column, bare))
-    return replace(bare, columns=tuple(columns))
+    columns = {name: column_of(name, values, source.name) for name, values in zip(names, arrow.columns, strict=True)}
+    free = [column for name, column in columns.items() if name not in forced]
+    in_numbers, notes = read_numerals(free, bare, decimal, body.as_typed)
+    columns |= {
+        column.name: doubted(column, bare) if column.kind == "text" and column.problem is None else column
+        for column in in_numbers
+    }
+    return replace(bare, columns=tuple(columns.values()), warnings=(*source.warnings, *warnings, *notes))
 
 
-def _checked_text(source: Source) -> bytes:
-    """Return the bytes without byte order mark, once they are known to be UTF-8 text that is not blank."""
-    data = source.parts[0][1]
-    where: dict[str, str | int] = {"file": source.name}
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DataError(
-            f"{source.name} is UTF-16, not UTF-8",
-            hint="convert it: iconv -f UTF-16 -t UTF-8",
-            code="data.not_utf8",
-            where=where,
-        )
-    if b"\0" in data:
-        raise DataError(
-            f"{source.name} is neither CSV nor Parquet: it holds binary data",
-            hint="CSV is UTF-8 text; Parquet begins with the letters PAR1",
-            code="data.not_text",
-            where=where,
-        )
-    if not data.isascii():
-        _check_utf8(data, source.name)
-    data = data.removeprefix(_BYTE_ORDER_MARK)
-    if not _VISIBLE.search(data):
-        raise DataError(f"{source.name} is empty", hint="it has no text", code="data.empty_file", where=where)
-    # Lines of old Macintosh files end in a carriage return alone.
-    return data if b"\n" in data else data.replace(b"\r", b"\n")
-
-
-def _check_utf8(data: bytes, name: str) -> None:
-    """Refuse bytes that are not UTF-8: pyarrow would take a Latin-1 column for binary without a word."""
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{name}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8",
-            hint="if it is Latin-1, convert it: iconv -f LATIN1 -t UTF-8",
-            code="data.not_utf8",
-            where={"file": name, "line": line},
-        ) from error
-
-
-def _checked_header(header: list[str], table_name: str) -> tuple[list[str], list[str]]:
+def _checked_header(header: Sequence[str], table_name: str) -> tuple[list[str], list[str]]:
     """Return the column names and the warnings about them; refuse names that occur twice."""
     names, warnings = [], []
     for position, field in enumerate(header, start=1):
@@ -165,7 +117,13 @@ class _Body:
     start: int
     delimiter: str
     names: tuple[str, ...]
+    parts: tuple[CsvPart, ...]
     table_name: str
+
+    def as_typed(self, names: Sequence[str]) -> list[Column]:
+        """Return columns as text, each value as it stands in the file."""
+        arrow = self.parse(dict.fromkeys(names, _ENCODED), only=names)
+        return [column_of(name, arrow[name], self.table_name) for name in names]
 
     def typed(self, forced: Sequence[str]) -> Any:
         """Return the Arrow table with every column typed on all of its values; `forced` are text.
@@ -210,7 +168,7 @@ class _Body:
                     raise
                 return self._read(convert, min(len(self.data), _LARGEST_BLOCK))
         except pa.ArrowException as error:
-            raise self._malformed(error) from error
+            raise malformed(self.parts, self.delimiter, self.table_name, error) from error
 
     def _read(self, convert: Any, block_bytes: int) -> Any:
         """Run Arrow's parser over the rows."""
@@ -219,37 +177,6 @@ class _Body:
             read_options=arrow_csv.ReadOptions(column_names=list(self.names), block_size=block_bytes),
             parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             convert_options=convert,
-        )
-
-    def _malformed(self, error: Exception) -> DataError:
-        """Return the error for text that Arrow cannot parse, with the line that Arrow does not tell."""
-        expected = len(self.names)
-        ragged = find_ragged(self.data, self.delimiter, expected)
-        if ragged is None:
-            return DataError(
-                f"{self.table_name} is malformed CSV: {str(error).splitlines()[0]}",
-                hint="open it in a text editor, or write it anew",
-                code="data.malformed_csv",
-                where={"file": self.table_name},
-            )
-        line, found = ragged
-        return DataError(
-            f"{self.table_name}, line {line}: expected {counted(expected, 'field')}, found {found:,}",
-            hint=f"the header has {counted(expected, 'name')}; the delimiter was taken to be {self.delimiter!r}",
-            code="data.ragged_rows",
-            where={"file": self.table_name, "line": line},
-        )
-
-
-def _refuse_open_quote(data: bytes, delimiter: str, table_name: str) -> None:
-    """Refuse a quote that is never closed: the parser would take the rest of the file for one value."""
-    line = find_open_quote(data, delimiter)
-    if line is not None:
-        raise DataError(
-            f"{table_name}, line {line}: a quote is opened and never closed",
-            hint='close it, or double it (""), or quote the whole field',
-            code="data.open_quote",
-            where={"file": table_name, "line": line},
         )
 
 

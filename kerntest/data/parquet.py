@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -13,6 +15,8 @@ from kerntest.data.typed import table_of_arrow
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from kerntest.data.selection import Patterns
     from kerntest.data.table import Table
 
@@ -34,21 +38,33 @@ def read_parquet(source: Source, categorical: Patterns = None) -> Table:
         if not table.schema.equals(first.schema):
             raise DataError(
                 f"{name} has other columns or types than {first_name}",
-                hint=f"the Parquet files of a folder must have one schema; they differ in {_difference(first, table)}",
+                hint=f"Parquet files that are read together need one schema; these differ in {_difference(first, table)}",
                 code="data.schemas_differ",
                 where={"file": name},
             )
     arrow = pa.concat_tables([table for _, table in tables])
     labels = [name for name in arrow.column_names if _PANDAS_INDEX.fullmatch(name)]
     warnings = tuple(f"{name!r} of {source.name} holds the row labels of pandas and is left out" for name in labels)
-    return table_of_arrow(
+    table = table_of_arrow(
         arrow.drop_columns(labels) if labels else arrow,
         name=source.name,
         file_format="parquet",
         sha256=source.sha256,
-        warnings=warnings,
+        warnings=(*source.warnings, *warnings),
         categorical=categorical,
     )
+    return replace(
+        table,
+        files=tuple(name for name, _ in source.parts),
+        file_of=_file_of([part.num_rows for _, part in tables]),
+        compression=source.compression,
+        size=source.size,
+    )
+
+
+def _file_of(n_rows: list[int]) -> NDArray[np.int32] | None:
+    """Return which of several files each row comes from; None where there is one."""
+    return None if len(n_rows) == 1 else np.repeat(np.arange(len(n_rows), dtype=np.int32), n_rows)
 
 
 def _parse(name: str, content: bytes) -> Any:

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 IDENTIFIES_ROWS = 0.9
 _FEWEST_ROWS_TO_TELL = 20
 _FEWEST_ROWS = 2
-_DATE_WARNING = (
-    "column {!r} is a date: time itself differs between any two batches, so that a difference in it says little"
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +39,7 @@ class Pooled:
     left_out : tuple of str
         Columns that cannot tell anything: constant, or different in every row.
     warnings : tuple of str
-        Why they were left out, and what to know about the others.
+        Why they were left out.
     """
 
     numeric: NDArray[np.float64]
@@ -78,7 +75,7 @@ def pool(x: Table, y: Table) -> Pooled:
     codes: dict[str, tuple[NDArray[np.int64], tuple[str, ...]]] = {}
     for in_x, in_y in zip(x.columns, y.columns, strict=True):
         column = _laid_below(in_x, in_y)
-        warning = _reason_to_leave_out(column)
+        warning = reason_to_leave_out(column)
         if warning:
             left_out.append(column.name)
             warnings.append(warning)
@@ -86,8 +83,6 @@ def pool(x: Table, y: Table) -> Pooled:
             codes[column.name] = (column.values, column.levels)
         else:
             numeric[column.name] = column.values
-            if column.kind == "date":
-                warnings.append(_DATE_WARNING.format(column.name))
     if not numeric and not codes:
         raise _no_columns(x, y, warnings)
     n_rows = x.n_rows + y.n_rows
@@ -131,7 +126,7 @@ def _laid_below(in_x: Column, in_y: Column) -> Column:
     return Column(in_x.name, in_x.kind, np.concatenate(codes), levels)
 
 
-def _reason_to_leave_out(column: Column) -> str | None:
+def reason_to_leave_out(column: Column) -> str | None:
     """Return why the pooled column cannot tell anything about the two tables; None if it can."""
     n_rows = len(column.values)
     if column.values.min() == column.values.max():

@@ -11,6 +11,7 @@ import numpy as np
 
 from kerntest.data.arrays import table_of_array
 from kerntest.data.categories import with_categories
+from kerntest.data.numerals import Decimal, check_decimal
 from kerntest.data.source import open_source
 from kerntest.data.table import Table
 from kerntest.errors import UsageError
@@ -19,19 +20,23 @@ if TYPE_CHECKING:
     from kerntest.data.selection import Patterns
 
 
-def read_table(source: Any, *, name: str | None = None, categorical: Patterns = ()) -> Table:
+def read_table(source: Any, *, name: str | None = None, categorical: Patterns = (), decimal: Decimal = "auto") -> Table:
     """Read a table of typed columns.
 
     Parameters
     ----------
     source : str, Path, ndarray, DataFrame, Series, pyarrow.Table or Table
-        A CSV or Parquet file, a folder of Parquet files, ``"-"`` for stdin, or data in memory. A file is taken for
-        what it holds, not for what it is called.
+        A CSV or Parquet file, compressed with gzip or zstd or not; a folder of Parquet files; a glob such as
+        ``data/part-*.csv`` of files with one header, read as one table in the order of their names; ``"-"`` for
+        stdin; or data in memory. A file is taken for what it holds, not for what it is called.
     name : str, optional
         How messages call the table; default the path as typed, ``"<stdin>"``, or ``"x"``.
     categorical : str or sequence of str
         Columns to treat as text whatever they hold, as names or patterns (see `select_columns`). From CSV the text
         stays as typed; other sources give numbers in their shortest form.
+    decimal : {"auto", ".", ","}
+        The decimal mark in CSV. "auto": a point; and a comma in columns where all numbers have one (1,5 and 1.234,5),
+        unless the comma is the delimiter. A warning says which columns those are. "." allows commas between thousands.
 
     Returns
     -------
@@ -42,9 +47,10 @@ def read_table(source: Any, *, name: str | None = None, categorical: Patterns = 
     Raises
     ------
     DataError
-        The file is missing, unreadable or malformed, or has no rows.
+        The file is missing, unreadable or malformed, or has no rows; or files read together do not fit together.
     UsageError
-        `categorical` names a column that is not there, or the source is of no known type.
+        `categorical` names a column that is not there, the source is of no known type, or `decimal` is none of the
+        three.
 
     Notes
     -----
@@ -52,8 +58,9 @@ def read_table(source: Any, *, name: str | None = None, categorical: Patterns = 
     boolean (true, false) or date (ISO 8601) when all of its other values are, and text otherwise; ``001`` is text.
     Other sources have missing values of their own, null and NaN, and their strings are taken as they are.
     """
+    check_decimal(decimal)
     if isinstance(source, str | Path):
-        return _read_file(source, name, categorical)
+        return _read_file(source, name, categorical, decimal)
     if isinstance(source, Table):
         return with_categories(source if name is None else replace(source, name=name), categorical)
     if isinstance(source, np.ndarray):
@@ -64,8 +71,8 @@ def read_table(source: Any, *, name: str | None = None, categorical: Patterns = 
 # Each kind of source imports its reader when it is met: Parquet and pandas take long to import, and most runs need neither.
 
 
-def _read_file(path: str | Path, name: str | None, categorical: Patterns) -> Table:
-    """Read a file, a folder or stdin."""
+def _read_file(path: str | Path, name: str | None, categorical: Patterns, decimal: Decimal) -> Table:
+    """Read a file, those of a glob, a folder or stdin."""
     source = open_source(path, name)
     if source.format == "parquet":
         from kerntest.data.parquet import read_parquet  # noqa: PLC0415  (20 ms that a CSV does not need)
@@ -73,7 +80,7 @@ def _read_file(path: str | Path, name: str | None, categorical: Patterns) -> Tab
         return read_parquet(source, categorical)
     from kerntest.data.delimited import read_delimited  # noqa: PLC0415  (70 ms that an array does not need)
 
-    return read_delimited(source, categorical)
+    return read_delimited(source, categorical, decimal)
 
 
 def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:

@@ -59,7 +59,7 @@ def doubted(column: Column, table: Table) -> Column:
     n_numbers = total - n_strange - int(counts[with_comma].sum())
     if with_comma and n_numbers < MEANT_AS_NUMBERS * total - 1e-9:
         return replace(column, problem=_comma_problem(column, table, with_comma))
-    return replace(column, problem=_stray_problem(column, table, sorted(strange + with_comma), n_numbers, total))
+    return replace(column, problem=stray_problem(column, table, sorted(strange + with_comma), n_numbers, total))
 
 
 def _first_row(column: Column, levels: list[int]) -> int:
@@ -69,7 +69,7 @@ def _first_row(column: Column, levels: list[int]) -> int:
     return int(np.argmax(wanted[column.values]))
 
 
-def _stray_problem(column: Column, table: Table, levels: list[int], n_numbers: int, total: int) -> Problem:
+def stray_problem(column: Column, table: Table, levels: list[int], n_numbers: int, total: int) -> Problem:
     """Return the problem of a column of numbers with a stray value."""
     row = _first_row(column, levels)
     value = column.levels[column.values[row]]
@@ -92,8 +92,8 @@ def _comma_problem(column: Column, table: Table, levels: list[int]) -> Problem:
     return Problem(
         message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, "
         "a number written with a comma, which is not read",
-        hint="write numbers with a decimal point and without thousands separators, "
-        f"or treat the column as text with --categorical {word}",
+        hint="--decimal , or --decimal . says what the comma is: decimal, or between thousands; "
+        f"--categorical {word} treats the column as text",
         code="data.not_a_number",
         where={**table.where(row), "column": column.name, "value": value},
         curable=True,

@@ -105,13 +105,22 @@ class Table:
     format : str
         ``"csv"``, ``"parquet"``, ``"array"`` or ``"frame"``.
     sha256 : str or None
-        Digest of the file's bytes; None for arrays and frames.
+        Digest of the file's bytes as stored, of several files of their digests (see `Source`); None for arrays and
+        frames.
     delimiter : str or None
         Between the fields of a CSV file.
     warnings : tuple of str
         What a reader should know about how the table was read.
     lines : ndarray of int64, shape (n_rows,), optional
         Line of the file on which each row begins, counted from 1; None where there are no lines.
+    files : tuple of str
+        The files that were read, in order; empty for arrays and frames.
+    file_of : ndarray of int32, shape (n_rows,), optional
+        Which of several files each row comes from; None where there is one, or where it cannot be told.
+    compression : str or None
+        "gzip" or "zstd", where the files were compressed.
+    size : int or None
+        Bytes of all files together, as stored.
     """
 
     name: str
@@ -122,6 +131,10 @@ class Table:
     delimiter: str | None = None
     warnings: tuple[str, ...] = ()
     lines: NDArray[np.int64] | None = None
+    files: tuple[str, ...] = ()
+    file_of: NDArray[np.int32] | None = None
+    compression: str | None = None
+    size: int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -146,17 +159,23 @@ class Table:
         """Return the table at these rows (indices or a mask)."""
         columns = tuple(column.take(rows) for column in self.columns)
         n_rows = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
-        return replace(self, columns=columns, n_rows=n_rows, lines=None if self.lines is None else self.lines[rows])
+        lines, file_of = (None if places is None else places[rows] for places in (self.lines, self.file_of))
+        return replace(self, columns=columns, n_rows=n_rows, lines=lines, file_of=file_of)
 
     def place(self, row: int) -> str:
-        """Return where row `row` (counted from 0) stands, for a message: ``"line 37"`` or, without lines, ``"row 36"``."""
-        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        """Return where row `row` (counted from 0) stands, for a message: ``"line 37"`` or, without lines, ``"row 36"``.
+
+        Of several files it says which: ``"line 37 of part-2.csv"``.
+        """
+        place = f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        return place if self.file_of is None else f"{place} of {self.files[self.file_of[row]]}"
 
     def where(self, row: int) -> dict[str, str | int]:
         """Return where row `row` (counted from 0) stands, for a program."""
         if self.lines is None:
             return {"file": self.name, "row": row + 1}
-        return {"file": self.name, "line": int(self.lines[row])}
+        file = self.name if self.file_of is None else self.files[self.file_of[row]]
+        return {"file": file, "line": int(self.lines[row])}
 
 
 def unknown_column(name: str, table_name: str, names: Sequence[str]) -> UsageError:

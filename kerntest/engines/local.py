@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from threadpoolctl import threadpool_limits
@@ -67,7 +68,8 @@ def _ordered(work: Callable[[Item], Result], items: Sequence[Item], workers: int
         # A window of pieces is under way, so that finished results waiting for an earlier one stay few.
         window: deque[Future[Result]] = deque()
         for item in items:
-            window.append(pool.submit(work, item))
+            # In a copy of the caller's context: how numpy treats overflow (np.errstate) is part of it.
+            window.append(pool.submit(copy_context().run, work, item))
             if len(window) > workers:
                 yield window.popleft().result()
         while window:

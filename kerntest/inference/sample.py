@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kerntest.data.numerals import Decimal
     from kerntest.data.pooling import Pooled
     from kerntest.inference.labels import Labels
     from kerntest.kernels.base import Array
@@ -67,6 +68,7 @@ class Reading:
     common: bool = False
     categorical: str | Sequence[str] = ()
     missing: MissingPolicy = "error"
+    decimal: Decimal = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,12 @@ def read_two(
         If a table cannot be read, or the two do not fit together.
     """
     read = tuple(
-        read_table(source, name=None if _has_name(source) else letter, categorical=reading.categorical)
+        read_table(
+            source,
+            name=None if _has_name(source) else letter,
+            categorical=reading.categorical,
+            decimal=reading.decimal,
+        )
         for source, letter in ((x, "x"), (y, "y"))
     )
     first, second, warnings = match_tables(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from scipy.special import ndtri
 
 import kerntest
+from kerntest.data.misleading import misleading
 from kerntest.data.pooling import pool
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UsageError
@@ -19,17 +22,23 @@ from kerntest.inference.curves import curve_verdict
 from kerntest.inference.explain import explain_columns, typical_rows
 from kerntest.inference.family import BandwidthOption, Family, check_bandwidth, choose_kernels
 from kerntest.inference.options import MissingPolicy, NullMethod, Options, Resampling, Scale
+from kerntest.inference.picture import two_sample_figure
 from kerntest.inference.sample import Reading, Sample, lay_out, read_two, without_missing
 from kerntest.inference.statistic import discrepancy
 from kerntest.inference.verdict import Verdict, permutation_verdict
+from kerntest.inference.witness import witness_bytes, witness_kind
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.characteristic import why_not_characteristic
 from kerntest.report import record
+from kerntest.report.plot import picture_bytes, picture_kind
 from kerntest.report.summary import decision_sentence
+from kerntest.report.write import check_writable, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from os import PathLike
 
+    from kerntest.data.numerals import Decimal
     from kerntest.data.table import Table
     from kerntest.engines.base import Progress
     from kerntest.inference.labels import Estimator
@@ -55,11 +64,14 @@ def mmd_test(
     resampling: Resampling = "shifts",
     min_effect: float | None = None,
     explain: bool = False,
+    witness: str | PathLike[str] | None = None,
+    plot: str | PathLike[str] | None = None,
     columns: str | Sequence[str] | None = None,
     exclude: str | Sequence[str] | None = None,
     common: bool = False,
     categorical: str | Sequence[str] = (),
     missing: MissingPolicy = "error",
+    decimal: Decimal = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> record.TwoSampleResult:
@@ -96,6 +108,11 @@ def mmd_test(
         named kernel or the Gaussian at the median bandwidth, must also reach it.
     explain : bool
         Also find the columns that differ and the most typical rows: `result.explanation`.
+    witness : path, optional
+        CSV or Parquet file for the witness function at every row, each left out of its own mean.
+    plot : path, optional
+        PNG, SVG or PDF file for a picture: the null distribution, the witness function, and with `explain` the
+        columns. Needs matplotlib.
     columns, exclude : str or sequence of str, optional
         Columns to use or to leave out: names, ranges `a:b`, wildcards `temp_*`.
     common : bool
@@ -104,6 +121,9 @@ def mmd_test(
         Numeric columns to take as categories.
     missing : "error" or "drop"
         What to do with rows that have missing values.
+    decimal : "auto", "." or ","
+        The decimal mark in CSV files; "auto" also reads columns of numbers with a decimal comma, with a warning, where
+        the comma is not the delimiter.
     threads : int, optional
         All processors by default.
     progress : callable, optional
@@ -121,7 +141,7 @@ def mmd_test(
     DataError
         If a table cannot be read or used.
     UndecidedError
-        If the kernel cannot tell any two relabellings apart, or overflows.
+        If the kernel cannot tell any two relabellings apart, or overflows; if matplotlib is missing for a picture.
 
     Notes
     -----
@@ -139,7 +159,12 @@ def mmd_test(
     True
     """
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling)
-    return analyse_two_samples(
+    witness_as = None if witness is None else witness_kind(witness)
+    plot_as = None if plot is None else picture_kind(plot)
+    for path in (witness, plot):
+        if path is not None:
+            check_writable(os.fspath(path))
+    analysis = analyse_two_samples(
         x,
         y,
         options,
@@ -147,10 +172,16 @@ def mmd_test(
         bandwidth=bandwidth,
         min_effect=min_effect,
         explain=explain,
-        reading=Reading(columns, exclude, common=common, categorical=categorical, missing=missing),
+        reading=Reading(columns, exclude, common=common, categorical=categorical, missing=missing, decimal=decimal),
         threads=threads,
         progress=progress,
-    ).result
+    )
+    if witness is not None and witness_as is not None:
+        found = analysis.verdict.found.witness
+        write_file(os.fspath(witness), witness_bytes(analysis.sample, found, analysis.tables, witness_as))
+    if plot is not None and plot_as is not None:
+        write_file(os.fspath(plot), picture_bytes(two_sample_figure(analysis), plot_as))
+    return analysis.result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,6 +204,8 @@ class TwoSampleAnalysis:
     tables: tuple[Table, Table]
 
 
+# A kernel that overflows is found by its sums, and refused by name.
+@np.errstate(over="ignore", invalid="ignore")
 def analyse_two_samples(
     x: Any,
     y: Any,
@@ -243,6 +276,7 @@ def analyse_two_samples(
         warnings=(
             *tables.warnings,
             *dropped,
+            *misleading(tables.matched, used, pooled),
             *pooled.warnings,
             *_kernel_warnings(family, verdict),
             *adapted,
@@ -252,7 +286,16 @@ def analyse_two_samples(
             version=kerntest.__version__,
             seed=options.seed,
             inputs=tuple(
-                record.InputRecord(read.name, read.format, read.n_rows, kept.n_rows, read.sha256, read.delimiter)
+                record.InputRecord(
+                    read.name,
+                    read.format,
+                    read.n_rows,
+                    kept.n_rows,
+                    read.sha256,
+                    read.delimiter,
+                    read.compression,
+                    len(read.files) or None,
+                )
                 for read, kept in zip(tables.read, used, strict=True)
             ),
             kernel=str(kernel),

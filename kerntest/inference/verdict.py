@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from kerntest.inference.options import Options
     from kerntest.inference.sample import Sample
     from kerntest.kernels.base import Array, Kernel
+
+# Random relabellings that show whether a kernel can tell any two apart, where those of the test cannot.
+OTHER_RELABELLINGS = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +128,11 @@ def permutation_verdict(
     """Judge the family over all relabellings together."""
     relabelled = relabel(family.kernels, sample, options, engine, progress, relabellings=options.permutations)
     judged = judge(relabelled.sums, relabelled.tolerances)
-    refuse_degenerate(judged, family)
+    if judged.degenerate.all():
+        # A few relabellings of a few rows can all be the same split (p = 1): only others tell what the kernel sees.
+        others = replace(options, resampling="random")
+        more = relabel(family.kernels, sample, others, engine, None, relabellings=OTHER_RELABELLINGS)
+        refuse_degenerate(judge(more.sums, more.tolerances), family)
     chosen, used, factor = judged.selected, relabelled.sums.shape[1], relabelled.label.factor
     null = record.Null(
         method="permutation",

@@ -6,16 +6,20 @@ et al. 2012, section 2.3).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import io
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.errors import UsageError
 from kerntest.kernels.base import DensePairs
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from os import PathLike
 
+    from kerntest.data.table import Table
     from kerntest.inference.sample import Sample
     from kerntest.kernels.base import Array, Kernel, Points
 
@@ -52,33 +56,58 @@ def witness_at(kernel: Kernel, sample: Sample, points: Points) -> Array:
     return values
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WitnessTable:
-    """The leave-one-out witness function at every row, in the order of the tables, X first.
+def witness_bytes(sample: Sample, witness: Array, tables: tuple[Table, Table], kind: str) -> bytes:
+    """Return the leave-one-out witness function at every row as a file, in the order of the tables, X first.
 
-    Parameters
-    ----------
-    sample : tuple of str, of length n
-        "x" or "y".
-    row : ndarray of int, shape (n,)
-        Data row in its own table, counted from 1, after rows with missing values were dropped.
-    witness : ndarray, shape (n,)
-    """
-
-    sample: tuple[str, ...]
-    row: NDArray[np.intp]
-    witness: Array
-
-
-def witness_table(sample: Sample, witness: Array) -> WitnessTable:
-    """Return the witness values of a sample in the order of its tables.
+    Its columns are `sample` (the name of the table), `row` (data row in it, counted from 1, among those that were
+    used), `line` (in a CSV file) and `witness`.
 
     Parameters
     ----------
     sample : Sample
     witness : ndarray, shape (n,)
         In the order of the sample.
+    tables : (Table, Table)
+        X and Y, whose rows the sample has.
+    kind : "csv" or "parquet"
     """
+    import pyarrow as pa  # noqa: PLC0415 - only to write
+    from pyarrow import csv, parquet  # noqa: PLC0415 - only to write
+
     order = np.lexsort([sample.origin, 1 - sample.labels.astype(np.int64)])
-    names = tuple("x" if label else "y" for label in sample.labels[order])
-    return WitnessTable(names, sample.origin[order] + 1, witness[order])
+    sizes = [table.n_rows for table in tables]
+    lines = [np.full(table.n_rows, -1) if table.lines is None else np.asarray(table.lines) for table in tables]
+    line = np.concatenate(lines)
+    written = pa.table(
+        {
+            "sample": np.repeat([table.name for table in tables], sizes),
+            "row": sample.origin[order] + 1,
+            "line": pa.array(line, mask=line < 0),
+            "witness": witness[order],
+        }
+    )
+    stream = io.BytesIO()
+    if kind == "parquet":
+        parquet.write_table(written, stream)
+    else:
+        csv.write_csv(written, stream)
+    return stream.getvalue()
+
+
+def witness_kind(path: str | PathLike[str]) -> str:
+    """Return the kind of table that a file name asks for, before anything is computed.
+
+    Raises
+    ------
+    UsageError
+        If it is none that can be written.
+    """
+    kind = {".csv": "csv", ".parquet": "parquet"}.get(Path(path).suffix.lower())
+    if kind is None:
+        raise UsageError(
+            f"the witness function cannot be written into {os.fspath(path)}",
+            hint="end its name in .csv or .parquet",
+            code="usage.witness",
+            where={"file": os.fspath(path)},
+        )
+    return kind

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.errors import MissingExtraError
+from kerntest.errors import MissingExtraError, UsageError
 from kerntest.report.summary import number, visible
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from numpy.typing import NDArray
 
     from kerntest.report.record import ColumnEffect
@@ -92,13 +97,37 @@ def figure(null: NullPicture, witness: WitnessPicture, columns: tuple[ColumnEffe
     return made
 
 
-def save(made: Any, stream: Any, kind: str) -> None:
-    """Write a figure to a binary stream as "png", "svg" or "pdf", byte-identical for the same figure."""
+def picture_bytes(made: Any, kind: str) -> bytes:
+    """Return a figure as "png", "svg" or "pdf", byte-identical for the same figure."""
     from matplotlib import rc_context  # noqa: PLC0415 - only to draw
 
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+    stream = io.BytesIO()
     with rc_context({"svg.hashsalt": "kerntest"}):
         made.savefig(stream, format=kind, dpi=150, metadata=dates)
+    return stream.getvalue()
+
+
+def picture_kind(path: str | PathLike[str]) -> str:
+    """Return the kind of picture that a file name asks for, before anything is computed.
+
+    Raises
+    ------
+    UsageError
+        If it is none that can be drawn.
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    kind = Path(path).suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise UsageError(
+            f"a picture cannot be drawn into {os.fspath(path)}",
+            hint="end its name in .png, .svg or .pdf",
+            code="usage.picture",
+            where={"file": os.fspath(path)},
+        )
+    _matplotlib()
+    return kind
 
 
 def _matplotlib() -> Any:

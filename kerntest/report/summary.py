@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.report.record import InputRecord, MinimumEffect, Null, TwoSampleResult
+    from kerntest.report.record import Explanation, InputRecord, MinimumEffect, Null, TwoSampleResult
 
 COLUMNS_SHOWN = 12
+CURVES = {
+    "moments": "Pearson III curve through three moments of the permutation distribution",
+    "gamma": "Gamma curve through two moments of the biased estimate",
+    "spectral": "weighted sum of chi-squares, weights from the eigenvalues",
+    "pearson": "Pearson curve through four moments of the permutation distribution",
+}
 # Quoted column names are matched first, so that what looks like an argument inside them stays.
 _QUOTED_OR_ARGUMENTS = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|(\([^()'"`:]*\))""")
 _NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?:[eE][-+]?\d+)?(?![\w.])")
@@ -64,6 +70,10 @@ def two_sample_summary(result: TwoSampleResult) -> Summary:
         ("effect size", f"{number(result.effect_size)} on a scale from 0 (alike) to 1"),
         ("MMD", discrepancy_text(result)),
     ]
+    if result.minimum_effect is not None:
+        lines.append(("minimum", minimum_text(result.minimum_effect)))
+    if result.explanation is not None:
+        lines += explanation_lines(result.explanation)
     warnings = tuple(visible(warning) for warning in result.warnings)
     return Summary("Two-sample test (maximum mean discrepancy)", tuple(lines), visible(result.decision), warnings)
 
@@ -147,7 +157,12 @@ def p_value_meaning(p_value: float) -> str:
     elif p_value >= 0.01:
         share = f"{number(100 * p_value, 2)} % of tests show"
     elif p_value >= 1e-6:
-        share = f"1 in {1 / p_value:,.0f} tests shows"
+        odds = 1 / p_value
+        # A p-value that is no share of whole relabellings is not known to the last test in so many.
+        counted_out = math.isclose(odds, round(odds), rel_tol=1e-9)
+        share = (
+            f"1 in {odds:,.0f} tests shows" if counted_out else f"about 1 in {float(f'{odds:.2g}'):,.0f} tests shows"
+        )
     else:
         share = "fewer than 1 in a million tests show"
     return f"{share} as much where there is no difference"
@@ -157,7 +172,7 @@ def null_text(null: Null) -> str:
     """Return how the p-value was found."""
     if null.permutations is None:
         trace = ", its skewness estimated" if null.trace == "stochastic" else ""
-        return f"{null.method}: Pearson III curve through three moments of the permutation distribution{trace}"
+        return f"{null.method}: {CURVES[null.method]}{trace}, approximate"
     parts = [f"{null.method}: {counted(null.permutations, 'relabelling')}"]
     if null.resampling is not None:
         parts[0] += f" by {null.resampling}"
@@ -174,6 +189,35 @@ def discrepancy_text(result: TwoSampleResult) -> str:
     return f"{number(result.mmd)}{spread}"
 
 
+def minimum_text(minimum: MinimumEffect) -> str:
+    """Return how MMD stands to the smallest one that matters."""
+    verdict = "reached" if minimum.reached else "not reached"
+    return (
+        f"MMD of {number(minimum.minimum)} {verdict}: at least {number(minimum.lower_bound)} under "
+        f"{visible(shortened_kernel(minimum.kernel))}"
+    )
+
+
+def explanation_lines(explanation: Explanation) -> list[tuple[str, str]]:
+    """Return the columns by how clearly each differs alone, and the most typical rows of each sample."""
+    label = "each column"
+    lines = []
+    width = max(len(visible(effect.column)) for effect in explanation.columns[:COLUMNS_SHOWN])
+    for effect in explanation.columns[:COLUMNS_SHOWN]:
+        lines.append((label, f"{visible(effect.column):{min(width, 40)}}  p = {number(effect.p_adjusted)}"))
+        label = ""
+    more = len(explanation.columns) - COLUMNS_SHOWN
+    lines.append(("", (f"and {more} more; " if more > 0 else "") + "p-values corrected for all columns"))
+    label = "typical rows"
+    for sample in dict.fromkeys(row.sample for row in explanation.rows):
+        rows = [row for row in explanation.rows if row.sample == sample]
+        unit = "rows" if any(row.line is None for row in rows) else "lines"
+        places = ", ".join(str(row.row if row.line is None else row.line) for row in rows)
+        lines.append((label, f"{visible(sample)}: {unit} {places}"))
+        label = ""
+    return lines
+
+
 def input_text(record: InputRecord) -> str:
     """Return an input's name and its number of rows."""
     if record.rows_used == record.rows:
@@ -186,7 +230,9 @@ def _input_note(record: InputRecord) -> str:
     delimiter = "" if record.delimiter is None else f" with delimiter {record.delimiter!r}"
     checksum = "" if record.sha256 is None else f", sha256 {record.sha256[:12]}..."
     used = f"{counted(record.rows, 'row')} read, {record.rows_used:,} used"
-    return f"{record.name}: {record.format}{delimiter}, {used}{checksum}"
+    compression = "" if record.compression is None else f", compressed with {record.compression}"
+    files = "" if record.files is None or record.files == 1 else f", {record.files:,} files"
+    return f"{record.name}: {record.format}{delimiter}{compression}{files}, {used}{checksum}"
 
 
 def name_list(names: Sequence[str], shown: int | None = COLUMNS_SHOWN) -> str:

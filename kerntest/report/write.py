@@ -103,10 +103,10 @@ def check_writable(path: str | Path) -> None:
         )
 
 
-def write_file(path: str | Path, text: str) -> None:
-    """Write text to a file in UTF-8: afterwards the file is whole, or it is as it was before.
+def write_file(path: str | Path, content: str | bytes) -> None:
+    """Write bytes, or text in UTF-8, to a file: afterwards the file is whole, or it is as it was before.
 
-    The text goes to a temporary file beside the target, is forced to the disk, and takes the target's name in one
+    The content goes to a temporary file beside the target, is forced to the disk, and takes the target's name in one
     step. A link is followed; a device or a pipe, which cannot be replaced, is written directly.
 
     Raises
@@ -116,11 +116,12 @@ def write_file(path: str | Path, text: str) -> None:
     """
     check_writable(path)
     target = _target(path)
+    content = encoded(content) if isinstance(content, str) else content
     try:
         if _is_replaceable(target):
-            _replace(target, encoded(text))
+            _replace(target, content)
         else:
-            target.write_bytes(encoded(text))
+            target.write_bytes(content)
     except OSError as error:
         raise _unwritable(str(path), error) from error
 

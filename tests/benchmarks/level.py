@@ -1,6 +1,6 @@
 """Level of the test: how often it rejects where nothing differs.
 
-    python tests/benchmarks/level.py [--repetitions 2000]
+    python tests/benchmarks/level.py [--repetitions 2000] [--case "m = n = 5"]
 
 For each case the share of p-values up to 0.05 and 0.01, with the standard error of the first. Exact tests stay at or
 below the level but for chance; ties make them reject less.
@@ -35,9 +35,12 @@ TESTS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=2000)
-    repetitions = parser.parse_args().repetitions
+    parser.add_argument("--case", action="append", choices=list(CASES), help="only this one; may be given again")
+    arguments = parser.parse_args()
+    repetitions = arguments.repetitions
     error = math.sqrt(0.05 * 0.95 / repetitions)
-    for case, draw in CASES.items():
+    for case in arguments.case or CASES:
+        draw = CASES[case]
         print(f"\n{case}")
         for test, options in TESTS.items():
             p = np.empty(repetitions)

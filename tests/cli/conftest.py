@@ -1,10 +1,10 @@
 import sys
 import types
+from functools import partial
 
 import pytest
+from command_line import UNSET, run_here
 from example_results import two_sample_result
-
-from kerntest.cli.main import run
 
 
 class StandInTest:
@@ -29,7 +29,7 @@ class StandInTest:
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch):
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "KERNTEST_DEBUG", "TTY_COMPATIBLE"):
+    for name in UNSET:
         monkeypatch.delenv(name, raising=False)
 
 
@@ -43,22 +43,7 @@ def mmd_test(monkeypatch):
     return stand_in
 
 
-class Outcome:
-    """Exit code, stdout and stderr of one command line."""
-
-    def __init__(self, code, out, err):
-        self.code, self.out, self.err = code, out, err
-
-
 @pytest.fixture
 def kerntest(capfdbinary):
     """Run a command line in this process."""
-
-    def invoke(*arguments):
-        capfdbinary.readouterr()
-        code = run(list(arguments))
-        sys.stdout.flush()
-        captured = capfdbinary.readouterr()
-        return Outcome(code, captured.out.decode(), captured.err.decode())
-
-    return invoke
+    return partial(run_here, capfdbinary)

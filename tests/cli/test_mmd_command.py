@@ -71,11 +71,13 @@ Two-sample test (maximum mean discrepancy)
   Y            after.csv: 450 rows
   columns      order_value, payment
   kernel       gaussian(0.7071)
-               selected by the test itself from 2 kernels
+               the clearest of 2 kernels that the test judged together
   statistic    MMD^2 = 0.01235 (unbiased), 0.0141 (biased)
   null         permutation: 1,000 relabellings by cyclic shifts, in 2 random orders, exact
   p-value      0.034
-  effect size  0.2105 of 1; MMD = 0.1111 +- 0.012
+               3.4 % of tests show as much where there is no difference
+  effect size  0.2105 on a scale from 0 (alike) to 1
+  MMD          0.1111 +- 0.012 (standard error)
 Decision: The two files differ (p = 0.034 <= alpha = 0.05).
 Warnings:
   -  column 'city' has one value and was left out

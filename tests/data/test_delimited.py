@@ -176,15 +176,6 @@ def test_leading_zeros_raise_no_doubt(csv):
     assert kinds(read_table(csv("zip\n" + "12345\n" * 50 + "01234\nN1 4AB\n"))) == ["text"]
 
 
-def test_decimal_commas_are_not_read_as_text(csv):
-    error = refused(
-        csv("price;city\n1,5;a\n2,25;b\n3;c\n"),
-        r"line 2: column 'price' holds '1,5', a number written with a comma",
-        "data.not_a_number",
-    )
-    assert "decimal point" in error.hint
-
-
 def test_one_number_with_a_comma_among_many(csv):
     refused(
         csv("p\n" + "5\n" * 20 + '"1,000"\n'),

@@ -1,16 +1,21 @@
+from dataclasses import replace
+from typing import get_args
+
 import pytest
 from example_results import FAMILY, MOMENTS, PERMUTATION, two_sample_result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kerntest.inference.options import NullMethod
 from kerntest.report.record import InputRecord
 from kerntest.report.summary import (
     decision_sentence,
-    effect_text,
+    discrepancy_text,
     input_text,
     name_list,
     null_text,
     number,
+    p_value_meaning,
     p_value_text,
     shortened_kernel,
     two_sample_notes,
@@ -58,6 +63,23 @@ def test_the_smallest_p_value_says_so():
     assert p_value_text(0.0, MOMENTS) == "less than 1e-300"
 
 
+@pytest.mark.parametrize(
+    ("p_value", "share"),
+    [
+        (1.0, "every test shows"),
+        (0.8248, "82 % of tests show"),
+        (0.034, "3.4 % of tests show"),
+        (1 / 1700, "1 in 1,700 tests shows"),
+        (3 / 1700, "about 1 in 570 tests shows"),
+        (0.00005151, "about 1 in 19,000 tests shows"),
+        (1e-9, "fewer than 1 in a million tests show"),
+        (0.0, "fewer than 1 in a million tests show"),
+    ],
+)
+def test_a_p_value_in_words(p_value, share):
+    assert p_value_meaning(p_value) == f"{share} as much where there is no difference"
+
+
 def test_decision_sentences():
     assert decision_sentence(0.001, 0.05) == "The two files differ (p = 0.001 <= alpha = 0.05)."
     assert decision_sentence(0.43, 0.05) == (
@@ -78,11 +100,13 @@ def test_the_summary_of_a_result():
         ("Y", "after.csv: 450 rows"),
         ("columns", "order_value, payment"),
         ("kernel", "gaussian(0.7071)"),
-        ("", "selected by the test itself from 2 kernels"),
+        ("", "the clearest of 2 kernels that the test judged together"),
         ("statistic", "MMD^2 = 0.01235 (unbiased), 0.0141 (biased)"),
         ("null", "permutation: 1,000 relabellings by cyclic shifts, in 2 random orders, exact"),
         ("p-value", "0.034"),
-        ("effect size", "0.2105 of 1; MMD = 0.1111 +- 0.012"),
+        ("", "3.4 % of tests show as much where there is no difference"),
+        ("effect size", "0.2105 on a scale from 0 (alike) to 1"),
+        ("MMD", "0.1111 +- 0.012 (standard error)"),
     )
     assert summary.warnings == (r"one\ntwo",)
 
@@ -93,12 +117,20 @@ def test_the_tested_estimator_stands_first():
 
 
 def test_near_zero_there_is_no_standard_error():
-    assert effect_text(two_sample_result(mmd_standard_error=None)).endswith("(too near 0 for a standard error)")
+    assert discrepancy_text(two_sample_result(mmd_standard_error=None)) == "0.1111 (too near 0 for a standard error)"
 
 
 def test_the_null_by_moments_tells_an_estimated_skewness():
-    text = "moments: Pearson III curve through three moments of the permutation distribution, its skewness estimated"
-    assert null_text(MOMENTS) == text
+    curve = "moments: Pearson III curve through three moments of the permutation distribution"
+    assert null_text(MOMENTS) == f"{curve}, its skewness estimated, approximate"
+    assert null_text(replace(MOMENTS, trace="exact")) == f"{curve}, approximate"
+
+
+def test_every_null_has_words_of_its_own():
+    words = {
+        null_text(replace(MOMENTS, method=name, trace=None)) for name in get_args(NullMethod) if name != "permutation"
+    }
+    assert len(words) == len(get_args(NullMethod)) - 1
 
 
 def test_notes_tell_what_was_found_and_chosen():

@@ -1,8 +1,8 @@
 """The Pearson null: a curve of Pearson's system through four moments.
 
 Mean, variance and skewness are the exact ones of the permutation distribution (moments.py); the kurtosis is that of a
-few thousand cyclic relabellings, so that a tail far beyond 1 / relabellings leans on an estimate: p-values below 1e-4
-can be off by a factor of 2 and more. In the body it is as good as the permutation test.
+few thousand cyclic relabellings, so that a tail far beyond 1 / relabellings leans on an estimate. Measured against long
+permutation runs (tests/benchmarks/nulls.py): right to a few per cent at the 5 % and 1 % points, to 30 % at 0.1 %.
 """
 
 from __future__ import annotations

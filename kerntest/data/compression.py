@@ -1,0 +1,144 @@
+"""Compressed bytes to the bytes in them: gzip and zstd, told by their first octets."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+from kerntest.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Compression = Literal["gzip", "zstd"]
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+# Suffixes of compressed files, behind which the true one stands: orders.parquet.gz.
+SUFFIXES = frozenset({".gz", ".zst", ".zstd"})
+# Unpacked, no file may be larger than this or than half of the machine's memory: 1 MB can hold 1 GB of zeros.
+LARGEST_UNPACKED = 8 << 30
+_CHUNK = 1 << 20
+_READABLE: Mapping[bytes, Compression] = {GZIP_MAGIC: "gzip", ZSTD_MAGIC: "zstd"}
+_REFUSED = {b"BZh": ("bzip2", "bunzip2"), b"\xfd7zXZ\x00": ("xz", "unxz")}
+_ZIP_MAGIC = b"PK\x03\x04"
+
+
+def compression_of(content: bytes) -> Compression | None:
+    """Tell how the bytes are compressed from their first few; None where they are not."""
+    for magic, method in _READABLE.items():
+        if content.startswith(magic):
+            return method
+    return None
+
+
+def unpacked(content: bytes, name: str) -> tuple[bytes, Compression | None]:
+    """Return the bytes without their compression, and what it was.
+
+    Unpacking goes chunk by chunk and stops at the limit (8 GiB, or half of the machine's memory where that is less),
+    so that a small file that unpacks to something enormous takes no more memory than that.
+
+    Raises
+    ------
+    DataError
+        The compressed bytes are truncated or damaged, too large, compressed twice, or in a format that is not read.
+    """
+    method = compression_of(content)
+    if method is not None:
+        content = _read_all(_opened(io.BytesIO(content), method), name, method)
+        again = compression_of(content)
+        if again is not None:
+            raise DataError(
+                f"{name} is compressed twice, with {again} within {method}",
+                hint=f"unpack it once: `{'gunzip' if method == 'gzip' else 'unzstd'}` does that",
+                code="data.compressed",
+                where={"file": name},
+            )
+    _refuse_others(content, name)
+    return content, method
+
+
+def head_of(file: IO[bytes], n_bytes: int) -> bytes:
+    """Return the first `n_bytes` of an open file without its compression; as many as there are in a damaged one."""
+    magic = file.read(len(ZSTD_MAGIC))
+    file.seek(0)
+    method = compression_of(magic)
+    if method is None:
+        return file.read(n_bytes)
+    stream, head = _opened(file, method), b""
+    try:
+        while len(head) < n_bytes and (chunk := stream.read(n_bytes - len(head))):
+            head += chunk
+    except (OSError, EOFError, zlib.error):
+        pass
+    return head
+
+
+def _opened(file: IO[bytes], method: Compression) -> Any:
+    """Return a stream of what is in the compressed file."""
+    if method == "gzip":
+        return gzip.GzipFile(fileobj=file)
+    import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
+
+    return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+
+
+def _read_all(stream: Any, name: str, method: Compression) -> bytes:
+    """Read the stream to its end; every failure becomes a DataError."""
+    limit = largest_unpacked()
+    whole = io.BytesIO()
+    try:
+        while chunk := stream.read(_CHUNK):
+            whole.write(chunk)
+            if whole.tell() > limit:
+                raise _too_large(name, limit)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(
+            f"{name} is compressed with {method}, but it is truncated or damaged: {reason[:1].lower()}{reason[1:]}",
+            hint="copy or compress it again",
+            code="data.damaged_compression",
+            where={"file": name},
+        ) from error
+    return whole.getvalue()
+
+
+def largest_unpacked() -> int:
+    """Return how many bytes a compressed file may unpack to on this machine."""
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not POSIX
+        return LARGEST_UNPACKED
+    return min(LARGEST_UNPACKED, memory // 2) if memory > 0 else LARGEST_UNPACKED
+
+
+def _too_large(name: str, limit: int) -> DataError:
+    """Return the error for a file that would fill the memory."""
+    return DataError(
+        f"{name} unpacks to more than {limit / 2**30:,.1f} GiB, which is not read into memory",
+        hint="take fewer rows or columns before compressing it",
+        code="data.too_large",
+        where={"file": name},
+    )
+
+
+def _refuse_others(content: bytes, name: str) -> None:
+    """Refuse compressed bytes that are not read, with a clear line."""
+    for magic, (method, command) in _REFUSED.items():
+        if content.startswith(magic):
+            raise DataError(
+                f"{name} is compressed with {method}, which is not read; gzip and zstd are",
+                hint=f"`{command}` unpacks it",
+                code="data.compressed",
+                where={"file": name},
+            )
+    if content.startswith(_ZIP_MAGIC):
+        raise DataError(
+            f"{name} is a zip archive or an Excel workbook, not CSV or Parquet",
+            hint="unpack it, or save the sheet as CSV",
+            code="data.compressed",
+            where={"file": name},
+        )

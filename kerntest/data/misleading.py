@@ -1,0 +1,237 @@
+"""What would make a two-sample test mislead: found in the two tables before it runs, one line each."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.data.wording import one_line, option_value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kerntest.data.pooling import Pooled
+    from kerntest.data.table import Column, Table
+
+LARGEST_RATIO = 20
+LARGEST_SHARE = 0.1
+SIGNIFICANT = 0.01
+FEWEST_ROWS = 20
+_FEWEST_STEPS = 10
+_FAR_MORE = 5
+# Share of the smallest steps between the quartiles above which rounding alone makes ties.
+_CROWDED = 0.5
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0xBF58476D1CE4E5B9)
+_SHIFT = np.uint64(29)
+
+
+def misleading(matched: tuple[Table, Table], used: tuple[Table, Table], pooled: Pooled) -> tuple[str, ...]:
+    """Return what a reader must know before believing a two-sample test of these tables.
+
+    Parameters
+    ----------
+    matched : pair of Table
+        With the same columns, all rows.
+    used : pair of Table
+        Without the rows that have missing values.
+    pooled : Pooled
+        Their rows as arrays, x first.
+
+    Returns
+    -------
+    tuple of str
+        Columns that count rows or tell the time, unequal numbers of rows, rows that occur more than once or in both
+        tables, and rows left out of one table more often than of the other.
+
+    Notes
+    -----
+    Cost: O(n log n) time for each column, O(n) memory. Equal rows are found by a 64-bit hash of their values: among
+    a million rows, two different ones share it with a probability below 1e-7.
+    """
+    return (
+        *_left_out_unevenly(matched, used),
+        *_unequal_sizes(used),
+        *_of_columns(used, pooled),
+        *_repeated_rows(used, pooled),
+    )
+
+
+def _of_columns(used: tuple[Table, Table], pooled: Pooled) -> list[str]:
+    """Return the warnings about columns that differ between any two batches, in the order of the columns."""
+    warnings = []
+    for in_x, in_y in zip(used[0].columns, used[1].columns, strict=True):
+        if in_x.name not in pooled.numeric_names:
+            continue
+        trouble = _time_trouble(in_x, in_y, used)
+        if trouble is not None:
+            warnings.append(f"column {in_x.name!r} {trouble}; leave it out with --exclude {option_value([in_x.name])}")
+    return warnings
+
+
+def _time_trouble(in_x: Column, in_y: Column, used: tuple[Table, Table]) -> str | None:
+    """Return why a column of numbers or dates differs between any two batches; None if it need not."""
+    apart = _apart(in_x, in_y, used)
+    if in_x.kind == "date":
+        if apart is not None:
+            return f"is a date, and {apart}: any two batches differ in it"
+        return "is a date: time itself differs between any two batches, so that a difference in it says little"
+    columns = (in_x.values, in_y.values)
+    if all(map(counts_rows, columns)):
+        if apart is not None:
+            return f"counts the rows, and {apart}: any two batches differ in it"
+        return "counts the rows or identifies them: its whole numbers are all different and run in one direction"
+    if apart is not None and all(map(_runs_like_time, columns)):
+        return f"runs in one direction like a time or a counter, and {apart}: any two batches differ in it"
+    return None
+
+
+def _apart(in_x: Column, in_y: Column, used: tuple[Table, Table]) -> str | None:
+    """Return how the ranges of a column lie apart; None where they overlap."""
+    x_name, y_name = (one_line(table.name) for table in used)
+    if in_x.values.max() < in_y.values.min():
+        return f"all of it in {y_name} lies above all of it in {x_name}"
+    if in_y.values.max() < in_x.values.min():
+        return f"all of it in {x_name} lies above all of it in {y_name}"
+    return None
+
+
+def counts_rows(values: NDArray[np.float64]) -> bool:
+    """Say whether numbers are whole, all different, and increase or decrease along the file, as a counter does."""
+    if len(values) < FEWEST_ROWS or not bool(np.all(values == np.floor(values))):
+        return False
+    steps = np.diff(values)
+    return bool(np.all(steps > 0) or np.all(steps < 0))
+
+
+def _runs_like_time(values: NDArray[np.float64]) -> bool:
+    """Say whether numbers never turn back along the file and seldom stand still, as the time of orders does."""
+    steps = np.diff(values)
+    turns_back = bool(np.any(steps > 0) and np.any(steps < 0))
+    return len(values) >= FEWEST_ROWS and not turns_back and int(np.count_nonzero(steps)) > len(steps) // 2
+
+
+def _unequal_sizes(used: tuple[Table, Table]) -> list[str]:
+    """Return the warning about a table that is much shorter than the other."""
+    small, large = sorted(used, key=lambda table: table.n_rows)
+    if large.n_rows <= LARGEST_RATIO * small.n_rows:
+        return []
+    return [
+        (
+            f"{one_line(large.name)} has {large.n_rows / small.n_rows:.0f} times as many rows as {one_line(small.name)}: "
+            f"what the test can see is set by the {small.n_rows:,} rows of the smaller one; give it more rows"
+        )
+    ]
+
+
+def _repeated_rows(used: tuple[Table, Table], pooled: Pooled) -> list[str]:
+    """Return the warnings about rows that occur more than once, where chance would hardly repeat one."""
+    values = pooled.numeric
+    keys = _row_keys(values, pooled.codes)
+    in_x, in_y = keys[: pooled.n_x], keys[pooled.n_x :]
+    warnings = []
+    if any(_is_continuous(values[:, j]) for j in range(values.shape[1])):
+        for table, own in zip(used, (in_x, in_y), strict=True):
+            _, counts = np.unique(own, return_counts=True)
+            share = float(counts[counts > 1].sum()) / len(own)
+            if share > LARGEST_SHARE:
+                warnings.append(
+                    f"{_percent(share)} of the rows of {one_line(table.name)} occur in it more than once: the test takes "
+                    "rows for independent, so that its p-value is too small; keep one of each"
+                )
+    shares = (float(np.isin(in_x, in_y).mean()), float(np.isin(in_y, in_x).mean()))
+    if max(shares) > LARGEST_SHARE and _share_more_than_chance(in_x, in_y):
+        first = 0 if shares[0] >= shares[1] else 1
+        warnings.append(
+            f"the files share rows: {_percent(shares[first])} of those of {one_line(used[first].name)} are also in "
+            f"{one_line(used[1 - first].name)}; the samples are not independent, and the p-value is not valid; "
+            "take the shared rows out of one of them"
+        )
+    return warnings
+
+
+def _share_more_than_chance(in_x: NDArray[np.uint64], in_y: NDArray[np.uint64]) -> bool:
+    """Say whether rows of one table equal rows of the other far more often than rows of the same table do.
+
+    Rows that chance makes equal, because they hold few or coarsely rounded values, are so within the tables as well.
+    """
+    n_x, n_y = len(in_x), len(in_y)
+    if min(n_x, n_y) < FEWEST_ROWS:
+        return False
+    _, position = np.unique(np.concatenate([in_x, in_y]), return_inverse=True)
+    counts_x = np.bincount(position[:n_x], minlength=int(position.max()) + 1)
+    counts_y = np.bincount(position[n_x:], minlength=len(counts_x))
+    equal_within = sum(int((counts * (counts - 1)).sum()) // 2 for counts in (counts_x, counts_y))
+    pairs_within = (n_x * (n_x - 1) + n_y * (n_y - 1)) // 2
+    # One more, since none seen does not mean that there can be none.
+    expected_between = (equal_within + 1) / pairs_within * n_x * n_y
+    return int((counts_x * counts_y).sum()) > _FAR_MORE * expected_between
+
+
+def _is_continuous(values: NDArray[np.float64]) -> bool:
+    """Say whether ties among numbers are unlikely: there are many different ones, far apart for their rounding.
+
+    The rounding is the smallest step between two of them. Between the quartiles, numbers rounded coarsely fill most of
+    the possible places, and then meet by chance.
+    """
+    different = np.unique(values)
+    if len(different) < FEWEST_ROWS:
+        return False
+    low, high = np.quantile(values, [0.25, 0.75])
+    steps = np.diff(different)
+    smallest = steps.min()
+    n_places = (high - low) / smallest + 1 if smallest > 0 else math.inf
+    n_inside = np.count_nonzero((different >= low) & (different <= high))
+    return bool(n_inside > _FEWEST_STEPS and n_inside < _CROWDED * n_places)
+
+
+def _row_keys(numeric: NDArray[np.float64], codes: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return a number for each row that is equal for equal rows, and hardly ever for others."""
+    keys = np.zeros(len(numeric), dtype=np.uint64)
+    # + 0.0 makes -0.0 the same as 0.0, which compare equal.
+    columns = [(numeric[:, j] + 0.0).view(np.uint64) for j in range(numeric.shape[1])]
+    columns += [codes[:, j].astype(np.uint64) for j in range(codes.shape[1])]
+    for bits in columns:
+        # The mixing step of splitmix64 (Steele, Lea and Flood 2014), modulo 2^64.
+        keys = (keys ^ bits) * _ODD
+        keys = (keys ^ (keys >> _SHIFT)) * _MIX
+        keys ^= keys >> _SHIFT
+    return keys
+
+
+def _left_out_unevenly(matched: tuple[Table, Table], used: tuple[Table, Table]) -> list[str]:
+    """Return the warning about missing values that cost one table more of its rows than the other."""
+    n_rows = [table.n_rows for table in matched]
+    dropped = [whole.n_rows - kept.n_rows for whole, kept in zip(matched, used, strict=True)]
+    p_value = proportions_p_value(dropped[0], n_rows[0], dropped[1], n_rows[1])
+    if p_value >= SIGNIFICANT:
+        return []
+    names = [one_line(table.name) for table in matched]
+    shares = [_percent(count / rows) for count, rows in zip(dropped, n_rows, strict=True)]
+    missing = {
+        in_x.name: in_x.n_missing + in_y.n_missing
+        for in_x, in_y in zip(matched[0].columns, matched[1].columns, strict=True)
+    }
+    emptiest = max(missing, key=lambda name: missing[name])
+    return [
+        (
+            f"missing values cost {names[0]} {shares[0]} of its rows and {names[1]} {shares[1]} (p = {p_value:.2g}): what is "
+            f"left may differ for that reason alone; --exclude {option_value([emptiest])} keeps more rows"
+        )
+    ]
+
+
+def proportions_p_value(hits_x: int, n_x: int, hits_y: int, n_y: int) -> float:
+    """Return the two-sided p-value of the z-test that two proportions are equal, with the pooled variance."""
+    pooled = (hits_x + hits_y) / (n_x + n_y)
+    variance = pooled * (1 - pooled) * (1 / n_x + 1 / n_y)
+    if variance == 0:
+        return 1.0
+    return math.erfc(abs(hits_x / n_x - hits_y / n_y) / math.sqrt(2 * variance))
+
+
+def _percent(share: float) -> str:
+    """Return a share in per cent: ``"12 %"``."""
+    return f"{100 * share:.0f} %" if share >= 0.01 or share == 0 else "less than 1 %"

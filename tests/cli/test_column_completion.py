@@ -1,0 +1,115 @@
+import gzip
+import os
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from kerntest.cli.completion import completed
+from kerntest.data.header import header_names
+
+SAMPLES = Path(__file__).parents[2] / "sample_data"
+ALL = ["order_value_eur", "items", "delivery_hours", "site_minutes", "payment", "first_order"]
+
+
+@pytest.fixture
+def complete(kerntest, monkeypatch):
+    monkeypatch.chdir(SAMPLES)
+
+    def invoke(line, shell="fish"):
+        words = line.split(" ")
+        monkeypatch.setenv("_KERNTEST_COMPLETE", f"{shell}_complete")
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", words[-1] if shell == "fish" else str(len(words) - 1))
+        outcome = kerntest()
+        assert outcome.err == ""
+        return [answer.partition("\t")[0].removeprefix("plain,") for answer in outcome.out.splitlines()]
+
+    return invoke
+
+
+@pytest.mark.parametrize("option", ["--columns", "--exclude", "--categorical"])
+@pytest.mark.parametrize(
+    "command", ["inspect before.csv", "mmd before.csv after.csv", "mmd before.csv", "inspect b*.parquet"]
+)
+def test_the_names_in_the_header_are_offered(complete, command, option):
+    assert complete(f"kerntest {command} {option} ") == ALL
+    assert complete(f"kerntest {command} {option} it") == ["items"]
+
+
+def test_the_name_after_the_last_comma_is_completed_and_none_is_offered_twice(complete):
+    assert complete("kerntest inspect before.csv --columns items,p") == ["items,payment"]
+    assert complete("kerntest inspect before.csv --columns items,payment,") == [
+        f"items,payment,{name}" for name in ALL if name not in {"items", "payment"}
+    ]
+    assert complete("kerntest inspect before.csv --columns nothing,x") == []
+
+
+def test_the_end_of_a_range_is_completed(complete):
+    assert complete("kerntest inspect before.csv --columns items,order_value_eur:d") == [
+        "items,order_value_eur:delivery_hours"
+    ]
+    assert complete("kerntest inspect before.csv --columns nothing:d") == []
+
+
+def test_both_files_are_looked_at_and_a_bad_one_hides_nothing(complete):
+    assert complete("kerntest mmd iris_virginica.csv before.csv --columns p") == [
+        "petal_length_cm",
+        "petal_width_cm",
+        "payment",
+    ]
+    assert complete("kerntest mmd nowhere.csv before.csv --columns it") == ["items"]
+
+
+@pytest.mark.parametrize("file", ["nowhere.csv", "-", "no*.csv", "..", "make_sample_data.py\0", "''"])
+def test_without_a_readable_file_there_is_nothing_to_offer(complete, file):
+    assert complete(f"kerntest inspect {file} --columns ") == []
+
+
+def test_before_the_file_there_is_nothing_to_offer(complete):
+    assert complete("kerntest inspect --columns ") == []
+
+
+def test_bash_gets_names_that_it_can_read(complete, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('unit price,"a,b",c$d\n1,2,3\n')
+    assert complete(f"kerntest inspect {path} --columns ", "bash") == ["unit\\ price", '\\"a,b\\"', "c\\$d"]
+    assert complete(f"kerntest inspect {path} --columns ") == ["unit price", '"a,b"', "c$d"]
+
+
+def test_quotes_that_are_open_stay():
+    assert completed('x,"a', ["a,b", "ab", "x"]) == ['x,"a,b"', 'x,"ab"']
+    assert completed("", ["a\x1b", "b"]) == ["b"]
+
+
+def test_headers_of_each_kind_of_file(tmp_path):
+    plain = tmp_path / "a.csv"
+    plain.write_bytes('\ufeff"größe ";n;\n1;2;3\n'.encode())
+    assert header_names(plain) == ("größe", "n", "unnamed_3")
+    packed = tmp_path / "b.csv"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert header_names(packed) == ("größe", "n", "unnamed_3")
+    parquet.write_table(pa.table({"x": [1], "y": [2]}), tmp_path / "c.parquet")
+    assert header_names(tmp_path / "c.parquet") == ("x", "y")
+    assert header_names(tmp_path) == ("x", "y")
+    (tmp_path / "d.csv").write_text('"a' + "x" * 200_000)
+    assert header_names(tmp_path / "d.csv") == ()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert header_names(tmp_path / "pipe") == ()
+
+
+def test_a_huge_file_takes_no_longer(tmp_path):
+    path = tmp_path / "a.csv"
+    with path.open("wb") as file:
+        file.write(b"a,b\n1,2\n")
+        # A hole: 20 GB that take no room.
+        file.truncate(20 << 30)
+    start = time.perf_counter()
+    assert header_names(path) == ("a", "b")
+    assert time.perf_counter() - start < 1

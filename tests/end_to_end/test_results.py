@@ -1,0 +1,197 @@
+"""What a test that ran gives: the same result in every format, from every kind of file, on any number of threads."""
+
+import csv
+import io
+import json
+import os
+import random
+import shutil
+import subprocess
+
+import pytest
+from command_line import environment, put_on_path, run_process
+
+from kerntest import mmd_test
+from kerntest.report.record import TwoSampleResult, flatten
+
+REQUIRED = {
+    "schema",
+    "statistic",
+    "estimator",
+    "p_value",
+    "alpha",
+    "reject",
+    "kernel",
+    "null",
+    "columns",
+    "n_x",
+    "n_y",
+    "mmd2_biased",
+    "mmd2_unbiased",
+    "warnings",
+    "provenance",
+}
+
+
+def no_constant(name):
+    raise AssertionError(f"{name} is not JSON")
+
+
+def strict(text):
+    return json.loads(text, parse_constant=no_constant)
+
+
+def without_seconds(document):
+    document["provenance"].pop("seconds")
+    document["provenance"].pop("threads")
+    return document
+
+
+@pytest.fixture
+def shop_pair(shop):
+    return shop / "before.csv", shop / "after.csv"
+
+
+def test_json_is_strict_and_has_what_programs_need(kerntest, shop_pair):
+    outcome = kerntest("mmd", *shop_pair, "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    document = strict(outcome.out)
+    assert document.keys() >= REQUIRED
+    assert document["null"].keys() >= {"method", "permutations", "p_floor"}
+    assert document["schema"] == "kerntest.mmd/1"
+    assert document["reject"] is True
+    assert (document["n_x"], document["n_y"]) == (400, 450)
+    assert document["statistic"] == document["mmd2_unbiased"]
+    assert document["p_value"] >= document["null"]["p_floor"] == 1 / document["null"]["permutations"]
+    digest = "40c0c8aa55e9a1b2d6ed741c07b6dab07c9ab51feea5b8edd38410506942cbdd"
+    assert document["provenance"]["inputs"][0]["sha256"] == digest
+
+
+def test_the_biased_estimate_can_be_the_statistic(kerntest, shop_pair):
+    document = strict(kerntest("mmd", *shop_pair, "--json", "--estimator", "biased").out)
+    assert document["estimator"] == "biased"
+    assert document["statistic"] == document["mmd2_biased"] > document["mmd2_unbiased"]
+
+
+def test_the_command_line_is_one_call_of_the_library(kerntest, shop_pair):
+    document = strict(kerntest("mmd", *shop_pair, "--json", "--columns", "items,payment", "--alpha", "0.01").out)
+    result = mmd_test(*shop_pair, columns="items,payment", alpha=0.01)
+    assert isinstance(result, TwoSampleResult)
+    assert without_seconds(document) == without_seconds(result.to_dict())
+
+
+def test_csv_and_json_say_the_same(kerntest, shop_pair):
+    document = flatten(strict(kerntest("mmd", *shop_pair, "--json").out))
+    (row,) = csv.DictReader(io.StringIO(kerntest("mmd", *shop_pair, "--format", "csv").out))
+    assert list(row) == list(document)
+    for name in ("statistic", "p_value", "alpha", "mmd", "effect_size", "null.p_floor", "null.skewness"):
+        assert float(row[name]) == document[name]
+    assert row["reject"] == "true"
+    assert row["bandwidth"] == ""
+    assert row["columns"].split(";") == document["columns"].split(";")
+
+
+@pytest.mark.parametrize(
+    ("second", "gate", "code"),
+    [
+        ("after.csv", "reject", 1),
+        ("after.csv", "accept", 0),
+        ("same_week.csv", "reject", 0),
+        ("same_week.csv", "accept", 1),
+    ],
+)
+def test_a_gate_is_an_exit_code_and_the_result_is_there(kerntest, shop, second, gate, code):
+    plain = kerntest("mmd", shop / "before.csv", shop / second)
+    gated = kerntest("mmd", shop / "before.csv", shop / second, "--fail-on", gate)
+    assert (plain.code, plain.err) == (0, "")
+    assert gated.code == code
+    assert gated.out == plain.out
+    assert gated.err == (f"exit code 1, because of --fail-on {gate}\n" if code else "")
+
+
+def test_the_edge_of_the_gate_is_alpha_itself(kerntest, shop):
+    files = (shop / "gaussian.csv", shop / "laplace.csv")
+    p_value = strict(kerntest("mmd", *files, "--json").out)["p_value"]
+    assert kerntest("mmd", *files, "--fail-on", "reject", "--alpha", p_value).code == 1
+    assert kerntest("mmd", *files, "--fail-on", "reject", "--alpha", p_value * 0.999).code == 0
+
+
+def test_a_file_takes_the_result_instead_of_stdout(kerntest, shop_pair, tmp_path):
+    shown = kerntest("mmd", *shop_pair, "--json").out
+    target = tmp_path / "result.json"
+    outcome = kerntest("mmd", *shop_pair, "--json", "-o", target)
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err == f"wrote {target}\n"
+    assert without_seconds(strict(target.read_text(encoding="utf-8"))) == without_seconds(strict(shown))
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("name", ["after.csv", "after.parquet"])
+def test_a_pipe_is_as_good_as_a_file(shop, name):
+    with (shop / name).open("rb") as stdin:
+        outcome = run_process("mmd", "before.csv", "-", "--json", cwd=shop, stdin=stdin)
+    assert (outcome.code, outcome.err) == (0, "")
+    piped = strict(outcome.out)
+    named = mmd_test(shop / "before.csv", shop / name)
+    assert (piped["p_value"], piped["statistic"]) == (named.p_value, named.statistic)
+    assert piped["provenance"]["inputs"][1]["name"] == "<stdin>"
+    assert piped["provenance"]["inputs"][1]["sha256"] == named.provenance.inputs[1].sha256
+
+
+def test_parquet_and_csv_of_the_same_values_give_the_same_result(shop, tmp_path):
+    from_csv = mmd_test(shop / "before.csv", shop / "after.csv")
+    folder = tmp_path / "after"
+    folder.mkdir()
+    shutil.copy(shop / "after.parquet", folder / "part-0.parquet")
+    for y in (shop / "after.parquet", folder):
+        from_parquet = mmd_test(shop / "before.parquet", y)
+        for name in ("p_value", "statistic", "mmd2_biased", "effect_size", "kernel", "columns"):
+            assert getattr(from_parquet, name) == getattr(from_csv, name), name
+
+
+def test_neither_threads_nor_the_order_of_rows_and_columns_change_the_result(shop_pair, tmp_path):
+    expected = mmd_test(*shop_pair, threads=1)
+    assert mmd_test(*shop_pair, threads=3).p_value == expected.p_value
+    header, *rows = shop_pair[1].read_text(encoding="utf-8").splitlines()
+    random.Random(1).shuffle(rows)
+    shuffled = tmp_path / "shuffled.csv"
+    shuffled.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    result = mmd_test(shop_pair[0], shuffled)
+    assert result.p_value == expected.p_value
+    assert result.statistic == pytest.approx(expected.statistic, rel=1e-12, abs=0)
+
+
+def test_a_result_can_be_found_again_from_its_own_record(kerntest, shop):
+    files = (shop / "gaussian.csv", shop / "laplace.csv")
+    document = strict(kerntest("mmd", *files, "--json").out)
+    again = strict(kerntest("mmd", *files, "--json", "--kernel", document["kernel"]).out)
+    assert again["statistic"] == pytest.approx(document["statistic"], rel=1e-12, abs=0)
+    own = {member["kernel"]: member["p_value"] for member in document["family"]["members"]}
+    assert again["p_value"] == own[document["kernel"]]
+
+
+def test_missing_values_can_be_dropped_with_a_warning(kerntest, shop):
+    files = (shop / "before.csv", shop / "with_missing.csv")
+    outcome = kerntest("mmd", *files, "--missing", "drop", "--json")
+    document = strict(outcome.out)
+    assert (outcome.code, document["n_y"]) == (0, 54)
+    assert "6 rows of 60 with missing values left out" in document["warnings"][0]
+    assert outcome.err == "".join(f"warning: {warning}\n" for warning in document["warnings"])
+    assert kerntest("mmd", *files, "--missing", "drop", "-q", "--json").err == ""
+
+
+def test_verbose_explains_and_leaves_stdout_alone(kerntest, shop_pair):
+    plain, verbose = (kerntest("mmd", *shop_pair, *flags) for flags in ((), ("-v",)))
+    assert verbose.out == plain.out
+    for part in ("delimiter ','", "400 rows read", "kernel as resolved", "null: ", "seconds"):
+        assert part in verbose.err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_a_reader_that_leaves_early_is_no_error(shop, tmp_path):
+    variables = environment(PATH=put_on_path(tmp_path / "bin"))
+    line = "set -o pipefail; kerntest mmd before.csv after.csv | head -n 1"
+    done = subprocess.run(["bash", "-c", line], cwd=shop, env=variables, capture_output=True, check=False)
+    assert done.stdout.startswith(b"Two-sample test")
+    assert done.stderr == b""
+    assert done.returncode in {0, 141}

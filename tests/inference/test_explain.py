@@ -1,0 +1,210 @@
+"""Where samples differ: columns, rows, the witness function, minimum effects, and pictures."""
+
+import csv
+
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+
+from kerntest import mmd_test
+from kerntest.errors import DataError, MissingExtraError, UsageError
+from kerntest.inference.explain import step_down
+from kerntest.inference.options import Options
+from kerntest.inference.two_sample import analyse_two_samples
+from kerntest.inference.witness import witness_at
+from kerntest.kernels.base import Points
+from kerntest.kernels.text import parse_kernel
+
+OPTIONS = Options("unbiased", "permutation", 1000, 0.05, "standardize", 0, "shifts")
+
+
+def frames(seed=0, rows=120):
+    rng = np.random.default_rng(seed)
+
+    def draw(spread, city):
+        return pd.DataFrame(
+            {
+                "same": rng.normal(size=rows),
+                "wider": rng.normal(size=rows) * spread,
+                "city": rng.choice(["rome", "oslo", "lima"], size=rows, p=city),
+                "also_same": rng.exponential(size=rows),
+            }
+        )
+
+    return draw(1.0, [0.4, 0.3, 0.3]), draw(3.0, [0.1, 0.1, 0.8])
+
+
+def test_the_columns_that_differ_come_first_and_only_they_are_named():
+    result = mmd_test(*frames(), explain=True)
+    columns = {effect.column: effect for effect in result.explanation.columns}
+    assert list(columns)[:2] in (["wider", "city"], ["city", "wider"])
+    assert columns["wider"].p_adjusted <= 0.01
+    assert columns["city"].p_adjusted <= 0.01
+    assert columns["same"].p_adjusted > 0.05
+    assert columns["also_same"].p_adjusted > 0.05
+    for effect in result.explanation.columns:
+        assert effect.p_adjusted >= effect.p_value >= 1 / result.null.permutations
+
+
+def test_explaining_changes_nothing_else():
+    x, y = frames()
+    plain, explained = mmd_test(x, y), mmd_test(x, y, explain=True)
+    assert plain.p_value == explained.p_value
+    assert plain.explanation is None
+
+
+def test_step_down_is_the_definition():
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(5, 40))
+    order = sorted(range(5), key=lambda place: -values[place, 0])
+    expected, largest = {}, 0.0
+    for step, place in enumerate(order):
+        rest = order[step:]
+        share = np.mean([max(values[other, g] for other in rest) >= values[place, 0] for g in range(40)])
+        largest = max(largest, share)
+        expected[place] = largest
+    np.testing.assert_allclose(step_down(values), [expected[place] for place in range(5)], rtol=1e-12)
+
+
+def test_no_column_is_named_too_often_where_none_differs():
+    # 200 null data sets; a correct 5 % test names one in more than 24 of them with probability below 1e-4.
+    rng = np.random.default_rng(2)
+    named = 0
+    for repetition in range(200):
+        x, y = rng.normal(size=(20, 4)), rng.normal(size=(20, 4))
+        effects = mmd_test(x, y, explain=True, permutations=200, seed=repetition).explanation.columns
+        named += effects[0].p_adjusted <= 0.05
+    assert named <= 24
+
+
+def test_typical_rows_are_those_of_the_witness_function():
+    x, y = frames()
+    result = mmd_test(x, y, explain=True, kernel="wider: gaussian(1)")
+    widest = y["wider"].abs().sort_values(ascending=False).index
+    shown = [row.row - 1 for row in result.explanation.rows if row.sample == "y"]
+    assert len(shown) == 5
+    assert set(shown) <= set(widest[:70])
+    signs = {row.sample: np.sign(row.witness) for row in result.explanation.rows}
+    assert signs == {"x": 1.0, "y": -1.0}
+
+
+def test_the_leave_one_out_witness_is_its_definition():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(7, 2)), rng.normal(size=(9, 2))
+    analysis = analyse_two_samples(x, y, OPTIONS, kernel="gaussian(1)")
+    K = naive.gram(lambda a, b: naive.gaussian(a, b, 1.0), analysis.sample.points.numeric)
+    K = np.asarray(K)
+    labels = analysis.sample.labels
+    for row, label in enumerate(labels):
+        to_x = [K[row, other] for other in range(16) if labels[other] and other != row]
+        to_y = [K[row, other] for other in range(16) if not labels[other] and other != row]
+        assert analysis.verdict.found.witness[row] == pytest.approx(np.mean(to_x) - np.mean(to_y), rel=1e-9, abs=1e-12)
+        assert label in (0, 1)
+
+
+def test_the_witness_elsewhere_is_a_difference_of_means():
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(8, 1)), rng.normal(size=(5, 1)) + 1
+    analysis = analyse_two_samples(x, y, OPTIONS, kernel="laplacian(2)")
+    at = np.array([[0.3], [-2.0]])
+    K = parse_kernel("laplacian(2)")(at, analysis.sample.points.numeric)
+    in_x = analysis.sample.labels == 1
+    expected = K[:, in_x].mean(axis=1) - K[:, ~in_x].mean(axis=1)
+    np.testing.assert_allclose(
+        witness_at(parse_kernel("laplacian(2)"), analysis.sample, Points.of(at)), expected, rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_witness_file_has_every_row_in_the_order_of_the_files(tmp_path, kind):
+    x, y = frames(rows=30)
+    x.to_csv(tmp_path / "x.csv", index=False)
+    y.to_csv(tmp_path / "y.csv", index=False)
+    out = tmp_path / f"witness.{kind}"
+    mmd_test(str(tmp_path / "x.csv"), str(tmp_path / "y.csv"), witness=out)
+    table = pd.read_csv(out) if kind == "csv" else pd.read_parquet(out)
+    assert list(table.columns) == ["sample", "row", "line", "witness"]
+    assert list(table["row"]) == [*range(1, 31), *range(1, 31)]
+    assert list(table["line"]) == [*range(2, 32), *range(2, 32)]
+    assert list(table["sample"].unique()) == [str(tmp_path / "x.csv"), str(tmp_path / "y.csv")]
+    swapped = tmp_path / f"swapped.{kind}"
+    mmd_test(str(tmp_path / "y.csv"), str(tmp_path / "x.csv"), witness=swapped)
+    again = pd.read_csv(swapped) if kind == "csv" else pd.read_parquet(swapped)
+    np.testing.assert_allclose(again["witness"][:30], -table["witness"][30:], rtol=1e-9, atol=1e-12)
+
+
+def test_a_minimum_effect_must_be_reached_to_reject():
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(400, 1)), rng.normal(size=(400, 1)) + 0.4
+    small, large = mmd_test(x, y, min_effect=0.01), mmd_test(x, y, min_effect=0.9)
+    assert small.reject
+    assert small.minimum_effect.reached
+    assert not large.reject
+    assert large.p_value <= 0.05
+    assert "not surely by enough" in large.decision
+    found = small.minimum_effect
+    assert found.lower_bound == pytest.approx(found.mmd - 1.6448536 * found.standard_error, rel=1e-6)
+    with pytest.raises(UsageError, match="min_effect must be positive"):
+        mmd_test(x, y, min_effect=0.0)
+
+
+def test_the_lower_bound_covers():
+    # MMD of N(0, 1) and N(1, 1) under a Gaussian kernel has a closed form; 200 samples, bound at 95 %.
+    bandwidth, distance = 1.0, 1.0
+    inside = (1 + 2 / bandwidth**2) ** -0.5
+    true = np.sqrt(2 * inside * (1 - np.exp(-(distance**2) / (2 * (bandwidth**2 + 2)))))
+    rng = np.random.default_rng(6)
+    covered = 0
+    for _ in range(200):
+        x, y = rng.normal(size=(100, 1)), rng.normal(size=(100, 1)) + distance
+        result = mmd_test(x, y, kernel="gaussian(1)", scale="none", min_effect=0.1)
+        covered += result.minimum_effect.lower_bound <= true
+    # Below 180 with probability under 1e-3 at 95 %.
+    assert covered >= 180
+
+
+PICTURES = {
+    "one column": (lambda: (frames()[0][["same"]], frames()[1][["same"]]), {}),
+    "two columns": (lambda: (frames()[0][["same", "wider"]], frames()[1][["same", "wider"]]), {"explain": True}),
+    "mixed": (frames, {"explain": True}),
+    "a curve": (frames, {"null": "moments"}),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_pictures_are_drawn_and_repeat_exactly(tmp_path, name, suffix, magic):
+    pytest.importorskip("matplotlib")
+    make, options = PICTURES[name]
+    paths = [tmp_path / f"{number}.{suffix}" for number in range(2)]
+    for path in paths:
+        mmd_test(*make(), plot=path, **options)
+    first, second = (path.read_bytes() for path in paths)
+    assert first.startswith(magic)
+    assert len(first) > 3000
+    assert first == second
+
+
+def test_bad_outputs_are_refused_before_the_work(tmp_path, monkeypatch):
+    x, y = frames(rows=20)
+    with pytest.raises(UsageError, match="picture cannot be drawn"):
+        mmd_test(x, y, plot=tmp_path / "a.gif")
+    with pytest.raises(UsageError, match="witness function cannot be written"):
+        mmd_test(x, y, witness=tmp_path / "a.txt")
+    with pytest.raises(DataError, match="does not exist"):
+        mmd_test(x, y, witness=tmp_path / "no" / "a.csv")
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match="matplotlib") as caught:
+        mmd_test(x, y, plot=tmp_path / "a.png")
+    assert caught.value.hint == "pip install 'kerntest[plot]'"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_witness_file_is_plain_csv(tmp_path):
+    x, y = frames(rows=20)
+    mmd_test(x, y, witness=tmp_path / "w.csv")
+    with (tmp_path / "w.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["sample"] for row in rows} == {"x", "y"}
+    assert {row["line"] for row in rows} == {""}

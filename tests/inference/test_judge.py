@@ -1,0 +1,143 @@
+"""The p-value over a set of relabellings that contains the identity."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from kerntest.inference.nulls.pearson3 import log_upper_tail
+from kerntest.inference.nulls.permutation import judge, tie_tolerance
+
+tables = hnp.arrays(
+    np.float64,
+    st.tuples(st.integers(1, 4), st.integers(1, 40)),
+    elements=st.floats(-1e6, 1e6, allow_subnormal=False).map(lambda value: round(value, 3)),
+)
+
+
+def judged(values, tolerance=0.0):
+    values = np.asarray(values, dtype=float)
+    return judge(values, np.full(len(values), tolerance))
+
+
+@given(values=tables)
+def test_a_multiple_of_one_relabelling_and_never_zero(values):
+    found = judged(values, 1e-9)
+    count = values.shape[1]
+    for p in (found.p_value, *found.p_values):
+        assert 1 / count <= p <= 1
+        assert p * count == pytest.approx(round(p * count), rel=1e-12)
+    assert found.z.shape == found.p_values.shape == (len(values),)
+    assert 0 <= found.selected < len(values)
+
+
+@given(values=tables)
+def test_one_member_gives_the_textbook_p_value(values):
+    found = judged(values[:1])
+    textbook = sum(value >= values[0, 0] for value in values[0]) / values.shape[1]
+    assert found.p_value == found.p_values[0] == pytest.approx(textbook, rel=1e-15)
+
+
+@given(values=tables)
+def test_a_family_of_equal_members_is_one_member(values):
+    one, family = judged(values[:1]), judged(np.repeat(values[:1], 3, axis=0))
+    if one.z[0] >= 0:
+        assert family.p_value == one.p_value
+    else:
+        # Below the left end of its curve a value scores nothing: such values tie, far from any rejection.
+        assert family.p_value >= one.p_value
+
+
+@given(values=tables, data=st.data())
+def test_exact_over_all_observed_labellings(values, data):
+    """Whichever column is called observed: at most a share a of them gets a p-value up to a. For any values at all."""
+    count = values.shape[1]
+    tolerance = data.draw(st.sampled_from([0.0, 1e-4]))
+    p = np.array([judged(np.roll(values, -first, axis=1), tolerance).p_value for first in range(count)])
+    for alpha in (0.01, 0.05, 0.2, 0.5, 0.99):
+        assert np.sum(p <= alpha) <= alpha * count + 1e-9
+
+
+@given(values=tables, seed=st.integers(0, 1000))
+def test_the_order_of_the_relabellings_does_not_matter(values, seed):
+    rest = np.random.default_rng(seed).permutation(np.arange(1, values.shape[1]))
+    found, other = judged(values, 1e-9), judged(values[:, [0, *rest]], 1e-9)
+    np.testing.assert_allclose(other.z, found.z, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(other.p_values, found.p_values)
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_all_tied_is_one(members):
+    found = judged(np.full((members, 50), 0.3), 1e-12)
+    assert found.p_value == 1.0
+    assert found.degenerate.all()
+    np.testing.assert_array_equal(found.z, 0.0)
+
+
+def test_ties_count_within_the_tolerance_and_not_beyond():
+    values = [[1.0, 1.0 - 0.9e-6, 1.0 + 0.9e-6, 1.0 - 1.1e-6, 2.0, 0.0]]
+    assert judged(values, 1e-6).p_value == pytest.approx(4 / 6, rel=1e-15)
+    assert judged(values, 0.0).p_value == pytest.approx(3 / 6, rel=1e-15)
+    assert judged(values, 10.0).p_value == 1.0
+
+
+def test_ties_count_in_a_family():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(2, 40))
+    values[:, 0] = [5.0, 4.0]
+    assert judged(values, 1e-9).p_value == 1 / 40
+    values[:, 7] = [5.0 - 1e-12, 4.0 + 1e-12]
+    assert judged(values, 1e-9).p_value == 2 / 40
+
+
+def test_degenerate_members_change_nothing():
+    values = np.random.default_rng(1).normal(size=(3, 200))
+    values[1] = 0.5 + 1e-12 * values[1]
+    found, without = judged(values, 1e-9), judged(values[[0, 2]], 1e-9)
+    np.testing.assert_array_equal(found.degenerate, [False, True, False])
+    assert found.p_value == without.p_value
+    assert found.p_values[1] == 1.0
+    assert found.z[1] == 0.0
+    np.testing.assert_array_equal(found.z[[0, 2]], without.z)
+
+
+def test_a_degenerate_member_is_never_selected_over_one_that_saw_something():
+    values = np.zeros((2, 100))
+    values[1, 0] = 1.0
+    assert judged(values).selected == 1
+
+
+def test_the_member_with_the_smallest_curve_p_value_is_selected():
+    values = np.random.default_rng(2).normal(size=(4, 300))
+    values[:, 0] = [1.0, 5.0, 2.0, 0.0]
+    found = judged(values)
+    assert found.selected == 1
+    assert found.p_value == 1 / 300
+    scores = -log_upper_tail(found.z, found.skewness)
+    assert scores.argmax() == 1
+
+
+def test_moments_of_the_relabelled_values():
+    values = np.random.default_rng(3).gamma(2.0, size=(2, 500))
+    found = judged(values)
+    np.testing.assert_allclose(found.mean, values.mean(axis=1), rtol=1e-14)
+    np.testing.assert_allclose(found.standard_deviation, values.std(axis=1), rtol=1e-14)
+    centred = values - values.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(found.skewness, (centred**3).mean(axis=1) / values.std(axis=1) ** 3, rtol=1e-12)
+    np.testing.assert_allclose(found.z, centred[:, 0] / values.std(axis=1), rtol=1e-12)
+
+
+@given(values=tables, scale=st.sampled_from([1e-3, 1.0, 8.0, 1e6]))
+def test_the_unit_of_the_statistic_does_not_matter(values, scale):
+    found, other = judged(values, 1e-3), judged(values * scale, 1e-3 * scale)
+    if np.abs(np.abs(values - values[:, :1]) - 1e-3).min() > 1e-8:
+        np.testing.assert_array_equal(other.p_values, found.p_values)
+
+
+def test_tie_tolerance_scales_with_the_sums_that_made_the_statistic():
+    base = tie_tolerance(1.0, 100, 1.0)
+    assert 0 < base < 1e-11
+    assert tie_tolerance(8.0, 100, 1.0) == pytest.approx(8 * base, rel=1e-14)
+    assert tie_tolerance(1.0, 800, 1.0) == pytest.approx(8 * base, rel=1e-14)
+    assert tie_tolerance(1.0, 100, 8.0) == pytest.approx(8 * base, rel=1e-14)

@@ -1,0 +1,141 @@
+"""A block of lags holds the same quantities as a dense block, entry by entry."""
+
+import numpy as np
+import pytest
+
+from kerntest.inference import lags
+from kerntest.inference.lags import Block, LagPairs, LaidOut, halved_lines, plan_blocks, window
+from kerntest.kernels.base import Columns, DensePairs, Points
+
+SHAPES = [(p, q) for p in (0, 1, 2, 3, 10) for q in (0, 1, 3)]
+
+
+def points_of(n, p, q):
+    rng = np.random.default_rng((n, p, q))
+    return Points(np.round(rng.normal(size=(n, p)), 1), rng.integers(0, 2, size=(n, q)))
+
+
+def lag_pairs(points, count, start, stop):
+    """Return the pairs (i, i + k) for start <= i < stop and k < count, and how to read them off a dense block."""
+    pairs = LagPairs(points.take(slice(start, stop)), points.take(slice(start, stop + count - 1)), count)
+    rows = np.arange(start, stop)[None, :].repeat(count, axis=0)
+    return pairs, (rows, rows + np.arange(count)[:, None])
+
+
+def norms(points):
+    return (points.numeric**2).sum(axis=1) + points.codes.sum(axis=1)
+
+
+QUANTITIES = {
+    "inner_product": lambda pairs: pairs.inner_product(),
+    "squared_distance": lambda pairs: pairs.squared_distance(),
+    "manhattan": lambda pairs: pairs.manhattan(),
+    "mismatches": lambda pairs: pairs.mismatches(),
+    "equal": lambda pairs: pairs.equal(),
+    "of_left": lambda pairs: pairs.of_left(norms),
+    "of_right": lambda pairs: pairs.of_right(norms),
+}
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+@pytest.mark.parametrize(("p", "q"), SHAPES)
+@pytest.mark.parametrize("block", [(1, 0, 40), (7, 3, 41), (40, 0, 25), (64, 5, 6)])
+def test_every_quantity(quantity, p, q, block):
+    count, start, stop = block
+    points = points_of(110, p, q)
+    pairs, places = lag_pairs(points, count, start, stop)
+    compute = QUANTITIES[quantity]
+    dense = np.broadcast_to(compute(DensePairs(points, points)), (110, 110))
+    found = np.broadcast_to(compute(pairs), pairs.shape)
+    assert pairs.shape == (count, stop - start)
+    np.testing.assert_allclose(found, dense[places], rtol=1e-12, atol=1e-12)
+    assert found.dtype == dense.dtype
+
+
+@pytest.mark.parametrize(("p", "q"), SHAPES)
+def test_differences_one_column_at_a_time(p, q):
+    points = points_of(60, p, q)
+    pairs, places = lag_pairs(points, 9, 2, 44)
+    found, dense = list(pairs.differences()), list(DensePairs(points, points).differences())
+    assert len(found) == len(dense) == p
+    for lagged, whole in zip(found, dense, strict=True):
+        np.testing.assert_array_equal(lagged, whole[places])
+        lagged[:] = 7.0
+    for lagged, whole in zip(pairs.differences(), dense, strict=True):
+        np.testing.assert_array_equal(lagged, whole[places])
+
+
+@pytest.mark.parametrize(
+    "columns", [Columns((0, 2), ()), Columns((), (1,)), Columns((9, 1, 4), (2, 0)), Columns((), ())]
+)
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_restricted_to_some_columns(columns, quantity):
+    points = points_of(60, 10, 3)
+    pairs, places = lag_pairs(points, 9, 2, 44)
+    compute = QUANTITIES[quantity]
+    dense = np.broadcast_to(compute(DensePairs(points, points).restrict(columns)), (60, 60))
+    found = np.broadcast_to(compute(pairs.restrict(columns)), pairs.shape)
+    np.testing.assert_allclose(found, dense[places], rtol=1e-12, atol=1e-12)
+    assert pairs.restrict(columns) is pairs.restrict(Columns(columns.numeric, columns.categories))
+
+
+@pytest.mark.parametrize("p", [2, 3])
+def test_distances_far_from_the_origin_keep_their_digits(p):
+    near = points_of(80, p, 0)
+    far = Points(near.numeric + 1e7, near.codes)
+    pairs, places = lag_pairs(far, 20, 0, 60)
+    np.testing.assert_allclose(
+        pairs.squared_distance(), DensePairs(near, near).squared_distance()[places], rtol=1e-6, atol=1e-6
+    )
+
+
+def test_quantities_are_computed_once():
+    pairs, _ = lag_pairs(points_of(60, 3, 1), 9, 2, 44)
+    for quantity in ("inner_product", "squared_distance", "manhattan", "mismatches"):
+        assert QUANTITIES[quantity](pairs) is QUANTITIES[quantity](pairs)
+
+
+@pytest.mark.parametrize("tile", [1, 50, 2**16])
+@pytest.mark.parametrize(("n", "circle"), [(17, 17), (30, 24), (300, 300), (301, 270)])
+def test_tiles_of_all_blocks_hold_the_whole_matrix(n, circle, tile, monkeypatch):
+    """Every unordered pair with a row on the circle: once, but the halved lines of the middle lag twice."""
+    monkeypatch.setattr(lags, "TILE_ENTRIES", tile)
+    identity = Points(np.arange(n, dtype=float)[:, None], np.empty((n, 0), dtype=np.int64))
+    rows = LaidOut(identity, circle)
+    seen = np.zeros((n, n))
+    for block in plan_blocks(circle, n - circle):
+        weights = np.ones(block.count)
+        weights[halved_lines(block, circle)] = 0.5
+        filled = np.zeros(circle, dtype=int)
+        for pairs, columns in rows.tiles(block):
+            left = np.broadcast_to(pairs.of_left(lambda points: points.numeric[:, 0]), pairs.shape).astype(int)
+            right = np.broadcast_to(pairs.of_right(lambda points: points.numeric[:, 0]), pairs.shape).astype(int)
+            np.add.at(seen, (left, right), np.broadcast_to(weights[:, None], pairs.shape))
+            np.add.at(seen, (right, left), np.broadcast_to(weights[:, None], pairs.shape))
+            filled[columns] += 1
+        assert (filled == 1).all()
+    expected = np.ones((n, n))
+    expected[circle:, circle:] = 0
+    np.testing.assert_array_equal(seen, expected)
+
+
+@pytest.mark.parametrize(
+    ("block", "circle", "halved"),
+    [
+        (Block("lags", 0, 4), 7, [0]),
+        (Block("lags", 0, 5), 8, [0, 4]),
+        (Block("lags", 0, 4), 8, [0]),
+        (Block("lags", 4, 1), 8, [0]),
+        (Block("lags", 1, 3), 7, []),
+        (Block("fixed", 0, 5), 8, []),
+    ],
+)
+def test_lines_that_count_once(block, circle, halved):
+    assert halved_lines(block, circle) == halved
+
+
+def test_window():
+    values = np.arange(10.0)[::2]
+    np.testing.assert_array_equal(window(values, 3), [[0, 2, 4], [2, 4, 6], [4, 6, 8]])
+    with pytest.raises(ValueError, match="read-only"):
+        window(values, 3)[0, 0] = 1.0

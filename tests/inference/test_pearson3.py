@@ -1,0 +1,81 @@
+"""The tail of the Pearson III curve."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kerntest.inference.nulls.pearson3 import log_upper_tail
+
+
+def erlang_log_tail(k, x):
+    """Return log P(G >= x) for a Gamma variable of whole shape k: log(e^-x sum_{j < k} x^j / j!), to all digits."""
+    terms = [j * math.log(x) - math.lgamma(j + 1) for j in range(k)]
+    largest = max(terms)
+    return largest + math.log(math.fsum(math.exp(term - largest) for term in terms)) - x
+
+
+def test_agrees_with_scipy_on_a_grid():
+    from scipy.stats import pearson3  # noqa: PLC0415 - loads slowly
+
+    z = np.linspace(-2.5, 12, 30)[:, None]
+    skewness = np.array([0.003, 0.05, 0.3, 1.0, 2.0, 2.9, 6.0])
+    expected = pearson3.logsf(z, skewness)
+    # Below the left end of the distribution the tail is all of it.
+    np.testing.assert_allclose(log_upper_tail(z, skewness), expected, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 10, 100, 10_000, 200_000])
+def test_closed_form_for_whole_shapes_down_to_the_deepest_tails(k):
+    z = np.array([-0.5, 0.0, 1.0, 3.0, 8.0, 20.0, 33.0, 34.5, 36.0, 38.0, 50.0, 100.0, 580.0, 620.0, 1e4, 1e6])
+    expected = [erlang_log_tail(k, k + one * math.sqrt(k)) for one in z]
+    np.testing.assert_allclose(log_upper_tail(z, 2 / math.sqrt(k)), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("z", [0.0, 1.0, 10.0, 300.0, 400.0, 500.0, 1e4])
+def test_closed_form_for_shape_one_half(z):
+    from scipy.special import log_ndtr  # noqa: PLC0415 - the oracle of this test alone
+
+    # Half the square of a Gaussian has this shape: P(G >= x) = P(|N| >= sqrt(2 x)).
+    x = 0.5 + z * math.sqrt(0.5)
+    expected = math.log(2) + log_ndtr(-math.sqrt(2 * x))
+    np.testing.assert_allclose(log_upper_tail(z, 2 / math.sqrt(0.5)), expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("skewness", [0.0, -0.7, 1e-5, 9.9e-5])
+def test_without_skewness_the_gaussian_tail(skewness):
+    from scipy.special import log_ndtr  # noqa: PLC0415 - the oracle of this test alone
+
+    z = np.linspace(-5, 60, 40)
+    np.testing.assert_array_equal(log_upper_tail(z, skewness), log_ndtr(-z))
+
+
+def test_small_skewness_joins_the_gaussian_smoothly():
+    z = np.linspace(-3, 6, 19)
+    # The first term that the skewness s adds to log P is of the order s z^3 / 6.
+    np.testing.assert_allclose(log_upper_tail(z, 1.01e-4), log_upper_tail(z, 0.99e-4), rtol=0, atol=1e-4 * 40)
+
+
+@given(z=st.floats(-30, 1e4), step=st.floats(1e-3, 1e4), skewness=st.floats(-1, 20) | st.floats(1e-4, 0.1))
+def test_falls_with_z(z, step, skewness):
+    higher, lower = log_upper_tail([z, z + step], skewness)
+    assert higher <= 0
+    # At most rounding: the logarithm of a tail near e^-600 has about nine digits where the shape is large.
+    assert lower <= higher + 1e-6
+    assert np.isfinite(lower)
+
+
+def test_falls_strictly_across_the_change_of_method():
+    for skewness in (1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 3.0):
+        z = np.linspace(1, 700, 20_000)
+        assert (np.diff(log_upper_tail(z, skewness)) < 0).all()
+
+
+def test_scalars_and_arrays_broadcast():
+    assert log_upper_tail(1.5, 0.4).shape == ()
+    assert log_upper_tail(1e4, 0.4).shape == ()
+    assert log_upper_tail(np.zeros((3, 1)), np.ones(4)).shape == (3, 4)
+    deep = log_upper_tail(np.array([1.0, 1e4]), 0.4)
+    np.testing.assert_array_equal(deep, [log_upper_tail(1.0, 0.4), log_upper_tail(1e4, 0.4)])

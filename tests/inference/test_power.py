@@ -1,0 +1,89 @@
+"""Differences that must be seen."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kerntest import mmd_test
+
+
+def gaussian_and_laplace(n, seed):
+    """Two distributions of equal mean and variance."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=n), rng.laplace(scale=np.sqrt(0.5), size=n)
+
+
+@pytest.mark.parametrize("null", ["permutation", "moments"])
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+def test_a_clear_shift(estimator, null):
+    rng = np.random.default_rng(0)
+    result = mmd_test(rng.normal(size=(60, 3)), rng.normal(size=(80, 3)) + 1.0, estimator=estimator, null=null)
+    assert result.reject
+    assert result.p_value <= 1e-3
+    assert result.mmd > 0.1
+    assert 0.2 < result.effect_size < 1
+    assert 0 < result.mmd_standard_error < result.mmd
+
+
+def test_a_clear_shift_of_many_rows_has_a_moments_p_value_far_below_any_floor():
+    rng = np.random.default_rng(0)
+    result = mmd_test(rng.normal(size=900), rng.normal(size=900) + 3.0, null="moments")
+    assert 0 < result.p_value < 1e-100
+
+
+def share_rejected(pairs, **options):
+    return np.mean([mmd_test(x, y, **options).reject for x, y in pairs])
+
+
+def test_equal_mean_and_variance():
+    """The power at 500 rows each is about 0.9; 12 of 20 or fewer come with probability 10^-4."""
+    pairs = [gaussian_and_laplace(500, seed) for seed in range(20)]
+    by_family = share_rejected(pairs)
+    assert by_family > 0.6
+    # What a median bandwidth alone makes of the same data.
+    assert by_family >= share_rejected(pairs, kernel="gaussian", bandwidth="median")
+
+
+def test_a_flipped_correlation_between_equal_margins():
+    rng = np.random.default_rng(2)
+    x = rng.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], 150)
+    y = rng.multivariate_normal([0, 0], [[1, -0.7], [-0.7, 1]], 150)
+    assert mmd_test(x, y).p_value <= 0.002
+    assert not any(mmd_test(x, y, columns=name).p_value <= 0.002 for name in ("x1", "x2"))
+
+
+def wiggles(seed):
+    """A uniform sample, and one in narrow stripes: a difference far below the median distance."""
+    rng = np.random.default_rng(seed)
+    return rng.uniform(0, 1, 400), (rng.integers(0, 30, 400) + rng.uniform(0, 0.3, 400)) / 30
+
+
+def test_a_difference_at_a_small_scale():
+    """To which one median bandwidth is nearly blind, and the family is not."""
+    pairs = [wiggles(seed) for seed in range(8)]
+    assert share_rejected(pairs) >= 0.75
+    assert share_rejected(pairs, kernel="gaussian", bandwidth="median") <= 0.5
+
+
+def test_shares_of_a_category():
+    rng = np.random.default_rng(4)
+    x = pd.DataFrame({"city": rng.choice(["a", "b", "c"], 300, p=[0.5, 0.3, 0.2])})
+    y = pd.DataFrame({"city": rng.choice(["a", "b", "c"], 300, p=[0.3, 0.3, 0.4])})
+    assert mmd_test(x, y).p_value <= 0.01
+
+
+def test_a_category_that_goes_with_another_number():
+    """Equal numbers, equal shares of the categories; only their link differs."""
+    rng = np.random.default_rng(5)
+
+    def frame(sign):
+        number = rng.normal(size=200)
+        return pd.DataFrame({"number": number, "flag": np.where(sign * number + rng.normal(size=200) > 0, "yes", "no")})
+
+    x, y = frame(1), frame(-1)
+    assert mmd_test(x, y).p_value <= 0.002
+
+
+def test_five_rows_against_many():
+    rng = np.random.default_rng(6)
+    assert mmd_test(rng.normal(size=(5, 2)) + 3, rng.normal(size=(200, 2))).p_value <= 0.01

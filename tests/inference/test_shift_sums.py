@@ -1,0 +1,367 @@
+"""Sums over all cyclic relabellings against the textbook statistic of every relabelled data set."""
+
+import functools
+import math
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kerntest.engines.local import LocalEngine
+from kerntest.inference import lags, shifts
+from kerntest.inference.labels import LabelSide, label_matrix
+from kerntest.inference.nulls.permutation import tie_tolerance
+from kerntest.inference.order import random_orders
+from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
+from kerntest.inference.statistic import discrepancy
+from kerntest.kernels.base import Points
+from kerntest.kernels.binding import bind
+from kerntest.kernels.catalogue import KERNELS
+from kerntest.kernels.text import parse_kernel
+
+NUMERIC, CATEGORIES = ("price", "weight", "depth"), ("city", "shop")
+ESTIMATORS = ("unbiased", "biased")
+
+
+def mixed_points(n, seed):
+    rng = np.random.default_rng(seed)
+    return Points(np.round(rng.normal(size=(n, 3)), 1), rng.integers(0, 3, size=(n, 2)))
+
+
+def labels_of(n_x, n_y, seed):
+    return np.random.default_rng(seed).permutation(np.repeat([1, 0], [n_x, n_y]).astype(np.uint8))
+
+
+def relabelled(kernels, points, labels, *, estimator="unbiased", circle=None, orders=1, seed=0, threads=1):
+    """Return the estimates of MMD^2 under every relabelling, shape (F, orders, circle), and the labels of each order.
+
+    Unlike the test itself this keeps the order of the rows: the oracle needs no undoing of it.
+    """
+    circle = circle or len(points)
+    n_x, n_y = int(labels.sum()), int((1 - labels).sum())
+    _, more = random_orders(labels, orders, seed)
+    labellings = [labels, *more[1:]]
+    matrix = label_matrix(n_x, n_y, estimator)
+    side = LabelSide(matrix, labellings, circle)
+    sums = shift_sums(kernels, points, side, circle=circle, orders=orders, engine=LocalEngine(threads))
+    return matrix.factor * sums, labellings
+
+
+def naive_relabelled(K, labellings, circle, estimator):
+    statistic = naive.mmd2[estimator]
+    return [
+        [statistic(K, naive.shifted(list(labels), circle, shift)) for shift in range(circle)] for labels in labellings
+    ]
+
+
+def assert_equal_to_rounding(found, expected, K):
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-11 * np.abs(K).max())
+
+
+# A naive function of rows that carry two codes behind their three numbers, for every text.
+NUMBERS, CODES, ROW = slice(0, 3), slice(3, 5), slice(0, 5)
+
+
+def on(part, name, **arguments):
+    return lambda x, y: naive.naive_kernels[name](x[part], y[part], **arguments)
+
+
+def times(*functions):
+    return lambda x, y: math.prod(function(x, y) for function in functions)
+
+
+def plus(*functions):
+    return lambda x, y: sum(function(x, y) for function in functions)
+
+
+def to_the(exponent, function):
+    return lambda x, y: function(x, y) ** exponent
+
+
+def cosine(function):
+    return lambda x, y: function(x, y) / math.sqrt(function(x, x) * function(y, y))
+
+
+def weighted(weight, function):
+    return lambda x, y: weight * function(x, y)
+
+
+# Kernels without groups see the whole of the rows, numbers and codes; kernels of numbers have no use for the codes.
+UNBOUND = {
+    "gaussian(1.5)": on(NUMBERS, "gaussian", bandwidth=1.5),
+    "laplacian(0.7)": on(NUMBERS, "laplacian", bandwidth=0.7),
+    "laplacian2(2)": on(NUMBERS, "laplacian2", bandwidth=2.0),
+    "student-t(1.5, 3)": on(NUMBERS, "student-t", bandwidth=1.5, df=3.0),
+    "rational-quadratic(0.5, 2.5)": on(NUMBERS, "rational-quadratic", bandwidth=0.5, alpha=2.5),
+    "matern(1.5, 2.5)": on(NUMBERS, "matern", bandwidth=1.5, nu=2.5),
+    "matern(1.5, 1.2)": on(NUMBERS, "matern", bandwidth=1.5, nu=1.2),
+    "periodic(2, 0.8)": on(NUMBERS, "periodic", period=2.0, bandwidth=0.8),
+    "linear": on(NUMBERS, "linear"),
+    "polynomial(3)": on(NUMBERS, "polynomial"),
+    "polynomial(2, 1, -1)": on(NUMBERS, "polynomial", degree=2, gain=1.0, offset=-1.0),
+    "exponential(0.25)": on(NUMBERS, "exponential", gain=0.25),
+    "delta": on(ROW, "delta"),
+    "hamming(2)": on(ROW, "hamming", bandwidth=2.0),
+    "gaussian(1.5) + 0.5*linear": plus(on(NUMBERS, "gaussian", bandwidth=1.5), weighted(0.5, on(NUMBERS, "linear"))),
+    "gaussian(1.5)*polynomial(2)": times(on(NUMBERS, "gaussian", bandwidth=1.5), on(NUMBERS, "polynomial", degree=2)),
+    "linear^3": to_the(3, on(NUMBERS, "linear")),
+    "laplacian(0.7)^0.5": to_the(0.5, on(NUMBERS, "laplacian", bandwidth=0.7)),
+    "normalise(polynomial(2))": cosine(on(NUMBERS, "polynomial", degree=2)),
+}
+GROUPED = {
+    "gaussian(1.5)*hamming(2)": times(on(NUMBERS, "gaussian", bandwidth=1.5), on(CODES, "hamming", bandwidth=2.0)),
+    "price, depth: gaussian(1.5); weight: linear + 1; city: delta; shop: hamming(0.8)": times(
+        lambda x, y: naive.gaussian(x[0:3:2], y[0:3:2], bandwidth=1.5),
+        lambda x, y: x[1] * y[1] + 1,
+        lambda x, y: naive.delta(x[3:4], y[3:4]),
+        lambda x, y: naive.hamming(x[4:5], y[4:5], bandwidth=0.8),
+    ),
+    "city: delta": lambda x, y: naive.delta(x[3:4], y[3:4]),
+    "price, city: laplacian(2) + delta": lambda x, y: (
+        naive.laplacian(x[:1], y[:1], bandwidth=2.0) + naive.delta(x[3:4], y[3:4])
+    ),
+}
+
+
+def kernel_of(text):
+    if text in GROUPED:
+        return bind(parse_kernel(text), NUMERIC, CATEGORIES).kernel
+    return parse_kernel(text)
+
+
+@functools.cache
+def naive_matrix(text, n, seed):
+    function = (UNBOUND | GROUPED)[text]
+    points = mixed_points(n, seed)
+    rows = [a + b for a, b in zip(points.numeric.tolist(), points.codes.tolist(), strict=True)]
+    return naive.gram(function, rows)
+
+
+def test_every_kernel_of_the_catalogue_is_here():
+    assert {
+        kernel.name for text in UNBOUND if isinstance((kernel := parse_kernel(text)), tuple(KERNELS.values()))
+    } == set(KERNELS)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("text", [*UNBOUND, *GROUPED])
+def test_every_relabelling_equals_the_naive_statistic(text, estimator):
+    n, n_x = 13, 6
+    points, labels = mixed_points(n, 3), labels_of(n_x, n - n_x, 4)
+    K = naive_matrix(text, n, 3)
+    found, labellings = relabelled([kernel_of(text)], points, labels, estimator=estimator, orders=2)
+    assert_equal_to_rounding(found[0], naive_relabelled(K, labellings, n, estimator), K)
+
+
+SIZES = [(2, 2), (2, 3), (3, 2), (5, 5), (5, 6), (2, 17), (17, 2), (8, 16), (11, 12), (16, 16)]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(("n_x", "n_y"), SIZES)
+def test_all_sizes_and_every_length_of_the_circle(n_x, n_y, estimator):
+    n = n_x + n_y
+    points, labels = mixed_points(n, n), labels_of(n_x, n_y, n)
+    K = naive_matrix("polynomial(3)", n, n)
+    for circle in {n, n - 1, max(n - 5, 2), max(n // 2, 2)}:
+        found, labellings = relabelled(
+            [kernel_of("polynomial(3)")], points, labels, estimator=estimator, circle=circle, orders=3
+        )
+        assert_equal_to_rounding(found[0], naive_relabelled(K, labellings, circle, estimator), K)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.tuples(st.integers(2, 12), st.integers(2, 12)),
+    estimator=st.sampled_from(ESTIMATORS),
+    orders_and_left_over=st.tuples(st.integers(1, 4), st.integers(0, 6)),
+    tile=st.integers(1, 300),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_sizes_orders_and_tiles(sizes, estimator, orders_and_left_over, tile, seed):
+    (n_x, n_y), (orders, left_over) = sizes, orders_and_left_over
+    n = n_x + n_y
+    circle = max(n - left_over, 2)
+    points, labels = mixed_points(n, seed), labels_of(n_x, n_y, seed)
+    kernels = [kernel_of("gaussian(1.5)"), kernel_of("linear")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lags, "TILE_ENTRIES", tile)
+        found, labellings = relabelled(
+            kernels, points, labels, estimator=estimator, circle=circle, orders=orders, seed=seed
+        )
+    for kernel, values in zip(kernels, found, strict=True):
+        K = kernel(points)
+        assert_equal_to_rounding(values, naive_relabelled(K.tolist(), labellings, circle, estimator), K)
+
+
+def statistics(K, members, estimator):
+    """Return the estimates for labels in the rows of `members`, by matrix products."""
+    a, b = members.astype(float), 1.0 - members
+    n_x, n_y = a.sum(axis=1), b.sum(axis=1)
+    d = np.diag(K) if estimator == "unbiased" else np.zeros(len(K))
+    less = 1 if estimator == "unbiased" else 0
+    xx = np.einsum("ri,ri->r", a @ K, a) - a @ d
+    yy = np.einsum("ri,ri->r", b @ K, b) - b @ d
+    return xx / (n_x * (n_x - less)) + yy / (n_y * (n_y - less)) - 2 * np.einsum("ri,ri->r", a @ K, b) / (n_x * n_y)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(("n", "circle"), [(300, 300), (401, 401), (643, 384), (700, 559)])
+def test_several_blocks_of_lags_and_of_fixed_rows(n, circle, estimator):
+    points, labels = mixed_points(n, n), labels_of(n // 3, n - n // 3, n)
+    blocks = lags.plan_blocks(circle, n - circle)
+    assert len(blocks) > 1
+    for text in ("laplacian(0.7)*hamming(2)", "price, depth: gaussian(1.5); city: delta; *: hamming(2) + linear"):
+        kernel = bind(parse_kernel(text), NUMERIC, CATEGORIES).kernel
+        found, labellings = relabelled([kernel], points, labels, estimator=estimator, circle=circle, orders=2)
+        for order, labels_here in enumerate(labellings):
+            members = np.array([naive.shifted(labels_here, circle, shift) for shift in range(0, circle, 7)])
+            K = kernel(points)
+            assert_equal_to_rounding(found[0, order, ::7], statistics(K, members, estimator), K)
+
+
+def test_a_family_gives_what_its_members_give():
+    points, labels = mixed_points(30, 1), labels_of(11, 19, 1)
+    kernels = [kernel_of(text) for text in UNBOUND]
+    together, _ = relabelled(kernels, points, labels, circle=27, orders=2)
+    for kernel, values in zip(kernels, together, strict=True):
+        np.testing.assert_array_equal(relabelled([kernel], points, labels, circle=27, orders=2)[0][0], values)
+
+
+def test_orders_beyond_what_is_held_are_done_in_further_passes(monkeypatch):
+    points, labels = mixed_points(40, 1), labels_of(15, 25, 1)
+    kernels = [kernel_of("gaussian(1.5)")]
+    at_once, _ = relabelled(kernels, points, labels, circle=36, orders=7)
+    monkeypatch.setattr(shifts, "HELD_ENTRIES", 2 * 36 * 19)
+    in_passes, _ = relabelled(kernels, points, labels, circle=36, orders=7)
+    np.testing.assert_allclose(in_passes, at_once, rtol=0, atol=1e-15)
+
+
+def test_progress_covers_all_passes(monkeypatch):
+    points, labels = mixed_points(300, 1), labels_of(100, 200, 1)
+    blocks = len(lags.plan_blocks(300, 0))
+    monkeypatch.setattr(shifts, "HELD_ENTRIES", 2 * 300 * 128)
+    side = LabelSide(label_matrix(100, 200, "biased"), random_orders(labels, 5, 0)[1], 300)
+    calls = []
+    shift_sums(
+        [kernel_of("linear")],
+        points,
+        side,
+        circle=300,
+        orders=5,
+        engine=LocalEngine(2),
+        progress=lambda done, total: calls.append((done, total)),
+    )
+    assert calls == [(done, 3 * blocks) for done in range(1, 3 * blocks + 1)]
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_the_same_to_the_last_bit_on_any_number_of_threads(threads):
+    points, labels = mixed_points(700, 1), labels_of(300, 400, 1)
+    kernels = [kernel_of("gaussian(1.5)"), kernel_of("laplacian(0.7)")]
+    one, _ = relabelled(kernels, points, labels, circle=650, orders=2)
+    several, _ = relabelled(kernels, points, labels, circle=650, orders=2, threads=threads)
+    np.testing.assert_array_equal(several, one)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("text", ["gaussian(1.5)", "polynomial(3)", "normalise(polynomial(2))", "delta"])
+def test_the_first_sum_is_the_statistic_of_the_data(text, estimator):
+    points, labels = mixed_points(37, 5), labels_of(14, 23, 5)
+    kernel = kernel_of(text)
+    found = discrepancy(kernel, points, labels, LocalEngine(1))
+    first = relabelled([kernel], points, labels, estimator=estimator, circle=32)[0][0, 0, 0]
+    np.testing.assert_allclose(first, getattr(found, estimator), rtol=1e-10, atol=1e-12 * kernel(points).max())
+
+
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [
+        ("gaussian(1.5)", 0.0),
+        ("gaussian(1.5)", 1e6),
+        ("laplacian(0.01)", 0.0),
+        ("laplacian(0.7)", 1e6),
+        ("linear", 0.0),
+        ("linear", 1e6),
+        ("polynomial(3)", 0.0),
+        ("polynomial(3)", 1e6),
+        ("exponential(0.2)", 0.0),
+    ],
+)
+def test_rounding_stays_far_below_the_tolerance_for_ties(text, offset):
+    n, n_x = 480, 200
+    points, labels = mixed_points(n, 7), labels_of(n_x, n - n_x, 7)
+    points = Points(points.numeric + offset, points.codes)
+    kernel = kernel_of(text)
+    for estimator in ESTIMATORS:
+        matrix = label_matrix(n_x, n - n_x, estimator)
+        found = relabelled([kernel], points, labels, estimator=estimator)[0][0, 0] / matrix.factor
+        # A selection of the sums in extended precision.
+        K = kernel(points).astype(np.longdouble)
+        B = np.asarray(matrix.between[labels[:, None] + labels[None, :]], dtype=np.longdouble)
+        np.fill_diagonal(B, matrix.diagonal[labels])
+        exact = [float((K * np.roll(B, (-t, -t), axis=(0, 1))).sum()) for t in range(0, n, 13)]
+        tolerance = tie_tolerance(float(kernel.diagonal(points).max()), n, math.sqrt(matrix.squared_norm))
+        assert np.abs(found[::13] - exact).max() < tolerance / 32
+
+
+@given(n=st.integers(4, 100_000))
+def test_circle_length(n):
+    length = circle_length(n)
+    assert n * 0.98 < length <= n
+    if n <= shifts.SMALL_CIRCLE:
+        assert length == n
+    else:
+        rest = length
+        for prime in range(2, shifts.LARGEST_FACTOR + 1):
+            while rest % prime == 0:
+                rest //= prime
+        assert rest == 1
+
+
+@pytest.mark.parametrize(("n", "length"), [(512, 512), (521, 520), (10_007, 10_000), (1009, 1008), (529, 528)])
+def test_circle_length_of_some_primes(n, length):
+    assert circle_length(n) == length
+
+
+@given(relabellings=st.integers(1, 10**6), circle=st.integers(2, 10**5))
+def test_orders_needed_is_the_fewest_that_are_enough(relabellings, circle):
+    orders = orders_needed(relabellings, circle)
+    assert (orders - 1) * circle < relabellings <= orders * circle
+
+
+@given(circle=st.integers(2, 40_000), fixed=st.integers(0, 400))
+def test_blocks_cover_every_line_once(circle, fixed):
+    blocks = lags.plan_blocks(circle, fixed)
+    for kind, lines in (("lags", circle // 2 + 1), ("fixed", fixed)):
+        covered = [
+            line for block in blocks if block.kind == kind for line in range(block.start, block.start + block.count)
+        ]
+        assert covered == list(range(lines))
+    assert all(0 < block.count <= 128 for block in blocks)
+    assert blocks == lags.plan_blocks(circle, fixed)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(("n_x", "n_y"), SIZES)
+def test_the_label_matrix_is_the_centred_label(n_x, n_y, estimator):
+    labels = labels_of(n_x, n_y, 1)
+    matrix = label_matrix(n_x, n_y, estimator)
+    expected = naive.centred[estimator](naive.label_gram(labels.tolist()))
+    B = matrix.between[labels[:, None] + labels[None, :]]
+    np.fill_diagonal(B, matrix.diagonal[labels])
+    np.testing.assert_allclose(B, expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(matrix.squared_norm, naive.matrix_inner(expected, expected), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(matrix.factor, naive.identity_factor(n_x, n_y, estimator), rtol=1e-15)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(("n_x", "n_y"), SIZES)
+def test_mmd_is_hsic_with_the_label(n_x, n_y, estimator):
+    """The identity that the whole engine rests on, in the oracle alone."""
+    labels = labels_of(n_x, n_y, 2).tolist()
+    K = naive_matrix("polynomial(3)", n_x + n_y, 2)
+    A, B = naive.centred[estimator](K), naive.centred[estimator](naive.label_gram(labels))
+    expected = naive.identity_factor(n_x, n_y, estimator) * naive.matrix_inner(A, B)
+    np.testing.assert_allclose(naive.mmd2[estimator](K, labels), expected, rtol=1e-9, atol=1e-12 * np.abs(K).max())

@@ -1,0 +1,159 @@
+"""Bandwidths from the pooled rows."""
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kerntest.errors import UndecidedError
+from kerntest.kernels import bandwidth
+from kerntest.kernels.bandwidth import BandwidthChooser, pair_distances
+from kerntest.kernels.base import Columns, Points
+from kerntest.kernels.binding import bind
+from kerntest.kernels.text import parse_kernel
+
+METRICS = {"euclidean": naive.euclidean, "manhattan": naive.manhattan, "mismatches": naive.mismatches}
+
+
+def points_of(n, seed=0, p=3, q=2):
+    rng = np.random.default_rng(seed)
+    return Points(np.round(rng.normal(size=(n, p)), 1), rng.integers(0, 3, size=(n, q)))
+
+
+def naive_distances(points, metric):
+    rows = points.numeric.tolist()
+    if metric == "mismatches":
+        rows = [a + b for a, b in zip(rows, points.codes.tolist(), strict=True)]
+    return np.array([METRICS[metric](x, y) for i, x in enumerate(rows) for y in rows[i + 1 :]])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("n", [2, 7, 255, 257])
+def test_all_pairs_of_few_rows(metric, n):
+    points = points_of(n)
+    found = np.sort(pair_distances(points, metric, seed=0))
+    np.testing.assert_allclose(found, np.sort(naive_distances(points, metric)), rtol=1e-9, atol=2e-7)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_median_of_the_pairs_that_differ(metric):
+    points = points_of(60)
+    distances = naive_distances(points, metric)
+    expected = np.median(distances[distances > 0])
+    chooser = BandwidthChooser(points, seed=0)
+    np.testing.assert_allclose(chooser.median(metric, None), expected, rtol=1e-12)
+    found = chooser.distances(metric, None)
+    np.testing.assert_allclose([found.low, found.high], np.quantile(distances[distances > 0], [0.05, 0.95]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+def test_median_at_2000_rows_is_exact(metric):
+    X = np.random.default_rng(1).normal(size=(2000, 2))
+    differences = X[:, None, :] - X[None, :, :]
+    dense = np.sqrt((differences**2).sum(axis=2)) if metric == "euclidean" else np.abs(differences).sum(axis=2)
+    expected = np.median(dense[np.triu_indices(2000, 1)])
+    np.testing.assert_allclose(BandwidthChooser(Points.of(X), 0).median(metric, None), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_zero_distances_do_not_count(metric):
+    once = points_of(12, seed=3)
+    many = once.take(np.repeat(np.arange(12), 30))
+    distances = naive_distances(once, metric)
+    expected = np.median(distances[distances > 0])
+    np.testing.assert_allclose(BandwidthChooser(many, 0).median(metric, None), expected, rtol=1e-12)
+
+
+def test_some_columns():
+    points = points_of(40)
+    chooser = BandwidthChooser(points, 0)
+    alone = BandwidthChooser(points.select(Columns((2,), ())), 0)
+    assert chooser.median("euclidean", Columns((2,), ())) == alone.median("euclidean", None)
+    assert chooser.median("euclidean", Columns((2,), ())) != chooser.median("euclidean", None)
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 1000), metric=st.sampled_from(list(METRICS)), n=st.integers(2, 40))
+def test_blind_to_the_order_of_the_rows(seed, metric, n):
+    points = points_of(n, seed)
+    if not (naive_distances(points, metric) > 0).any():
+        return
+    shuffled = points.take(np.random.default_rng(seed).permutation(n))
+    found, other = (BandwidthChooser(one, 0).distances(metric, None) for one in (points, shuffled))
+    np.testing.assert_allclose([other.low, other.median, other.high], [found.low, found.median, found.high], rtol=1e-12)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_beyond_2000_rows_a_sample_of_pairs_is_close(metric, monkeypatch):
+    points = Points(np.random.default_rng(2).normal(size=(2100, 3)), points_of(2100).codes)
+    sampled = pair_distances(points, metric, seed=0)
+    assert len(sampled) == bandwidth.SAMPLED_PAIRS
+    by_sample = BandwidthChooser(points, 0).distances(metric, None)
+    monkeypatch.setattr(bandwidth, "EXACT_ROWS", 2100)
+    exact = BandwidthChooser(points, 0).distances(metric, None)
+    np.testing.assert_allclose(
+        [by_sample.low, by_sample.median, by_sample.high], [exact.low, exact.median, exact.high], rtol=0.01
+    )
+
+
+def test_sampled_pairs_are_two_different_rows():
+    X = np.arange(2500.0)
+    assert (pair_distances(Points.of(X), "euclidean", seed=0) > 0).all()
+
+
+def test_the_sample_repeats_with_its_seed():
+    points = points_of(2100, p=1)
+    first, again, other = (pair_distances(points, "euclidean", seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("n", [4, 2100])
+def test_equal_rows_have_no_bandwidth(metric, n):
+    points = Points(np.full((n, 2), 1.5), np.zeros((n, 1), dtype=np.int64))
+    with pytest.raises(UndecidedError, match="no bandwidth can be chosen: all pairs of rows") as caught:
+        BandwidthChooser(points, 0).median(metric, None)
+    assert caught.value.exit_code == 4
+    assert caught.value.code == "undecided.no_distance"
+    assert "--bandwidth" in caught.value.hint
+
+
+def exponents(text, points, numeric=("a", "b", "c"), categories=("d", "e")):
+    kernel = bind(parse_kernel(text), numeric, categories).kernel
+    return BandwidthChooser(points, 0).exponents(kernel)
+
+
+def test_the_grid_covers_the_quantiles():
+    points = Points.of(np.random.default_rng(4).lognormal(sigma=1.5, size=(200, 1)))
+    chooser = BandwidthChooser(points, 0)
+    found = chooser.distances("euclidean", None)
+    grid = exponents("gaussian", points, ("a",), ())
+    assert grid == list(range(grid[0], grid[-1] + 1))
+    assert 0 in grid
+    lowest, highest = found.median * 2.0 ** grid[0], found.median * 2.0 ** grid[-1]
+    assert found.low / 2 <= lowest < found.low
+    assert found.high < highest <= 2 * found.high
+
+
+def test_the_grid_of_one_distance_is_around_it():
+    points = Points.of(np.repeat([0.0, 1.0], 20))
+    assert exponents("laplacian", points, ("a",), ()) == [-1, 0, 1]
+
+
+def test_the_grid_follows_the_numeric_columns_where_there_are_any():
+    points = points_of(100)
+    numbers_only = points.select(Columns((0, 1, 2), ()))
+    assert exponents("gaussian", points) == exponents("gaussian", numbers_only, categories=())
+    many = Points(np.empty((100, 0)), np.random.default_rng(0).integers(0, 2, size=(100, 12)))
+    assert exponents("hamming", many, (), tuple("abcdefghijkl"))[0] < 0
+
+
+def test_the_grid_of_several_groups_is_the_widest():
+    rng = np.random.default_rng(5)
+    points = Points.of(np.column_stack([rng.normal(size=200), rng.lognormal(sigma=2, size=200)]))
+    narrow, wide = (exponents(f"{name}: gaussian", points, ("a", "b"), ()) for name in "ab")
+    both = exponents("a: gaussian; b: gaussian", points, ("a", "b"), ())
+    assert both == list(range(min(narrow[0], wide[0]), max(narrow[-1], wide[-1]) + 1))
+    assert len(narrow) < len(wide)
