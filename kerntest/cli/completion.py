@@ -41,11 +41,10 @@ def _names(ctx: click.Context) -> list[str]:
     from kerntest.data.header import header_names  # noqa: PLC0415 - only a shell's Tab key needs it
 
     found: dict[str, None] = {}
-    for argument in _FILES:
-        path = ctx.params.get(argument)
-        for each in path if isinstance(path, tuple) else (path,):
-            if isinstance(each, (str, os.PathLike)):
-                found |= dict.fromkeys(_names_or_none(header_names, each))
+    # The option that is being typed lacks its value: click then leaves the files where it found them, in `args`.
+    for path in (*(ctx.params.get(argument) for argument in _FILES), *ctx.args):
+        if isinstance(path, str):
+            found |= dict.fromkeys(_names_or_none(header_names, path))
     return list(found)
 
 

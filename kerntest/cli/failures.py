@@ -44,7 +44,7 @@ def from_click(error: click.ClickException) -> KerntestError:
     message = message[:1].lower() + message[1:].rstrip(".")
     message = message.replace("requires an argument", "needs a value")
     if message.startswith("got unexpected extra argument"):
-        see = f"quote names that contain blanks; {see}"
+        see = f"quote names that contain blanks, and globs; {see}"
     return UsageError(message, hint=see)
 
 

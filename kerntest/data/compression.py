@@ -94,7 +94,7 @@ def _read_all(stream: Any, name: str, method: Compression) -> bytes:
         while chunk := stream.read(_CHUNK):
             whole.write(chunk)
             if whole.tell() > limit:
-                raise _too_large(name, limit)
+                raise too_large(name, limit)
     except (OSError, EOFError, zlib.error) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(
@@ -108,18 +108,24 @@ def _read_all(stream: Any, name: str, method: Compression) -> bytes:
 
 def largest_unpacked() -> int:
     """Return how many bytes a compressed file may unpack to on this machine."""
+    half = half_of_memory()
+    return LARGEST_UNPACKED if half is None else min(LARGEST_UNPACKED, half)
+
+
+def half_of_memory() -> int | None:
+    """Return half of the machine's memory in bytes; None where the system does not tell."""
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # not POSIX
-        return LARGEST_UNPACKED
-    return min(LARGEST_UNPACKED, memory // 2) if memory > 0 else LARGEST_UNPACKED
+        return None
+    return memory // 2 if memory > 0 else None
 
 
-def _too_large(name: str, limit: int) -> DataError:
+def too_large(name: str, limit: int) -> DataError:
     """Return the error for a file that would fill the memory."""
     return DataError(
         f"{name} unpacks to more than {limit / 2**30:,.1f} GiB, which is not read into memory",
-        hint="take fewer rows or columns before compressing it",
+        hint="write a file with fewer rows or columns",
         code="data.too_large",
         where={"file": name},
     )

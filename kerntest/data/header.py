@@ -26,7 +26,7 @@ def header_names(path: str | Path) -> tuple[str, ...]:
     DataError, OSError, ValueError, UnicodeDecodeError, pyarrow.ArrowException
         The file is not there or not readable.
     """
-    if str(path) == "-":
+    if str(path) in {"", "-"}:
         return ()
     location = find_files(path, str(path)).files[0][1]
     if not location.is_file():

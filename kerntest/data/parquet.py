@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from kerntest.data.compression import half_of_memory, too_large
 from kerntest.data.source import PARQUET_MAGIC, Source
 from kerntest.data.typed import table_of_arrow
 from kerntest.errors import DataError
@@ -78,10 +79,14 @@ def _parse(name: str, content: bytes) -> Any:
             where=where,
         )
     try:
-        table = parquet.ParquetFile(pa.BufferReader(content)).read()
+        file = parquet.ParquetFile(pa.BufferReader(content))
+        _refuse_too_large(name, file.metadata)
+        table = file.read()
         # Damage can hide in text: check it here, and decode the names, before anybody stumbles over them.
         table.validate(full=True)
         str(table.schema)
+    except DataError:
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(
             f"{name} is malformed Parquet: {str(error).splitlines()[0]}",
@@ -90,6 +95,15 @@ def _parse(name: str, content: bytes) -> Any:
             where=where,
         ) from error
     return table
+
+
+def _refuse_too_large(name: str, metadata: Any) -> None:
+    """Refuse a file that would fill half of the memory: run lengths make billions of equal values very small."""
+    limit = half_of_memory()
+    unpacked = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
+    # Every column becomes an array of eight bytes a row.
+    if limit is not None and max(unpacked, 8 * metadata.num_rows * metadata.num_columns) > limit:
+        raise too_large(name, limit)
 
 
 def _difference(first: Any, other: Any) -> str:

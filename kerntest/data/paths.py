@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from kerntest.data.wording import counted, listed
+from kerntest.data.wording import listed
 from kerntest.errors import DataError, suggest
 
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
@@ -92,7 +92,7 @@ def _no_parquet(folder: Path, shown: str, below: list[Path]) -> DataError:
             pattern = f"{shown.rstrip('/')}/{stars}/*.parquet"
     return DataError(
         f"{shown} is a folder without Parquet files",
-        hint=f"its {counted(len(below), 'folder')} hold some: '{pattern}' reads them"
+        hint=f"folders in it hold some: '{pattern}' reads them"
         if pattern
         else "name one file, a folder that holds *.parquet files, or a quoted glob such as 'data/part-*.csv'",
         code="data.empty_folder",

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # How many of the most typical rows of each sample are shown.
 ROWS_SHOWN = 5
+# A test for each column costs as much as the joint one: with many rows its grid of bandwidths is coarser.
+MANY_ROWS, MANY_ROWS_BANDWIDTHS = 2000, 4
 
 
 def explain_columns(
@@ -85,6 +87,7 @@ def _column_scores(
         category_names=alone.category_names,
         chooser=BandwidthChooser(alone.points, options.seed),
         single=False,
+        most=MANY_ROWS_BANDWIDTHS if len(alone.points) > MANY_ROWS else None,
     )
     relabelled = relabel(family.kernels, alone, options, engine, None, relabellings=options.permutations)
     scored, z, degenerate = scores(relabelled.sums, relabelled.tolerances)

@@ -55,6 +55,7 @@ def choose_kernels(
     category_names: Sequence[str],
     chooser: BandwidthChooser,
     single: bool,
+    most: int | None = None,
 ) -> Family:
     """Return the kernels of a test.
 
@@ -70,6 +71,8 @@ def choose_kernels(
         Knows the distances between the rows.
     single : bool
         The null has no joint p-value: one kernel only; "auto" is then the Gaussian at the median.
+    most : int, optional
+        Bandwidths that each kernel of a grid may have, if fewer than the number of rows allows.
 
     Raises
     ------
@@ -84,7 +87,7 @@ def choose_kernels(
     if not any(base.free for base in bases):
         if chosen != "auto":
             raise UsageError(
-                f"the kernel '{kernel}' has its bandwidth in its text: --bandwidth has nothing to set",
+                f"the kernel '{kernel}' leaves no bandwidth open: --bandwidth has nothing to set",
                 hint="leave out one of the two",
                 code="usage.bandwidth_twice",
             )
@@ -92,7 +95,7 @@ def choose_kernels(
     if chosen == "median" or (chosen == "auto" and single):
         return Family(tuple(base.resolve(chooser.median) for base in bases), unused, "median heuristic", "")
     if chosen == "auto":
-        return _grid(bases, unused, chooser)
+        return _grid(bases, unused, chooser, most)
     if single and len(chosen) > 1:
         raise UsageError(
             "this null judges one kernel: give one bandwidth",
@@ -153,10 +156,12 @@ def _at(base: Kernel, number: float, chooser: BandwidthChooser, has_numbers: boo
     return base.resolve(rule)
 
 
-def _grid(bases: list[Kernel], unused: tuple[str, ...], chooser: BandwidthChooser) -> Family:
+def _grid(bases: list[Kernel], unused: tuple[str, ...], chooser: BandwidthChooser, most: int | None) -> Family:
     """Return every base kernel at its median bandwidths times powers of two."""
     n = len(chooser.points)
-    limit = next(most for rows, most in THINNING if rows is None or n <= rows)
+    limit = next(allowed for rows, allowed in THINNING if rows is None or n <= rows)
+    if most is not None:
+        limit = most if limit is None else min(limit, most)
     kernels: list[Kernel] = []
     for base in bases:
         exponents = _thinned(chooser.exponents(base), limit)

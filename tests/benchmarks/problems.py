@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CENTRES = np.array([[20.0, 20.0], [20.0, -20.0], [-20.0, 20.0], [-20.0, -20.0]])
 

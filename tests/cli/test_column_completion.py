@@ -25,7 +25,8 @@ def complete(kerntest, monkeypatch):
         monkeypatch.setenv("COMP_CWORD", words[-1] if shell == "fish" else str(len(words) - 1))
         outcome = kerntest()
         assert outcome.err == ""
-        return [answer.partition("\t")[0].removeprefix("plain,") for answer in outcome.out.splitlines()]
+        answers = [answer.partition("\t")[0].removeprefix("plain,") for answer in outcome.out.splitlines()]
+        return [answer for answer in answers if answer]
 
     return invoke
 
@@ -63,7 +64,7 @@ def test_both_files_are_looked_at_and_a_bad_one_hides_nothing(complete):
     assert complete("kerntest mmd nowhere.csv before.csv --columns it") == ["items"]
 
 
-@pytest.mark.parametrize("file", ["nowhere.csv", "-", "no*.csv", "..", "make_sample_data.py\0", "''"])
+@pytest.mark.parametrize("file", ["nowhere.csv", "-", "no*.csv", "..", "''"])
 def test_without_a_readable_file_there_is_nothing_to_offer(complete, file):
     assert complete(f"kerntest inspect {file} --columns ") == []
 
@@ -95,7 +96,9 @@ def test_headers_of_each_kind_of_file(tmp_path):
     assert header_names(tmp_path / "c.parquet") == ("x", "y")
     assert header_names(tmp_path) == ("x", "y")
     (tmp_path / "d.csv").write_text('"a' + "x" * 200_000)
-    assert header_names(tmp_path / "d.csv") == ()
+    assert len(header_names(tmp_path / "d.csv")[0]) < 70_000
+    (tmp_path / "e.csv").write_bytes(b"a\rb\n")
+    assert header_names(tmp_path / "e.csv") == ()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX")

@@ -35,7 +35,7 @@ def complete(kerntest, monkeypatch):
 def test_commands_options_and_words_complete(complete):
     assert complete("kerntest m") == ["mmd"]
     assert complete("kerntest mmd --perm") == ["--permutations"]
-    assert complete("kerntest mmd --null ") == ["permutation", "moments"]
+    assert complete("kerntest mmd --null ") == ["permutation", "moments", "gamma", "spectral", "pearson"]
     assert complete("kerntest completion z") == ["zsh"]
 
 

@@ -58,9 +58,11 @@ def test_help_shows_defaults_topics_and_exit_codes(kerntest):
         "Arguments:",
         "Test:",
         "Columns and rows:",
+        "Where they differ:",
         "Output:",
         "Other:",
         "How to read the result:",
+        "Nulls:",
         "Exit codes:",
         "Examples:",
     ]

@@ -28,6 +28,12 @@ def test_the_defaults_reach_the_library(kerntest, mmd_test):
         "common": False,
         "categorical": (),
         "missing": "error",
+        "decimal": "auto",
+        "resampling": "shifts",
+        "min_effect": None,
+        "explain": False,
+        "witness": None,
+        "plot": None,
         "threads": None,
         "progress": None,
     }
@@ -52,6 +58,11 @@ def test_the_defaults_reach_the_library(kerntest, mmd_test):
         (["--common"], "common", True),
         (["--categorical", "code"], "categorical", "code"),
         (["--missing", "drop"], "missing", "drop"),
+        (["--resampling", "random"], "resampling", "random"),
+        (["--min-effect", "0.1"], "min_effect", 0.1),
+        (["--explain"], "explain", True),
+        (["--witness", "w.csv"], "witness", "w.csv"),
+        (["--plot", "p.png"], "plot", "p.png"),
     ],
 )
 def test_options_reach_the_library(kerntest, mmd_test, arguments, name, value):

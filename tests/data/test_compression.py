@@ -147,6 +147,17 @@ def test_the_limit_is_half_of_the_memory_at_most(monkeypatch):
     assert largest_unpacked() == compression.LARGEST_UNPACKED
 
 
+def test_a_small_parquet_of_very_many_rows_is_refused_unread(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"a": np.zeros(1_000_000), "b": np.zeros(1_000_000)}), path)
+    assert path.stat().st_size < 10_000
+    pages = {"SC_PHYS_PAGES": 4 * 1_000_000, "SC_PAGE_SIZE": 8}
+    monkeypatch.setattr(compression.os, "sysconf", pages.__getitem__)
+    assert read_table(path).n_rows == 1_000_000
+    pages["SC_PHYS_PAGES"] -= 2
+    refused(path, r"a\.parquet unpacks to more than 0\.0 GiB", "data.too_large")
+
+
 def test_plain_bytes_stay_as_they_are():
     content = b"a,b\n1,2\n"
     assert unpacked(content, "a.csv") == (content, None)

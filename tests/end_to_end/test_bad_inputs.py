@@ -40,7 +40,7 @@ BAD_OPTIONS = {
     "bandwidth_abc": (["--bandwidth", "abc"], "--bandwidth must be auto, median, or positive numbers", "--help"),
     "bandwidth_twice": (
         ["--kernel", "gaussian(1.5)", "--bandwidth", "2"],
-        "the kernel 'gaussian(1.5)' has its bandwidth in its text: --bandwidth has nothing to set",
+        "the kernel 'gaussian(1.5)' leaves no bandwidth open: --bandwidth has nothing to set",
         "leave out one of the two",
     ),
     "several_for_moments": (

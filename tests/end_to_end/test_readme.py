@@ -12,11 +12,13 @@ import os
 import re
 import shutil
 import subprocess
+from typing import get_args
 
 import pytest
 from command_line import ROOT, environment, put_on_path
 
 from kerntest.cli.documented import EXIT_CODES
+from kerntest.inference.options import NullMethod
 from kerntest.kernels.names import NAMES
 from kerntest.report import record
 
@@ -30,6 +32,10 @@ RECORDS = (
     record.FamilyMember,
     record.Provenance,
     record.InputRecord,
+    record.MinimumEffect,
+    record.Explanation,
+    record.ColumnEffect,
+    record.TypicalRow,
 )
 END_MARK = "@@ end of output @@"
 MASKS = (
@@ -170,6 +176,8 @@ def test_the_tables_of_the_readme_are_complete():
         assert missing == [], kept.__name__
     codes = re.findall(r"^\| (\d+) \|", section("## Exit codes"), flags=re.MULTILINE)
     assert codes == [code for code, _ in EXIT_CODES]
+    nulls = re.findall(r"^\| `(\w+)` \|", section("## Where the p-value comes from"), flags=re.MULTILINE)
+    assert sorted(nulls) == sorted(get_args(NullMethod))
     kernels = section("## Kernels")
     assert [name for name in NAMES if f"`{name}" not in kernels] == []
 

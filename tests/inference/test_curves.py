@@ -64,7 +64,8 @@ def test_pearson_tail_at_and_beyond_the_ends_of_a_bounded_curve():
 
 
 @pytest.mark.parametrize(
-    ("weights", "counts"), [([1.0], [1.0]), ([2.0], [3.0]), ([1.0, 0.5, 0.1], [1.0, 1.0, 1.0]), ([1.0, -0.3], [1.0, 4.0])]
+    ("weights", "counts"),
+    [([1.0], [1.0]), ([2.0], [3.0]), ([1.0, 0.5, 0.1], [1.0, 1.0, 1.0]), ([1.0, -0.3], [1.0, 4.0])],
 )
 def test_weighted_chi_squares_against_simulation(weights, counts):
     rng = np.random.default_rng(0)

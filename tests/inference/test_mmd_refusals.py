@@ -58,7 +58,9 @@ def test_options_are_checked_before_files_are_read():
 
 
 def test_a_bandwidth_beside_a_fixed_kernel():
-    error = refused(UsageError, "^the kernel 'gaussian\\(1\\)' has", kernel="gaussian(1)", bandwidth=2.0)
+    error = refused(
+        UsageError, "^the kernel 'gaussian\\(1\\)' leaves no bandwidth open", kernel="gaussian(1)", bandwidth=2.0
+    )
     assert error.code == "usage.bandwidth_twice"
 
 

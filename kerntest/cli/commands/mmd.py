@@ -49,6 +49,7 @@ MANUAL = Manual(
             "Choose the kernel and its bandwidth",
             "kerntest mmd iris_versicolor.csv iris_virginica.csv --kernel 'gaussian(1.5)'",
         ),
+        ("Where do they differ?", "kerntest mmd before.csv after.csv --explain --plot drift.png"),
     ),
     arguments=(
         ("X", "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin."),
@@ -252,11 +253,13 @@ def _check_files(x: str, y: str, outputs: dict[str, str | None]) -> None:
             )
 
 
-def _same_file(one: str, other: str) -> bool:
-    """Whether two paths lead to the same regular file."""
+def _same_file(source: str, output: str) -> bool:
+    """Whether an output is, under whatever name, one of the files that a source means."""
+    from kerntest.data.paths import find_files  # noqa: PLC0415 - numerics are loaded only to compute
+
     try:
-        return Path(one).is_file() and Path(one).samefile(other)
-    except OSError:
+        return Path(output).is_file() and any(file.samefile(output) for _, file in find_files(source, source).files)
+    except (OSError, KerntestError):
         return False
 
 
