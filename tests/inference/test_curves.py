@@ -5,6 +5,7 @@ import math
 import naive
 import numpy as np
 import pytest
+from scipy import stats
 
 from kerntest import mmd_test
 from kerntest.engines.local import LocalEngine
@@ -49,8 +50,6 @@ PEARSON_SYSTEM = [
 @pytest.mark.parametrize(("name", "shape"), PEARSON_SYSTEM)
 @pytest.mark.parametrize("level", [0.9, 0.5, 0.05, 1e-3, 1e-6])
 def test_pearson_curve_is_exact_for_members_of_the_system(name, shape, level):
-    from scipy import stats
-
     law = getattr(stats, name)(*shape)
     mean, variance, skewness, excess = (float(value) for value in law.stats("mvsk"))
     z = (law.isf(level) - mean) / math.sqrt(variance)
