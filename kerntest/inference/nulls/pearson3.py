@@ -41,7 +41,8 @@ def log_upper_tail(z: ArrayLike, skewness: ArrayLike) -> Array:
     deep = (tail < -DEEP) & (x > shape)
     if np.any(deep):
         tail = np.where(deep, _log_deep_tail(shape, x), tail)
-    return np.where(gaussian, log_ndtr(-z), tail)
+    log_tail: Array = np.where(gaussian, log_ndtr(-z), tail)
+    return log_tail
 
 
 def _log_deep_tail(shape: Array, x: Array) -> Array:
