@@ -212,7 +212,7 @@ class _Pair:
 def _did_you_mean(name: str, table: Table) -> str:
     """Return a hint for a name that a table lacks."""
     close = suggest(name, table.names)
-    return f"did you mean {close!r}?" if close else f"its columns are {listed(table.names, 20)}"
+    return f"did you mean {close!r}?" if close else f"the columns are {listed(table.names, 20)}"
 
 
 def _of_same_kinds(x: Table, y: Table) -> tuple[Table, Table]:

@@ -181,7 +181,7 @@ class Table:
 def unknown_column(name: str, table_name: str, names: Sequence[str]) -> UsageError:
     """Return the error for a column that is not there: did you mean this one, or else here they all are."""
     close = suggest(name, tuple(names))
-    hint = f"did you mean {close!r}?" if close else f"its columns are {listed(names, 20)}"
+    hint = f"did you mean {close!r}?" if close else f"the columns are {listed(names, 20)}"
     return UsageError(
         f"column {name!r} is not in {table_name}",
         hint=hint,

@@ -58,10 +58,10 @@ def test_exclude(table):
         ("wieght", None, "wieght", "did you mean 'weight'?"),
         (None, "wieght", "wieght", "did you mean 'weight'?"),
         ("size:wieght", None, "wieght", "did you mean 'weight'?"),
-        ("zzz*", None, r"zzz\*", "its columns are price, size"),
-        ("q", None, "q", "its columns are price, size, weight, temp_in"),
-        ("q:r", None, "q:r", "its columns are"),
-        (":", None, ":", "its columns are"),
+        ("zzz*", None, r"zzz\*", "the columns are price, size"),
+        ("q", None, "q", "the columns are price, size, weight, temp_in"),
+        ("q:r", None, "q:r", "the columns are"),
+        (":", None, ":", "the columns are"),
     ],
 )
 def test_unknown_names(table, columns, exclude, column, hint):
