@@ -10,7 +10,6 @@ from kerntest.inference.family import choose_kernels
 from kerntest.inference.nulls.permutation import scores
 from kerntest.inference.verdict import relabel
 from kerntest.kernels.bandwidth import BandwidthChooser
-from kerntest.kernels.base import Columns, Points
 from kerntest.report import record
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ MANY_ROWS, MANY_ROWS_BANDWIDTHS = 2000, 4
 def explain_columns(
     sample: Sample, options: Options, engine: Engine, progress: Progress | None = None
 ) -> tuple[record.ColumnEffect, ...]:
-    """Test each column alone, and return the columns by how clearly they differ.
+    """Test each column alone, and all without it, and return the columns by how clearly they differ.
 
     Every column gets its own family of kernels (as `kernel="auto"`) over the same relabellings, and its score is the
     most extreme of them. Adjusted p-values are those of the step-down maximum over columns (Westfall and Young 1993,
@@ -45,15 +44,19 @@ def explain_columns(
 
     Notes
     -----
-    Cost: that of a default test for each column.
+    Cost: that of two default tests for each column.
     """
     names = (*sample.numeric_names, *sample.category_names)
-    split = len(sample.numeric_names)
-    found = []
-    for place, name in enumerate(names):
-        numeric = place < split
-        columns = Columns((place,), ()) if numeric else Columns((), (place - split,))
-        found.append(_column_scores(sample, columns, name, options, engine, numeric=numeric))
+    found, without = [], []
+    for place in range(len(names)):
+        alone = sample.with_columns({place})
+        found.append(_best_scores(alone, options, engine))
+        p_without = None
+        if len(names) > 1:
+            others = sample.with_columns(set(range(len(names))) - {place})
+            score = _best_scores(others, options, engine)[0]
+            p_without = float(np.mean(score >= score[0]))
+        without.append(p_without)
         if progress is not None:
             progress(place + 1, len(names))
     combined = np.stack([score for score, _, _ in found])
@@ -65,31 +68,26 @@ def explain_columns(
             z=z,
             p_value=float(np.mean(score >= score[0])),
             p_adjusted=float(p),
+            p_without=p_without,
         )
-        for name, (score, kernel, z), p in zip(names, found, adjusted, strict=True)
+        for name, (score, kernel, z), p, p_without in zip(names, found, adjusted, without, strict=True)
     ]
     order = sorted(range(len(names)), key=lambda place: (adjusted[place], -combined[place, 0]))
     return tuple(effects[place] for place in order)
 
 
-def _column_scores(
-    sample: Sample, columns: Columns, name: str, options: Options, engine: Engine, *, numeric: bool
-) -> tuple[Array, str, float]:
-    """Return one column's score under every relabelling, its clearest kernel, and that kernel's z."""
-    chosen = sample.points.select(columns)
-    alone = sample.restricted(
-        Points(chosen.numeric, chosen.codes), (name,) if numeric else (), () if numeric else (name,)
-    )
+def _best_scores(sample: Sample, options: Options, engine: Engine) -> tuple[Array, str, float]:
+    """Return the score of the columns of a sample under every relabelling, their clearest kernel, and its z."""
     family = choose_kernels(
         "auto",
         "auto",
-        numeric_names=alone.numeric_names,
-        category_names=alone.category_names,
-        chooser=BandwidthChooser(alone.points, options.seed),
+        numeric_names=sample.numeric_names,
+        category_names=sample.category_names,
+        chooser=BandwidthChooser(sample.points, options.seed),
         single=False,
-        most=MANY_ROWS_BANDWIDTHS if len(alone.points) > MANY_ROWS else None,
+        most=MANY_ROWS_BANDWIDTHS if len(sample.points) > MANY_ROWS else None,
     )
-    relabelled = relabel(family.kernels, alone, options, engine, None, relabellings=options.permutations)
+    relabelled = relabel(family.kernels, sample, options, engine, None, relabellings=options.permutations)
     scored, z, degenerate = scores(relabelled.sums, relabelled.tolerances)
     best = int(scored[:, 0].argmax())
     if degenerate.all():

@@ -14,7 +14,7 @@ from kerntest.data.scaling import standardize
 from kerntest.data.table import Table
 from kerntest.inference.options import MissingPolicy, Scale, one_of
 from kerntest.inference.order import canonical_order
-from kerntest.kernels.base import Points
+from kerntest.kernels.base import Columns, Points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,11 +52,21 @@ class Sample:
     numeric_names: tuple[str, ...]
     category_names: tuple[str, ...]
 
-    def restricted(self, points: Points, numeric_names: tuple[str, ...], category_names: tuple[str, ...]) -> Sample:
-        """Return the same rows with other columns."""
-        kept = [self.numeric_names.index(name) for name in numeric_names]
-        centre, spread = self.centre[kept], self.spread[kept]
-        return Sample(points, self.labels, self.origin, centre, spread, numeric_names, category_names)
+    def with_columns(self, wanted: set[int]) -> Sample:
+        """Return the same rows with the columns at the wanted positions, numeric columns counted first."""
+        p = len(self.numeric_names)
+        numeric = tuple(place for place in range(p) if place in wanted)
+        categories = tuple(place for place in range(len(self.category_names)) if p + place in wanted)
+        chosen = self.points.select(Columns(numeric, categories))
+        return Sample(
+            Points(chosen.numeric, chosen.codes),
+            self.labels,
+            self.origin,
+            self.centre[list(numeric)],
+            self.spread[list(numeric)],
+            tuple(self.numeric_names[place] for place in numeric),
+            tuple(self.category_names[place] for place in categories),
+        )
 
 
 @dataclass(frozen=True, slots=True)

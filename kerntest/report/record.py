@@ -153,13 +153,27 @@ class MinimumEffect(Record):
 
 @dataclass(frozen=True, slots=True)
 class ColumnEffect(Record):
-    """One column tested alone: its clearest kernel, z there, its own p-value, and that corrected for all columns."""
+    """One column tested alone, and all the others without it.
+
+    Parameters
+    ----------
+    column : str
+    kernel : str
+        The kernel under which the column alone differs most clearly.
+    z : float
+        Its statistic there, in null standard deviations.
+    p_value, p_adjusted : float
+        Of the column alone, and corrected for all columns.
+    p_without : float or None
+        Of the joint test without the column; None where there is no other.
+    """
 
     column: str
     kernel: str
     z: float
     p_value: float
     p_adjusted: float
+    p_without: float | None
 
 
 @dataclass(frozen=True, slots=True)

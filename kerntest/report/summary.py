@@ -204,10 +204,15 @@ def explanation_lines(explanation: Explanation) -> list[tuple[str, str]]:
     lines = []
     width = max(len(visible(effect.column)) for effect in explanation.columns[:COLUMNS_SHOWN])
     for effect in explanation.columns[:COLUMNS_SHOWN]:
-        lines.append((label, f"{visible(effect.column):{min(width, 40)}}  p = {number(effect.p_adjusted)}"))
+        text = f"{visible(effect.column):{min(width, 40)}}  alone: p = {number(effect.p_adjusted):9}"
+        if effect.p_without is not None:
+            text += f"  all without it: p = {number(effect.p_without)}"
+        lines.append((label, text.rstrip()))
         label = ""
     more = len(explanation.columns) - COLUMNS_SHOWN
-    lines.append(("", (f"and {more} more; " if more > 0 else "") + "p-values corrected for all columns"))
+    lines.append(
+        ("", (f"and {more} more; " if more > 0 else "") + "p-values of columns alone are corrected for all columns")
+    )
     label = "typical rows"
     for sample in dict.fromkeys(row.sample for row in explanation.rows):
         rows = [row for row in explanation.rows if row.sample == sample]

@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -137,6 +138,11 @@ def alone(rows):
     subprocess.run([sys.executable, "-c", ALONE, str(rows)], check=True)
 
 
+def start_up():
+    """Start-up times of the command, see startup.py."""
+    subprocess.run([sys.executable, str(Path(__file__).with_name("startup.py"))], check=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000)
@@ -146,6 +152,7 @@ def main():
     default_test()
     per_relabelling = against_gram_matrix(arguments.rows)
     against_permutation_tests(per_relabelling, arguments.rows)
+    start_up()
     if arguments.large:
         alone(100_000)
 

@@ -47,6 +47,19 @@ def test_the_columns_that_differ_come_first_and_only_they_are_named():
         assert effect.p_adjusted >= effect.p_value >= 1 / result.null.permutations
 
 
+def test_the_others_are_tested_without_each_column():
+    rng = np.random.default_rng(9)
+    x = rng.normal(size=(150, 3))
+    y = rng.normal(size=(150, 3))
+    y[:, 1] *= 3
+    effects = {effect.column: effect for effect in mmd_test(x, y, explain=True).explanation.columns}
+    assert effects["x2"].p_without == mmd_test(x[:, [0, 2]], y[:, [0, 2]]).p_value
+    assert effects["x2"].p_without > 0.05
+    assert effects["x1"].p_without <= 0.01
+    (only,) = mmd_test(x[:, 0], y[:, 0], explain=True).explanation.columns
+    assert only.p_without is None
+
+
 def test_explaining_changes_nothing_else():
     x, y = frames()
     plain, explained = mmd_test(x, y), mmd_test(x, y, explain=True)
