@@ -11,8 +11,8 @@ from kerntest.kernels.base import Points
 from kerntest.report.plot import NullPicture, WitnessPicture, figure
 
 if TYPE_CHECKING:
+    from kerntest.inference.analysis import TwoSampleAnalysis
     from kerntest.inference.sample import Sample
-    from kerntest.inference.two_sample import TwoSampleAnalysis
     from kerntest.kernels.base import Array, Kernel
 
 LINE_POINTS = 400

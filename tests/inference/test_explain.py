@@ -9,9 +9,9 @@ import pytest
 
 from kerntest import mmd_test
 from kerntest.errors import DataError, MissingExtraError, UsageError
+from kerntest.inference.analysis import analyse_two_samples
 from kerntest.inference.explain import step_down
 from kerntest.inference.options import Options
-from kerntest.inference.two_sample import analyse_two_samples
 from kerntest.inference.witness import witness_at
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
