@@ -29,9 +29,9 @@ from kerntest.report import record
 from kerntest.report.summary import decision_sentence
 
 if TYPE_CHECKING:
-    from kerntest.inference.options import Options
     from kerntest.data.table import Table
     from kerntest.engines.base import Progress
+    from kerntest.inference.options import Options
     from kerntest.kernels.base import Kernel
 
 LIBRARIES = ("numpy", "scipy", "pyarrow")
