@@ -18,10 +18,15 @@ if TYPE_CHECKING:
 
 _COLOURS = {"used": "green", "left out": "yellow", "refused": "red"}
 _WIDEST_VALUE = 24
+NARROWEST = 40
 
 
 def report_text(report: TableReport, *, width: int, colour: bool) -> str:
-    """Return a report drawn as a table: the same content in any width, with or without colour."""
+    """Return a report drawn as a table: the same content in any width, with or without colour.
+
+    Narrower than 40 characters the columns would have no room: the terminal then wraps the lines itself.
+    """
+    width = max(width, NARROWEST)
     parts: list[RenderableType] = [
         Text(f"{visible(report.name)}: {counted(report.rows, 'row')}, {_columns_in_words(report)}", style="bold"),
         Text(f"  {_origin(report)}"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Sequence
 
@@ -17,8 +18,9 @@ def split_patterns(patterns: Patterns) -> list[str]:
     if patterns is None:
         return []
     if isinstance(patterns, str):
-        fields = next(csv.reader([patterns], skipinitialspace=True), [])
-        return [field.strip() for field in fields if field.strip()]
+        # A list may be wrapped over several lines of a script: every line adds its names.
+        lines = csv.reader(io.StringIO(patterns, newline=""), skipinitialspace=True)
+        return [field.strip() for fields in lines for field in fields if field.strip()]
     return [str(pattern) for pattern in patterns]
 
 

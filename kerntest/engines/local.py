@@ -43,8 +43,8 @@ class LocalEngine:
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        if threads is not None and threads < 1:
-            raise UsageError(f"threads must be at least 1, not {threads}", code="usage.threads")
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
+            raise UsageError(f"threads must be at least 1, not {threads!r}", code="usage.threads")
         self.threads = threads or available_threads()
 
     def map(

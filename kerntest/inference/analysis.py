@@ -212,9 +212,12 @@ def _check_minimum(min_effect: float | None) -> None:
     UsageError
         If it is not positive and finite.
     """
-    if min_effect is not None and not (math.isfinite(min_effect) and min_effect > 0):
+    if min_effect is None:
+        return
+    is_number = isinstance(min_effect, (int, float, np.number))
+    if not is_number or not 0 < min_effect < math.inf:
         raise UsageError(
-            f"min_effect must be positive, not {min_effect:g}",
+            f"min_effect must be positive, not {f'{min_effect:g}' if is_number else repr(min_effect)}",
             hint="it is a value of MMD; 0.1 is a small difference",
             code="usage.min_effect",
         )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.errors import UndecidedError
 from kerntest.inference.labels import LabelMatrix, label_matrix
 from kerntest.inference.nulls.gamma import gamma_moments, gamma_p_value
 from kerntest.inference.nulls.moments import (
@@ -26,7 +25,7 @@ from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.nulls.spectral import label_spectrum, spectral_p_value
 from kerntest.inference.statistic import Discrepancy, discrepancy
 from kerntest.inference.sweep import sweep
-from kerntest.inference.verdict import Verdict, degenerate_kernel, relabel
+from kerntest.inference.verdict import Verdict, degenerate_kernel, overflow, relabel
 from kerntest.report import record
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from kerntest.inference.family import Family
     from kerntest.inference.options import Options
     from kerntest.inference.sample import Sample
-    from kerntest.kernels.base import Kernel
+    from kerntest.kernels.base import Array, Kernel
 
 # The kurtosis of the Pearson null comes from at least so many relabellings.
 KURTOSIS_RELABELLINGS = 5000
@@ -84,15 +83,13 @@ def curve_verdict(
     found = discrepancy(kernel, sample.points, sample.labels, engine)
     value = (found.unbiased if options.estimator == "unbiased" else found.biased) / label.factor
     if not math.isfinite(value):
-        raise UndecidedError(
-            f"the kernel '{kernel}' overflows on these rows",
-            hint="--scale standardize, or a smaller gain or degree, keeps it in range",
-            code="undecided.overflow",
-        )
+        raise overflow(kernel)
     setting = _Setting(kernel, sample, options, engine, progress, family, label, found, value)
-    p_value, null = {"moments": _moments, "gamma": _gamma, "spectral": _spectral, "pearson": _pearson}[options.null](
-        setting
-    )
+    curve = {"moments": _moments, "gamma": _gamma, "spectral": _spectral, "pearson": _pearson}[options.null]
+    try:
+        p_value, null = curve(setting)
+    except OverflowError as error:
+        raise overflow(kernel) from error
     return Verdict(p_value, kernel, found, null, None, None, ())
 
 
@@ -150,10 +147,7 @@ def _gamma(setting: _Setting) -> tuple[float, record.Null]:
     total = squares[0, 0] * both**2 + squares[1, 1] * none**2 + 2.0 * squares[0, 1] * one**2
     trace_a, trace_b = float(diagonal.sum()), label_invariants(setting.label).trace
     mean_square = float(total) / (n * (n - 1))
-    a = Invariants(trace_a, swept.total_square, float(diagonal @ diagonal), 0.0, 0.0, 0.0, 0.0, 0.0)
-    # Only the mean and the variance are asked for: the sums of third order are not needed.
-    if not permutation_moments(a, label_invariants(setting.label), n).standard_deviation > setting.rounding:
-        raise degenerate_kernel(setting.family)
+    _refuse_constant(setting, diagonal, swept.total_square)
     p_value = gamma_p_value(setting.value, trace_a, trace_b, mean_square, n)
     mean, variance = gamma_moments(trace_a, trace_b, mean_square, n)
     moments = Moments(mean * n**2, math.sqrt(variance) * n**2, 2.0 * math.sqrt(variance) / mean)
@@ -170,16 +164,31 @@ def _spectral(setting: _Setting) -> tuple[float, record.Null]:
         seed=setting.options.seed,
         progress=setting.progress,
     )
+    centring, diagonal = centre(setting.kernel, setting.sample.points, setting.engine, hollow=setting.hollow)
+    swept = sweep(setting.kernel, setting.sample.points, np.zeros((n, 0)), setting.engine, centring=centring)
+    _refuse_constant(setting, diagonal, swept.total_square)
     b = label_spectrum(setting.label)
     powers = [
         float((a.values**k) @ a.multiplicities) * float((b.values**k) @ b.multiplicities) / n**k for k in (1, 2, 3)
     ]
     deviation = math.sqrt(2.0 * powers[1])
-    if not deviation > setting.rounding:
-        raise degenerate_kernel(setting.family)
     moments = Moments(powers[0], deviation, 8.0 * powers[2] / deviation**3)
     p_value = spectral_p_value(setting.value, a, b, n)
     return p_value, _null("spectral", setting, moments, "exact" if exact else "leading eigenvalues")
+
+
+def _refuse_constant(setting: _Setting, diagonal: Array, total_square: float) -> None:
+    """Refuse a kernel whose statistic no relabelling changes, told by its exact permutation variance.
+
+    Raises
+    ------
+    UndecidedError
+        As above.
+    """
+    # Only the mean and the variance are asked for: the sums of third order are not needed.
+    a = Invariants(float(diagonal.sum()), total_square, float(diagonal @ diagonal), 0.0, 0.0, 0.0, 0.0, 0.0)
+    if not permutation_moments(a, label_invariants(setting.label), setting.n).standard_deviation > setting.rounding:
+        raise degenerate_kernel(setting.family)
 
 
 def _null(method: str, setting: _Setting, moments: Moments, trace: str | None) -> record.Null:

@@ -140,6 +140,8 @@ def _bases(kernel: Kernel | str, has_numbers: bool, *, single: bool) -> list[Ker
     """Return the kernels before their bandwidths are chosen."""
     if isinstance(kernel, Kernel):
         return [kernel]
+    if not isinstance(kernel, str):
+        raise UsageError(f"a kernel is a text or a Kernel, not {kernel!r}", code="usage.kernel_text")
     if kernel.strip().lower() != "auto":
         return [parse_kernel(kernel)]
     if not has_numbers:

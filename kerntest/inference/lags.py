@@ -151,7 +151,7 @@ class LagPairs(Pairs):
 
     @cached_property
     def _squared(self) -> Array:
-        if self.x.numeric.shape[1] <= FEW_COLUMNS:
+        if self.x.numeric.shape[1] <= FEW_COLUMNS or not self.x.expandable:
             total = np.zeros(self.shape)
             for difference in self.differences():
                 np.square(difference, out=difference)

@@ -42,8 +42,9 @@ class Options:
         one_of("null", self.null, ("permutation", "moments", "gamma", "spectral", "pearson"))
         one_of("resampling", self.resampling, ("shifts", "random"))
         one_of("scale", self.scale, ("standardize", "none"))
-        if isinstance(self.alpha, str) or not 0 < self.alpha < 1:
-            shown = repr(self.alpha) if isinstance(self.alpha, str) else f"{self.alpha:g}"
+        is_number = isinstance(self.alpha, (int, float, np.number))
+        if not is_number or not 0 < self.alpha < 1:
+            shown = f"{self.alpha:g}" if is_number else repr(self.alpha)
             raise UsageError(f"alpha must be between 0 and 1, not {shown}", hint="0.05 is usual", code="usage.alpha")
         whole_number("permutations", self.permutations, at_least=1)
         whole_number("seed", self.seed, at_least=0)

@@ -163,7 +163,7 @@ def _floor_warning(used: int, alpha: float) -> tuple[str, ...]:
     if 1.0 / used <= alpha:
         return ()
     warning = (
-        f"the smallest p-value that {used:,} relabellings can give is {1.0 / used:.3g}, above alpha = {alpha:g}: the "
+        f"the smallest p-value that {used:,} {'relabelling' if used == 1 else 'relabellings'} can give is {1.0 / used:.3g}, above alpha = {alpha:g}: the "
         "test cannot reject; use more --permutations"
     )
     return (warning,)
@@ -179,11 +179,16 @@ def refuse_overflow(kernels: Sequence[Kernel], sums: np.ndarray[Any, Any]) -> No
     """
     for kernel, values in zip(kernels, sums, strict=True):
         if not np.isfinite(values).all():
-            raise UndecidedError(
-                f"the kernel '{kernel}' overflows on these rows",
-                hint="--scale standardize, or a smaller gain or degree, keeps it in range",
-                code="undecided.overflow",
-            )
+            raise overflow(kernel)
+
+
+def overflow(kernel: Kernel) -> UndecidedError:
+    """Return the error for a kernel whose values or sums are beyond the range of numbers."""
+    return UndecidedError(
+        f"the kernel '{kernel}' overflows on these rows",
+        hint="--scale standardize, or a smaller gain or degree, keeps it in range",
+        code="undecided.overflow",
+    )
 
 
 def refuse_degenerate(judged: Judged, family: Family) -> None:
@@ -201,7 +206,9 @@ def refuse_degenerate(judged: Judged, family: Family) -> None:
 def degenerate_kernel(family: Family) -> UndecidedError:
     """Return the error for kernels that find all pairs of rows equally similar."""
     return UndecidedError(
-        f"the kernel '{family.kernels[0]}' finds all pairs of different rows equally similar: nothing can be tested",
-        hint="its bandwidth is far too small or far too large for these rows; try --bandwidth median",
+        f"the kernel '{family.kernels[0]}' finds all pairs of different rows equally similar, or these rows allow one "
+        "value of the statistic only: nothing can be tested",
+        hint="try --kernel gaussian --bandwidth median: a bandwidth far too small or too large, delta on numbers, or too few "
+        "different rows do this",
         code="undecided.degenerate_kernel",
     )

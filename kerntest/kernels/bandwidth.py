@@ -22,6 +22,8 @@ DOUBTFUL = 1e-9
 # The grid runs from half the 5 % quantile of the distances to twice the 95 % quantile, by factors of two.
 LOW, HIGH = 0.05, 0.95
 SPREAD = 2.0
+# Bandwidths outside this range cannot be squared, or divided by, without leaving the range of doubles.
+SMALLEST, LARGEST = 1e-70, 1e70
 # Tells the stream of sampled pairs from other streams of the same seed.
 PAIR_STREAM = 1
 
@@ -73,7 +75,14 @@ class BandwidthChooser:
                     hint="give the bandwidth as a number, such as --bandwidth 1",
                     code="undecided.no_distance",
                 )
-            self._known[key] = Distances(*(float(q) for q in np.quantile(found, [LOW, 0.5, HIGH])))
+            quantiles = Distances(*(float(q) for q in np.quantile(found, [LOW, 0.5, HIGH])))
+            if not (quantiles.low > SMALLEST and quantiles.high < LARGEST):
+                raise UndecidedError(
+                    "no bandwidth can be chosen: distances between rows are beyond the range of numbers",
+                    hint="--scale standardize keeps them in range",
+                    code="undecided.distance_range",
+                )
+            self._known[key] = quantiles
         return self._known[key]
 
     def median(self, metric: Metric, columns: Columns | None) -> float:

@@ -63,7 +63,7 @@ def write_standard_output(text: str, *, encoding: str = "utf-8") -> None:
     if sys.stdout is None:
         raise DataError(
             "the standard output is closed",
-            hint="write to a file with -o FILE",
+            hint="open it, or send it to a file",
             code="data.output",
         )
     try:
@@ -166,7 +166,7 @@ def _unwritable(name: str, error: OSError) -> DataError:
     reason = (error.strerror or str(error)).lower()
     return DataError(
         f"cannot write {name}: {reason}",
-        hint="choose another place with -o FILE, or free some space",
+        hint="choose another place for it, or free some space",
         code="data.output",
         where={"file": name},
     )

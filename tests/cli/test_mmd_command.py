@@ -7,6 +7,7 @@ import sys
 import pytest
 from example_results import FAMILY, two_sample_result
 
+from kerntest.data.selection import split_patterns
 from kerntest.errors import DataError, ModelError, UndecidedError, UsageError
 
 
@@ -275,3 +276,17 @@ def test_names_are_printed_as_they_are(kerntest, mmd_test):
     assert "[red]a, b" in outcome.out
     mmd_test.error = DataError(f"no such file: {name}\x1b[2J")
     assert kerntest("mmd", name, "y").err == f"error: no such file: {name}\\x1b[2J\n"
+
+
+def test_two_outputs_into_one_file_are_refused(kerntest, mmd_test, tmp_path):
+    out = str(tmp_path / "w.csv")
+    outcome = kerntest("mmd", "x.csv", "y.csv", "--witness", out, "-o", f"{tmp_path}/../{tmp_path.name}/w.csv")
+    assert outcome.code == 2
+    assert "would both write" in outcome.err
+    assert not mmd_test.calls
+
+
+def test_a_list_of_columns_may_be_wrapped(kerntest, mmd_test):
+    assert kerntest("mmd", "x.csv", "y.csv", "--columns", "a,\nb").code == 0
+    assert split_patterns(mmd_test.options["columns"]) == ["a", "b"]
+    assert split_patterns('"new\nline",c') == ["new\nline", "c"]

@@ -60,7 +60,7 @@ def _columns_option(name: str, text: str) -> Callable[[AnyCommand], AnyCommand]:
 @click.command(
     "inspect", cls=DocumentedCommand, manual=MANUAL, short_help="Show the columns of a file and what a test would use."
 )
-@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("file", type=click.Path(allow_dash=True, readable=False))
 @_columns_option("--columns", "Columns to show, such as 'price,size:weight,temp_*' (a:b is a range).")
 @_columns_option("--exclude", "Columns to leave out, written the same way.")
 @_columns_option("--categorical", "Columns of numbers that are codes for categories.")

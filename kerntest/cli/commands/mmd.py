@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,8 +90,8 @@ def _columns_option(name: str, text: str) -> Callable[[AnyCommand], AnyCommand]:
 @click.command(
     cls=DocumentedCommand, manual=MANUAL, short_help="Test whether two files come from the same distribution."
 )
-@click.argument("x", type=click.Path(allow_dash=True))
-@click.argument("y", type=click.Path(allow_dash=True))
+@click.argument("x", type=click.Path(allow_dash=True, readable=False))
+@click.argument("y", type=click.Path(allow_dash=True, readable=False))
 @option(
     "--kernel",
     type=KernelText(),
@@ -226,7 +227,7 @@ def mmd(x: str, y: str, *, fail_on: str | None, **options: Any) -> int:
 
 
 def _check_files(x: str, y: str, outputs: dict[str, str | None]) -> None:
-    """Refuse what cannot work: stdin twice, a keyboard as a table, a result written over its own data.
+    """Refuse what cannot work: stdin twice, a keyboard as a table, outputs over each other or over the data.
 
     Raises
     ------
@@ -243,6 +244,14 @@ def _check_files(x: str, y: str, outputs: dict[str, str | None]) -> None:
             hint="send it a file: `kerntest mmd before.csv - < after.csv`",
             code="usage.stdin_terminal",
         )
+    for (one, first), (other, second) in combinations(outputs.items(), 2):
+        if first is not None and second is not None and os.path.realpath(first) == os.path.realpath(second):
+            raise UsageError(
+                f"{one} and {other} would both write {second}",
+                hint="give each a file of its own",
+                code="usage.output_twice",
+                where={"file": second},
+            )
     for source, (name, output) in product((x, y), outputs.items()):
         if output is not None and _same_file(source, output):
             raise UsageError(

@@ -33,6 +33,8 @@ EXACT_TRACE_ROWS = 2000
 # Random vectors for tr A^3 beyond: so many find the leading part of the matrix, and as many again measure the rest.
 PROBES = 60
 PROBE_STREAM = 2
+# Differences of sums below this share of the sums are rounding.
+CANCELLED = 1e-12
 
 Places: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -106,7 +108,7 @@ def permutation_moments(a: Invariants, b: Invariants, n: int) -> Moments:
             raw += float(np.dot(weights, third_a)) * float(np.dot(weights, third_b)) / math.perm(n, parts)
     central = raw - 3.0 * mean * variance - mean**3
     skewness = central / variance**1.5 if variance > 0 else 0.0
-    return Moments(mean, math.sqrt(variance), skewness)
+    return Moments(float(mean), math.sqrt(variance), float(skewness))
 
 
 def moments_p_value(value: float, moments: Moments) -> float:
@@ -116,11 +118,16 @@ def moments_p_value(value: float, moments: Moments) -> float:
 
 
 def _spread(m: Invariants, n: int) -> float:
-    return (n - 1) * m.trace_square - m.trace**2
+    return _difference((n - 1) * m.trace_square, m.trace**2)
 
 
 def _tips(m: Invariants, n: int) -> float:
-    return n * (n + 1) * m.diagonal_square - (n - 1) * (m.trace**2 + 2.0 * m.trace_square)
+    return _difference(n * (n + 1) * m.diagonal_square, (n - 1) * (m.trace**2 + 2.0 * m.trace_square))
+
+
+def _difference(a: float, b: float) -> float:
+    """Return a - b, or 0 where it is no more than their rounding: a statistic that cannot vary has variance 0."""
+    return 0.0 if abs(a - b) <= CANCELLED * (abs(a) + abs(b)) else a - b
 
 
 def label_invariants(label: LabelMatrix) -> Invariants:

@@ -55,6 +55,9 @@ def pearson_tail(z: float, skewness: float, kurtosis: float) -> float:
     peak = float(log_density(np.array([_mode(c1, lower, upper)]))[0])
     above = _integral(lambda x: np.exp(log_density(x) - peak), z, upper)
     below = _integral(lambda x: np.exp(log_density(x) - peak), z, lower)
+    if not above + below > 0:
+        # All of the curve is in a point, as far as doubles can tell: the skewness has swallowed everything.
+        return float(np.exp(log_upper_tail(z, skewness)))
     return max(above / (above + below), float(np.finfo(np.float64).tiny))
 
 

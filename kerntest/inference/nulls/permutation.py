@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array
 
 # Rounding errors of the relabelled sums are below this many units (measured: below 1), see `tie_tolerance`.
-ROUNDING_UNITS = 32.0
+ROUNDING_UNITS = 8.0
 
 COMBINATION = "smallest p-value (Pearson III scores over the shared relabellings)"
 
