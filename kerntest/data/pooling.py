@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # A text column with more different values than this share of the rows identifies rows.
 IDENTIFIES_ROWS = 0.9
+# Whole numbers from here on are not all told apart as floating-point numbers.
+EXACT_INTEGERS = 2.0**53
 _FEWEST_ROWS_TO_TELL = 20
 _FEWEST_ROWS = 2
 
@@ -130,6 +132,11 @@ def reason_to_leave_out(column: Column) -> str | None:
     """Return why the pooled column cannot tell anything about the two tables; None if it can."""
     n_rows = len(column.values)
     if column.values.min() == column.values.max():
+        if not column.is_category and abs(column.values[0]) >= EXACT_INTEGERS:
+            return (
+                f"column {column.name!r} has one value in all rows, to the 16 digits of a number, and is left out; "
+                "--categorical takes every digit"
+            )
         return f"column {column.name!r} has one value in all rows and is left out"
     n_levels = len(column.levels)
     if column.kind == "text" and n_rows >= _FEWEST_ROWS_TO_TELL and n_levels > IDENTIFIES_ROWS * n_rows:
