@@ -24,10 +24,10 @@ def test_squared_distances_keep_their_digits(columns, far):
     points = Points.of(X)
     dense = DensePairs(points.take(slice(0, 14)), points.take(slice(0, 14))).squared_distance()
     near = exact < 1e3
-    np.testing.assert_allclose(dense[near], exact[near], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(dense[near], exact[near], rtol=1e-6, atol=1e-9)
     lags = LagPairs(points.take(slice(0, 8)), points.take(slice(0, 14)), 7).squared_distance()
     expected = np.array([[exact[i, i + k] for i in range(8)] for k in range(7)])
-    np.testing.assert_allclose(lags, expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(lags, expected, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("columns", [1, 3])
