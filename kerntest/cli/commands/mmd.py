@@ -70,7 +70,7 @@ MANUAL = Manual(
             (
                 "permutation is exact for any number of rows and judges a whole family of kernels together; its p-value "
                 "is at least 1 / permutations. The others take one kernel and have no such floor. moments: a Pearson III "
-                "curve through the exact mean, variance and skewness of the permutation distribution; right to a tenth "
+                "curve through the exact mean, variance and skewness of the permutation distribution; right to an eighth "
                 "at p-values down to 0.001 wherever it was measured. pearson: a curve through four moments; as good in "
                 "the body, less sure below 0.001. spectral: weighted chi-squares; good for the unbiased estimate, too "
                 "cautious for the biased one in many dimensions. gamma: two moments; it rejects up to three times too "

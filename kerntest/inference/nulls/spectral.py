@@ -3,8 +3,8 @@
 Under the null hypothesis <A, B> is close to (1/n) sum_ij lambda_i mu_j z_ij^2, with lambda and mu the eigenvalues of A
 and B and z_ij independent standard Gaussians (Gretton et al. 2009; Zhang et al. 2012). With U-centring the traces are
 zero and the same sum is centred by itself. Measured against long permutation runs (tests/benchmarks/nulls.py): for the
-unbiased statistic right to a tenth at the 5 %, 1 % and 0.1 % points from n = 200 on, a little too small at n = 40. For
-the biased statistic as good in few dimensions, but where the eigenvalues decay slowly (many dimensions, small
+unbiased statistic right to a tenth at the 5 % and 1 % points from n = 200 on, to a fifth at 0.1 %; at n = 40 up to a
+sixth too small. For the biased statistic as good in few dimensions, but where the eigenvalues decay slowly (many dimensions, small
 bandwidths) its variance is too large: p-values come out too large by a factor of 2 at the 5 % point and 10 at 0.1 %.
 """
 
