@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.data.arranging import arrange
 from kerntest.data.missing import apply_missing
 from kerntest.data.table import Column, Table
 from kerntest.errors import DataError
@@ -14,11 +15,6 @@ from kerntest.errors import DataError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# A text column with more different values than this share of the rows identifies rows.
-IDENTIFIES_ROWS = 0.9
-# Whole numbers from here on are not all told apart as floating-point numbers.
-EXACT_INTEGERS = 2.0**53
-_FEWEST_ROWS_TO_TELL = 20
 _FEWEST_ROWS = 2
 
 
@@ -71,35 +67,20 @@ def pool(x: Table, y: Table) -> Pooled:
     for table in (x, y):
         _refuse_too_few_rows(table)
         apply_missing(table, "error")
-    left_out: list[str] = []
-    warnings: list[str] = []
-    numeric: dict[str, NDArray[np.float64]] = {}
-    codes: dict[str, tuple[NDArray[np.int64], tuple[str, ...]]] = {}
-    for in_x, in_y in zip(x.columns, y.columns, strict=True):
-        column = _laid_below(in_x, in_y)
-        warning = reason_to_leave_out(column)
-        if warning:
-            left_out.append(column.name)
-            warnings.append(warning)
-        elif column.is_category:
-            codes[column.name] = (column.values, column.levels)
-        else:
-            numeric[column.name] = column.values
-    if not numeric and not codes:
-        raise _no_columns(x, y, warnings)
-    n_rows = x.n_rows + y.n_rows
+    columns = [_laid_below(in_x, in_y) for in_x, in_y in zip(x.columns, y.columns, strict=True)]
+    arranged = arrange(columns, x.n_rows + y.n_rows)
+    if arranged.empty:
+        raise _no_columns(x, y, list(arranged.warnings))
     return Pooled(
-        numeric=np.column_stack(list(numeric.values())) if numeric else np.empty((n_rows, 0)),
-        codes=np.column_stack([values for values, _ in codes.values()])
-        if codes
-        else np.empty((n_rows, 0), dtype=np.int64),
-        numeric_names=tuple(numeric),
-        category_names=tuple(codes),
-        levels=tuple(levels for _, levels in codes.values()),
+        numeric=arranged.numeric,
+        codes=arranged.codes,
+        numeric_names=arranged.numeric_names,
+        category_names=arranged.category_names,
+        levels=arranged.levels,
         n_x=x.n_rows,
         n_y=y.n_rows,
-        left_out=tuple(left_out),
-        warnings=tuple(warnings),
+        left_out=arranged.left_out,
+        warnings=arranged.warnings,
     )
 
 
@@ -126,25 +107,6 @@ def _laid_below(in_x: Column, in_y: Column) -> Column:
         for column in (in_x, in_y)
     ]
     return Column(in_x.name, in_x.kind, np.concatenate(codes), levels)
-
-
-def reason_to_leave_out(column: Column) -> str | None:
-    """Return why the pooled column cannot tell anything about the two tables; None if it can."""
-    n_rows = len(column.values)
-    if column.values.min() == column.values.max():
-        if not column.is_category and abs(column.values[0]) >= EXACT_INTEGERS:
-            return (
-                f"column {column.name!r} has one value in all rows, to the 16 digits of a number, and is left out; "
-                "--categorical takes every digit"
-            )
-        return f"column {column.name!r} has one value in all rows and is left out"
-    n_levels = len(column.levels)
-    if column.kind == "text" and n_rows >= _FEWEST_ROWS_TO_TELL and n_levels > IDENTIFIES_ROWS * n_rows:
-        return (
-            f"column {column.name!r} has {n_levels:,} different values in {n_rows:,} rows: "
-            "it identifies rows and is left out"
-        )
-    return None
 
 
 def _no_columns(x: Table, y: Table, warnings: list[str]) -> DataError:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from kerntest.data.arranging import reason_to_leave_out
 from kerntest.data.categories import date_text
 from kerntest.data.misleading import counts_rows
 from kerntest.data.missing import check_usable
-from kerntest.data.pooling import reason_to_leave_out
 from kerntest.data.suspicion import is_number
 from kerntest.data.wording import counted, option_value
 from kerntest.errors import DataError

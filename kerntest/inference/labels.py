@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kerntest.inference.lags import Block, window
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from kerntest.kernels.base import Array
 
@@ -83,13 +83,21 @@ class LabelSide:
         How many rows lie on the circle; the others are fixed.
     """
 
+    members = 1
+    # The label matrix is centred as it is.
+    centred_by_rows = False
+
     def __init__(self, matrix: LabelMatrix, orders: Sequence[Labels], circle: int) -> None:
         self.matrix = matrix
         self.orders = orders
         self.circle = circle
 
-    def lines(self, order: int, block: Block, out: Array) -> None:
-        """Write the block's entries of B in one order into `out`, shape (block.count, circle)."""
+    def lines(self, order: int, block: Block, out: Array) -> Iterator[int]:
+        """Write the block's entries of B in one order into `out`, shape (block.count, circle); yields 0."""
+        self._write(order, block, out)
+        yield 0
+
+    def _write(self, order: int, block: Block, out: Array) -> None:
         labels = self.orders[order]
         ring = labels[: self.circle]
         if block.kind == "fixed":
@@ -107,8 +115,8 @@ class LabelSide:
             out[0] = self.matrix.diagonal[ring]
 
     def fixed_entries(self, order: int) -> Array:
-        """Return the entries of B between fixed rows in one order, shape (n - circle, n - circle)."""
+        """Return the entries of B between fixed rows in one order, shape (1, n - circle, n - circle)."""
         labels = self.orders[order][self.circle :]
         entries: Array = self.matrix.between[labels[:, None] + labels[None, :]]
         np.fill_diagonal(entries, self.matrix.diagonal[labels])
-        return entries
+        return entries[None]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Entries of one tile: its arrays (half a megabyte each) stay in the second-level cache of a core.
 TILE_ENTRIES = 2**16
+# Entries of a block over all matrices that are held together: their transforms take 64 MB.
+HELD_ENTRIES = 2**23
 # Up to this many numeric columns, summing squared differences column by column beats a matrix product, which must
 # compute twice as many entries as the tile needs and pick half of them.
 FEW_COLUMNS = 2
@@ -37,13 +39,16 @@ class Block:
     count: int
 
 
-def plan_blocks(circle: int, fixed: int) -> list[Block]:
+def plan_blocks(circle: int, fixed: int, held: int = 1) -> list[Block]:
     """Return the blocks that cover all pairs with at least one row on the circle.
 
     Their boundaries depend on the sizes alone, so that sums over blocks are the same on any number of threads. A
-    block has 128 lines; fewer, down to 64, on circles beyond 16,384 rows, to bound its memory (8 n bytes a line).
+    block has 128 lines; fewer, down to 64, on circles beyond 16,384 rows, to bound its memory (8 n bytes a line);
+    fewer again where the lines of `held` matrices are held together.
     """
     lines = min(128, max(64, 2**21 // circle))
+    if held > 1:
+        lines = min(lines, max(8, HELD_ENTRIES // (circle * held)))
     blocks = [Block("lags", start, min(lines, circle // 2 + 1 - start)) for start in range(0, circle // 2 + 1, lines)]
     return blocks + [Block("fixed", start, min(lines, fixed - start)) for start in range(0, fixed, lines)]
 
@@ -60,6 +65,34 @@ def halved_lines(block: Block, circle: int) -> list[int]:
     if block.kind == "lags" and circle % 2 == 0 and block.start + block.count == circle // 2 + 1:
         lines.append(block.count - 1)
     return lines
+
+
+def add_row_sums(rows: Array, values: Array, block: Block, circle: int) -> None:
+    """Add what a block of lines contributes to the row sums of its matrix.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n,)
+        Row sums along the places, the circle first; changed.
+    values : ndarray, shape (block.count, circle)
+        The entries of the block.
+    block : Block
+    circle : int
+    """
+    rows[:circle] += values.sum(axis=0)
+    if block.kind == "fixed":
+        first = circle + block.start
+        rows[first : first + block.count] += values.sum(axis=1)
+        return
+    # The mirror image: K[i + k, i] belongs to the row at i + k. Not of lines that hold both already.
+    once = halved_lines(block, circle)
+    reached = np.zeros(circle + block.count - 1)
+    for line in range(block.count):
+        if line not in once:
+            reached[line : line + circle] += values[line]
+    places = np.arange(block.start, block.start + len(reached)) % circle
+    # A place is reached twice where the window runs around the circle.
+    np.add.at(rows, places, reached)
 
 
 class LaidOut:

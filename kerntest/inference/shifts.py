@@ -1,16 +1,18 @@
 """All cyclic relabellings at once.
 
-The rows stand in a random order on a circle of length n. Relabelling by a shift t pairs row i of the kernel matrix K
-with row i + t of the matrix B. Lag by lag, the sums over all shifts are circular correlations, so that
+The rows stand in a random order on a circle of length n. Relabelling by a shift t pairs row i of the matrix A with row
+i + t of the matrix B. Lag by lag, the sums over all shifts are circular correlations, so that
 
-    S(t) = sum_ij K_ij B_{i+t, j+t} = irfft( sum_k w_k conj(rfft(K_k)) rfft(B_k) )(t),    K_k(i) = K[i, (i + k) mod n],
+    S(t) = sum_ij A_ij B_{i+t, j+t} = irfft( sum_k w_k conj(rfft(A_k)) rfft(B_k) )(t),    A_k(i) = A[i, (i + k) mod n],
 
 with k = 0 .. floor(n/2) and weights w_k from symmetry: n relabellings for O(n^2 log n), about what it takes to form
-the kernel matrices once. Shifts are a group of relabellings, so that the p-value over them is exact.
+the matrices once. Shifts are a group of relabellings, so that the p-value over them is exact.
 
 Where n has a large prime factor, transforms would be several times slower: the circle then takes the first n' rows of
 the random order, and the few others keep their partner under every shift. This is still a group. More than n'
-relabellings come from further random orders of the rows of B (cosets of the group), with the transforms of K reused.
+relabellings come from further random orders of the rows of B (cosets of the group), with the transforms of A reused.
+
+Several matrices on each side (kernels of a family, columns of a table) share their transforms over all pairs.
 """
 
 from __future__ import annotations
@@ -18,18 +20,19 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kerntest.inference.lags import Block, LaidOut, halved_lines, plan_blocks
-from kerntest.kernels.base import Array, DensePairs, Kernel, Points
+from kerntest.inference.lags import Block, add_row_sums, halved_lines, plan_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from kerntest.engines.base import Engine, Progress
+    from kerntest.inference.stacks import Stack
+    from kerntest.kernels.base import Array
 
 Spectrum: TypeAlias = NDArray[np.complex128]
 
@@ -39,18 +42,27 @@ LARGEST_FACTOR = 19
 SMALL_CIRCLE = 512
 # Transforms of B held at once (32 MB): orders beyond that are done in further passes.
 HELD_ENTRIES = 2**22
+# From so many matrices on both sides, one matrix product for each frequency beats a product for each pair.
+MANY = 4
 
 
-class Side(Protocol):
-    """The matrix B, laid out in lines like K, in one or more orders of its rows. The first order is the observed."""
+@dataclass(frozen=True, slots=True, eq=False)
+class ShiftSums:
+    """Sums over all relabellings, and the row sums that centring needs.
 
-    def lines(self, order: int, block: Block, out: Array) -> None:
-        """Write the block's entries in one order into `out`, shape (block.count, circle)."""
-        ...
+    Parameters
+    ----------
+    values : ndarray, shape (F, G, C, n')
+        <A_f, B_g> in the order c shifted by t; [:, :, 0, 0] is observed.
+    rows_first : ndarray, shape (F, n)
+        Row sums of every A_f, along the places of the first order.
+    rows_second : ndarray, shape (G, n)
+        The same of every B_g.
+    """
 
-    def fixed_entries(self, order: int) -> Array:
-        """Return the entries between fixed rows in one order."""
-        ...
+    values: Array
+    rows_first: Array
+    rows_second: Array
 
 
 def circle_length(n: int) -> int:
@@ -84,86 +96,132 @@ class _Pass:
     last_order: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Partial:
+    """What one block adds: to the spectra, and (in the pass that holds the first order) to the row sums."""
+
+    spectrum: Spectrum
+    rows_first: Array
+    rows_second: Array
+
+
 def shift_sums(
-    kernels: Sequence[Kernel],
-    points: Points,
-    side: Side,
+    first: Stack,
+    second: Stack,
     *,
+    n: int,
     circle: int,
     orders: int,
     engine: Engine,
     progress: Progress | None = None,
-) -> Array:
-    """Return <K_f, B_g> for every kernel f and every relabelling g.
+) -> ShiftSums:
+    """Return <A_f, B_g> for all pairs of matrices and every relabelling.
 
     Parameters
     ----------
-    kernels : sequence of F Kernel
-        Evaluated on the same pairs, so that they share distances.
-    points : Points
-        n rows in their random order, the first `circle` of them on the circle.
-    side : Side
-        The matrix B in each order.
-    circle, orders : int
-        Length of the circle n' and number of orders C.
+    first : Stack
+        F matrices A_f over n rows in one order.
+    second : Stack
+        G matrices B_g over the same rows, in `orders` orders of which the first is that of `first`.
+    n, circle, orders : int
+        Rows, length of the circle n' and number of orders C.
     engine : Engine
         Where blocks of lags are computed.
     progress : callable, optional
         Called with (blocks done, blocks in all).
 
-    Returns
-    -------
-    ndarray, shape (F, C, n')
-        [:, 0, 0] is the observed labelling, [:, c, t] the order c shifted by t.
-
     Notes
     -----
-    Cost: O(F n^2 (p + log n) + C n^2 log n) time for p columns, O(64 n) to O(128 n) numbers per thread; never n x n.
-    Sums have a fixed order: the result does not depend on the number of threads.
+    Cost: O((F + G C) n^2 (p + log n) + F G C n^2) time for p columns; O(64 n) to O(128 n) numbers per thread for
+    one matrix on either side, up to 2^23 for more, and F G C n for the result; never n x n. Sums have a fixed order:
+    the result does not depend on the number of threads.
     """
-    rows = LaidOut(points, circle)
-    blocks = plan_blocks(circle, len(rows.fixed))
-    held = max(1, HELD_ENTRIES // (circle * max(block.count for block in blocks)))
-    result = np.empty((len(kernels), orders, circle))
-    for first in range(0, orders, held):
-        last = min(first + held, orders)
-        passes = [_Pass(block, first, last) for block in blocks]
-        work = _block_spectrum(kernels, rows, side)
-        spectrum = np.zeros((len(kernels), last - first, circle // 2 + 1), dtype=np.complex128)
-        for partial in engine.map(work, passes, _shifted(progress, first, held, orders, len(blocks))):
-            spectrum += partial
-        np.conj(spectrum, out=spectrum)
-        spectrum *= 2.0
-        result[:, first:last] = np.fft.irfft(spectrum, n=circle, axis=-1)
-    if len(rows.fixed):
-        result += _fixed_sums(kernels, rows.fixed, side, orders)[:, :, None]
-    return result
+    stacked = first.members >= MANY and second.members * orders >= MANY
+    blocks = plan_blocks(circle, n - circle, first.members + second.members if stacked else 1)
+    held = max(1, HELD_ENTRIES // (second.members * circle * max(block.count for block in blocks)))
+    values = np.empty((first.members, second.members, orders, circle))
+    rows_first, rows_second = np.zeros((first.members, n)), np.zeros((second.members, n))
+    work = (_stacked_block if stacked else _single_block)(first, second, circle, n)
+    for start in range(0, orders, held):
+        stop = min(start + held, orders)
+        passes = [_Pass(block, start, stop) for block in blocks]
+        spectrum: Spectrum | None = None
+        for partial in engine.map(work, passes, _shifted(progress, start, held, orders, len(blocks))):
+            # Kept in the layout in which blocks hand it over.
+            spectrum = partial.spectrum if spectrum is None else np.add(spectrum, partial.spectrum, out=spectrum)
+            if start == 0:
+                rows_first += partial.rows_first
+                rows_second += partial.rows_second
+        if spectrum is not None:
+            spectrum = np.ascontiguousarray(spectrum).reshape(first.members, second.members, stop - start, -1)
+            np.conj(spectrum, out=spectrum)
+            spectrum *= 2.0
+            values[:, :, start:stop] = np.fft.irfft(spectrum, n=circle, axis=-1)
+    if n > circle:
+        fixed_first = first.fixed_entries(0)
+        fixed_second = np.stack([second.fixed_entries(order) for order in range(orders)])
+        values += np.einsum("fij,cgij->fgc", fixed_first, fixed_second)[..., None]
+        rows_first[:, circle:] += fixed_first.sum(axis=2)
+        rows_second[:, circle:] += fixed_second[0].sum(axis=2)
+    return ShiftSums(values, rows_first, rows_second)
 
 
-def _block_spectrum(kernels: Sequence[Kernel], rows: LaidOut, side: Side) -> Callable[[_Pass], Spectrum]:
-    """Return the work on one block: half of sum_k w_k rfft(K_k) conj(rfft(B_k)), shape (F, orders, circle // 2 + 1)."""
+def _single_block(first: Stack, second: Stack, circle: int, n: int) -> Callable[[_Pass], _Partial]:
+    """Return the work on one block: half of sum_k w_k rfft(A_k) conj(rfft(B_k)) for one pair after another."""
     scratch = _Scratch()
-    frequencies = rows.circle // 2 + 1
+    frequencies = circle // 2 + 1
 
-    def work(item: _Pass) -> Spectrum:
+    def work(item: _Pass) -> _Partial:
         block, orders = item.block, range(item.first_order, item.last_order)
-        values = scratch.array("values", (block.count, rows.circle), np.float64)
-        others = scratch.array("others", (len(orders), block.count, frequencies), np.complex128)
+        values = scratch.array("values", (block.count, circle), np.float64)
+        others = scratch.array("others", (second.members, len(orders), block.count, frequencies), np.complex128)
+        rows_first, rows_second = np.zeros((first.members, n)), np.zeros((second.members, n))
         for place, order in enumerate(orders):
-            side.lines(order, block, values)
-            np.fft.rfft(values, axis=1, out=others[place])
+            for member in second.lines(order, block, values):
+                if order == 0 and second.centred_by_rows:
+                    add_row_sums(rows_second[member], values, block, circle)
+                np.fft.rfft(values, axis=1, out=others[member, place])
         np.conj(others, out=others)
-        others[:, halved_lines(block, rows.circle)] *= 0.5
-        # Kept alive, the tiles share their distances between the kernels; a single kernel needs no such memory.
-        kept = list(rows.tiles(block)) if len(kernels) > 1 else None
+        others[:, :, halved_lines(block, circle)] *= 0.5
+        together = others.reshape(-1, block.count, frequencies)
         transformed = scratch.array("transformed", (block.count, frequencies), np.complex128)
-        partial = np.empty((len(kernels), len(orders), frequencies), dtype=np.complex128)
-        for number, kernel in enumerate(kernels):
-            for pairs, columns in kept if kept is not None else rows.tiles(block):
-                values[:, columns] = kernel.evaluate(pairs)
+        spectrum = np.empty((first.members, len(together), frequencies), dtype=np.complex128)
+        for member in first.lines(0, block, values):
+            if item.first_order == 0 and first.centred_by_rows:
+                add_row_sums(rows_first[member], values, block, circle)
             np.fft.rfft(values, axis=1, out=transformed)
-            np.einsum("kf,ckf->cf", transformed, others, out=partial[number])
-        return partial
+            np.einsum("kf,ckf->cf", transformed, together, out=spectrum[member])
+        return _Partial(spectrum, rows_first, rows_second)
+
+    return work
+
+
+def _stacked_block(first: Stack, second: Stack, circle: int, n: int) -> Callable[[_Pass], _Partial]:
+    """Return the same work as one matrix product for each frequency, over the lines of the block."""
+    scratch = _Scratch()
+    frequencies = circle // 2 + 1
+
+    def work(item: _Pass) -> _Partial:
+        block, orders = item.block, range(item.first_order, item.last_order)
+        values = scratch.array("values", (block.count, circle), np.float64)
+        transformed = scratch.array("transformed", (block.count, frequencies), np.complex128)
+        left = scratch.array("left", (frequencies, first.members, block.count), np.complex128)
+        right = scratch.array("right", (frequencies, second.members * len(orders), block.count), np.complex128)
+        rows_first, rows_second = np.zeros((first.members, n)), np.zeros((second.members, n))
+        for place, order in enumerate(orders):
+            for member in second.lines(order, block, values):
+                if order == 0 and second.centred_by_rows:
+                    add_row_sums(rows_second[member], values, block, circle)
+                np.fft.rfft(values, axis=1, out=transformed)
+                np.conj(transformed.T, out=right[:, member * len(orders) + place])
+        right[:, :, halved_lines(block, circle)] *= 0.5
+        for member in first.lines(0, block, values):
+            if item.first_order == 0 and first.centred_by_rows:
+                add_row_sums(rows_first[member], values, block, circle)
+            np.fft.rfft(values, axis=1, out=transformed)
+            left[:, member] = transformed.T
+        spectrum = np.matmul(left, right.transpose(0, 2, 1))
+        return _Partial(spectrum.transpose(1, 2, 0), rows_first, rows_second)
 
     return work
 
@@ -180,13 +238,6 @@ class _Scratch(threading.local):
         if name not in self._held or self._held[name].size < size:
             self._held[name] = np.empty(size, dtype=dtype)
         return self._held[name][:size].reshape(shape)
-
-
-def _fixed_sums(kernels: Sequence[Kernel], fixed: Points, side: Side, orders: int) -> Array:
-    """Return the part of each sum that no shift changes: pairs of fixed rows. Shape (F, orders)."""
-    entries = np.stack([side.fixed_entries(order) for order in range(orders)])
-    pairs = DensePairs(fixed, fixed)
-    return np.stack([np.einsum("ij,cij->c", kernel.evaluate(pairs), entries) for kernel in kernels])
 
 
 def _shifted(progress: Progress | None, first: int, held: int, orders: int, blocks: int) -> Progress | None:

@@ -14,6 +14,7 @@ from kerntest.inference.nulls.permutation import COMBINATION, Judged, judge, tie
 from kerntest.inference.order import random_orders
 from kerntest.inference.randomly import random_sums
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
+from kerntest.inference.stacks import KernelStack
 from kerntest.inference.statistic import Discrepancy, discrepancy
 from kerntest.report import record
 
@@ -111,10 +112,11 @@ def relabel(
             circle = circle_length(n)
             orders = orders_needed(relabellings, circle)
             order, labellings = random_orders(sample.labels, orders, options.seed)
-            points = sample.points.take(order)
+            points = sample.points
+            stack = KernelStack([(points, kernels)], [order], circle)
             side = LabelSide(label, labellings, circle)
-            shifted = shift_sums(kernels, points, side, circle=circle, orders=orders, engine=engine, progress=progress)
-            sums = shifted.reshape(len(kernels), orders * circle)
+            shifted = shift_sums(stack, side, n=n, circle=circle, orders=orders, engine=engine, progress=progress)
+            sums = shifted.values.reshape(len(kernels), orders * circle)
     refuse_overflow(kernels, sums)
     norm = math.sqrt(label.squared_norm)
     tolerances = np.array([tie_tolerance(float(kernel.diagonal(points).max()), n, norm) for kernel in kernels])

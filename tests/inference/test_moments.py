@@ -20,6 +20,7 @@ from kerntest.inference.nulls.moments import (
 )
 from kerntest.inference.order import random_orders
 from kerntest.inference.shifts import shift_sums
+from kerntest.inference.stacks import KernelStack
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 
@@ -166,7 +167,8 @@ def test_the_curve_is_close_to_a_long_permutation_run(n_x, n_y, p, estimator):
     labels = np.repeat([1, 0], [n_x, n_y]).astype(np.uint8)
     label = label_matrix(n_x, n_y, estimator)
     side = LabelSide(label, random_orders(labels, orders, 1)[1], n)
-    values = shift_sums([kernel], points, side, circle=n, orders=orders, engine=LocalEngine(2)).ravel()
+    stack = KernelStack([(points, [kernel])], [np.arange(n)], n)
+    values = shift_sums(stack, side, n=n, circle=n, orders=orders, engine=LocalEngine(2)).values.ravel()
     curve = permutation_moments(invariants_of(kernel, points, estimator)[0], label_invariants(label), n)
     np.testing.assert_allclose(values.mean(), curve.mean, rtol=0, atol=6 * values.std() / math.sqrt(len(values)))
     np.testing.assert_allclose(values.std(), curve.standard_deviation, rtol=0.02)

@@ -15,6 +15,7 @@ from kerntest.inference.labels import LabelSide, label_matrix
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.order import random_orders
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
+from kerntest.inference.stacks import KernelStack
 from kerntest.inference.statistic import discrepancy
 from kerntest.kernels.base import Points
 from kerntest.kernels.binding import bind
@@ -45,8 +46,10 @@ def relabelled(kernels, points, labels, *, estimator="unbiased", circle=None, or
     labellings = [labels, *more[1:]]
     matrix = label_matrix(n_x, n_y, estimator)
     side = LabelSide(matrix, labellings, circle)
-    sums = shift_sums(kernels, points, side, circle=circle, orders=orders, engine=LocalEngine(threads))
-    return matrix.factor * sums, labellings
+    n = len(points)
+    stack = KernelStack([(points, kernels)], [np.arange(n)], circle)
+    sums = shift_sums(stack, side, n=n, circle=circle, orders=orders, engine=LocalEngine(threads)).values
+    return matrix.factor * sums[:, 0], labellings
 
 
 def naive_relabelled(K, labellings, circle, estimator):
@@ -245,9 +248,9 @@ def test_progress_covers_all_passes(monkeypatch):
     side = LabelSide(label_matrix(100, 200, "biased"), random_orders(labels, 5, 0)[1], 300)
     calls = []
     shift_sums(
-        [kernel_of("linear")],
-        points,
+        KernelStack([(points, [kernel_of("linear")])], [np.arange(300)], 300),
         side,
+        n=300,
         circle=300,
         orders=5,
         engine=LocalEngine(2),

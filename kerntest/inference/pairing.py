@@ -1,0 +1,269 @@
+"""From one table with two groups of columns, or two tables with paired rows, to the variables of a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kerntest.data.arranging import Arranged, arrange
+from kerntest.data.missing import apply_missing, check_usable
+from kerntest.data.read import read_table
+from kerntest.data.selection import match_names
+from kerntest.data.table import Table
+from kerntest.data.wording import listed
+from kerntest.errors import DataError, UsageError
+from kerntest.inference.options import MissingPolicy, Scale, one_of
+from kerntest.inference.variables import Variable, canonical_first, canonical_rows, variable_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.data.numerals import Decimal
+    from kerntest.data.selection import Patterns
+
+# The unbiased estimator divides by n - 3.
+FEWEST_ROWS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PairReading:
+    """Which columns and rows to use; each as in `hsic_test`."""
+
+    x_columns: Patterns = None
+    y_columns: Patterns = None
+    exclude: Patterns = None
+    categorical: str | Sequence[str] = ()
+    missing: MissingPolicy = "error"
+    decimal: Decimal = "auto"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Groups of columns over the same rows, as tables.
+
+    Parameters
+    ----------
+    read : tuple of Table
+        The tables as they were read, one or two.
+    tables : tuple of Table
+        One table for each group, with its columns; row i of each is the same case.
+    warnings : tuple of str
+    """
+
+    read: tuple[Table, ...]
+    tables: tuple[Table, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paired:
+    """The variables of a test over the same n rows.
+
+    Parameters
+    ----------
+    variables : tuple of Variable
+        In canonical order of the rows, unless the order of the file matters.
+    origin : ndarray of int, shape (n,)
+        Which row of the tables (those with missing values counted) each is, from 0.
+    arranged : tuple of Arranged
+        What each was made from.
+    warnings : tuple of str
+    """
+
+    variables: tuple[Variable, ...]
+    origin: NDArray[np.intp]
+    arranged: tuple[Arranged, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.origin)
+
+
+def read_pair(x: Any, y: Any, reading: PairReading) -> Groups:
+    """Return the two groups of columns of a test; x and y as in `hsic_test`.
+
+    Raises
+    ------
+    UsageError
+        If an option names a column that is not there, or the two groups cannot be told.
+    DataError
+        If a table cannot be read, or the rows of two tables do not pair.
+    """
+    if y is None:
+        return _from_one(x, reading)
+    first, second = (_read(source, letter, reading) for source, letter in ((x, "x"), (y, "y")))
+    if first.n_rows != second.n_rows:
+        raise DataError(
+            f"{first.name} has {first.n_rows:,} rows and {second.name} {second.n_rows:,}: rows cannot be paired",
+            hint="row i of one must be the same case as row i of the other; `kerntest mmd` compares files without pairs",
+            code="data.rows_do_not_pair",
+            where={"file": second.name},
+        )
+    excluded = {table.name: _known(reading.exclude, table, (first, second)) for table in (first, second)}
+    tables = (
+        _chosen(first, reading.x_columns, excluded[first.name]),
+        _chosen(second, reading.y_columns, excluded[second.name]),
+    )
+    return Groups((first, second), tables, (*first.warnings, *second.warnings))
+
+
+def read_one(data: Any, reading: PairReading) -> Table:
+    """Return a table for tests of several of its columns; errors as in `read_table`."""
+    return _read(data, "data", reading)
+
+
+def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale, *, in_file_order: bool = False) -> Paired:
+    """Return groups of columns as variables over the rows without missing values.
+
+    Raises
+    ------
+    DataError
+        If there are missing values and the policy is "error", fewer than 4 rows are left, or a group has no column
+        that can tell anything.
+    """
+    one_of("missing", missing, ("error", "drop"))
+    kept, warnings = complete_rows(groups, missing)
+    n = len(kept)
+    if n < FEWEST_ROWS:
+        raise DataError(
+            f"{_named(groups)} has {n} {'row' if n == 1 else 'rows'}{' without missing values' if warnings else ''}; "
+            f"the test needs at least {FEWEST_ROWS}",
+            hint="give it more rows",
+            code="data.too_few_rows",
+            where={"file": groups.read[0].name},
+        )
+    arranged = []
+    for table in groups.tables:
+        one = arrange(table.take(kept).columns if n < table.n_rows else table.columns, n)
+        if one.empty:
+            raise DataError(
+                f"no column is left to test among {listed(table.names)} of {table.name}: {'; '.join(one.warnings)}",
+                hint="a column must hold at least two different values, and not one per row",
+                code="data.no_columns",
+                where={"file": table.name},
+            )
+        arranged.append(one)
+    variables = tuple(variable_of(one, scale) for one in arranged)
+    if not in_file_order:
+        order = canonical_rows(variables)
+        variables, kept = tuple(variable.take(order) for variable in variables), kept[order]
+    warnings += [warning for one in arranged for warning in one.warnings]
+    return Paired(variables, kept, tuple(arranged), tuple(warnings))
+
+
+def swapped(paired: Paired) -> bool:
+    """Say whether y comes before x in the canonical order of the two, see `canonical_first`."""
+    return not canonical_first(*paired.variables)
+
+
+def complete_rows(groups: Groups, missing: MissingPolicy) -> tuple[NDArray[np.intp], list[str]]:
+    """Return the rows without a missing value in any group, and a warning where some are left out."""
+    tables = groups.tables
+    rows = np.arange(tables[0].n_rows)
+    everything = replace(tables[0], columns=tuple(column for table in tables for column in table.columns))
+    if len({id(read) for read in groups.read}) == 1:
+        used, dropped = apply_missing(everything, missing)
+        names = groups.read[0].name
+    else:
+        # Each by itself first, so that an error names the right file.
+        for table in tables:
+            apply_missing(table, missing)
+        used, dropped = apply_missing(everything, missing)
+        names = _named(groups)
+    if not dropped:
+        return rows, []
+    absent = np.zeros(len(rows), dtype=bool)
+    for column in everything.columns:
+        absent |= column.missing
+    del used
+    counted = "1 row" if dropped == 1 else f"{dropped:,} rows"
+    return rows[~absent], [f"{names}: {counted} of {len(rows):,} with missing values left out"]
+
+
+def _from_one(data: Any, reading: PairReading) -> Groups:
+    """Return two groups of columns of one table."""
+    table = read_one(data, reading)
+    excluded = set(match_names(reading.exclude, table.names, table.name))
+    names = [name for name in table.names if name not in excluded]
+    x = _named_columns(reading.x_columns, table)
+    y = _named_columns(reading.y_columns, table)
+    if x is None and y is None:
+        if len(names) != 2:
+            raise UsageError(
+                f"which of the {len(names)} columns of {table.name} are x, and which are y?",
+                hint="--x a,b --y c names them; --y c alone takes all others as x; --pairwise tests every pair",
+                code="usage.no_groups",
+                where={"file": table.name},
+            )
+        x, y = names[:1], names[1:]
+    # One of the two alone is tested against all other columns.
+    x = [name for name in names if name not in set(y or ())] if x is None else x
+    y = [name for name in names if name not in set(x)] if y is None else y
+    x, y = ([name for name in group if name not in excluded] for group in (x, y))
+    both = [name for name in x if name in set(y)]
+    if both:
+        raise UsageError(
+            f"column {both[0]!r} is in both --x and --y",
+            hint="a column depends on itself: name it in one of the two",
+            code="usage.column_twice",
+            where={"file": table.name, "column": both[0]},
+        )
+    for group, option in ((x, "--x"), (y, "--y")):
+        if not group:
+            raise UsageError(
+                f"no column of {table.name} is left for {option}",
+                hint="name at least one column in each of --x and --y",
+                code="usage.no_columns",
+                where={"file": table.name},
+            )
+    tables = tuple(check_usable(table.select(group)) for group in (x, y))
+    return Groups((table,), tables, table.warnings)
+
+
+def _named_columns(patterns: Patterns, table: Table) -> list[str] | None:
+    """Return the names that an option means; None where it was not given."""
+    if patterns is None or (not patterns and patterns != ""):
+        return None
+    return match_names(patterns, table.names, table.name)
+
+
+def _chosen(table: Table, patterns: Patterns, excluded: set[str]) -> Table:
+    named = _named_columns(patterns, table)
+    names = [name for name in (table.names if named is None else named) if name not in excluded]
+    if not names:
+        raise UsageError(
+            f"no column of {table.name} is selected",
+            hint="name at least one in --x and --y, and exclude fewer",
+            code="usage.no_columns",
+            where={"file": table.name},
+        )
+    return check_usable(table.select(names))
+
+
+def _known(patterns: Patterns, table: Table, tables: tuple[Table, Table]) -> set[str]:
+    """Return the columns of one table to exclude; a name must be in at least one of the two."""
+    both = tuple(dict.fromkeys(name for each in tables for name in each.names))
+    wanted = set(match_names(patterns, both, f"{tables[0].name} or {tables[1].name}"))
+    return wanted & set(table.names)
+
+
+def _read(source: Any, letter: str, reading: PairReading) -> Table:
+    named = isinstance(source, (str, Table)) or hasattr(source, "__fspath__")
+    table = read_table(
+        source, name=None if named else letter, categorical=reading.categorical, decimal=reading.decimal
+    )
+    if table.format == "array" and letter == "y":
+        # So that x1 of one array is not taken for x1 of the other.
+        renamed = tuple(replace(column, name=f"y{k + 1}") for k, column in enumerate(table.columns))
+        table = replace(table, columns=renamed)
+    return table
+
+
+def _named(groups: Groups) -> str:
+    return " and ".join(dict.fromkeys(read.name for read in groups.read))

@@ -1,0 +1,225 @@
+"""The independence statistic under every relabelling: cyclic shifts of the rows of y, or random permutations of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kerntest.errors import UndecidedError
+from kerntest.inference.dependence import factor
+from kerntest.inference.nulls.permutation import tie_tolerance
+from kerntest.inference.order import ORDER_STREAM
+from kerntest.inference.shifts import ShiftSums, circle_length, orders_needed, shift_sums
+from kerntest.inference.stacks import KernelStack
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.inference.labels import Estimator
+    from kerntest.inference.options import Resampling
+    from kerntest.kernels.base import Array, Kernel, Points
+
+# Random permutations work on whole matrices: so many entries of all of them together (1 GB).
+DENSE_ENTRIES = 2**27
+# Random permutations that one piece of work judges.
+TOGETHER = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relabelled:
+    """Sums <A_f, B_g> of centred kernel matrices over one set of relabellings.
+
+    Parameters
+    ----------
+    sums : ndarray, shape (F, G, R)
+        [:, :, 0] is the observed pairing of rows.
+    factor : float
+        The estimate of HSIC is `factor` * <A, B>.
+    tolerances : ndarray, shape (F, G)
+        How far rounding can move a sum.
+    resampling : str
+        What the relabellings are, in words.
+    orders : int or None
+        Random orders of the rows, for shifts.
+    """
+
+    sums: Array
+    factor: float
+    tolerances: Array
+    resampling: str
+    orders: int | None
+
+
+Source = tuple["Points", "Sequence[Kernel]"]
+
+
+def relabelled_sums(
+    first: Sequence[Source],
+    second: Sequence[Source],
+    *,
+    estimator: Estimator,
+    relabellings: int,
+    seed: int,
+    engine: Engine,
+    resampling: Resampling = "shifts",
+    progress: Progress | None = None,
+) -> Relabelled:
+    """Return <A_f, B_g> for all pairs of kernels and shared relabellings.
+
+    Parameters
+    ----------
+    first, second : sequence of (Points, sequence of Kernel)
+        n >= 4 rows each, row i of all of them being the same case. F kernels in all on one side, G on the other.
+    estimator : "unbiased" or "biased"
+        Which centring.
+    relabellings : int
+        How many at least, the identity among them.
+    seed : int
+    engine : Engine
+    resampling : "shifts" or "random"
+    progress : callable, optional
+
+    Raises
+    ------
+    UndecidedError
+        If random permutations would take more than 1 GB.
+
+    Notes
+    -----
+    Cost: of shifts as in `shift_sums`; of random permutations O(F G n^2) time each and 8 (F + G) n^2 bytes.
+    """
+    n = len(first[0][0])
+    rng = np.random.default_rng((seed, ORDER_STREAM))
+    orders: int | None = None
+    if resampling == "random":
+        permutations = [np.arange(n)] + [rng.permutation(n) for _ in range(relabellings - 1)]
+        sums = _random_sums(first, second, permutations, estimator, engine, progress)
+    else:
+        circle = circle_length(n)
+        orders = orders_needed(relabellings, circle)
+        order = rng.permutation(n)
+        places = [order] + [rng.permutation(n) for _ in range(orders - 1)]
+        sums = shifted_statistics(first, second, order, places, circle, estimator, engine, progress)
+    largest_x, largest_y = (
+        np.array([np.abs(kernel.diagonal(points)).max() for points, kernels in side for kernel in kernels])
+        for side in (first, second)
+    )
+    tolerances = np.array([[tie_tolerance(float(a), n, float(b) * n) for b in largest_y] for a in largest_x])
+    words = "random permutations" if orders is None else "cyclic shifts"
+    return Relabelled(sums, factor(n, estimator), tolerances, words, orders)
+
+
+def shifted_statistics(
+    first: Sequence[Source],
+    second: Sequence[Source],
+    order: NDArray[np.intp],
+    places: Sequence[NDArray[np.intp]],
+    circle: int,
+    estimator: Estimator,
+    engine: Engine,
+    progress: Progress | None = None,
+) -> Array:
+    """Return <A_f, B_g> for every shift of every order of the rows of the second side.
+
+    Parameters
+    ----------
+    first, second, estimator, engine, progress
+        As in `relabelled_sums`.
+    order : ndarray of int, shape (n,)
+        Which row stands at each place on the first side.
+    places : sequence of ndarray of int, shape (n,)
+        The same for the second side, in each of C orders; the first is `order`.
+    circle : int
+        Rows that lie on the circle.
+
+    Returns
+    -------
+    ndarray, shape (F, G, C * circle)
+    """
+    n = len(order)
+    hollow = estimator == "unbiased"
+    stack = KernelStack(first, [order], circle, hollow=hollow, centred_by_rows=True)
+    others = KernelStack(second, places, circle, hollow=hollow, centred_by_rows=True)
+    found = shift_sums(stack, others, n=n, circle=circle, orders=len(places), engine=engine, progress=progress)
+    back = np.empty(n, dtype=np.intp)
+    back[order] = np.arange(n)
+    cross = _crossed_rows(found, [back[place] for place in places], circle)
+    total_x, total_y = found.rows_first.sum(axis=1), found.rows_second.sum(axis=1)
+    centre, grand = ((n - 2), (n - 1) * (n - 2)) if hollow else (n, n**2)
+    cross *= 2.0 / centre
+    values = found.values
+    values -= cross
+    values += (np.outer(total_x, total_y) / grand)[:, :, None, None]
+    return values.reshape(len(total_x), len(total_y), -1)
+
+
+def _crossed_rows(found: ShiftSums, places: Sequence[NDArray[np.intp]], circle: int) -> Array:
+    """Return sum_i r_i s_{i+t} of the row sums for every order and shift, shape (F, G, C, circle)."""
+    rows_x = found.rows_first
+    rows_y = np.stack([found.rows_second[:, place] for place in places], axis=1)
+    left = np.conj(np.fft.rfft(rows_x[:, :circle], axis=-1))
+    right = np.fft.rfft(rows_y[:, :, :circle], axis=-1)
+    crossed: Array = np.fft.irfft(left[:, None, None] * right[None], n=circle, axis=-1)
+    if circle < rows_x.shape[1]:
+        crossed += np.einsum("fi,gci->fgc", rows_x[:, circle:], rows_y[:, :, circle:])[..., None]
+    return crossed
+
+
+def _random_sums(
+    first: Sequence[Source],
+    second: Sequence[Source],
+    permutations: Sequence[NDArray[np.intp]],
+    estimator: Estimator,
+    engine: Engine,
+    progress: Progress | None,
+) -> Array:
+    """Return <A_f, B_g> when row p(i) of the second side is paired with row i of the first, for every p."""
+    n = len(permutations[0])
+    count = sum(len(kernels) for side in (first, second) for _, kernels in side)
+    most = int((DENSE_ENTRIES / count) ** 0.5)
+    if n > most:
+        matrices = "two kernels" if count == 2 else f"{count} kernels"
+        raise UndecidedError(
+            f"random permutations of {matrices} hold whole matrices: {n:,} rows are more than {most:,}",
+            hint="--resampling shifts has no such limit" + ("" if count == 2 else "; or name one kernel for each side"),
+            code="undecided.memory",
+        )
+    left = _centred_matrices(first, estimator).reshape(-1, n * n)
+    right = _centred_matrices(second, estimator)
+    parts = [permutations[start : start + TOGETHER] for start in range(0, len(permutations), TOGETHER)]
+
+    def work(part: Sequence[NDArray[np.intp]]) -> Array:
+        sums = np.empty((len(left), len(right), len(part)))
+        for number, p in enumerate(part):
+            for member, matrix in enumerate(right):
+                sums[:, member, number] = left @ matrix[p][:, p].ravel()
+        return sums
+
+    return np.concatenate(list(engine.map(work, parts, progress)), axis=2)
+
+
+def _centred_matrices(side: Sequence[Source], estimator: Estimator) -> Array:
+    """Return the centred matrices of all kernels of a side, shape (members, n, n)."""
+    return np.stack([centred_matrix(kernel(points), estimator) for points, kernels in side for kernel in kernels])
+
+
+def centred_matrix(K: NDArray[Any], estimator: Estimator) -> Array:
+    """Return HKH, or the U-centring of K, as a new array."""
+    n = len(K)
+    A: Array = np.array(K, dtype=np.float64)
+    if estimator == "biased":
+        A -= A.mean(axis=0)
+        A -= A.mean(axis=1, keepdims=True)
+        return A
+    np.fill_diagonal(A, 0.0)
+    rows = A.sum(axis=1)
+    A -= rows / (n - 2)
+    A -= (rows / (n - 2))[:, None]
+    A += rows.sum() / ((n - 1) * (n - 2))
+    np.fill_diagonal(A, 0.0)
+    return A
