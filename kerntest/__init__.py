@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kerntest.data.table import Table as Table
     from kerntest.errors import KerntestError as KerntestError
+    from kerntest.inference.independence import IndependenceResult as IndependenceResult
+    from kerntest.inference.independence import hsic_test as hsic_test
     from kerntest.inference.inspection import inspect_table as inspect_table
     from kerntest.inference.two_sample import TwoSampleResult as TwoSampleResult
     from kerntest.inference.two_sample import mmd_test as mmd_test
@@ -18,10 +20,12 @@ __version__ = "0.1.0"
 
 # Where each public name lives. Importing kerntest itself must stay instant (no numpy): names are fetched on first use.
 _HOME = {
+    "IndependenceResult": "kerntest.inference.independence",
     "KerntestError": "kerntest.errors",
     "Table": "kerntest.data.table",
     "TableReport": "kerntest.report.table_report",
     "TwoSampleResult": "kerntest.inference.two_sample",
+    "hsic_test": "kerntest.inference.independence",
     "inspect_table": "kerntest.inference.inspection",
     "mmd_test": "kerntest.inference.two_sample",
     "parse_kernel": "kerntest.kernels.text",
@@ -29,11 +33,13 @@ _HOME = {
 }
 
 __all__ = [
+    "IndependenceResult",
     "KerntestError",
     "Table",
     "TableReport",
     "TwoSampleResult",
     "__version__",
+    "hsic_test",
     "inspect_table",
     "mmd_test",
     "parse_kernel",

@@ -17,9 +17,9 @@ from kerntest.data.misleading import misleading
 from kerntest.data.pooling import Pooled, pool
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UsageError
-from kerntest.inference.curves import curve_verdict
 from kerntest.inference.explain import explain_columns, typical_rows
 from kerntest.inference.family import BandwidthOption, Family, check_bandwidth, choose_kernels
+from kerntest.inference.labelled import curve_verdict
 from kerntest.inference.sample import Reading, Sample, TwoTables, lay_out, read_two, without_missing
 from kerntest.inference.statistic import discrepancy
 from kerntest.inference.verdict import Verdict, permutation_verdict

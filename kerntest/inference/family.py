@@ -39,12 +39,15 @@ class Family:
         How the bandwidths were chosen, in words.
     thinning : str
         How the family depends on the number of rows, in words; empty for a single kernel.
+    kinds : tuple of int
+        For each kernel, from which of the kernels before their bandwidths were chosen it comes.
     """
 
     kernels: tuple[Kernel, ...]
     unused: tuple[str, ...]
     rule: str
     thinning: str
+    kinds: tuple[int, ...]
 
 
 def choose_kernels(
@@ -91,9 +94,10 @@ def choose_kernels(
                 hint="leave out one of the two",
                 code="usage.bandwidth_twice",
             )
-        return Family(tuple(bases), unused, "in the kernel", "")
+        return Family(tuple(bases), unused, "in the kernel", "", tuple(range(len(bases))))
     if chosen == "median" or (chosen == "auto" and single):
-        return Family(tuple(base.resolve(chooser.median) for base in bases), unused, "median heuristic", "")
+        kernels = tuple(base.resolve(chooser.median) for base in bases)
+        return Family(kernels, unused, "median heuristic", "", tuple(range(len(bases))))
     if chosen == "auto":
         return _grid(bases, unused, chooser, most)
     if single and len(chosen) > 1:
@@ -103,7 +107,8 @@ def choose_kernels(
             code="usage.bandwidth_family",
         )
     kernels = tuple(_at(base, number, chooser, bool(numeric_names)) for base in bases for number in chosen)
-    return Family(kernels, unused, "as given: " + ", ".join(f"{number:g}" for number in chosen), "")
+    kinds = tuple(kind for kind in range(len(bases)) for _ in chosen)
+    return Family(kernels, unused, "as given: " + ", ".join(f"{number:g}" for number in chosen), "", kinds)
 
 
 def check_bandwidth(bandwidth: BandwidthOption) -> Literal["auto", "median"] | tuple[float, ...]:
@@ -164,19 +169,18 @@ def _grid(bases: list[Kernel], unused: tuple[str, ...], chooser: BandwidthChoose
     limit = next(allowed for rows, allowed in THINNING if rows is None or n <= rows)
     if most is not None:
         limit = most if limit is None else min(limit, most)
-    kernels: list[Kernel] = []
-    for base in bases:
-        exponents = _thinned(chooser.exponents(base), limit)
-        kernels += [base.resolve(_times_median(2.0**exponent, chooser)) for exponent in exponents]
     # One column of categories, or of two numbers, has one distance: then some members are equal.
-    distinct = tuple(dict.fromkeys(kernels))
+    distinct: dict[Kernel, int] = {}
+    for kind, base in enumerate(bases):
+        for exponent in _thinned(chooser.exponents(base), limit):
+            distinct.setdefault(base.resolve(_times_median(2.0**exponent, chooser)), kind)
     rule = "geometric grid by factors of 2 around the median"
     thinning = f"{n:,} rows: every bandwidth of the grid"
     if limit is not None:
         rule += f", thinned to {limit} a kernel"
         thinning = f"{n:,} rows: at most {limit} bandwidths a kernel"
     thinning += " (all up to 10,000 rows, at most 4 a kernel up to 50,000, at most 2 beyond)"
-    return Family(distinct, unused, rule, thinning)
+    return Family(tuple(distinct), unused, rule, thinning, tuple(distinct.values()))
 
 
 def _times_median(factor: float, chooser: BandwidthChooser) -> BandwidthRule:

@@ -149,7 +149,10 @@ def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale, *, in_file_ord
                 where={"file": table.name},
             )
         arranged.append(one)
-    variables = tuple(variable_of(one, scale) for one in arranged)
+    variables = tuple(
+        variable_of(one, scale, named=table.format != "array")
+        for one, table in zip(arranged, groups.tables, strict=True)
+    )
     if not in_file_order:
         order = canonical_rows(variables)
         variables, kept = tuple(variable.take(order) for variable in variables), kept[order]
@@ -255,9 +258,7 @@ def _known(patterns: Patterns, table: Table, tables: tuple[Table, Table]) -> set
 
 def _read(source: Any, letter: str, reading: PairReading) -> Table:
     named = isinstance(source, (str, Table)) or hasattr(source, "__fspath__")
-    table = read_table(
-        source, name=None if named else letter, categorical=reading.categorical, decimal=reading.decimal
-    )
+    table = read_table(source, name=None if named else letter, categorical=reading.categorical, decimal=reading.decimal)
     if table.format == "array" and letter == "y":
         # So that x1 of one array is not taken for x1 of the other.
         renamed = tuple(replace(column, name=f"y{k + 1}") for k, column in enumerate(table.columns))

@@ -98,13 +98,15 @@ def relabelled_sums(
     orders: int | None = None
     if resampling == "random":
         permutations = [np.arange(n)] + [rng.permutation(n) for _ in range(relabellings - 1)]
-        sums = _random_sums(first, second, permutations, estimator, engine, progress)
+        sums = _random_sums(first, second, permutations, estimator=estimator, engine=engine, progress=progress)
     else:
         circle = circle_length(n)
         orders = orders_needed(relabellings, circle)
         order = rng.permutation(n)
         places = [order] + [rng.permutation(n) for _ in range(orders - 1)]
-        sums = shifted_statistics(first, second, order, places, circle, estimator, engine, progress)
+        sums = shifted_statistics(
+            first, second, order, places, circle=circle, estimator=estimator, engine=engine, progress=progress
+        )
     largest_x, largest_y = (
         np.array([np.abs(kernel.diagonal(points)).max() for points, kernels in side for kernel in kernels])
         for side in (first, second)
@@ -119,6 +121,7 @@ def shifted_statistics(
     second: Sequence[Source],
     order: NDArray[np.intp],
     places: Sequence[NDArray[np.intp]],
+    *,
     circle: int,
     estimator: Estimator,
     engine: Engine,
@@ -174,6 +177,7 @@ def _random_sums(
     first: Sequence[Source],
     second: Sequence[Source],
     permutations: Sequence[NDArray[np.intp]],
+    *,
     estimator: Estimator,
     engine: Engine,
     progress: Progress | None,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array
 
 
+Identity: TypeAlias = tuple[str, bool, tuple[float, ...]]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Variable:
     """One random variable, of one column or several, as kernels see it.
@@ -33,6 +36,8 @@ class Variable:
     numeric_names, category_names : tuple of str
     levels : tuple of tuple of str
         What the codes of each category column stand for.
+    named : bool
+        Whether the names are those of the data; columns of an array have none of their own.
     """
 
     points: Points
@@ -41,6 +46,7 @@ class Variable:
     numeric_names: tuple[str, ...]
     category_names: tuple[str, ...]
     levels: tuple[tuple[str, ...], ...] = ()
+    named: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,7 +56,7 @@ class Variable:
     def take(self, rows: NDArray[np.intp]) -> Variable:
         """Return the variable at these rows, scaled as before."""
         points = Points(self.points.numeric[rows], self.points.codes[rows])
-        return Variable(points, self.centre, self.spread, self.numeric_names, self.category_names, self.levels)
+        return replace(self, points=points)
 
     def with_column(self, place: int) -> Variable:
         """Return one of its columns, numeric ones counted first, as a variable."""
@@ -65,17 +71,18 @@ class Variable:
             tuple(self.numeric_names[k] for k in numeric),
             tuple(self.category_names[k] for k in categories),
             tuple(self.levels[k] for k in categories),
+            self.named,
         )
 
 
-def variable_of(arranged: Arranged, scale: Scale) -> Variable:
-    """Return arranged columns as a variable, scaled."""
+def variable_of(arranged: Arranged, scale: Scale, *, named: bool = True) -> Variable:
+    """Return arranged columns as a variable, scaled; `named` as in `Variable`."""
     numeric = arranged.numeric
     centre, spread = np.zeros(numeric.shape[1]), np.ones(numeric.shape[1])
     if scale == "standardize":
         numeric, centre, spread = standardize(numeric)
     points = Points(numeric, arranged.codes)
-    return Variable(points, centre, spread, arranged.numeric_names, arranged.category_names, arranged.levels)
+    return Variable(points, centre, spread, arranged.numeric_names, arranged.category_names, arranged.levels, named)
 
 
 def canonical_rows(variables: Sequence[Variable]) -> NDArray[np.intp]:
@@ -87,21 +94,28 @@ def canonical_rows(variables: Sequence[Variable]) -> NDArray[np.intp]:
     -----
     Cost: O(p n log n) time for p columns in all.
     """
-    keys: list[tuple[str, NDArray[np.float64] | NDArray[np.int64]]] = []
-    for variable in variables:
-        keys += zip(variable.numeric_names, variable.points.numeric.T, strict=True)
-        keys += zip(variable.category_names, variable.points.codes.T, strict=True)
-    # Columns of one name (of two files) are told apart by what they hold, so that nothing depends on which comes first.
-    keys.sort(key=lambda named: (named[0], np.sort(named[1]).tobytes()))
+    columns = [column for variable in variables for column in _identified(variable)]
+    columns.sort(key=lambda column: column[0])
     # lexsort takes the most important key last.
-    return np.lexsort([column for _, column in reversed(keys)])
+    return np.lexsort([values for _, values in reversed(columns)])
 
 
 def canonical_first(x: Variable, y: Variable) -> bool:
     """Say whether x comes first when the two are put into an order that does not depend on which is called x."""
-    return _identity(x) <= _identity(y)
+    first, second = (sorted(identity for identity, _ in _identified(variable)) for variable in (x, y))
+    return first <= second
 
 
-def _identity(variable: Variable) -> tuple[tuple[str, ...], bytes]:
-    columns = [*variable.points.numeric.T, *variable.points.codes.T]
-    return tuple(variable.names), b"".join(np.sort(column).tobytes() for column in columns)
+def _identified(variable: Variable) -> list[tuple[Identity, NDArray[Any]]]:
+    """Return every column with what tells it from others: its name, or else what it holds.
+
+    Values are rounded, so that a column in other units, equal after scaling but for its last digits, is the same.
+    """
+    p = len(variable.numeric_names)
+    identified: list[tuple[Identity, NDArray[Any]]] = []
+    for place, values in enumerate([*variable.points.numeric.T, *variable.points.codes.T]):
+        largest = float(np.abs(values).max()) or 1.0
+        held = np.round(np.sort(values) / largest, 6)
+        name = variable.names[place] if variable.named else ""
+        identified.append(((name, place >= p, tuple(held.tolist())), values))
+    return identified

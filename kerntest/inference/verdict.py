@@ -157,10 +157,10 @@ def permutation_verdict(
     kernel = family.kernels[chosen]
     found = discrepancy(kernel, sample.points, sample.labels, engine)
     values = factor * relabelled.sums[chosen]
-    return Verdict(judged.p_value, kernel, found, null, together, values, _floor_warning(used, options.alpha))
+    return Verdict(judged.p_value, kernel, found, null, together, values, floor_warning(used, options.alpha))
 
 
-def _floor_warning(used: int, alpha: float) -> tuple[str, ...]:
+def floor_warning(used: int, alpha: float) -> tuple[str, ...]:
     """Return a warning where no p-value that the relabellings can give would reject."""
     if 1.0 / used <= alpha:
         return ()

@@ -49,11 +49,14 @@ class BandwidthChooser:
         The pooled rows, in canonical order.
     seed : int
         Seed of the pairs that are drawn.
+    stream : int
+        Tells apart the draws for the two sides of an independence test.
     """
 
-    def __init__(self, points: Points, seed: int) -> None:
+    def __init__(self, points: Points, seed: int, stream: int = 0) -> None:
         self.points = points
         self.seed = seed
+        self.stream = stream
         self._known: dict[tuple[Metric, Columns | None], Distances] = {}
 
     def distances(self, metric: Metric, columns: Columns | None) -> Distances:
@@ -67,7 +70,7 @@ class BandwidthChooser:
         key = (metric, columns)
         if key not in self._known:
             points = self.points if columns is None else self.points.select(columns)
-            found = pair_distances(points, metric, self.seed)
+            found = pair_distances(points, metric, self.seed, self.stream)
             found = found[found > 0]
             if not len(found):
                 raise UndecidedError(
@@ -111,7 +114,7 @@ class BandwidthChooser:
         return list(range(lowest, highest + 1))
 
 
-def pair_distances(points: Points, metric: Metric, seed: int) -> Array:
+def pair_distances(points: Points, metric: Metric, seed: int, stream: int = 0) -> Array:
     """Return the distances between rows: of all pairs up to 2,000 rows, else of 500,000 random pairs.
 
     Cost: O(min(n^2 / 2, 500,000) p) time.
@@ -124,7 +127,7 @@ def pair_distances(points: Points, metric: Metric, seed: int) -> Array:
             block = _distance(DensePairs(points.take(slice(start, stop)), points.take(slice(start, n))), metric)
             strips.append(block[np.triu_indices(stop - start, 1, n - start)])
         return np.concatenate(strips)
-    rng = np.random.default_rng((seed, PAIR_STREAM))
+    rng = np.random.default_rng((seed, PAIR_STREAM, stream) if stream else (seed, PAIR_STREAM))
     left = rng.integers(0, n, SAMPLED_PAIRS)
     # A partner other than the row itself, each equally likely.
     right = (left + rng.integers(1, n, SAMPLED_PAIRS)) % n

@@ -83,7 +83,7 @@ def figure(null: NullPicture, witness: WitnessPicture, columns: tuple[ColumnEffe
     MissingExtraError
         If matplotlib is not installed.
     """
-    matplotlib_figure = _matplotlib()
+    matplotlib_figure = figure_class()
     panels = 3 if columns else 2
     made = matplotlib_figure(figsize=(5.2 * panels, 4.2), layout="constrained")
     axes = made.subplots(1, panels)
@@ -93,7 +93,7 @@ def figure(null: NullPicture, witness: WitnessPicture, columns: tuple[ColumnEffe
         _draw_columns(axes[2], columns)
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
-    made.suptitle(_literal(title), fontsize=11, wrap=True)
+    made.suptitle(literal(title), fontsize=11, wrap=True)
     return made
 
 
@@ -126,11 +126,18 @@ def picture_kind(path: str | PathLike[str]) -> str:
             code="usage.picture",
             where={"file": os.fspath(path)},
         )
-    _matplotlib()
+    figure_class()
     return kind
 
 
-def _matplotlib() -> Any:
+def figure_class() -> Any:
+    """Return matplotlib's Figure, which draws without a window or a global state.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - optional
     except ImportError as error:
@@ -140,7 +147,7 @@ def _matplotlib() -> Any:
     return Figure
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """Return text that matplotlib shows as it is: a dollar would start a formula."""
     return visible(text).replace("$", r"\$")
 
@@ -170,7 +177,7 @@ def _draw_null(axis: Any, null: NullPicture) -> None:
 
 
 def _draw_witness(made: Any, axis: Any, witness: WitnessPicture) -> None:
-    names = [_literal(_shortened(name, 28)) for name in witness.names]
+    names = [literal(_shortened(name, 28)) for name in witness.names]
     if len(witness.columns) == 1:
         _draw_line(axis, witness, names)
     elif len(witness.columns) == 2:
@@ -192,7 +199,7 @@ def _draw_line(axis: Any, witness: WitnessPicture, names: list[str]) -> None:
     bins = np.linspace(grid[0], grid[-1], _bins(len(witness.rows_x) + len(witness.rows_y)))
     for rows, colour, name in zip((witness.rows_x, witness.rows_y), (COLOUR_X, COLOUR_Y), names, strict=True):
         axis.hist(rows[:, 0], bins=bins, color=colour, alpha=0.35, density=True, label=name)
-    axis.set_xlabel(_literal(_shortened(witness.columns[0], 40)))
+    axis.set_xlabel(literal(_shortened(witness.columns[0], 40)))
     axis.set_ylabel("density of the rows")
     above = axis.twinx()
     above.spines["top"].set_visible(False)
@@ -221,8 +228,8 @@ def _draw_map(made: Any, axis: Any, witness: WitnessPicture, names: list[str]) -
         axis.scatter(
             kept[:, 0], kept[:, 1], s=16, marker=marker, color=colour, edgecolor="white", linewidth=0.4, label=name
         )
-    axis.set_xlabel(_literal(_shortened(witness.columns[0], 40)))
-    axis.set_ylabel(_literal(_shortened(witness.columns[1], 40)))
+    axis.set_xlabel(literal(_shortened(witness.columns[0], 40)))
+    axis.set_ylabel(literal(_shortened(witness.columns[1], 40)))
     bar = made.colorbar(drawn, ax=axis)
     bar.locator = MaxNLocator(6)
     bar.update_ticks()
@@ -235,7 +242,7 @@ def _draw_columns(axis: Any, columns: tuple[ColumnEffect, ...]) -> None:
     shown = columns[:COLUMNS_DRAWN][::-1]
     heights = -np.log10([column.p_adjusted for column in shown])
     colours = [COLOUR_Y if column.p_adjusted <= 0.05 else NEUTRAL for column in shown]
-    axis.barh([_literal(_shortened(column.column, 24)) for column in shown], heights, color=colours)
+    axis.barh([literal(_shortened(column.column, 24)) for column in shown], heights, color=colours)
     for place, column in enumerate(shown):
         axis.annotate(
             number(column.p_adjusted, 2),

@@ -24,6 +24,12 @@ class Record:
         plain: dict[str, Any] = plain_data(self)
         return plain
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return the record as one row of a pandas DataFrame, nested fields as `null.method` and so on."""
+        import pandas as pd  # noqa: PLC0415 - pandas takes 0.3 s to import and only this method needs it
+
+        return pd.DataFrame([flatten(self.to_dict())])
+
 
 @dataclass(frozen=True, slots=True)
 class InputRecord(Record):
@@ -266,12 +272,6 @@ class TwoSampleResult(Record):
     columns_left_out: tuple[str, ...] = ()
     minimum_effect: MinimumEffect | None = None
     explanation: Explanation | None = None
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the result as one row of a pandas DataFrame, nested fields as `null.method` and so on."""
-        import pandas as pd  # noqa: PLC0415 - pandas takes 0.3 s to import and only this method needs it
-
-        return pd.DataFrame([flatten(self.to_dict())])
 
 
 def plain_data(value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.report.record import Explanation, InputRecord, MinimumEffect, Null, TwoSampleResult
+    from kerntest.report.record import Explanation, InputRecord, MinimumEffect, Null, Provenance, TwoSampleResult
 
 COLUMNS_SHOWN = 12
 CURVES = {
@@ -81,7 +81,7 @@ def two_sample_summary(result: TwoSampleResult) -> Summary:
 def two_sample_notes(result: TwoSampleResult) -> list[str]:
     """Return what was found out and chosen on the way to a result, one line each."""
     provenance = result.provenance
-    notes = [_input_note(record) for record in provenance.inputs]
+    notes = input_notes(provenance)
     notes.append(f"columns used: {name_list(result.columns, shown=None)}")
     if result.columns_left_out:
         notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
@@ -92,9 +92,19 @@ def two_sample_notes(result: TwoSampleResult) -> list[str]:
         notes.append(f"kernels tried: {len(members)}, combined by {result.family.combination}; each by itself:")
         notes += [f"  z = {number(member.z)}, p = {number(member.p_value)}: {member.kernel}" for member in members]
     notes.append(f"null: {null_text(result.null)}, seed {provenance.seed}")
-    threads = "1 thread" if provenance.threads == 1 else f"{provenance.threads} threads"
-    notes.append(f"{threads}, {provenance.dtype}, {number(provenance.seconds)} seconds")
+    notes.append(run_note(provenance))
     return [visible(note) for note in notes]
+
+
+def input_notes(provenance: Provenance) -> list[str]:
+    """Return what was found in each input, one line each."""
+    return [_input_note(record) for record in provenance.inputs]
+
+
+def run_note(provenance: Provenance) -> str:
+    """Return how it was computed, and how long it took."""
+    threads = "1 thread" if provenance.threads == 1 else f"{provenance.threads} threads"
+    return f"{threads}, {provenance.dtype}, {number(provenance.seconds)} seconds"
 
 
 def decision_sentence(
@@ -104,15 +114,21 @@ def decision_sentence(
 
     The numbers get as many digits as it takes to see which one is larger.
     """
+    p_text, sign, alpha_text = compared(p_value, alpha)
+    if p_value <= alpha:
+        answer = f"{subject[:1].upper()}{subject[1:]} differ (p = {p_text} {sign} alpha = {alpha_text})"
+        return f"{answer}{_minimum_clause(minimum)}."
+    return f"No difference found at alpha = {alpha_text} (p = {p_text}). That is not proof that there is none."
+
+
+def compared(p_value: float, alpha: float) -> tuple[str, str, str]:
+    """Return p, the sign between them and alpha, with as many digits as it takes to see which one is larger."""
     digits = 4
     while digits < 17 and p_value != alpha and number(p_value, digits) == number(alpha, digits):
         digits += 1
     p_text, alpha_text = number(p_value, digits), number(alpha, digits)
-    if p_value <= alpha:
-        sign = "=" if p_text == alpha_text else "<="
-        answer = f"{subject[:1].upper()}{subject[1:]} differ (p = {p_text} {sign} alpha = {alpha_text})"
-        return f"{answer}{_minimum_clause(minimum)}."
-    return f"No difference found at alpha = {alpha_text} (p = {p_text}). That is not proof that there is none."
+    sign = ">" if p_value > alpha else "=" if p_text == alpha_text else "<="
+    return p_text, sign, alpha_text
 
 
 def _minimum_clause(minimum: MinimumEffect | None) -> str:
@@ -150,7 +166,7 @@ def p_value_text(p_value: float, null: Null) -> str:
     return text
 
 
-def p_value_meaning(p_value: float) -> str:
+def p_value_meaning(p_value: float, nothing: str = "there is no difference") -> str:
     """Return what a p-value says, in a line for those who have not met one before."""
     if p_value >= 1:
         share = "every test shows"
@@ -165,11 +181,15 @@ def p_value_meaning(p_value: float) -> str:
         )
     else:
         share = "fewer than 1 in a million tests show"
-    return f"{share} as much where there is no difference"
+    return f"{share} as much where {nothing}"
 
 
 def null_text(null: Null) -> str:
     """Return how the p-value was found."""
+    if null.method == "shift":
+        return (
+            f"shift test: {counted((null.permutations or 1) - 1, 'shift')} of one series against the other, asymptotic"
+        )
     if null.permutations is None:
         trace = ", its skewness estimated" if null.trace == "stochastic" else ""
         return f"{null.method}: {CURVES[null.method]}{trace}, approximate"

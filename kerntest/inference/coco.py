@@ -1,0 +1,273 @@
+"""The constrained covariance (COCO): the largest covariance of a function of x and a function of y of unit norm.
+
+With K~ = HKH and L~ = HLH it is sqrt(lambda_max(K~ L~)) / n, the largest singular value of G_x' G_y / n for factors
+K~ = G_x G_x' and L~ = G_y G_y' (Gretton et al. 2005, "Kernel methods for measuring independence", section 4; as a
+generalised eigenvalue problem, eq. 4.6 of Gretton's lecture notes on covariance operators).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from kerntest.inference.factors import kernel_factor
+from kerntest.inference.lanczos import leading_eigenvalues
+from kerntest.inference.products import DENSE_ROWS, MOST_COLUMNS, SMALL_RANK, CentredKernel, LowRank, centred_kernel
+from kerntest.kernels.base import DensePairs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.kernels.base import Array, Kernel, Points
+
+# Residuals of the Lanczos method, relative to lambda: of an observed value with its functions, of relabelled values.
+OBSERVED_ACCURACY, RELABELLED_ACCURACY = 1e-13, 1e-11
+# Relabelled values that should be equal differ by less than this share of them.
+RELATIVE_ERROR = 1e-10
+START_STREAM = 3
+# Numbers in the arrays of one batch of permutations; permutations in a batch.
+BATCH_NUMBERS = 2**18
+FEWEST_TOGETHER, MOST_TOGETHER = 8, 64
+# Entries of one block of kernel values.
+BLOCK = 2**20
+# Values below so many units of rounding are 0.
+ROUNDING_UNITS = 64.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coco:
+    """The constrained covariance and the functions that attain it.
+
+    Parameters
+    ----------
+    value : float
+        The covariance of f and g over the rows.
+    f, g : ndarray, shape (n,)
+        The witness functions at the rows: of mean zero and of unit norm in their spaces. The row with the largest
+        |f| has a positive f (the first of several); f and g have a positive correlation. Zeros where the value is 0.
+    alpha, beta : ndarray, shape (n,)
+        f = sum_i alpha_i (k(x_i, .) - mean_j k(x_j, .)), less its mean over the rows, and g with beta alike.
+    correlation : float
+        Pearson's r of f and g over the rows; 0 where the value is 0.
+    """
+
+    value: float
+    f: Array
+    g: Array
+    alpha: Array
+    beta: Array
+    correlation: float
+
+
+def coco(kernel_x: Kernel, points_x: Points, kernel_y: Kernel, points_y: Points) -> Coco:
+    """Return the constrained covariance of paired rows.
+
+    Parameters
+    ----------
+    kernel_x, kernel_y : Kernel
+    points_x, points_y : Points
+        n rows each.
+
+    Raises
+    ------
+    UsageError
+        If a kernel is not known to be positive definite: it has no space of functions.
+    UndecidedError
+        If a kernel overflows, or has no low rank on more than 2,000 rows.
+
+    Notes
+    -----
+    Cost: O(n r^2) time and O(n r) memory for kernel matrices of rank r; without a low rank some tens of products of a
+    vector with each matrix, and n^2 memory.
+    """
+    with threadpool_limits(limits=1, user_api="blas"):
+        x, y = centred_kernel(kernel_x, points_x), centred_kernel(kernel_y, points_y)
+        singular, f = _leading_function(x, y)
+        if singular <= _rounding(x, y):
+            zero = np.zeros(len(f))
+            return Coco(0.0, zero, zero, zero, zero, 0.0)
+        # At the solution L~ beta = n coco alpha and K~ alpha = n coco beta (eqs. 4.4 and 4.5).
+        beta = f / singular
+        g = y.times(beta)
+        alpha = g / singular
+        f = x.times(alpha)
+    largest = np.abs(f) >= (1.0 - RELATIVE_ERROR) * np.abs(f).max()
+    sign = math.copysign(1.0, f[largest.argmax()])
+    correlation = float(f @ g) / math.sqrt(float(f @ f) * float(g @ g))
+    return Coco(singular / len(f), sign * f, sign * g, sign * alpha, sign * beta, min(correlation, 1.0))
+
+
+def relabelled_coco(
+    kernel_x: Kernel,
+    points_x: Points,
+    kernel_y: Kernel,
+    points_y: Points,
+    permutations: Sequence[NDArray[np.intp]],
+    engine: Engine,
+    progress: Progress | None = None,
+) -> Array:
+    """Return the constrained covariance with row i of x paired with row p[i] of y, for every permutation p.
+
+    Parameters
+    ----------
+    kernel_x, kernel_y : Kernel
+    points_x, points_y : Points
+        n rows each.
+    permutations : sequence of R ndarray of int, shape (n,)
+    engine : Engine
+    progress : callable, optional
+
+    Returns
+    -------
+    ndarray, shape (R,)
+        To `RELATIVE_ERROR`; the same for any number of threads.
+
+    Raises
+    ------
+    UsageError, UndecidedError
+        As `coco`.
+
+    Notes
+    -----
+    Cost: with ranks r_x, r_y up to about 150, O(R n r_x r_y) time; above, O(R n (r_x + r_y) t) with t Lanczos steps,
+    about 30; O(R n^2 t) where matrices are whole.
+    """
+    x, y = engine.map(lambda side: centred_kernel(*side), [(kernel_x, points_x), (kernel_y, points_y)])
+    factors = _small_factors(x, y)
+    work = _Decompositions(*factors) if factors else _Iterations(x, y)
+    together = work.together()
+    batches = [permutations[start : start + together] for start in range(0, len(permutations), together)]
+    singular = np.concatenate([np.empty(0), *engine.map(work, batches, progress)])
+    singular[singular <= _rounding(x, y)] = 0.0
+    return singular / len(points_x)
+
+
+def coco_function(kernel: Kernel, points: Points, coefficients: Array, at: Points) -> Array:
+    """Return a witness function at any points, centred so that its mean over the rows is zero.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : Points
+        The n rows.
+    coefficients : ndarray, shape (n,)
+        `alpha` of a `Coco` for its f, or `beta` for its g with the kernel and the points of y.
+    at : Points
+        m points, scaled like the rows.
+
+    Returns
+    -------
+    ndarray, shape (m,)
+
+    Notes
+    -----
+    Cost: O(n (m + min(n, 2000)) p) time, 8 MB.
+    """
+    weights = coefficients - coefficients.mean()
+    if len(points) <= DENSE_ROWS:
+        level = _expansion(kernel, points, weights, points).mean()
+    else:
+        columns = kernel_factor(kernel, points, most=MOST_COLUMNS).columns
+        level = columns.mean(axis=0) @ (columns.T @ weights)
+    return _expansion(kernel, points, weights, at) - level
+
+
+def _expansion(kernel: Kernel, points: Points, weights: Array, at: Points) -> Array:
+    """Return sum_i w_i k(x_i, z) at the points z."""
+    values = np.empty(len(at))
+    step = max(1, BLOCK // len(points))
+    for start in range(0, len(at), step):
+        block = slice(start, start + step)
+        values[block] = kernel.evaluate(DensePairs(at.take(block), points)) @ weights
+    return values
+
+
+def _small_factors(x: CentredKernel, y: CentredKernel) -> tuple[Array, Array] | None:
+    """Return the columns of both matrices if there are few enough to compute every G_x' G_y."""
+    if not (isinstance(x, LowRank) and isinstance(y, LowRank)):
+        return None
+    if 2 * x.size * y.size > SMALL_RANK * (x.size + y.size):
+        return None
+    return x.columns, y.columns
+
+
+def _rounding(x: CentredKernel, y: CentredKernel) -> float:
+    """Return how large rounding can make a singular value that is 0."""
+    norms = math.sqrt(x.trace) * math.sqrt(y.trace)
+    units = ROUNDING_UNITS * float(np.finfo(np.float64).eps)
+    # The Lanczos method finds its square.
+    return norms * (units if _small_factors(x, y) else math.sqrt(units))
+
+
+def _leading_function(x: CentredKernel, y: CentredKernel) -> tuple[float, Array]:
+    """Return the largest singular value of G_x' G_y, and the function of x that belongs to it, at the rows."""
+    factors = _small_factors(x, y)
+    if factors:
+        vectors, values, _ = np.linalg.svd(factors[0].T @ factors[1], full_matrices=False)
+        return float(values[0]), factors[0] @ vectors[:, 0]
+    start = _start(x, 1)
+    found = leading_eigenvalues(
+        lambda images, _: x.from_rows(y.times(x.to_rows(images))), x.metric, start, accuracy=OBSERVED_ACCURACY
+    )
+    return math.sqrt(max(float(found.values[0]), 0.0)), x.to_rows(found.images)[0]
+
+
+def _start(x: CentredKernel, count: int) -> Array:
+    """Return the same generic vector `count` times."""
+    return np.tile(np.random.default_rng(START_STREAM).normal(size=x.size), (count, 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Decompositions:
+    """The largest singular values of G_x' G_y under permutations, each from its own r_x x r_y matrix."""
+
+    x: Array
+    y: Array
+
+    def together(self) -> int:
+        """Return how many permutations make a batch."""
+        return max(1, min(BATCH_NUMBERS // self.y.size, MOST_TOGETHER))
+
+    def __call__(self, permutations: Sequence[NDArray[np.intp]]) -> Array:
+        """Return the singular values, shape (b,)."""
+        n, rank = self.y.shape
+        moved = self.y[np.column_stack(permutations)].reshape(n, -1)
+        products = (self.x.T @ moved).reshape(-1, len(permutations), rank).transpose(1, 0, 2)
+        if products.shape[1] > rank:
+            products = products.transpose(0, 2, 1)
+        squares = np.linalg.eigvalsh(products @ products.transpose(0, 2, 1))[:, -1]
+        singular: Array = np.sqrt(np.maximum(squares, 0.0))
+        return singular
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Iterations:
+    """The same by the Lanczos method for all permutations of a batch."""
+
+    x: CentredKernel
+    y: CentredKernel
+
+    def together(self) -> int:
+        """Return how many permutations make a batch."""
+        return max(FEWEST_TOGETHER, min(BATCH_NUMBERS // self.y.rows, MOST_TOGETHER))
+
+    def __call__(self, permutations: Sequence[NDArray[np.intp]]) -> Array:
+        """Return the singular values, shape (b,)."""
+        x, y = self.x, self.y
+        forward = np.stack(permutations)
+        backward = np.argsort(forward, axis=1)
+
+        def operator(images: Array, numbers: NDArray[np.intp]) -> Array:
+            moved = np.take_along_axis(x.to_rows(images), backward[numbers], axis=1)
+            return x.from_rows(np.take_along_axis(y.times(moved), forward[numbers], axis=1))
+
+        found = leading_eigenvalues(operator, x.metric, _start(x, len(forward)), accuracy=RELABELLED_ACCURACY)
+        singular: Array = np.sqrt(np.maximum(found.values, 0.0))
+        return singular

@@ -1,0 +1,170 @@
+"""The independence test: whether two groups of columns depend on each other."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from kerntest.inference.options import MissingPolicy, NullMethod, Options, Resampling, Scale
+from kerntest.inference.pair_analysis import Statistic, analyse_pair
+from kerntest.inference.pair_picture import pair_figure
+from kerntest.inference.pair_witness import pair_witness_bytes
+from kerntest.inference.pairing import PairReading
+from kerntest.inference.witness import witness_kind
+from kerntest.report import independence_record
+from kerntest.report.plot import picture_bytes, picture_kind
+from kerntest.report.write import check_writable, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from kerntest.data.numerals import Decimal
+    from kerntest.engines.base import Progress
+    from kerntest.inference.family import BandwidthOption
+    from kerntest.inference.labels import Estimator
+    from kerntest.kernels.base import Kernel
+
+IndependenceResult = independence_record.IndependenceResult
+
+
+def hsic_test(
+    x: Any,
+    y: Any = None,
+    *,
+    x_columns: str | Sequence[str] | None = None,
+    y_columns: str | Sequence[str] | None = None,
+    kernel_x: Kernel | str = "auto",
+    kernel_y: Kernel | str = "auto",
+    bandwidth: BandwidthOption = "auto",
+    statistic: Statistic = "hsic",
+    estimator: Estimator = "unbiased",
+    null: NullMethod = "permutation",
+    permutations: int = 1000,
+    alpha: float = 0.05,
+    scale: Scale = "standardize",
+    seed: int = 0,
+    resampling: Resampling = "shifts",
+    time_series: bool = False,
+    min_lag: int | None = None,
+    witness: str | PathLike[str] | None = None,
+    plot: str | PathLike[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
+    categorical: str | Sequence[str] = (),
+    missing: MissingPolicy = "error",
+    decimal: Decimal = "auto",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> independence_record.IndependenceResult:
+    """Test whether x and y are independent, by the Hilbert-Schmidt independence criterion.
+
+    Parameters
+    ----------
+    x : path, "-", ndarray of shape (n,) or (n, p), DataFrame, pyarrow Table or kerntest.Table
+        n rows, at least 4. Without `y` a table with both groups of columns.
+    y : as x, optional
+        Row i of it belongs to row i of x.
+    x_columns, y_columns : str or sequence of str, optional
+        The columns of each group: names, ranges `a:b`, wildcards `temp_*`. Of one table, one of the two alone is
+        tested against all other columns, and neither is needed where there are two columns.
+    kernel_x, kernel_y : Kernel or str
+        A kernel or its text for each side. "auto": Gaussian and Laplacian, each on a grid of bandwidths, pairs of one
+        kind judged by one p-value. Text and boolean columns get a kernel of their own in a product.
+    bandwidth : "auto", "median", float or sequence of float
+        For bandwidths that the kernels leave open, in units of the scaled columns.
+    statistic : "hsic" or "coco"
+        HSIC, the sum of all squared singular values of the cross-covariance operator of x and y, or COCO, the largest
+        one (Gretton et al. 2005): for one pair of kernels, by random permutations.
+    estimator : "unbiased" or "biased"
+        Which estimate of HSIC is tested (Song et al. 2012, eq. 5; Gretton et al. 2008, eq. 4).
+    null : "permutation", "moments", "gamma", "spectral" or "pearson"
+        Exact p-value over relabellings, or, for one pair of kernels, an approximate one without a floor; as in
+        `mmd_test`. "gamma" is that of Gretton et al. (2008) for the biased statistic.
+    permutations : int
+        Relabellings to use at least. All n cyclic ones cost no more than a few, so that up to n come for nothing.
+    alpha : float
+        Level of the decision.
+    scale : "standardize" or "none"
+        Whether numeric columns are brought to mean 0 and standard deviation 1.
+    seed : int
+        Of the random order of the rows. The result depends on nothing else that is random: not on the order of rows
+        in the files, not on which of the two is called x, nor on the number of threads.
+    resampling : "shifts" or "random"
+        Relabellings of the permutation null: all cyclic ones, or ordinary random permutations, which take longer and
+        hold whole matrices.
+    time_series : bool
+        Rows are stationary series in the order of time: the shift test (Chwialkowski and Gretton 2014), asymptotic.
+    min_lag : int, optional
+        For time series: the smallest shift that stands for independence; a twentieth of the rows by default.
+    witness : path, optional
+        CSV or Parquet file for the witness functions f(x) and g(y) at every row: the pair of unit norm with the
+        largest covariance.
+    plot : path, optional
+        PNG, SVG or PDF file for a picture: the null distribution and the witness functions. Needs matplotlib.
+    exclude : str or sequence of str, optional
+        Columns to leave out.
+    categorical : str or sequence of str
+        Numeric columns to take as categories.
+    missing : "error" or "drop"
+        What to do with rows that have missing values on either side.
+    decimal : "auto", "." or ","
+        The decimal mark in CSV files, as in `mmd_test`.
+    threads : int, optional
+        All processors by default.
+    progress : callable, optional
+        Called with (blocks done, blocks in all).
+
+    Returns
+    -------
+    IndependenceResult
+        A frozen record; its fields are those of the JSON.
+
+    Raises
+    ------
+    UsageError
+        If an option makes no sense, or names a column that is not there.
+    DataError
+        If a table cannot be read, rows do not pair, or there is nothing to test.
+    UndecidedError
+        If the kernels cannot tell rows apart, or there are too many rows for what was asked for.
+    MissingExtraError
+        If a picture was asked for and matplotlib is not installed.
+
+    Notes
+    -----
+    Cost: O(n^2 (p + log n)) time for each kernel and O(n^2) for each pair of them, O(64 n) to O(128 n) numbers per
+    thread for one pair; never n x n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 200)
+    >>> hsic_test(np.cos(angle), np.sin(angle)).reject
+    True
+    """
+    options = Options(estimator, null, permutations, alpha, scale, seed, resampling)
+    for path in (witness, plot):
+        if path is not None:
+            check_writable(os.fspath(path))
+    written_as = None if witness is None else witness_kind(witness)
+    drawn_as = None if plot is None else picture_kind(plot)
+    analysis = analyse_pair(
+        x,
+        y,
+        options,
+        kernels=(kernel_x, kernel_y),
+        bandwidth=bandwidth,
+        statistic=statistic,
+        time_series=time_series,
+        min_lag=min_lag,
+        reading=PairReading(x_columns, y_columns, exclude, categorical, missing, decimal),
+        threads=threads,
+        progress=progress,
+    )
+    # Both are made before either is written: a failure leaves no half of a result.
+    table = None if written_as is None else pair_witness_bytes(analysis, written_as)
+    picture = None if drawn_as is None else picture_bytes(pair_figure(analysis), drawn_as)
+    for path, content in ((witness, table), (plot, picture)):
+        if path is not None and content is not None:
+            write_file(os.fspath(path), content)
+    return analysis.result

@@ -1,0 +1,264 @@
+"""An independence test from end to end: columns to variables, kernels, verdict and record."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+import kerntest
+from kerntest.engines.local import LocalEngine
+from kerntest.inference.analysis import library_versions
+from kerntest.inference.nulls.permutation import COMBINATION
+from kerntest.inference.options import one_of
+from kerntest.inference.pair_family import PairFamily, choose_pair
+from kerntest.inference.pair_verdict import PairVerdict, pair_curve_verdict, pair_permutation_verdict
+from kerntest.inference.pair_warnings import pair_warnings
+from kerntest.inference.pairing import Groups, Paired, PairReading, pair_up, read_pair, swapped
+from kerntest.inference.series import shift_verdict
+from kerntest.inference.strongest import coco_verdict
+from kerntest.report import record
+from kerntest.report.independence_record import IndependenceResult, KernelPair, KernelPairs
+from kerntest.report.independence_summary import independence_sentence
+
+if TYPE_CHECKING:
+    from kerntest.engines.base import Progress
+    from kerntest.inference.family import BandwidthOption
+    from kerntest.inference.options import Options
+    from kerntest.kernels.base import Kernel
+
+Statistic: TypeAlias = Literal["hsic", "coco"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndependenceAnalysis:
+    """An independence test with what it was made from, for pictures and witness functions.
+
+    Parameters
+    ----------
+    result : IndependenceResult
+    paired : Paired
+        Both variables, x first.
+    kernels : (Kernel, Kernel)
+        The pair that is reported.
+    relabelled : ndarray, shape (R,), or None
+        The statistic under every relabelling, the observed first.
+    groups : Groups
+        The tables with the columns of each side.
+    """
+
+    result: IndependenceResult
+    paired: Paired
+    kernels: tuple[Kernel, Kernel]
+    relabelled: np.ndarray[Any, Any] | None
+    groups: Groups
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def analyse_pair(
+    x: Any,
+    y: Any,
+    options: Options,
+    *,
+    kernels: tuple[Kernel | str, Kernel | str] = ("auto", "auto"),
+    bandwidth: BandwidthOption = "auto",
+    statistic: Statistic = "hsic",
+    time_series: bool = False,
+    min_lag: int | None = None,
+    reading: PairReading | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> IndependenceAnalysis:
+    """Run the test of `hsic_test` and keep what it was made from. Arguments, errors and cost as there."""
+    started = time.perf_counter()
+    one_of("statistic", statistic, ("hsic", "coco"))
+    engine = LocalEngine(threads)
+    reading = reading or PairReading()
+    groups = read_pair(x, y, reading)
+    paired = pair_up(groups, reading.missing, options.scale, in_file_order=time_series)
+    options, adapted = fitting(options, statistic)
+    # The two sides are put into an order of their own, so that x and y swapped give the same test to the last bit.
+    turned = swapped(paired)
+    x_variable, y_variable = paired.variables
+    first, second = (y_variable, x_variable) if turned else (x_variable, y_variable)
+    asked = (kernels[1], kernels[0]) if turned else kernels
+    single = options.null != "permutation" or statistic == "coco"
+    family = choose_pair(asked, bandwidth, (first, second), seed=options.seed, single=single)
+    if time_series:
+        verdict = shift_verdict(family, (first, second), options, engine, progress, minimum=min_lag)
+    elif statistic == "coco":
+        verdict = coco_verdict(family, (first, second), options, engine, progress)
+    elif options.null == "permutation":
+        verdict = pair_permutation_verdict(family, (first, second), options, engine, progress)
+    else:
+        verdict = pair_curve_verdict(family, (first, second), options, engine, progress)
+    if turned:
+        family, verdict = _turned(family, verdict)
+    result = _result(
+        options,
+        verdict,
+        family,
+        paired,
+        groups,
+        statistic=statistic,
+        asked=kernels,
+        threads=engine.threads,
+        warnings=(
+            *groups.warnings,
+            *paired.warnings,
+            *pair_warnings(groups, paired, family, verdict, time_series=time_series),
+            *adapted,
+            *verdict.warnings,
+        ),
+        started=started,
+    )
+    return IndependenceAnalysis(result, paired, verdict.kernels, verdict.relabelled, groups)
+
+
+def fitting(options: Options, statistic: Statistic) -> tuple[Options, tuple[str, ...]]:
+    """Return options that fit the null and the statistic, and a warning where one had to change."""
+    if statistic == "coco":
+        return replace(options, estimator="biased"), ()
+    if options.null == "gamma" and options.estimator == "unbiased":
+        warning = "the Gamma null is a law of the biased statistic: that one is tested and reported"
+        return replace(options, estimator="biased"), (warning,)
+    return options, ()
+
+
+def _turned(family: PairFamily, verdict: PairVerdict) -> tuple[PairFamily, PairVerdict]:
+    """Return a family and a verdict with the two sides exchanged."""
+    pairs = tuple((g, f) for f, g in family.pairs)
+    lags = verdict.lags
+    if lags is not None:
+        lags = replace(lags, strongest=-lags.strongest)
+    return (
+        replace(family, first=family.second, second=family.first, pairs=pairs),
+        replace(
+            verdict,
+            kernels=(verdict.kernels[1], verdict.kernels[0]),
+            members=tuple((k, h, z, p) for h, k, z, p in verdict.members),
+            lags=lags,
+        ),
+    )
+
+
+def _result(
+    options: Options,
+    verdict: PairVerdict,
+    family: PairFamily,
+    paired: Paired,
+    groups: Groups,
+    *,
+    statistic: Statistic,
+    asked: tuple[Kernel | str, Kernel | str],
+    threads: int,
+    warnings: tuple[str, ...],
+    started: float,
+) -> IndependenceResult:
+    """Return the record of a test: what was found, and what it was found with."""
+    found = verdict.found
+    values = {"unbiased": found.unbiased, "biased": found.biased}
+    texts = [str(kernel) for kernel in verdict.kernels]
+    used = _columns_used(groups, paired, family)
+    left_out = [name for table in groups.tables for name in table.names if not any(name in names for names in used)]
+    members = tuple(KernelPair(str(k), str(h), z, p) for k, h, z, p in verdict.members)
+    names = (_variable_name(used[0]), _variable_name(used[1]))
+    return IndependenceResult(
+        schema="kerntest.hsic/1",
+        command="hsic",
+        statistic=values[options.estimator] if verdict.coco is None else verdict.coco,
+        statistic_name=statistic,
+        estimator=options.estimator,
+        p_value=verdict.p_value,
+        alpha=options.alpha,
+        reject=verdict.p_value <= options.alpha,
+        decision=independence_sentence(verdict.p_value, options.alpha, names),
+        kernel=f"{texts[0]} on x, {texts[1]} on y",
+        kernel_x=texts[0],
+        kernel_y=texts[1],
+        bandwidth_x=getattr(verdict.kernels[0], "bandwidth", None),
+        bandwidth_y=getattr(verdict.kernels[1], "bandwidth", None),
+        gamma_x=getattr(verdict.kernels[0], "gamma", None),
+        gamma_y=getattr(verdict.kernels[1], "gamma", None),
+        n=paired.n,
+        columns=used[0] + used[1],
+        columns_x=used[0],
+        columns_y=used[1],
+        hsic_unbiased=found.unbiased,
+        hsic_biased=found.biased,
+        effect_size=found.effect_size,
+        coco=verdict.coco,
+        witness_correlation=verdict.witness_correlation,
+        null=verdict.null,
+        family=KernelPairs(COMBINATION, members, family.thinning) if members else None,
+        lags=verdict.lags,
+        warnings=warnings,
+        provenance=provenance_of(
+            options, groups, paired.n, asked=asked, rule=family.rule, threads=threads, started=started
+        ),
+        columns_left_out=tuple(dict.fromkeys(left_out)),
+    )
+
+
+def _columns_used(groups: Groups, paired: Paired, family: PairFamily) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns of x and of y that the kernels saw, in the order of the tables."""
+    unused = [
+        {*one.left_out, *side.unused} for one, side in zip(paired.arranged, (family.first, family.second), strict=True)
+    ]
+    first, second = (
+        tuple(name for name in table.names if name not in without)
+        for table, without in zip(groups.tables, unused, strict=True)
+    )
+    return first, second
+
+
+def _variable_name(columns: tuple[str, ...]) -> str:
+    """Return how a sentence calls a variable: one or two columns by name, more by their number."""
+    if len(columns) <= 2:
+        return " and ".join(repr(name) for name in columns)
+    return f"{columns[0]!r} and {len(columns) - 1} more columns"
+
+
+def provenance_of(
+    options: Options,
+    groups: Groups,
+    rows_used: int,
+    *,
+    asked: tuple[Kernel | str, ...],
+    rule: str,
+    threads: int,
+    started: float,
+) -> record.Provenance:
+    """Return what is needed to run a test again and get the same numbers."""
+    texts = [str(kernel) for kernel in asked]
+    kernel = (
+        texts[0]
+        if len(set(texts)) == 1
+        else "; ".join(f"{name}: {text}" for name, text in zip("xy", texts, strict=False))
+    )
+    return record.Provenance(
+        version=kerntest.__version__,
+        seed=options.seed,
+        inputs=tuple(
+            record.InputRecord(
+                read.name,
+                read.format,
+                read.n_rows,
+                rows_used,
+                read.sha256,
+                read.delimiter,
+                read.compression,
+                len(read.files) or None,
+            )
+            for read in groups.read
+        ),
+        kernel=kernel,
+        bandwidth=rule,
+        scale=options.scale,
+        dtype="float64",
+        threads=threads,
+        libraries=library_versions(),
+        seconds=time.perf_counter() - started,
+    )

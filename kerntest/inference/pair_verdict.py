@@ -1,0 +1,289 @@
+"""A verdict on two variables: what a null says of a family of pairs of kernels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.errors import UndecidedError
+from kerntest.inference.curves import curve_p_value
+from kerntest.inference.dependence import Dependence, dependence, factor, pair_sums
+from kerntest.inference.nulls.moments import Invariants, centre, first_invariants, kernel_invariants, kernel_spectrum
+from kerntest.inference.nulls.permutation import judge, tie_tolerance
+from kerntest.inference.relabelling import Relabelled, relabelled_sums
+from kerntest.inference.verdict import floor_warning, overflow
+from kerntest.report import record
+
+if TYPE_CHECKING:
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.inference.nulls.spectral import Spectrum
+    from kerntest.inference.options import Options
+    from kerntest.inference.pair_family import PairFamily
+    from kerntest.inference.variables import Variable
+    from kerntest.kernels.base import Array, Kernel
+    from kerntest.report.independence_record import Lags
+
+Variables = tuple["Variable", "Variable"]
+# Random relabellings that show whether a pair of kernels can tell any two apart, where those of the test cannot.
+OTHER_RELABELLINGS = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairVerdict:
+    """What a null says of two variables.
+
+    Parameters
+    ----------
+    p_value : float
+    kernels : (Kernel, Kernel)
+        The pair it is reported for.
+    found : Dependence
+        What that pair measures.
+    null : record.Null
+        How the p-value was found.
+    members : tuple of (Kernel, Kernel, float, float)
+        All pairs that were judged together, with z and the p-value of each by itself; empty for one pair.
+    relabelled : ndarray, shape (R,), or None
+        The statistic of the reported pair under every relabelling, the observed first.
+    warnings : tuple of str
+    coco, witness_correlation : float or None
+        Where the constrained covariance was tested.
+    lags : Lags or None
+        Where the rows are time series.
+    """
+
+    p_value: float
+    kernels: tuple[Kernel, Kernel]
+    found: Dependence
+    null: record.Null
+    members: tuple[tuple[Kernel, Kernel, float, float], ...]
+    relabelled: Array | None
+    warnings: tuple[str, ...]
+    coco: float | None = None
+    witness_correlation: float | None = None
+    lags: Lags | None = None
+
+
+def pair_permutation_verdict(
+    family: PairFamily, variables: Variables, options: Options, engine: Engine, progress: Progress | None
+) -> PairVerdict:
+    """Judge all pairs of kernels over shared relabellings.
+
+    Raises
+    ------
+    UndecidedError
+        If a kernel overflows or no pair can tell any two relabellings apart.
+    """
+    relabelled = _relabelled(family, variables, options, engine, progress)
+    values, tolerances = _of_pairs(relabelled, family)
+    judged = judge(values, tolerances)
+    if judged.degenerate.all():
+        # A few shifts of a few rows can all give one value (p = 1): others tell what the kernels see.
+        more = _relabelled(family, variables, options, engine, None, others=True)
+        if judge(*_of_pairs(more, family)).degenerate.all():
+            raise degenerate_pair(*family.kernels(0))
+    chosen, used, scale = judged.selected, values.shape[1], relabelled.factor
+    null = record.Null(
+        method="permutation",
+        permutations=used,
+        requested=options.permutations,
+        p_floor=1.0 / used,
+        exact=True,
+        resampling=relabelled.resampling,
+        orders=relabelled.orders,
+        mean=float(scale * judged.mean[chosen]),
+        standard_deviation=float(scale * judged.standard_deviation[chosen]),
+        skewness=float(judged.skewness[chosen]),
+        trace=None,
+    )
+    members: tuple[tuple[Kernel, Kernel, float, float], ...] = ()
+    if len(family.pairs) > 1:
+        members = tuple(
+            (*family.kernels(place), float(judged.z[place]), float(judged.p_values[place]))
+            for place in range(len(family.pairs))
+        )
+    kernels = family.kernels(chosen)
+    found = _dependence(kernels, variables, engine)
+    return PairVerdict(
+        judged.p_value, kernels, found, null, members, scale * values[chosen], floor_warning(used, options.alpha)
+    )
+
+
+def pair_curve_verdict(
+    family: PairFamily, variables: Variables, options: Options, engine: Engine, progress: Progress | None
+) -> PairVerdict:
+    """Judge one pair of kernels by the curve that the null names.
+
+    Raises
+    ------
+    UndecidedError
+        If no relabelling changes the statistic, a kernel overflows, or there are too few rows for the curve.
+    """
+    kernels = family.kernels(0)
+    found = _dependence(kernels, variables, engine)
+    observed = found.unbiased if options.estimator == "unbiased" else found.biased
+    pair = _TwoKernels(kernels, variables, options, engine, progress, observed)
+    try:
+        p_value, null = curve_p_value(options.null, pair, permutations=options.permutations)
+    except OverflowError as error:
+        raise overflow(kernels[0]) from error
+    return PairVerdict(p_value, kernels, found, null, (), None, ())
+
+
+def _dependence(kernels: tuple[Kernel, Kernel], variables: Variables, engine: Engine) -> Dependence:
+    found = dependence(kernels[0], variables[0].points, kernels[1], variables[1].points, engine)
+    if not (math.isfinite(found.unbiased) and math.isfinite(found.biased)):
+        raise _overflowing(kernels, variables)
+    return found
+
+
+def _overflowing(kernels: tuple[Kernel, Kernel], variables: Variables) -> UndecidedError:
+    """Return the error that names the kernel whose values overflow, as far as its diagonal tells."""
+    for kernel, variable in zip(kernels, variables, strict=True):
+        if not np.isfinite(kernel.diagonal(variable.points)).all():
+            return overflow(kernel)
+    return overflow(kernels[0])
+
+
+def _relabelled(
+    family: PairFamily,
+    variables: Variables,
+    options: Options,
+    engine: Engine,
+    progress: Progress | None,
+    *,
+    others: bool = False,
+) -> Relabelled:
+    """Return the sums of all kernels of both sides; with `others`, over a few random permutations."""
+    first, second = family.first.kernels, family.second.kernels
+    with np.errstate(over="ignore", invalid="ignore"):
+        relabelled = relabelled_sums(
+            [(variables[0].points, first)],
+            [(variables[1].points, second)],
+            estimator=options.estimator,
+            relabellings=OTHER_RELABELLINGS if others else options.permutations,
+            seed=options.seed,
+            engine=engine,
+            resampling="random" if others else options.resampling,
+            progress=progress,
+        )
+    finite = np.isfinite(relabelled.sums).all(axis=2)
+    if not finite.all():
+        f, g = (int(place) for place in np.argwhere(~finite)[0])
+        raise _overflowing((first[f], second[g]), variables)
+    return relabelled
+
+
+def _of_pairs(relabelled: Relabelled, family: PairFamily) -> tuple[Array, Array]:
+    """Return the sums and tolerances of the pairs that are judged together, shapes (P, R) and (P,)."""
+    f, g = np.array(family.pairs).T
+    return relabelled.sums[f, g], relabelled.tolerances[f, g]
+
+
+def degenerate_pair(kernel_x: Kernel, kernel_y: Kernel) -> UndecidedError:
+    """Return the error for kernels that find all pairs of rows equally similar on one of the sides."""
+    return UndecidedError(
+        f"the kernels '{kernel_x}' and '{kernel_y}' give one value of the statistic only, whichever rows are paired: "
+        "nothing can be tested",
+        hint="try --kernel gaussian --bandwidth median: a bandwidth far too small or too large, delta on numbers, or too few "
+        "different rows do this",
+        code="undecided.degenerate_kernel",
+    )
+
+
+class _TwoKernels:
+    """Two kernel matrices over the same rows: a `MatrixPair`."""
+
+    def __init__(
+        self,
+        kernels: tuple[Kernel, Kernel],
+        variables: Variables,
+        options: Options,
+        engine: Engine,
+        progress: Progress | None,
+        observed: float,
+    ) -> None:
+        self.kernels = kernels
+        self.points = (variables[0].points, variables[1].points)
+        self.options = options
+        self.engine = engine
+        self.progress = progress
+        self.n = len(self.points[0])
+        self.hollow = options.estimator == "unbiased"
+        self.factor = factor(self.n, options.estimator)
+        self.value = observed / self.factor
+
+    @cached_property
+    def rounding(self) -> float:
+        """How far rounding can move <A, B>."""
+        largest = [
+            float(np.abs(kernel.diagonal(points)).max())
+            for kernel, points in zip(self.kernels, self.points, strict=True)
+        ]
+        return tie_tolerance(largest[0], self.n, largest[1] * self.n)
+
+    def invariants(self) -> tuple[Invariants, Invariants, bool]:
+        """Return the invariants of both matrices, and whether both cubic traces are exact."""
+        (a, exact_a), (b, exact_b) = (
+            kernel_invariants(
+                kernel, points, self.engine, hollow=self.hollow, seed=self.options.seed, progress=self.progress
+            )
+            for kernel, points in zip(self.kernels, self.points, strict=True)
+        )
+        return a, b, exact_a and exact_b
+
+    def first_invariants(self) -> tuple[Invariants, Invariants]:
+        """Return the invariants up to second order."""
+        a, b = (
+            first_invariants(kernel, points, self.engine, hollow=self.hollow)
+            for kernel, points in zip(self.kernels, self.points, strict=True)
+        )
+        return a, b
+
+    def spectra(self) -> tuple[Spectrum, Spectrum, bool]:
+        """Return the eigenvalues of both matrices, and whether all are exact."""
+        (a, exact_a), (b, exact_b) = (
+            kernel_spectrum(
+                kernel, points, self.engine, hollow=self.hollow, seed=self.options.seed, progress=self.progress
+            )
+            for kernel, points in zip(self.kernels, self.points, strict=True)
+        )
+        return a, b, exact_a and exact_b
+
+    def squared_products(self) -> float:
+        """Return sum_{i != j} (A_ij B_ij)^2."""
+        (a, _), (b, _) = (
+            centre(kernel, points, self.engine, hollow=self.hollow)
+            for kernel, points in zip(self.kernels, self.points, strict=True)
+        )
+        sums = pair_sums(
+            self.kernels[0],
+            self.points[0],
+            self.kernels[1],
+            self.points[1],
+            self.engine,
+            centrings=(a, b),
+            progress=self.progress,
+        )
+        return sums.mixed_square
+
+    def relabelled(self, at_least: int) -> Array:
+        """Return <A, B> under at least so many cyclic relabellings."""
+        found = relabelled_sums(
+            [(self.points[0], self.kernels[:1])],
+            [(self.points[1], self.kernels[1:])],
+            estimator=self.options.estimator,
+            relabellings=at_least,
+            seed=self.options.seed,
+            engine=self.engine,
+        )
+        sums: Array = found.sums[0, 0]
+        return sums
+
+    def degenerate(self) -> UndecidedError:
+        """Return the error for kernels that cannot tell rows apart."""
+        return degenerate_pair(*self.kernels)

@@ -1,0 +1,113 @@
+"""What a reader must know before believing an independence test: found in the data and the kernels, one line each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.data.misleading import counts_rows
+from kerntest.data.wording import counted, option_value
+from kerntest.kernels.characteristic import why_not_characteristic
+
+if TYPE_CHECKING:
+    from kerntest.data.table import Column
+    from kerntest.inference.pair_family import PairFamily
+    from kerntest.inference.pair_verdict import PairVerdict
+    from kerntest.inference.pairing import Groups, Paired
+
+# Neighbouring rows that are this much alike, in standard errors of the serial correlation, are no random sample.
+SERIAL_ERRORS = 6.0
+FEWEST_ROWS = 30
+LARGEST_SHARE = 0.1
+
+
+def pair_warnings(
+    groups: Groups, paired: Paired, family: PairFamily, verdict: PairVerdict, *, time_series: bool
+) -> tuple[str, ...]:
+    """Return the warnings of a test.
+
+    Parameters
+    ----------
+    groups : Groups
+        The tables with the columns of each side.
+    paired : Paired
+        The rows that were used.
+    family, verdict
+        The kernels, and what was found.
+    time_series : bool
+        Whether the rows are known to follow one another in time.
+    """
+    warnings = series_warnings(groups, paired, time_series=time_series)
+    if not time_series:
+        warnings += _repeated(paired)
+    unused = [*family.first.unused, *family.second.unused]
+    if unused:
+        warnings.append(
+            f"columns that the kernel does not name are left out: {', '.join(unused)} (add '*: ...' to use them)"
+        )
+    for kernel, side in zip(verdict.kernels, "xy", strict=True):
+        reason = why_not_characteristic(kernel)
+        if reason is not None:
+            warnings.append(f"{side}: {reason}".replace("MMD", "HSIC"))
+        if not kernel.positive_definite:
+            warnings.append(
+                f"{side}: the kernel '{kernel}' is not positive definite: HSIC is then no squared distance and may be "
+                "negative; the p-value is valid all the same"
+            )
+    if time_series:
+        warnings.append(
+            "the p-value of a shift test is asymptotic: it holds for long stationary series that forget their past "
+            f"well within the minimum lag of {counted(verdict.lags.minimum if verdict.lags else 1, 'row')}"
+        )
+    return tuple(warnings)
+
+
+def series_warnings(groups: Groups, paired: Paired, *, time_series: bool) -> list[str]:
+    """Return warnings where rows that follow one another in the file are alike on both sides.
+
+    Two unrelated random walks look dependent to every test that takes rows for independent.
+    """
+    if time_series or paired.n < FEWEST_ROWS:
+        return []
+    rows = np.sort(paired.origin)
+    alike = [[column.name for column in table.columns if _runs(column, rows)] for table in groups.tables]
+    if not all(alike):
+        return []
+    names = option_value([names[0] for names in alike])
+    warning = (
+        f"neighbouring rows are alike in {names}: if the rows are a series in time, the p-value is far too small; "
+        "--time-series tests series"
+    )
+    return [warning]
+
+
+def _runs(column: Column, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> bool:
+    """Say whether a column of numbers is correlated from row to row, or counts the rows."""
+    if column.is_category:
+        return False
+    values = column.values[rows]
+    if counts_rows(values):
+        return True
+    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable").astype(np.float64)
+    ranks -= ranks.mean()
+    total = float(ranks @ ranks)
+    return total > 0 and float(ranks[1:] @ ranks[:-1]) / total * np.sqrt(len(ranks)) > SERIAL_ERRORS
+
+
+def _repeated(paired: Paired) -> list[str]:
+    """Return a warning where many rows are equal in every number: copies make a sample look larger than it is."""
+    numeric = [variable.points.numeric for variable in paired.variables]
+    columns = np.hstack(numeric)
+    # In a few columns of coarse numbers equal rows are no copies.
+    if not all(part.shape[1] for part in numeric) or len(np.unique(columns[:, 0])) < len(columns) / 2:
+        return []
+    # In canonical order equal rows stand next to one another.
+    copies = int(np.count_nonzero((columns[1:] == columns[:-1]).all(axis=1)))
+    if copies <= LARGEST_SHARE * len(columns):
+        return []
+    warning = (
+        f"{counted(copies, 'row')} of {len(columns):,} repeat another row: the test takes copies for independent rows, "
+        "and its p-value is then too small"
+    )
+    return [warning]

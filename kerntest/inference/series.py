@@ -1,0 +1,139 @@
+"""The shift test for two stationary series: the order of the rows is kept (Chwialkowski and Gretton 2014).
+
+Rows that follow one another depend on one another, so that they cannot be put into a random order. Shifting one
+series against the other along the circle keeps the dependence within each and breaks that between them; shifts of at
+least `minimum` rows stand for independence. The p-value (1 + #{T(t) >= T(0)}) / (1 + shifts) is asymptotic: it needs
+series that are stationary and forget their past well before the minimum lag.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.errors import UsageError
+from kerntest.inference.dependence import dependence, factor
+from kerntest.inference.nulls.permutation import judge, tie_tolerance
+from kerntest.inference.options import whole_number
+from kerntest.inference.pair_verdict import PairVerdict, Variables, degenerate_pair
+from kerntest.inference.relabelling import shifted_statistics
+from kerntest.inference.verdict import floor_warning
+from kerntest.report import record
+from kerntest.report.independence_record import Lags
+
+if TYPE_CHECKING:
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.inference.options import Options
+    from kerntest.inference.pair_family import PairFamily
+    from kerntest.kernels.base import Array
+
+# The default minimum is this share of the rows.
+SHARE = 20
+
+
+def shift_verdict(
+    family: PairFamily,
+    variables: Variables,
+    options: Options,
+    engine: Engine,
+    progress: Progress | None,
+    *,
+    minimum: int | None,
+) -> PairVerdict:
+    """Judge all pairs of kernels over the shifts from `minimum` to n - minimum rows.
+
+    Parameters
+    ----------
+    family : PairFamily
+    variables : (Variable, Variable)
+        In the order of time.
+    options : Options
+    engine : Engine
+    progress : callable, optional
+    minimum : int, optional
+        Smallest shift; by default a twentieth of the rows.
+
+    Raises
+    ------
+    UsageError
+        If no shift is left, or another null than the permutation null was asked for.
+    UndecidedError
+        If no pair of kernels can tell any two shifts apart.
+    """
+    if options.null != "permutation" or options.resampling != "shifts":
+        raise UsageError(
+            "series have one null, the shift test",
+            hint="leave out --null and --resampling, or --time-series",
+            code="usage.time_series",
+        )
+    n = len(variables[0].points)
+    minimum = max(1, n // SHARE) if minimum is None else minimum
+    whole_number("min_lag", minimum, at_least=1)
+    if 2 * minimum > n:
+        raise UsageError(
+            f"no shift of {n:,} rows is at least {minimum:,} rows away from both ends",
+            hint=f"--min-lag may be at most {n // 2}",
+            code="usage.min_lag",
+        )
+    order = np.arange(n)
+    sums = shifted_statistics(
+        [(variables[0].points, family.first.kernels)],
+        [(variables[1].points, family.second.kernels)],
+        order,
+        [order],
+        circle=n,
+        estimator=options.estimator,
+        engine=engine,
+        progress=progress,
+    )
+    f, g = np.array(family.pairs).T
+    every = sums[f, g]
+    judged = judge(every[:, np.r_[0, minimum : n - minimum + 1]], _tolerances(family, variables))
+    if judged.degenerate.all():
+        raise degenerate_pair(*family.kernels(0))
+    scale = factor(n, options.estimator)
+    chosen = judged.selected
+    kernels = family.kernels(chosen)
+    shifts = n - 2 * minimum + 1
+    null = record.Null(
+        method="shift",
+        permutations=shifts + 1,
+        requested=None,
+        p_floor=1.0 / (shifts + 1),
+        exact=False,
+        resampling="cyclic shifts of the series",
+        orders=None,
+        mean=float(scale * judged.mean[chosen]),
+        standard_deviation=float(scale * judged.standard_deviation[chosen]),
+        skewness=float(judged.skewness[chosen]),
+        trace=None,
+    )
+    members = tuple(
+        (*family.kernels(place), float(judged.z[place]), float(judged.p_values[place]))
+        for place in range(len(family.pairs))
+    )
+    verdict = PairVerdict(
+        p_value=judged.p_value,
+        kernels=kernels,
+        found=dependence(kernels[0], variables[0].points, kernels[1], variables[1].points, engine),
+        null=null,
+        members=members if len(members) > 1 else (),
+        relabelled=scale * every[chosen][np.r_[0, minimum : n - minimum + 1]],
+        warnings=floor_warning(shifts + 1, options.alpha),
+    )
+    strongest = int(every[chosen].argmax())
+    # A shift by more than half the circle is one in the other direction.
+    signed = strongest if strongest <= n // 2 else strongest - n
+    return replace(verdict, lags=Lags(minimum, shifts, signed, float(scale * every[chosen].max())))
+
+
+def _tolerances(family: PairFamily, variables: Variables) -> Array:
+    """Return how far rounding can move the sum of each pair of kernels."""
+    n = len(variables[0].points)
+    largest = [
+        [float(np.abs(kernel.diagonal(variable.points)).max()) for kernel in side.kernels]
+        for side, variable in zip((family.first, family.second), variables, strict=True)
+    ]
+    return np.array([tie_tolerance(largest[0][f], n, largest[1][g] * n) for f, g in family.pairs])

@@ -1,0 +1,81 @@
+"""The constrained covariance as a test: the strongest pair of functions of x and y, over random relabellings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.errors import UsageError
+from kerntest.inference.coco import RELATIVE_ERROR, Coco, coco, relabelled_coco
+from kerntest.inference.dependence import dependence
+from kerntest.inference.nulls.permutation import judge
+from kerntest.inference.order import ORDER_STREAM
+from kerntest.inference.pair_verdict import PairVerdict, Variables, degenerate_pair
+from kerntest.inference.verdict import floor_warning
+from kerntest.report import record
+
+if TYPE_CHECKING:
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.inference.options import Options
+    from kerntest.inference.pair_family import PairFamily
+
+
+def coco_verdict(
+    family: PairFamily, variables: Variables, options: Options, engine: Engine, progress: Progress | None
+) -> PairVerdict:
+    """Judge one pair of kernels by its constrained covariance.
+
+    Each relabelling needs an eigenvalue of its own, so that the relabellings are ordinary random permutations.
+
+    Raises
+    ------
+    UsageError
+        If another null than the permutation null was asked for.
+    UndecidedError
+        If there are too many rows for these kernels, or no relabelling changes the statistic.
+    """
+    if options.null != "permutation":
+        raise UsageError(
+            f"the null {options.null!r} is one of HSIC; the constrained covariance has the permutation null",
+            hint="leave out --null, or --statistic coco",
+            code="usage.null",
+        )
+    kernels = family.kernels(0)
+    x, y = (variable.points for variable in variables)
+    observed = coco(kernels[0], x, kernels[1], y)
+    rng = np.random.default_rng((options.seed, ORDER_STREAM))
+    permutations = [rng.permutation(len(x)) for _ in range(options.permutations - 1)]
+    others = relabelled_coco(kernels[0], x, kernels[1], y, permutations, engine, progress)
+    values = np.concatenate([[observed.value], others])
+    judged = judge(values[None], np.array([RELATIVE_ERROR * float(values.max())]))
+    if judged.degenerate.all() and len(values) > 1:
+        raise degenerate_pair(*kernels)
+    null = record.Null(
+        method="permutation",
+        permutations=len(values),
+        requested=options.permutations,
+        p_floor=1.0 / len(values),
+        exact=True,
+        resampling="random permutations",
+        orders=None,
+        mean=float(judged.mean[0]),
+        standard_deviation=float(judged.standard_deviation[0]),
+        skewness=float(judged.skewness[0]),
+        trace=None,
+    )
+    return PairVerdict(
+        p_value=judged.p_value,
+        kernels=kernels,
+        found=dependence(kernels[0], x, kernels[1], y, engine),
+        null=null,
+        members=(),
+        relabelled=values,
+        warnings=floor_warning(len(values), options.alpha),
+        coco=observed.value,
+        witness_correlation=_correlation(observed),
+    )
+
+
+def _correlation(observed: Coco) -> float | None:
+    return observed.correlation if observed.value > 0 else None

@@ -1,0 +1,364 @@
+"""Results of independence tests as frozen records. Field by field they are the JSON of `kerntest hsic`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kerntest.report.record import Null, Provenance, Record, plain_data
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPair(Record):
+    """One pair of kernels of a family: its statistic in null standard deviations, and its own p-value."""
+
+    kernel_x: str
+    kernel_y: str
+    z: float
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPairs(Record):
+    """Several pairs of kernels judged together by one exact p-value.
+
+    Parameters
+    ----------
+    combination : str
+        How the pairs were combined.
+    members : tuple of KernelPair
+        Their own p-values are not corrected for one another; the result's p-value is.
+    thinning : str
+        How the choice of kernels depends on the number of rows, in words.
+    """
+
+    combination: str
+    members: tuple[KernelPair, ...]
+    thinning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lags(Record):
+    """The shifts of a test of two series.
+
+    Parameters
+    ----------
+    minimum : int
+        Smallest shift, in rows, that stands for independence; shifts up to n - minimum were used.
+    shifts : int
+        How many that are.
+    strongest : int
+        The shift of y against x, of all of them, with the largest statistic: at `strongest` > 0 row i of x goes with
+        row i + strongest of y.
+    statistic_at_strongest : float
+        The statistic there.
+    """
+
+    minimum: int
+    shifts: int
+    strongest: int
+    statistic_at_strongest: float
+
+
+@dataclass(frozen=True, slots=True)
+class IndependenceResult(Record):
+    """The result of an independence test.
+
+    Parameters
+    ----------
+    schema : str
+        "kerntest.hsic/1".
+    statistic : float
+        What was tested: the estimate of HSIC named by `estimator`, or COCO, for the named kernels.
+    statistic_name : str
+        "hsic" or "coco".
+    estimator : str
+        "unbiased" or "biased".
+    p_value : float
+        In (0, 1]; of the whole family where there is one.
+    kernel_x, kernel_y : str
+        The kernels as resolved; given back as `kernel_x=` and `kernel_y=` they give the same statistic. With a family:
+        the pair that saw the dependence most clearly, selected by the test itself.
+    kernel : str
+        Both in one text.
+    bandwidth_x, bandwidth_y, gamma_x, gamma_y : float or None
+        Of kernels that have one bandwidth; gamma = 1 / (2 bandwidth^2) for the Gaussian.
+    n : int
+        Rows.
+    columns : tuple of str
+        All columns that were used, those of x first.
+    columns_x, columns_y : tuple of str
+        Those of each side.
+    hsic_unbiased, hsic_biased : float
+        Both estimators: <U(K), U(L)> / (n (n - 3)), which may be negative, and tr(KHLH) / n^2.
+    effect_size : float
+        sqrt of the normalised statistic <A, B> / sqrt(<A, A> <B, B>), between 0 and 1.
+    coco : float or None
+        The constrained covariance, where it was asked for.
+    witness_correlation : float or None
+        Pearson's correlation of the witness functions f(x) and g(y) that belong to it.
+    lags : Lags or None
+        For time series.
+    columns_left_out : tuple of str
+        Columns that were named but not used: constant, identifiers, not seen by the kernel.
+    """
+
+    schema: str
+    command: str
+    statistic: float
+    statistic_name: str
+    estimator: str
+    p_value: float
+    alpha: float
+    reject: bool
+    decision: str
+    kernel: str
+    kernel_x: str
+    kernel_y: str
+    bandwidth_x: float | None
+    bandwidth_y: float | None
+    gamma_x: float | None
+    gamma_y: float | None
+    n: int
+    columns: tuple[str, ...]
+    columns_x: tuple[str, ...]
+    columns_y: tuple[str, ...]
+    hsic_unbiased: float
+    hsic_biased: float
+    effect_size: float
+    coco: float | None
+    witness_correlation: float | None
+    null: Null
+    family: KernelPairs | None
+    lags: Lags | None
+    warnings: tuple[str, ...]
+    provenance: Provenance
+    columns_left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PairEffect(Record):
+    """One pair of columns of a screen.
+
+    Parameters
+    ----------
+    x, y : str
+        The two columns.
+    n : int
+        Rows in which neither is missing.
+    hsic_unbiased, hsic_biased : float or None
+        Both estimators, at the median bandwidths; None where the pair cannot be tested.
+    effect_size : float or None
+        sqrt of the normalised statistic, between 0 and 1.
+    p_value : float or None
+        By the moments of the permutation distribution (no floor).
+    p_adjusted : float or None
+        Corrected for all pairs of the screen.
+    p_permutation : float or None
+        Over the relabellings, not corrected: at least 1 / permutations.
+    permutations : int or None
+        How many relabellings those are.
+    p_step_down : float or None
+        With a target: corrected exactly by the step-down maximum over the shared relabellings of the target.
+    reject : bool
+        p_adjusted <= alpha.
+    pearson, spearman, kendall : float or None
+        Correlation coefficients; None where a column is text or constant.
+    kernel_x, kernel_y : str or None
+    note : str or None
+        Why the pair could not be tested.
+    """
+
+    x: str
+    y: str
+    n: int
+    hsic_unbiased: float | None
+    hsic_biased: float | None
+    effect_size: float | None
+    p_value: float | None
+    p_adjusted: float | None
+    p_permutation: float | None
+    permutations: int | None
+    p_step_down: float | None
+    reject: bool
+    pearson: float | None
+    spearman: float | None
+    kendall: float | None
+    kernel_x: str | None
+    kernel_y: str | None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenResult(Record):
+    """Every pair of columns of a table, or every column against a target, ranked by how surely they depend.
+
+    Parameters
+    ----------
+    schema : str
+        "kerntest.hsic.pairwise/1".
+    target : str or None
+        The column that all others were tested against; None for all pairs.
+    correction : str
+        "holm", "bh" or "none".
+    tests : int
+        Pairs that were tested and corrected for.
+    rejected : int
+        How many are significant at level `alpha` after the correction.
+    reject : bool
+        Whether any is.
+    pairs : tuple of PairEffect
+        The smallest p-value first; pairs that cannot be tested come last.
+    columns : tuple of str
+        Columns that take part.
+    """
+
+    schema: str
+    command: str
+    target: str | None
+    estimator: str
+    null: str
+    correction: str
+    alpha: float
+    tests: int
+    rejected: int
+    reject: bool
+    decision: str
+    n: int
+    columns: tuple[str, ...]
+    pairs: tuple[PairEffect, ...]
+    warnings: tuple[str, ...]
+    provenance: Provenance
+    columns_left_out: tuple[str, ...] = ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas DataFrame with one row for each pair."""
+        import pandas as pd  # noqa: PLC0415 - pandas takes 0.3 s to import and only this method needs it
+
+        return pd.DataFrame([plain_data(pair) for pair in self.pairs])
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedColumn(Record):
+    """One step of a greedy selection.
+
+    Parameters
+    ----------
+    step : int
+        Counted from 1.
+    column : str
+        The column that was added.
+    hsic_unbiased, effect_size : float
+        Of the target and all columns selected so far, together.
+    p_value : float
+        That this step finds as large a gain where no column that was left depends on the target given the ones
+        selected: exact over shared relabellings for the first step, approximate from the second on.
+    p_alone : float
+        Of the column and the target alone.
+    significant : bool
+        Whether this step and all before it have p_value <= alpha.
+    """
+
+    step: int
+    column: str
+    hsic_unbiased: float
+    effect_size: float
+    p_value: float
+    p_alone: float
+    significant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionResult(Record):
+    """Columns selected one after another for their joint dependence with a target.
+
+    Parameters
+    ----------
+    schema : str
+        "kerntest.hsic.selection/1".
+    selected : tuple of SelectedColumn
+        In the order of selection.
+    significant : int
+        How many of the first steps are significant in a row.
+    """
+
+    schema: str
+    command: str
+    target: str
+    alpha: float
+    reject: bool
+    decision: str
+    n: int
+    columns: tuple[str, ...]
+    selected: tuple[SelectedColumn, ...]
+    significant: int
+    null: Null
+    warnings: tuple[str, ...]
+    provenance: Provenance
+    columns_left_out: tuple[str, ...] = ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas DataFrame with one row for each step."""
+        import pandas as pd  # noqa: PLC0415 - pandas takes 0.3 s to import and only this method needs it
+
+        return pd.DataFrame([plain_data(step) for step in self.selected])
+
+
+@dataclass(frozen=True, slots=True)
+class JointGroup(Record):
+    """One group of columns of a joint test, and its kernel."""
+
+    columns: tuple[str, ...]
+    kernel: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPair(Record):
+    """Two groups of a joint test tested by themselves: the HSIC test at the same kernels, by moments."""
+
+    first: str
+    second: str
+    hsic_unbiased: float
+    effect_size: float
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class JointResult(Record):
+    """The result of a test of joint independence of several groups (dHSIC).
+
+    Parameters
+    ----------
+    schema : str
+        "kerntest.hsic.joint/1".
+    statistic : float
+        dHSIC (Pfister et al. 2018), biased.
+    dhsic : float
+        The same.
+    groups : tuple of JointGroup
+    pairs : tuple of GroupPair
+        Every two groups by themselves: groups may be independent in pairs and dependent jointly.
+    """
+
+    schema: str
+    command: str
+    statistic: float
+    statistic_name: str
+    estimator: str
+    dhsic: float
+    p_value: float
+    alpha: float
+    reject: bool
+    decision: str
+    kernel: str
+    n: int
+    columns: tuple[str, ...]
+    groups: tuple[JointGroup, ...]
+    pairs: tuple[GroupPair, ...]
+    null: Null
+    warnings: tuple[str, ...]
+    provenance: Provenance
+    columns_left_out: tuple[str, ...] = ()

@@ -1,0 +1,198 @@
+"""Results of independence tests in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kerntest.report.summary import (
+    Summary,
+    compared,
+    counted,
+    input_notes,
+    input_text,
+    name_list,
+    null_text,
+    number,
+    p_value_meaning,
+    p_value_text,
+    run_note,
+    shortened_kernel,
+    visible,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kerntest.report.independence_record import IndependenceResult, JointResult, ScreenResult, SelectionResult
+
+INDEPENDENT = "x and y are independent"
+
+
+def independence_sentence(p_value: float, alpha: float, names: tuple[str, str]) -> str:
+    """Return the answer of an independence test as a sentence, with the comparison that made it."""
+    p_text, sign, alpha_text = compared(p_value, alpha)
+    if p_value <= alpha:
+        return f"{names[0]} and {names[1]} depend on each other (p = {p_text} {sign} alpha = {alpha_text})."
+    return (
+        f"No dependence found between {names[0]} and {names[1]} at alpha = {alpha_text} (p = {p_text}). That is not "
+        "proof that there is none."
+    )
+
+
+def independence_summary(result: IndependenceResult) -> Summary:
+    """Return the result of an independence test in words."""
+    provenance = result.provenance
+    if len(provenance.inputs) == 1:
+        lines = [("data", input_text(provenance.inputs[0]))]
+    else:
+        lines = [("X", input_text(provenance.inputs[0])), ("Y", input_text(provenance.inputs[1]))]
+    lines += [("x", name_list(result.columns_x)), ("y", name_list(result.columns_y))]
+    lines += [
+        (
+            "kernels",
+            f"{visible(shortened_kernel(result.kernel_x))} on x, {visible(shortened_kernel(result.kernel_y))} on y",
+        )
+    ]
+    if result.family is not None:
+        lines.append(("", f"the clearest of {len(result.family.members)} pairs that the test judged together"))
+    values = {"unbiased": result.hsic_unbiased, "biased": result.hsic_biased}
+    other = "biased" if result.estimator == "unbiased" else "unbiased"
+    if result.coco is None:
+        text = f"HSIC = {number(result.statistic)} ({result.estimator}), {number(values[other])} ({other})"
+        lines.append(("statistic", text))
+    else:
+        lines.append(("statistic", f"COCO = {number(result.coco)}, the largest covariance of functions f(x) and g(y)"))
+        if result.witness_correlation is not None:
+            lines.append(("", f"the correlation of these two is {number(result.witness_correlation)}"))
+        lines.append(("HSIC", f"{number(values['unbiased'])} (unbiased), {number(values['biased'])} (biased)"))
+    lines += [
+        ("null", null_text(result.null)),
+        ("p-value", p_value_text(result.p_value, result.null)),
+        ("", p_value_meaning(result.p_value, INDEPENDENT)),
+    ]
+    if result.lags is not None:
+        lines.append(("lags", f"shifts by {result.lags.minimum:,} rows and more stand for independence"))
+        lines.append(("", _strongest(result.lags.strongest)))
+    lines.append(("effect size", f"{number(result.effect_size)} on a scale from 0 (independent) to 1"))
+    warnings = tuple(visible(warning) for warning in result.warnings)
+    name = "constrained covariance" if result.coco is not None else "Hilbert-Schmidt independence criterion"
+    return Summary(f"Independence test ({name})", tuple(lines), visible(result.decision), warnings)
+
+
+def _strongest(lag: int) -> str:
+    """Return at which shift of y against x the dependence is strongest, in words."""
+    if lag == 0:
+        return "the statistic is largest where the rows are paired as they are"
+    later, earlier = ("y", "x") if lag > 0 else ("x", "y")
+    return f"the statistic is largest where {later} is taken {counted(abs(lag), 'row')} later than {earlier}"
+
+
+def independence_notes(result: IndependenceResult) -> list[str]:
+    """Return what was found out and chosen on the way to a result, one line each."""
+    notes = input_notes(result.provenance)
+    notes.append(f"columns of x: {name_list(result.columns_x, shown=None)}")
+    notes.append(f"columns of y: {name_list(result.columns_y, shown=None)}")
+    if result.columns_left_out:
+        notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
+    provenance = result.provenance
+    notes.append(f"kernels {provenance.kernel}, bandwidths: {provenance.bandwidth}, scale {provenance.scale}")
+    notes.append(f"kernels as resolved: {result.kernel}")
+    if result.family is not None:
+        members = sorted(result.family.members, key=lambda member: -member.z)
+        notes.append(
+            f"pairs of kernels tried: {len(members)}, combined by {result.family.combination}; each by itself:"
+        )
+        notes += [
+            f"  z = {number(one.z)}, p = {number(one.p_value)}: {one.kernel_x} on x, {one.kernel_y} on y"
+            for one in members
+        ]
+    notes += [f"null: {null_text(result.null)}, seed {provenance.seed}", run_note(provenance)]
+    return [visible(note) for note in notes]
+
+
+def screen_sentence(tests: int, rejected: int, alpha: float, correction: str, target: str | None) -> str:
+    """Return what a screen found as a sentence."""
+    how = {"holm": "corrected by Holm", "bh": "corrected by Benjamini-Hochberg", "none": "not corrected"}[correction]
+    among = counted(tests, "column" if target is not None else "pair")
+    if target is None:
+        found = f"{rejected:,} of {among} {'depends' if rejected == 1 else 'depend'} on each other"
+    else:
+        found = f"{target!r} depends on {rejected:,} of {among}"
+    if not rejected:
+        found = (
+            f"No dependence found among {among}" if target is None else f"No column of {tests:,} depends on {target!r}"
+        )
+    return f"{found} (p-values {how}, alpha = {number(alpha)})."
+
+
+def screen_notes(result: ScreenResult) -> list[str]:
+    """Return what was chosen on the way to a screen, one line each."""
+    notes = input_notes(result.provenance)
+    notes.append(f"columns: {name_list(result.columns, shown=None)}")
+    if result.columns_left_out:
+        notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
+    notes.append(f"null: {result.null}, corrected by {result.correction}, seed {result.provenance.seed}")
+    notes.append(run_note(result.provenance))
+    return [visible(note) for note in notes]
+
+
+def selection_sentence(target: str, names: Sequence[str], significant: int) -> str:
+    """Return what a selection found as a sentence."""
+    if not significant:
+        return f"No column was found on which {target!r} depends."
+    chosen = ", ".join(repr(name) for name in names[:significant])
+    return f"{target!r} depends on {chosen}; further columns add nothing that could be told from chance."
+
+
+def joint_sentence(p_value: float, alpha: float, groups: int) -> str:
+    """Return the answer of a joint test as a sentence, with the comparison that made it."""
+    p_text, sign, alpha_text = compared(p_value, alpha)
+    if p_value <= alpha:
+        return f"The {groups} groups are not jointly independent (p = {p_text} {sign} alpha = {alpha_text})."
+    return (
+        f"No joint dependence of the {groups} groups found at alpha = {alpha_text} (p = {p_text}). That is not proof that "
+        "there is none."
+    )
+
+
+def joint_summary(result: JointResult) -> Summary:
+    """Return the result of a joint test in words."""
+    lines = [("data", input_text(result.provenance.inputs[0]))]
+    label = "groups"
+    for group in result.groups:
+        lines.append((label, f"{name_list(group.columns)}: {visible(shortened_kernel(group.kernel))}"))
+        label = ""
+    lines += [
+        ("statistic", f"dHSIC = {number(result.dhsic)}"),
+        ("null", null_text(result.null)),
+        ("p-value", p_value_text(result.p_value, result.null)),
+        ("", p_value_meaning(result.p_value, "the groups are independent")),
+    ]
+    label = "in pairs"
+    for pair in result.pairs:
+        lines.append(
+            (
+                label,
+                f"{visible(pair.first)} and {visible(pair.second)}: p = {number(pair.p_value)}, effect {number(pair.effect_size)}",
+            )
+        )
+        label = ""
+    warnings = tuple(visible(warning) for warning in result.warnings)
+    return Summary("Test of joint independence (dHSIC)", tuple(lines), visible(result.decision), warnings)
+
+
+def joint_notes(result: JointResult) -> list[str]:
+    """Return what was chosen on the way to a joint test, one line each."""
+    notes = input_notes(result.provenance)
+    notes += [f"null: {null_text(result.null)}, seed {result.provenance.seed}", run_note(result.provenance)]
+    return [visible(note) for note in notes]
+
+
+def selection_notes(result: SelectionResult) -> list[str]:
+    """Return what was chosen on the way to a selection, one line each."""
+    notes = input_notes(result.provenance)
+    notes.append(f"candidates: {name_list(result.columns, shown=None)}")
+    if result.columns_left_out:
+        notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
+    notes += [f"null: {null_text(result.null)}, seed {result.provenance.seed}", run_note(result.provenance)]
+    return [visible(note) for note in notes]
