@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from kerntest.errors import UsageError
 
@@ -52,11 +54,18 @@ class LocalEngine:
     ) -> Iterator[Result]:
         """Yield work(item) for every item, in the order of `items`."""
         workers = min(self.threads, len(items))
-        with threadpool_limits(limits=1, user_api="blas"):
+        with _controller(len(sys.modules)).limit(limits=1, user_api="blas"):
             for done, result in enumerate(_ordered(work, items, workers), start=1):
                 yield result
                 if progress is not None:
                     progress(done, len(items))
+
+
+@lru_cache(maxsize=1)
+def _controller(modules: int) -> ThreadpoolController:
+    """Return what holds BLAS back. Finding the libraries takes 2 ms: done again only when more modules are loaded."""
+    del modules
+    return ThreadpoolController()
 
 
 def _ordered(work: Callable[[Item], Result], items: Sequence[Item], workers: int) -> Iterator[Result]:

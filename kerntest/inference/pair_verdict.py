@@ -12,7 +12,7 @@ import numpy as np
 from kerntest.errors import UndecidedError
 from kerntest.inference.curves import curve_p_value
 from kerntest.inference.dependence import Dependence, dependence, factor, pair_sums
-from kerntest.inference.nulls.moments import Invariants, centre, first_invariants, kernel_invariants, kernel_spectrum
+from kerntest.inference.invariants import centre, first_invariants, kernel_invariants, kernel_spectrum
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
 from kerntest.inference.relabelling import Relabelled, relabelled_sums
 from kerntest.inference.verdict import floor_warning, overflow
@@ -20,6 +20,7 @@ from kerntest.report import record
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
+    from kerntest.inference.nulls.moments import Invariants
     from kerntest.inference.nulls.spectral import Spectrum
     from kerntest.inference.options import Options
     from kerntest.inference.pair_family import PairFamily

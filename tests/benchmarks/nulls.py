@@ -17,11 +17,9 @@ import numpy as np
 from kerntest.data.pooling import pool
 from kerntest.data.read import read_table
 from kerntest.engines.local import LocalEngine
+from kerntest.inference.invariants import centre, kernel_invariants, kernel_spectrum
 from kerntest.inference.nulls.gamma import gamma_p_value
 from kerntest.inference.nulls.moments import (
-    centre,
-    kernel_invariants,
-    kernel_spectrum,
     label_invariants,
     moments_p_value,
     permutation_moments,

@@ -10,10 +10,10 @@ from scipy import stats
 from kerntest import mmd_test
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError, UsageError
+from kerntest.inference import invariants as invariants_module
+from kerntest.inference.invariants import kernel_spectrum
 from kerntest.inference.labels import label_matrix
-from kerntest.inference.nulls import moments as moments_module
 from kerntest.inference.nulls.gamma import gamma_moments, gamma_p_value
-from kerntest.inference.nulls.moments import kernel_spectrum
 from kerntest.inference.nulls.pearson import pearson_tail
 from kerntest.inference.nulls.spectral import completed, label_spectrum, spectral_p_value, weighted_chi_square_tail
 from kerntest.inference.randomly import random_sums
@@ -99,7 +99,7 @@ def test_leading_eigenvalues_give_the_same_p_value_as_all(monkeypatch, hollow):
     kernel = parse_kernel("gaussian(1)")
     label = label_spectrum(label_matrix(150, 150, "unbiased" if hollow else "biased"))
     every, exact = kernel_spectrum(kernel, points, ENGINE, hollow=hollow, seed=0)
-    monkeypatch.setattr(moments_module, "EXACT_TRACE_ROWS", 100)
+    monkeypatch.setattr(invariants_module, "EXACT_TRACE_ROWS", 100)
     leading, estimated = kernel_spectrum(kernel, points, ENGINE, hollow=hollow, seed=0)
     assert exact
     assert not estimated

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from kerntest.engines.local import LocalEngine
+from kerntest.inference import invariants
+from kerntest.inference.invariants import centre, kernel_invariants
 from kerntest.inference.labels import LabelSide, label_matrix
-from kerntest.inference.nulls import moments
 from kerntest.inference.nulls.moments import (
     Moments,
-    centre,
-    kernel_invariants,
     label_invariants,
     moments_p_value,
     permutation_moments,
@@ -136,7 +135,7 @@ def test_centring(estimator):
 def test_the_stochastic_trace_is_close(text, estimator, monkeypatch):
     points, kernel = points_of(600), parse_kernel(text)
     exact, was_exact = invariants_of(kernel, points, estimator)
-    monkeypatch.setattr(moments, "EXACT_TRACE_ROWS", 100)
+    monkeypatch.setattr(invariants, "EXACT_TRACE_ROWS", 100)
     estimated, is_exact = invariants_of(kernel, points, estimator)
     assert was_exact
     assert not is_exact
@@ -146,7 +145,7 @@ def test_the_stochastic_trace_is_close(text, estimator, monkeypatch):
 
 
 def test_the_stochastic_trace_repeats_with_its_seed(monkeypatch):
-    monkeypatch.setattr(moments, "EXACT_TRACE_ROWS", 100)
+    monkeypatch.setattr(invariants, "EXACT_TRACE_ROWS", 100)
     points, kernel = points_of(300), parse_kernel("gaussian(0.2)")
 
     def trace(seed, threads):

@@ -18,21 +18,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from kerntest.inference.nulls.pearson3 import log_upper_tail
-from kerntest.inference.nulls.spectral import Spectrum, completed
-from kerntest.inference.sweep import Centring, Sweep, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kerntest.engines.base import Engine, Progress
     from kerntest.inference.labels import LabelMatrix
-    from kerntest.kernels.base import Array, Kernel, Points
+    from kerntest.kernels.base import Array
 
-# Up to this many rows tr A^3 is computed exactly, from three sweeps with as many vectors as there are rows.
-EXACT_TRACE_ROWS = 2000
-# Random vectors for tr A^3 beyond: so many find the leading part of the matrix, and as many again measure the rest.
-PROBES = 60
-PROBE_STREAM = 2
 # Differences of sums below this share of the sums are rounding.
 CANCELLED = 1e-12
 
@@ -160,135 +152,6 @@ def label_invariants(label: LabelMatrix) -> Invariants:
         + n_x * (n_x - 1) * both**3
         + 2 * n_y * n_x * one**3,
     )
-
-
-def kernel_invariants(
-    kernel: Kernel,
-    points: Points,
-    engine: Engine,
-    *,
-    hollow: bool,
-    seed: int,
-    progress: Progress | None = None,
-) -> tuple[Invariants, bool]:
-    """Return the invariants of a centred kernel matrix, and whether tr A^3 is exact.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    points : Points
-        n >= 4 rows.
-    engine : Engine
-    hollow : bool
-        U-centring (zero diagonal, for the unbiased estimator) instead of HKH.
-    seed : int
-        Of the random vectors that estimate tr A^3 beyond 2,000 rows.
-    progress : callable, optional
-
-    Notes
-    -----
-    Cost: O(n^3) time up to 2,000 rows; beyond, three sweeps of O(n^2 (p + 120)) time and O(120 n) memory. The estimate
-    is Hutch++ (Meyer et al. 2021): the part of the matrix in the span of A S, for random signs S, exactly, and random
-    signs for the rest.
-    """
-    n = len(points)
-    centring, diagonal = centre(kernel, points, engine, hollow=hollow)
-    exact = n <= EXACT_TRACE_ROWS
-    rng = np.random.default_rng((seed, PROBE_STREAM))
-
-    def times(vectors: Array) -> Sweep:
-        ones = np.ones((n, 1))
-        return sweep(
-            kernel, points, vectors, engine, centring=centring, square_vectors=ones, cubes=True, progress=progress
-        )
-
-    if exact:
-        swept = times(np.column_stack([np.eye(n), diagonal]))
-        A = swept.product[:, :n]
-        trace_cube = float(np.einsum("ij,ij->", A @ A, A))
-    else:
-        swept = times(np.column_stack([_signs(rng, n), diagonal]))
-        basis = np.linalg.qr(swept.product[:, :-1])[0]
-        probes = _signs(rng, n)
-        probes -= basis @ (basis.T @ probes)
-        once = times(np.column_stack([basis, probes])).product
-        twice = times(once).product
-        forms = np.einsum("ij,ij->j", once, twice)
-        trace_cube = float(forms[:PROBES].sum() + forms[PROBES:].mean())
-    invariants = Invariants(
-        trace=float(diagonal.sum()),
-        trace_square=swept.total_square,
-        diagonal_square=float((diagonal**2).sum()),
-        diagonal_cube=float((diagonal**3).sum()),
-        diagonal_with_square=float(diagonal @ swept.squares[:, 0]),
-        diagonal_form=float(diagonal @ swept.product[:, -1]),
-        trace_cube=trace_cube,
-        entry_cubes=swept.cubes,
-    )
-    return invariants, exact
-
-
-def first_invariants(kernel: Kernel, points: Points, engine: Engine, *, hollow: bool) -> Invariants:
-    """Return the invariants up to second order; the others are 0. Cost: two sweeps of O(n^2 p / 2) time."""
-    centring, diagonal = centre(kernel, points, engine, hollow=hollow)
-    swept = sweep(kernel, points, np.zeros((len(points), 0)), engine, centring=centring)
-    return Invariants(float(diagonal.sum()), swept.total_square, float(diagonal @ diagonal), 0.0, 0.0, 0.0, 0.0, 0.0)
-
-
-def kernel_spectrum(
-    kernel: Kernel,
-    points: Points,
-    engine: Engine,
-    *,
-    hollow: bool,
-    seed: int,
-    progress: Progress | None = None,
-) -> tuple[Spectrum, bool]:
-    """Return the eigenvalues of a centred kernel matrix, and whether they are all exact.
-
-    Parameters
-    ----------
-    kernel, points, engine, hollow, seed, progress
-        As in `kernel_invariants`.
-
-    Notes
-    -----
-    Cost: O(n^3) time and n^2 memory up to 2,000 rows. Beyond, the leading 60 eigenvalues by one step of randomised
-    subspace iteration (Halko et al. 2011), the rest stood for by one value with their sum and sum of squares: three
-    sweeps of O(n^2 (p + 60)) time.
-    """
-    n = len(points)
-    centring, diagonal = centre(kernel, points, engine, hollow=hollow)
-    exact = n <= EXACT_TRACE_ROWS
-
-    def times(vectors: Array) -> Sweep:
-        return sweep(kernel, points, vectors, engine, centring=centring, progress=progress)
-
-    if exact:
-        values: Array = np.asarray(np.linalg.eigvalsh(times(np.eye(n)).product), dtype=np.float64)
-        return Spectrum(values, np.ones(n)), True
-    rng = np.random.default_rng((seed, PROBE_STREAM))
-    basis = np.linalg.qr(times(_signs(rng, n)).product)[0]
-    swept = times(basis)
-    leading: Array = np.asarray(np.linalg.eigvalsh(basis.T @ swept.product), dtype=np.float64)
-    return completed(leading, float(diagonal.sum()), swept.total_square, n), False
-
-
-def centre(kernel: Kernel, points: Points, engine: Engine, *, hollow: bool) -> tuple[Centring, Array]:
-    """Return the centring of a kernel matrix, and the diagonal of what it gives. Cost: one sweep."""
-    n = len(points)
-    rows = sweep(kernel, points, np.ones((n, 1)), engine).product[:, 0]
-    if hollow:
-        centring = Centring(rows / (n - 2), float(rows.sum()) / ((n - 1) * (n - 2)), hollow=True)
-        return centring, np.zeros(n)
-    on_diagonal = kernel.diagonal(points)
-    means = (rows + on_diagonal) / n
-    centring = Centring(means, float(means.mean()), hollow=False)
-    return centring, on_diagonal - 2.0 * means + centring.grand
-
-
-def _signs(rng: np.random.Generator, n: int) -> Array:
-    return rng.choice(np.array([-1.0, 1.0]), (n, PROBES))
 
 
 _TERMS = ("ttt", "ts", "ddd", "tq", "dq", "dmd", "cube", "entries")

@@ -1,0 +1,182 @@
+"""What the nulls need to know of a kernel matrix: its centring, its invariants and its eigenvalues."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.inference.factors import kernel_factor
+from kerntest.inference.nulls.moments import Invariants
+from kerntest.inference.nulls.spectral import Spectrum, completed
+from kerntest.inference.sweep import Centring, Sweep, sweep
+
+if TYPE_CHECKING:
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.kernels.base import Array, Kernel, Points
+
+# Up to this many rows tr A^3 is computed exactly, from three sweeps with as many vectors as there are rows.
+EXACT_TRACE_ROWS = 2000
+# Random vectors for tr A^3 beyond: so many find the leading part of the matrix, and as many again measure the rest.
+PROBES = 60
+PROBE_STREAM = 2
+# A factor serves where the matrix of one column is of so low a rank, to this share of its trace.
+LARGEST_RANK = 400
+FACTOR_TOLERANCE = 1e-13
+
+
+def centre(kernel: Kernel, points: Points, engine: Engine, *, hollow: bool) -> tuple[Centring, Array]:
+    """Return the centring of a kernel matrix, and the diagonal of what it gives. Cost: one sweep."""
+    n = len(points)
+    rows = sweep(kernel, points, np.ones((n, 1)), engine).product[:, 0]
+    if hollow:
+        centring = Centring(rows / (n - 2), float(rows.sum()) / ((n - 1) * (n - 2)), hollow=True)
+        return centring, np.zeros(n)
+    on_diagonal = kernel.diagonal(points)
+    means = (rows + on_diagonal) / n
+    centring = Centring(means, float(means.mean()), hollow=False)
+    return centring, on_diagonal - 2.0 * means + centring.grand
+
+
+def first_invariants(kernel: Kernel, points: Points, engine: Engine, *, hollow: bool) -> Invariants:
+    """Return the invariants up to second order; the others are 0. Cost: two sweeps of O(n^2 p / 2) time."""
+    centring, diagonal = centre(kernel, points, engine, hollow=hollow)
+    swept = sweep(kernel, points, np.zeros((len(points), 0)), engine, centring=centring)
+    return Invariants(float(diagonal.sum()), swept.total_square, float(diagonal @ diagonal), 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def kernel_invariants(
+    kernel: Kernel,
+    points: Points,
+    engine: Engine,
+    *,
+    hollow: bool,
+    seed: int,
+    progress: Progress | None = None,
+) -> tuple[Invariants, bool]:
+    """Return the invariants of a centred kernel matrix, and whether tr A^3 is exact.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : Points
+        n >= 4 rows.
+    engine : Engine
+    hollow : bool
+        U-centring (zero diagonal, for the unbiased estimator) instead of HKH.
+    seed : int
+        Of the random vectors that estimate tr A^3 beyond 2,000 rows.
+    progress : callable, optional
+
+    Notes
+    -----
+    Cost: of one column, O(n^2 + n r^2) time for a matrix of numerical rank r, exact. Of several, O(n^3) time up to
+    2,000 rows; beyond, three sweeps of O(n^2 (p + 120)) time and O(120 n) memory. The estimate is Hutch++ (Meyer et
+    al. 2021): the part of the matrix in the span of A S, for random signs S, exactly, and random signs for the rest.
+    """
+    n = len(points)
+    centring, diagonal = centre(kernel, points, engine, hollow=hollow)
+    low_rank = _cube_by_factor(kernel, points, centring)
+    exact = low_rank is not None or n <= EXACT_TRACE_ROWS
+    rng = np.random.default_rng((seed, PROBE_STREAM))
+
+    def times(vectors: Array) -> Sweep:
+        ones = np.ones((n, 1))
+        return sweep(
+            kernel, points, vectors, engine, centring=centring, square_vectors=ones, cubes=True, progress=progress
+        )
+
+    if low_rank is not None:
+        swept = times(diagonal[:, None])
+        trace_cube = low_rank
+    elif exact:
+        swept = times(np.column_stack([np.eye(n), diagonal]))
+        A = swept.product[:, :n]
+        trace_cube = float(np.einsum("ij,ij->", A @ A, A))
+    else:
+        swept = times(np.column_stack([_signs(rng, n), diagonal]))
+        basis = np.linalg.qr(swept.product[:, :-1])[0]
+        probes = _signs(rng, n)
+        probes -= basis @ (basis.T @ probes)
+        once = times(np.column_stack([basis, probes])).product
+        twice = times(once).product
+        forms = np.einsum("ij,ij->j", once, twice)
+        trace_cube = float(forms[:PROBES].sum() + forms[PROBES:].mean())
+    invariants = Invariants(
+        trace=float(diagonal.sum()),
+        trace_square=swept.total_square,
+        diagonal_square=float((diagonal**2).sum()),
+        diagonal_cube=float((diagonal**3).sum()),
+        diagonal_with_square=float(diagonal @ swept.squares[:, 0]),
+        diagonal_form=float(diagonal @ swept.product[:, -1]),
+        trace_cube=trace_cube,
+        entry_cubes=swept.cubes,
+    )
+    return invariants, exact
+
+
+def _cube_by_factor(kernel: Kernel, points: Points, centring: Centring) -> float | None:
+    """Return tr A^3 from a factor K = G G' of low rank, where one column has one; else None.
+
+    K - r 1' - 1 r' + g 1 1' = W C W' with W = [G, r, 1]. U-centring takes out the diagonal D of that besides:
+    tr (M - D)^3 = tr M^3 - 3 tr M^2 D + 2 tr D^3, as M and D have the same diagonal.
+    """
+    if points.numeric.shape[1] + points.codes.shape[1] > 1:
+        return None
+    factor = kernel_factor(kernel, points, tolerance=FACTOR_TOLERANCE, most=min(LARGEST_RANK, len(points)))
+    if not factor.complete:
+        return None
+    n, rank = factor.columns.shape
+    W = np.column_stack([factor.columns, centring.row, np.ones(n)])
+    C = np.eye(rank + 2)
+    C[rank:, rank:] = [[0.0, -1.0], [-1.0, centring.grand]]
+    inner = C @ (W.T @ W)
+    cube = float(np.trace(inner @ inner @ inner))
+    if not centring.hollow:
+        return cube
+    taken_out = kernel.diagonal(points) - 2.0 * centring.row + centring.grand
+    on_square = np.einsum("ir,rs,is->i", W, inner @ C, W, optimize=True)
+    return cube - 3.0 * float(on_square @ taken_out) + 2.0 * float((taken_out**3).sum())
+
+
+def kernel_spectrum(
+    kernel: Kernel,
+    points: Points,
+    engine: Engine,
+    *,
+    hollow: bool,
+    seed: int,
+    progress: Progress | None = None,
+) -> tuple[Spectrum, bool]:
+    """Return the eigenvalues of a centred kernel matrix, and whether they are all exact.
+
+    Parameters
+    ----------
+    kernel, points, engine, hollow, seed, progress
+        As in `kernel_invariants`.
+
+    Notes
+    -----
+    Cost: O(n^3) time and n^2 memory up to 2,000 rows. Beyond, the leading 60 eigenvalues by one step of randomised
+    subspace iteration (Halko et al. 2011), the rest stood for by one value with their sum and sum of squares: three
+    sweeps of O(n^2 (p + 60)) time.
+    """
+    n = len(points)
+    centring, diagonal = centre(kernel, points, engine, hollow=hollow)
+    exact = n <= EXACT_TRACE_ROWS
+
+    def times(vectors: Array) -> Sweep:
+        return sweep(kernel, points, vectors, engine, centring=centring, progress=progress)
+
+    if exact:
+        values: Array = np.asarray(np.linalg.eigvalsh(times(np.eye(n)).product), dtype=np.float64)
+        return Spectrum(values, np.ones(n)), True
+    rng = np.random.default_rng((seed, PROBE_STREAM))
+    basis = np.linalg.qr(times(_signs(rng, n)).product)[0]
+    swept = times(basis)
+    leading: Array = np.asarray(np.linalg.eigvalsh(basis.T @ swept.product), dtype=np.float64)
+    return completed(leading, float(diagonal.sum()), swept.total_square, n), False
+
+
+def _signs(rng: np.random.Generator, n: int) -> Array:
+    return rng.choice(np.array([-1.0, 1.0]), (n, PROBES))
