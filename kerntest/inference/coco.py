@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from kerntest.inference.factors import kernel_factor
+from kerntest.errors import UndecidedError, UsageError
+from kerntest.inference.factors import centred, kernel_factor
 from kerntest.inference.lanczos import leading_eigenvalues
-from kerntest.inference.products import DENSE_ROWS, MOST_COLUMNS, SMALL_RANK, CentredKernel, LowRank, centred_kernel
+from kerntest.inference.verdict import overflow
 from kerntest.kernels.base import DensePairs
 
 if TYPE_CHECKING:
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel, Points
 
+# Up to so many rows kernel matrices may have full rank; of more rows, at most so many columns.
+FULL_RANK_ROWS, MOST_COLUMNS = 2000, 1000
+# The singular values of G_x' G_y come one by one where the harmonic mean of its sides is below this, else by the
+# Lanczos method.
+SMALL_RANK = 150
+# Beyond, the product of two traces overflows.
+LARGEST_TRACE = 1e150
 # Residuals of the Lanczos method, relative to lambda: of an observed value with its functions, of relabelled values.
 OBSERVED_ACCURACY, RELABELLED_ACCURACY = 1e-13, 1e-11
 # Relabelled values that should be equal differ by less than this share of them.
@@ -88,7 +96,7 @@ def coco(kernel_x: Kernel, points_x: Points, kernel_y: Kernel, points_y: Points)
     vector with each matrix, and n^2 memory.
     """
     with threadpool_limits(limits=1, user_api="blas"):
-        x, y = centred_kernel(kernel_x, points_x), centred_kernel(kernel_y, points_y)
+        x, y = _side(kernel_x, points_x), _side(kernel_y, points_y)
         singular, f = _leading_function(x, y)
         if singular <= _rounding(x, y):
             zero = np.zeros(len(f))
@@ -139,9 +147,9 @@ def relabelled_coco(
     Cost: with ranks r_x, r_y up to about 150, O(R n r_x r_y) time; above, O(R n (r_x + r_y) t) with t Lanczos steps,
     about 30; O(R n^2 t) where matrices are whole.
     """
-    x, y = engine.map(lambda side: centred_kernel(*side), [(kernel_x, points_x), (kernel_y, points_y)])
-    factors = _small_factors(x, y)
-    work = _Decompositions(*factors) if factors else _Iterations(x, y)
+    x, y = engine.map(lambda side: _side(*side), [(kernel_x, points_x), (kernel_y, points_y)])
+    # In the engine, which holds BLAS to one thread.
+    (work,) = engine.map(lambda prepare: prepare(x, y), [_Decompositions if _small(x, y) else _Iterations.of])
     together = work.together()
     batches = [permutations[start : start + together] for start in range(0, len(permutations), together)]
     singular = np.concatenate([np.empty(0), *engine.map(work, batches, progress)])
@@ -171,7 +179,7 @@ def coco_function(kernel: Kernel, points: Points, coefficients: Array, at: Point
     Cost: O(n (m + min(n, 2000)) p) time, 8 MB.
     """
     weights = coefficients - coefficients.mean()
-    if len(points) <= DENSE_ROWS:
+    if len(points) <= FULL_RANK_ROWS:
         level = _expansion(kernel, points, weights, points).mean()
     else:
         columns = kernel_factor(kernel, points, most=MOST_COLUMNS).columns
@@ -189,85 +197,154 @@ def _expansion(kernel: Kernel, points: Points, weights: Array, at: Points) -> Ar
     return values
 
 
-def _small_factors(x: CentredKernel, y: CentredKernel) -> tuple[Array, Array] | None:
-    """Return the columns of both matrices if there are few enough to compute every G_x' G_y."""
-    if not (isinstance(x, LowRank) and isinstance(y, LowRank)):
-        return None
-    if 2 * x.size * y.size > SMALL_RANK * (x.size + y.size):
-        return None
-    return x.columns, y.columns
+@dataclass(frozen=True, slots=True, eq=False)
+class _Side:
+    """One of the two variables: HKH = G G'.
+
+    Parameters
+    ----------
+    columns : ndarray, shape (n, r)
+        G.
+    trace : float
+        tr K.
+    """
+
+    columns: Array
+    trace: float
+
+    @property
+    def rank(self) -> int:
+        """The number of columns r."""
+        return int(self.columns.shape[1])
+
+    def times(self, vector: Array) -> Array:
+        """Return HKH v, shape (n,)."""
+        product: Array = self.columns @ (self.columns.T @ vector)
+        return product
 
 
-def _rounding(x: CentredKernel, y: CentredKernel) -> float:
+def _side(kernel: Kernel, points: Points) -> _Side:
+    """Return the factor of one kernel matrix, centred.
+
+    Raises
+    ------
+    UsageError, UndecidedError
+        See `coco`.
+    """
+    n = len(points)
+    if not kernel.positive_definite:
+        raise UsageError(
+            f"the constrained covariance needs positive definite kernels, which '{kernel}' may not be",
+            hint="--statistic hsic, or another kernel",
+            code="usage.indefinite_kernel",
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        trace = float(kernel.diagonal(points).sum())
+    if not trace < LARGEST_TRACE:
+        raise overflow(kernel)
+    if n <= FULL_RANK_ROWS:
+        factor = kernel_factor(kernel, points, most=n)
+    else:
+        # A rank that a few of the rows exceed, all of them exceed: looking there first spares a long wait.
+        some = points.take(slice(None, None, n // FULL_RANK_ROWS))
+        factor = kernel_factor(kernel, some, most=MOST_COLUMNS)
+        if factor.complete:
+            factor = kernel_factor(kernel, points, most=MOST_COLUMNS)
+    if not factor.complete:
+        raise UndecidedError(
+            f"the constrained covariance of more than {FULL_RANK_ROWS:,} rows needs kernels of low rank (few columns, or "
+            f"large bandwidths); the rank of '{kernel}' on these {n:,} rows is above {MOST_COLUMNS:,}",
+            hint="--statistic hsic",
+            code="undecided.coco_rank",
+        )
+    columns = centred(factor.columns) if factor.columns.size else np.zeros((n, 1))
+    return _Side(columns, trace)
+
+
+def _small(x: _Side, y: _Side) -> bool:
+    """Return whether singular values are cheaper than Lanczos steps."""
+    return 2 * x.rank * y.rank <= SMALL_RANK * (x.rank + y.rank)
+
+
+def _rounding(x: _Side, y: _Side) -> float:
     """Return how large rounding can make a singular value that is 0."""
     norms = math.sqrt(x.trace) * math.sqrt(y.trace)
     units = ROUNDING_UNITS * float(np.finfo(np.float64).eps)
     # The Lanczos method finds its square.
-    return norms * (units if _small_factors(x, y) else math.sqrt(units))
+    return norms * (units if _small(x, y) else math.sqrt(units))
 
 
-def _leading_function(x: CentredKernel, y: CentredKernel) -> tuple[float, Array]:
+def _leading_function(x: _Side, y: _Side) -> tuple[float, Array]:
     """Return the largest singular value of G_x' G_y, and the function of x that belongs to it, at the rows."""
-    factors = _small_factors(x, y)
-    if factors:
-        vectors, values, _ = np.linalg.svd(factors[0].T @ factors[1], full_matrices=False)
-        return float(values[0]), factors[0] @ vectors[:, 0]
-    start = _start(x, 1)
+    if _small(x, y):
+        vectors, values, _ = np.linalg.svd(x.columns.T @ y.columns, full_matrices=False)
+        return float(values[0]), x.columns @ vectors[:, 0]
     found = leading_eigenvalues(
-        lambda images, _: x.from_rows(y.times(x.to_rows(images))), x.metric, start, accuracy=OBSERVED_ACCURACY
+        lambda vectors, _: (x.columns.T @ y.times(x.columns @ vectors[0]))[None], _start(x), accuracy=OBSERVED_ACCURACY
     )
-    return math.sqrt(max(float(found.values[0]), 0.0)), x.to_rows(found.images)[0]
+    return math.sqrt(max(float(found.values[0]), 0.0)), x.columns @ found.vectors[0]
 
 
-def _start(x: CentredKernel, count: int) -> Array:
-    """Return the same generic vector `count` times."""
-    return np.tile(np.random.default_rng(START_STREAM).normal(size=x.size), (count, 1))
+def _start(x: _Side) -> Array:
+    """Return a generic vector, shape (1, r)."""
+    return np.random.default_rng(START_STREAM).normal(size=(1, x.rank))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Decompositions:
-    """The largest singular values of G_x' G_y under permutations, each from its own r_x x r_y matrix."""
+    """The largest singular values of G_x' G_y under permutations, each from its own matrix."""
 
-    x: Array
-    y: Array
+    x: _Side
+    y: _Side
 
     def together(self) -> int:
         """Return how many permutations make a batch."""
-        return max(1, min(BATCH_NUMBERS // self.y.size, MOST_TOGETHER))
+        return max(1, min(BATCH_NUMBERS // self.y.columns.size, MOST_TOGETHER))
 
     def __call__(self, permutations: Sequence[NDArray[np.intp]]) -> Array:
         """Return the singular values, shape (b,)."""
-        n, rank = self.y.shape
-        moved = self.y[np.column_stack(permutations)].reshape(n, -1)
-        products = (self.x.T @ moved).reshape(-1, len(permutations), rank).transpose(1, 0, 2)
-        if products.shape[1] > rank:
+        moved = self.y.columns[np.column_stack(permutations)].reshape(len(self.y.columns), -1)
+        products = (self.x.columns.T @ moved).reshape(self.x.rank, len(permutations), self.y.rank).transpose(1, 0, 2)
+        if self.x.rank > self.y.rank:
             products = products.transpose(0, 2, 1)
-        squares = np.linalg.eigvalsh(products @ products.transpose(0, 2, 1))[:, -1]
-        singular: Array = np.sqrt(np.maximum(squares, 0.0))
-        return singular
+        return _roots(np.linalg.eigvalsh(products @ products.transpose(0, 2, 1))[:, -1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Iterations:
-    """The same by the Lanczos method for all permutations of a batch."""
+    """The same by the Lanczos method, for all permutations of a batch."""
 
-    x: CentredKernel
-    y: CentredKernel
+    x: _Side
+    y: _Side
+    whole: Array | None
+
+    @classmethod
+    def of(cls, x: _Side, y: _Side) -> _Iterations:
+        """Form HLH where one product with it is cheaper than two with its factor."""
+        whole = y.columns @ y.columns.T if 2 * y.rank > len(y.columns) else None
+        return cls(x, y, whole)
 
     def together(self) -> int:
         """Return how many permutations make a batch."""
-        return max(FEWEST_TOGETHER, min(BATCH_NUMBERS // self.y.rows, MOST_TOGETHER))
+        return max(FEWEST_TOGETHER, min(BATCH_NUMBERS // len(self.y.columns), MOST_TOGETHER))
 
     def __call__(self, permutations: Sequence[NDArray[np.intp]]) -> Array:
         """Return the singular values, shape (b,)."""
-        x, y = self.x, self.y
+        x, y = self.x.columns, self.y.columns
         forward = np.stack(permutations)
         backward = np.argsort(forward, axis=1)
 
-        def operator(images: Array, numbers: NDArray[np.intp]) -> Array:
-            moved = np.take_along_axis(x.to_rows(images), backward[numbers], axis=1)
-            return x.from_rows(np.take_along_axis(y.times(moved), forward[numbers], axis=1))
+        def operator(vectors: Array, numbers: NDArray[np.intp]) -> Array:
+            moved = np.take_along_axis(vectors @ x.T, backward[numbers], axis=1)
+            moved = (moved @ y) @ y.T if self.whole is None else moved @ self.whole
+            found: Array = np.take_along_axis(moved, forward[numbers], axis=1) @ x
+            return found
 
-        found = leading_eigenvalues(operator, x.metric, _start(x, len(forward)), accuracy=RELABELLED_ACCURACY)
-        singular: Array = np.sqrt(np.maximum(found.values, 0.0))
-        return singular
+        start = np.repeat(_start(self.x), len(forward), axis=0)
+        return _roots(leading_eigenvalues(operator, start, accuracy=RELABELLED_ACCURACY).values)
+
+
+def _roots(squares: Array) -> Array:
+    """Return square roots; what rounding made negative is 0."""
+    roots: Array = np.sqrt(np.maximum(squares, 0.0))
+    return roots

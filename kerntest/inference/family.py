@@ -41,6 +41,8 @@ class Family:
         How the family depends on the number of rows, in words; empty for a single kernel.
     kinds : tuple of int
         For each kernel, from which of the kernels before their bandwidths were chosen it comes.
+    halvings : tuple of int
+        For each kernel of a grid, how many factors of two its bandwidths lie below the median; else 0.
     """
 
     kernels: tuple[Kernel, ...]
@@ -48,6 +50,7 @@ class Family:
     rule: str
     thinning: str
     kinds: tuple[int, ...]
+    halvings: tuple[int, ...]
 
 
 def choose_kernels(
@@ -94,10 +97,10 @@ def choose_kernels(
                 hint="leave out one of the two",
                 code="usage.bandwidth_twice",
             )
-        return Family(tuple(bases), unused, "in the kernel", "", tuple(range(len(bases))))
+        return _plain(bases, unused, "in the kernel", range(len(bases)))
     if chosen == "median" or (chosen == "auto" and single):
-        kernels = tuple(base.resolve(chooser.median) for base in bases)
-        return Family(kernels, unused, "median heuristic", "", tuple(range(len(bases))))
+        kernels = [base.resolve(chooser.median) for base in bases]
+        return _plain(kernels, unused, "median heuristic", range(len(bases)))
     if chosen == "auto":
         return _grid(bases, unused, chooser, most)
     if single and len(chosen) > 1:
@@ -106,9 +109,14 @@ def choose_kernels(
             hint="--null permutation judges several bandwidths together",
             code="usage.bandwidth_family",
         )
-    kernels = tuple(_at(base, number, chooser, bool(numeric_names)) for base in bases for number in chosen)
-    kinds = tuple(kind for kind in range(len(bases)) for _ in chosen)
-    return Family(kernels, unused, "as given: " + ", ".join(f"{number:g}" for number in chosen), "", kinds)
+    kernels = [_at(base, number, chooser, bool(numeric_names)) for base in bases for number in chosen]
+    kinds = [kind for kind in range(len(bases)) for _ in chosen]
+    return _plain(kernels, unused, "as given: " + ", ".join(f"{number:g}" for number in chosen), kinds)
+
+
+def _plain(kernels: Sequence[Kernel], unused: tuple[str, ...], rule: str, kinds: Sequence[int]) -> Family:
+    """Return kernels that are no grid as a family."""
+    return Family(tuple(kernels), unused, rule, "", tuple(kinds), (0,) * len(kernels))
 
 
 def check_bandwidth(bandwidth: BandwidthOption) -> Literal["auto", "median"] | tuple[float, ...]:
@@ -170,17 +178,19 @@ def _grid(bases: list[Kernel], unused: tuple[str, ...], chooser: BandwidthChoose
     if most is not None:
         limit = most if limit is None else min(limit, most)
     # One column of categories, or of two numbers, has one distance: then some members are equal.
-    distinct: dict[Kernel, int] = {}
+    distinct: dict[Kernel, tuple[int, int]] = {}
     for kind, base in enumerate(bases):
         for exponent in _thinned(chooser.exponents(base), limit):
-            distinct.setdefault(base.resolve(_times_median(2.0**exponent, chooser)), kind)
+            kernel = base.resolve(_times_median(2.0**exponent, chooser))
+            distinct.setdefault(kernel, (kind, max(-exponent, 0)))
+    kinds, halvings = zip(*distinct.values(), strict=True)
     rule = "geometric grid by factors of 2 around the median"
     thinning = f"{n:,} rows: every bandwidth of the grid"
     if limit is not None:
         rule += f", thinned to {limit} a kernel"
         thinning = f"{n:,} rows: at most {limit} bandwidths a kernel"
     thinning += " (all up to 10,000 rows, at most 4 a kernel up to 50,000, at most 2 beyond)"
-    return Family(tuple(distinct), unused, rule, thinning, tuple(distinct.values()))
+    return Family(tuple(distinct), unused, rule, thinning, kinds, halvings)
 
 
 def _times_median(factor: float, chooser: BandwidthChooser) -> BandwidthRule:

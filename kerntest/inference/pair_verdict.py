@@ -81,7 +81,7 @@ def pair_permutation_verdict(
     """
     relabelled = _relabelled(family, variables, options, engine, progress)
     values, tolerances = _of_pairs(relabelled, family)
-    judged = judge(values, tolerances)
+    judged = judge(values, tolerances, family.handicaps)
     if judged.degenerate.all():
         # A few shifts of a few rows can all give one value (p = 1): others tell what the kernels see.
         more = _relabelled(family, variables, options, engine, None, others=True)
@@ -127,7 +127,7 @@ def pair_curve_verdict(
     kernels = family.kernels(0)
     found = _dependence(kernels, variables, engine)
     observed = found.unbiased if options.estimator == "unbiased" else found.biased
-    pair = _TwoKernels(kernels, variables, options, engine, progress, observed)
+    pair = _TwoKernels(kernels, variables, options, engine=engine, progress=progress, observed=observed)
     try:
         p_value, null = curve_p_value(options.null, pair, permutations=options.permutations)
     except OverflowError as error:
@@ -204,6 +204,7 @@ class _TwoKernels:
         kernels: tuple[Kernel, Kernel],
         variables: Variables,
         options: Options,
+        *,
         engine: Engine,
         progress: Progress | None,
         observed: float,

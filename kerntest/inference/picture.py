@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kerntest.inference.analysis import TwoSampleAnalysis
     from kerntest.inference.sample import Sample
     from kerntest.kernels.base import Array, Kernel
+    from kerntest.report.record import Null
 
 LINE_POINTS = 400
 MAP_POINTS = 90
@@ -29,25 +30,43 @@ def two_sample_figure(analysis: TwoSampleAnalysis) -> Any:
     """
     result = analysis.result
     columns = () if result.explanation is None else result.explanation.columns
-    return figure(_null(analysis), _witness(analysis), columns, result.decision)
+    null = null_picture(
+        result.null,
+        analysis.verdict.relabelled,
+        observed=result.statistic,
+        p_value=result.p_value,
+        statistic=f"MMD$^2$ ({result.estimator})",
+        title="If there were no difference",
+    )
+    return figure(null, _witness(analysis), columns, result.decision)
 
 
-def _null(analysis: TwoSampleAnalysis) -> NullPicture:
-    result, relabelled = analysis.result, analysis.verdict.relabelled
-    name = f"MMD$^2$ ({result.estimator})"
+def null_picture(
+    null: Null, relabelled: Array | None, *, observed: float, p_value: float, statistic: str, title: str
+) -> NullPicture:
+    """Return the relabelled statistics, or without them a Pearson III curve through the moments of the null.
+
+    Parameters
+    ----------
+    null : Null
+    relabelled : ndarray, shape (R,), or None
+    observed, p_value : float
+    statistic, title : str
+        As in `NullPicture`.
+    """
     if relabelled is not None:
-        return NullPicture(relabelled, None, result.statistic, result.p_value, name)
-    mean, deviation = result.null.mean or 0.0, result.null.standard_deviation or 1.0
-    skewness = max(result.null.skewness or 0.0, 1e-3)
-    # A Pearson III curve through the null's own mean, standard deviation and skewness.
-    shape = 4.0 / skewness**2
+        return NullPicture(relabelled, None, observed, p_value, statistic, title)
+    mean, deviation = null.mean or 0.0, null.standard_deviation or 1.0
+    skewness = null.skewness or 0.0
+    # A Gamma variable of this shape has that skewness; mirrored where it is negative.
+    shape = 4.0 / max(abs(skewness), 1e-3) ** 2
     z = np.linspace(-min(3.5, np.sqrt(shape)), 5.0, 400)[1:]
     x = shape + z * np.sqrt(shape)
     log_density = (shape - 1.0) * np.log(np.maximum(x, 1e-300)) - x
     density = np.exp(log_density - log_density.max())
-    values = mean + deviation * z
-    density /= density.sum() * (values[1] - values[0])
-    return NullPicture(np.empty(0), (values, density), result.statistic, result.p_value, name)
+    step = deviation * (z[1] - z[0])
+    curve = (mean + np.copysign(deviation, skewness) * z, density / (density.sum() * step))
+    return NullPicture(np.empty(0), curve, observed, p_value, statistic, title)
 
 
 def _witness(analysis: TwoSampleAnalysis) -> WitnessPicture:

@@ -149,8 +149,29 @@ def shifted_statistics(
     stack = KernelStack(first, [order], circle, hollow=hollow, centred_by_rows=True)
     others = KernelStack(second, places, circle, hollow=hollow, centred_by_rows=True)
     found = shift_sums(stack, others, n=n, circle=circle, orders=len(places), engine=engine, progress=progress)
+    values = centred_sums(found, places, circle, hollow=hollow)
+    return values.reshape(stack.members, others.members, -1)
+
+
+def centred_sums(found: ShiftSums, places: Sequence[NDArray[np.intp]], circle: int, *, hollow: bool) -> Array:
+    """Return <A_f, B_g> of the centred matrices from the sums over the matrices as they are; these are changed.
+
+    Parameters
+    ----------
+    found : ShiftSums
+    places : sequence of ndarray of int, shape (n,)
+        Which row stands at each place in each order of the second side; the first is that of the first side too.
+    circle : int
+    hollow : bool
+        U-centring, of matrices with a zero diagonal, instead of HKH.
+
+    Returns
+    -------
+    ndarray, shape (F, G, C, circle)
+    """
+    n = len(places[0])
     back = np.empty(n, dtype=np.intp)
-    back[order] = np.arange(n)
+    back[places[0]] = np.arange(n)
     cross = _crossed_rows(found, [back[place] for place in places], circle)
     total_x, total_y = found.rows_first.sum(axis=1), found.rows_second.sum(axis=1)
     centre, grand = ((n - 2), (n - 1) * (n - 2)) if hollow else (n, n**2)
@@ -158,7 +179,7 @@ def shifted_statistics(
     values = found.values
     values -= cross
     values += (np.outer(total_x, total_y) / grand)[:, :, None, None]
-    return values.reshape(len(total_x), len(total_y), -1)
+    return values
 
 
 def _crossed_rows(found: ShiftSums, places: Sequence[NDArray[np.intp]], circle: int) -> Array:

@@ -90,7 +90,8 @@ def shift_verdict(
     )
     f, g = np.array(family.pairs).T
     every = sums[f, g]
-    judged = judge(every[:, np.r_[0, minimum : n - minimum + 1]], _tolerances(family, variables))
+    used = np.r_[0, minimum : n - minimum + 1]
+    judged = judge(every[:, used], _tolerances(family, variables), family.handicaps)
     if judged.degenerate.all():
         raise degenerate_pair(*family.kernels(0))
     scale = factor(n, options.estimator)
@@ -120,7 +121,7 @@ def shift_verdict(
         found=dependence(kernels[0], variables[0].points, kernels[1], variables[1].points, engine),
         null=null,
         members=members if len(members) > 1 else (),
-        relabelled=scale * every[chosen][np.r_[0, minimum : n - minimum + 1]],
+        relabelled=scale * every[chosen][used],
         warnings=floor_warning(shifts + 1, options.alpha),
     )
     strongest = int(every[chosen].argmax())

@@ -71,7 +71,7 @@ def tie_tolerance(largest_entry: float, rows: int, other_norm: float) -> float:
     return ROUNDING_UNITS * float(np.finfo(np.float64).eps) * largest_entry * rows * other_norm
 
 
-def judge(values: Array, tolerances: Array) -> Judged:
+def judge(values: Array, tolerances: Array, handicaps: Array | None = None) -> Judged:
     """Return one exact p-value for F statistics over the same R relabellings.
 
     The relabelled values of each statistic are turned into -log p by a Pearson III curve through their own mean,
@@ -86,6 +86,10 @@ def judge(values: Array, tolerances: Array) -> Judged:
         Statistics; [:, 0] is the observed labelling.
     tolerances : ndarray, shape (F,)
         Differences from the observed value up to this count as ties.
+    handicaps : ndarray, shape (F,), optional
+        Taken from the score of each statistic, that is, p is multiplied by exp(handicap) before the smallest is
+        found: where a family is large, its likelier members are given a start. The same for every relabelling, so
+        that the rank stays exact.
 
     References
     ----------
@@ -99,6 +103,8 @@ def judge(values: Array, tolerances: Array) -> Judged:
     if len(values) == 1:
         return Judged(float(own[0]), 0, z[:, 0], own, mean, deviation, skewness, degenerate)
     scored = scores(values, tolerances)[0]
+    if handicaps is not None:
+        scored -= handicaps[:, None]
     combined = scored.max(axis=0)
     p_value = float(np.mean(combined >= combined[0]))
     selected = int(scored[:, 0].argmax())
