@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from kerntest.inference.independence import IndependenceResult as IndependenceResult
     from kerntest.inference.independence import hsic_test as hsic_test
     from kerntest.inference.inspection import inspect_table as inspect_table
+    from kerntest.inference.screen import ScreenResult as ScreenResult
+    from kerntest.inference.screen import hsic_pairs as hsic_pairs
     from kerntest.inference.two_sample import TwoSampleResult as TwoSampleResult
     from kerntest.inference.two_sample import mmd_test as mmd_test
     from kerntest.kernels.text import parse_kernel as parse_kernel
@@ -22,9 +24,11 @@ __version__ = "0.1.0"
 _HOME = {
     "IndependenceResult": "kerntest.inference.independence",
     "KerntestError": "kerntest.errors",
+    "ScreenResult": "kerntest.inference.screen",
     "Table": "kerntest.data.table",
     "TableReport": "kerntest.report.table_report",
     "TwoSampleResult": "kerntest.inference.two_sample",
+    "hsic_pairs": "kerntest.inference.screen",
     "hsic_test": "kerntest.inference.independence",
     "inspect_table": "kerntest.inference.inspection",
     "mmd_test": "kerntest.inference.two_sample",
@@ -35,10 +39,12 @@ _HOME = {
 __all__ = [
     "IndependenceResult",
     "KerntestError",
+    "ScreenResult",
     "Table",
     "TableReport",
     "TwoSampleResult",
     "__version__",
+    "hsic_pairs",
     "hsic_test",
     "inspect_table",
     "mmd_test",

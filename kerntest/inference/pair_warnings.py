@@ -11,6 +11,8 @@ from kerntest.data.wording import counted, option_value
 from kerntest.kernels.characteristic import why_not_characteristic
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kerntest.data.table import Column
     from kerntest.inference.pair_family import PairFamily
     from kerntest.inference.pair_verdict import PairVerdict
@@ -80,6 +82,16 @@ def series_warnings(groups: Groups, paired: Paired, *, time_series: bool) -> lis
         "--time-series tests series"
     )
     return [warning]
+
+
+def runs_of(columns: Sequence[Column]) -> list[str]:
+    """Return the names of the columns that are correlated from row to row, missing values left out."""
+    running = []
+    for column in columns:
+        rows = np.flatnonzero(~column.missing)
+        if len(rows) >= FEWEST_ROWS and _runs(column, rows):
+            running.append(column.name)
+    return running
 
 
 def _runs(column: Column, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> bool:

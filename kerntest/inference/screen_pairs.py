@@ -1,0 +1,158 @@
+"""Pairs of columns of a table, each over the rows in which neither is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.data.arranging import arrange, recoded
+from kerntest.inference.coefficients import Coefficients, coefficients_of_pairs
+from kerntest.inference.pairing import FEWEST_ROWS
+from kerntest.inference.screening import ScreenedPair, ScreenOptions, screen
+from kerntest.inference.variables import variable_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.data.table import Column
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.kernels.base import Kernel
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TestedPair:
+    """One pair of columns, tested or not.
+
+    Parameters
+    ----------
+    names : (str, str)
+    n : int
+        Rows in which neither is missing.
+    found : ScreenedPair or None
+    kernels : (Kernel, Kernel) or None
+    coefficients : Coefficients
+    note : str or None
+        Why it could not be tested.
+    """
+
+    names: tuple[str, str]
+    n: int
+    found: ScreenedPair | None
+    kernels: tuple[Kernel, Kernel] | None
+    coefficients: Coefficients
+    note: str | None
+
+
+def tested_pairs(
+    columns: Sequence[Column],
+    pairs: Sequence[tuple[int, int]],
+    options: ScreenOptions,
+    engine: Engine,
+    *,
+    keep: bool,
+    progress: Progress | None,
+) -> list[TestedPair]:
+    """Return what is found for each pair over the rows in which neither column is missing.
+
+    Pairs with the same rows are tested together and share the matrices of their columns.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    pairs : sequence of (int, int)
+    options : ScreenOptions
+    engine : Engine
+    keep : bool
+        Whether to keep the relabelled statistics.
+    progress : callable, optional
+    """
+    present = [~column.missing for column in columns]
+    together: dict[bytes, list[int]] = {}
+    for index, (a, b) in enumerate(pairs):
+        together.setdefault(np.packbits(present[a] & present[b]).tobytes(), []).append(index)
+    results: dict[int, TestedPair] = {}
+    for done, members in enumerate(together.values()):
+        a, b = pairs[members[0]]
+        rows = np.flatnonzero(present[a] & present[b])
+        chosen = [pairs[index] for index in members]
+        inner = _share(progress, done, len(together))
+        for index, one in zip(
+            members, _over_rows(columns, chosen, rows, options, engine, keep=keep, progress=inner), strict=True
+        ):
+            results[index] = one
+    return [results[index] for index in range(len(pairs))]
+
+
+def _share(progress: Progress | None, done: int, total: int) -> Progress | None:
+    """Return `progress` as seen by one of several screens."""
+    if progress is None:
+        return None
+    return lambda step, steps: progress(done * 1000 + step * 1000 // steps, total * 1000)
+
+
+def _over_rows(
+    columns: Sequence[Column],
+    pairs: Sequence[tuple[int, int]],
+    rows: NDArray[np.intp],
+    options: ScreenOptions,
+    engine: Engine,
+    *,
+    keep: bool,
+    progress: Progress | None,
+) -> list[TestedPair]:
+    """Return what is found for pairs of columns over the same rows."""
+    n = len(rows)
+    involved = sorted({place for pair in pairs for place in pair})
+    taken = {place: recoded(columns[place].take(rows)) for place in involved}
+    notes = {place: _untestable(taken[place], n) for place in involved}
+    tested = [place for place in involved if notes[place] is None]
+    within = {place: k for k, place in enumerate(tested)}
+    wanted = [(within[a], within[b]) for a, b in pairs if a in within and b in within]
+    found: list[ScreenedPair] = []
+    kernels: list[Kernel] = []
+    if wanted:
+        variables = [variable_of(arrange([taken[place]], n), "standardize") for place in tested]
+        found, kernels = screen(variables, wanted, options, engine, keep=keep, progress=progress)
+    coefficients = _coefficients(taken, pairs)
+    remaining = iter(found)
+    results = []
+    for (a, b), beside in zip(pairs, coefficients, strict=True):
+        names = (columns[a].name, columns[b].name)
+        note = notes[a] or notes[b]
+        if note is not None:
+            results.append(TestedPair(names, n, None, None, beside, note))
+            continue
+        one = next(remaining)
+        if one.p_value is None:
+            note = "no pairing of the rows changes the statistic"
+        results.append(TestedPair(names, n, one, (kernels[within[a]], kernels[within[b]]), beside, note))
+    return results
+
+
+def _untestable(column: Column, n: int) -> str | None:
+    """Return why a column cannot be tested over the rows of a pair; None if it can."""
+    if n < FEWEST_ROWS:
+        return f"{n} {'row' if n == 1 else 'rows'} without missing values; the test needs at least {FEWEST_ROWS}"
+    if column.values.min() == column.values.max():
+        return f"{column.name!r} has one value in the rows without missing values"
+    return None
+
+
+def _coefficients(taken: dict[int, Column], pairs: Sequence[tuple[int, int]]) -> list[Coefficients]:
+    """Return the correlation coefficients of each pair; those of text columns are None."""
+    ordered = [place for place, column in taken.items() if column.kind != "text"]
+    within = {place: k for k, place in enumerate(ordered)}
+    numbers = [(index, (within[a], within[b])) for index, (a, b) in enumerate(pairs) if a in within and b in within]
+    results = [Coefficients(None, None, None)] * len(pairs)
+    if numbers:
+        values = np.column_stack([taken[place].values.astype(np.float64) for place in ordered])
+        if len(values):
+            for (index, _), one in zip(
+                numbers, coefficients_of_pairs(values, [pair for _, pair in numbers]), strict=True
+            ):
+                results[index] = one
+    return results
