@@ -11,8 +11,12 @@ if TYPE_CHECKING:
     from kerntest.inference.independence import IndependenceResult as IndependenceResult
     from kerntest.inference.independence import hsic_test as hsic_test
     from kerntest.inference.inspection import inspect_table as inspect_table
+    from kerntest.inference.joint import JointResult as JointResult
+    from kerntest.inference.joint import hsic_joint as hsic_joint
     from kerntest.inference.screen import ScreenResult as ScreenResult
     from kerntest.inference.screen import hsic_pairs as hsic_pairs
+    from kerntest.inference.selection import SelectionResult as SelectionResult
+    from kerntest.inference.selection import hsic_select as hsic_select
     from kerntest.inference.two_sample import TwoSampleResult as TwoSampleResult
     from kerntest.inference.two_sample import mmd_test as mmd_test
     from kerntest.kernels.text import parse_kernel as parse_kernel
@@ -24,11 +28,15 @@ __version__ = "0.1.0"
 _HOME = {
     "IndependenceResult": "kerntest.inference.independence",
     "KerntestError": "kerntest.errors",
+    "JointResult": "kerntest.inference.joint",
     "ScreenResult": "kerntest.inference.screen",
+    "SelectionResult": "kerntest.inference.selection",
     "Table": "kerntest.data.table",
     "TableReport": "kerntest.report.table_report",
     "TwoSampleResult": "kerntest.inference.two_sample",
+    "hsic_joint": "kerntest.inference.joint",
     "hsic_pairs": "kerntest.inference.screen",
+    "hsic_select": "kerntest.inference.selection",
     "hsic_test": "kerntest.inference.independence",
     "inspect_table": "kerntest.inference.inspection",
     "mmd_test": "kerntest.inference.two_sample",
@@ -38,13 +46,17 @@ _HOME = {
 
 __all__ = [
     "IndependenceResult",
+    "JointResult",
     "KerntestError",
     "ScreenResult",
+    "SelectionResult",
     "Table",
     "TableReport",
     "TwoSampleResult",
     "__version__",
+    "hsic_joint",
     "hsic_pairs",
+    "hsic_select",
     "hsic_test",
     "inspect_table",
     "mmd_test",

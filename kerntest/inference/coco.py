@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.inference.factors import centred, kernel_factor
+from kerntest.inference.factors import Factor, centred, kernel_factor
 from kerntest.inference.lanczos import leading_eigenvalues
 from kerntest.inference.verdict import overflow
 from kerntest.kernels.base import DensePairs
@@ -30,9 +30,12 @@ if TYPE_CHECKING:
 
 # Up to so many rows kernel matrices may have full rank; of more rows, at most so many columns.
 FULL_RANK_ROWS, MOST_COLUMNS = 2000, 1000
-# The singular values of G_x' G_y come one by one where the harmonic mean of its sides is below this, else by the
-# Lanczos method.
-SMALL_RANK = 150
+# The largest singular value of G_x' G_y is computed from the whole matrix where the harmonic mean of its sides is below
+# this (measured: so it is cheaper), else by the Lanczos method.
+SMALL_RANK = 80
+# The share of the trace of HKH at which a factor ends. Where the trace of HKH is a small share of that of K, the
+# first factor is too coarse; below the finest tolerance are the rounding errors of K.
+TOLERANCE, MOSTLY_CONSTANT, FINEST_TOLERANCE = 1e-12, 0.1, 2e-15
 # Beyond, the product of two traces overflows.
 LARGEST_TRACE = 1e150
 # Residuals of the Lanczos method, relative to lambda: of an observed value with its functions, of relabelled values.
@@ -112,7 +115,7 @@ def coco(kernel_x: Kernel, points_x: Points, kernel_y: Kernel, points_y: Points)
     return Coco(singular / len(f), sign * f, sign * g, sign * alpha, sign * beta, min(correlation, 1.0))
 
 
-def relabelled_coco(
+def relabelled_coco(  # noqa: PLR0917 - two pairs that belong together, then what is done with them
     kernel_x: Kernel,
     points_x: Points,
     kernel_y: Kernel,
@@ -148,8 +151,8 @@ def relabelled_coco(
     about 30; O(R n^2 t) where matrices are whole.
     """
     x, y = engine.map(lambda side: _side(*side), [(kernel_x, points_x), (kernel_y, points_y)])
-    # In the engine, which holds BLAS to one thread.
-    (work,) = engine.map(lambda prepare: prepare(x, y), [_Decompositions if _small(x, y) else _Iterations.of])
+    with threadpool_limits(limits=1, user_api="blas"):
+        work = _Decompositions(x, y) if _small(x, y) else _Iterations.of(x, y)
     together = work.together()
     batches = [permutations[start : start + together] for start in range(0, len(permutations), together)]
     singular = np.concatenate([np.empty(0), *engine.map(work, batches, progress)])
@@ -182,9 +185,11 @@ def coco_function(kernel: Kernel, points: Points, coefficients: Array, at: Point
     if len(points) <= FULL_RANK_ROWS:
         level = _expansion(kernel, points, weights, points).mean()
     else:
-        columns = kernel_factor(kernel, points, most=MOST_COLUMNS).columns
+        columns = _factor(kernel, points, most=MOST_COLUMNS).columns
         level = columns.mean(axis=0) @ (columns.T @ weights)
-    return _expansion(kernel, points, weights, at) - level
+    values = _expansion(kernel, points, weights, at)
+    values -= level
+    return values
 
 
 def _expansion(kernel: Kernel, points: Points, weights: Array, at: Points) -> Array:
@@ -243,13 +248,13 @@ def _side(kernel: Kernel, points: Points) -> _Side:
     if not trace < LARGEST_TRACE:
         raise overflow(kernel)
     if n <= FULL_RANK_ROWS:
-        factor = kernel_factor(kernel, points, most=n)
+        factor = _factor(kernel, points, most=n)
     else:
         # A rank that a few of the rows exceed, all of them exceed: looking there first spares a long wait.
         some = points.take(slice(None, None, n // FULL_RANK_ROWS))
         factor = kernel_factor(kernel, some, most=MOST_COLUMNS)
         if factor.complete:
-            factor = kernel_factor(kernel, points, most=MOST_COLUMNS)
+            factor = _factor(kernel, points, most=MOST_COLUMNS)
     if not factor.complete:
         raise UndecidedError(
             f"the constrained covariance of more than {FULL_RANK_ROWS:,} rows needs kernels of low rank (few columns, or "
@@ -259,6 +264,17 @@ def _side(kernel: Kernel, points: Points) -> _Side:
         )
     columns = centred(factor.columns) if factor.columns.size else np.zeros((n, 1))
     return _Side(columns, trace)
+
+
+def _factor(kernel: Kernel, points: Points, *, most: int) -> Factor:
+    """Return a factor of K that is as fine as HKH needs, of which K may be a large constant apart."""
+    factor = kernel_factor(kernel, points, tolerance=TOLERANCE, most=most)
+    trace = float(np.square(factor.columns).sum())
+    share = float(np.square(centred(factor.columns)).sum()) / trace if trace > 0 else 1.0
+    if not factor.complete or share > MOSTLY_CONSTANT:
+        return factor
+    finer = kernel_factor(kernel, points, tolerance=max(TOLERANCE * share, FINEST_TOLERANCE), most=most)
+    return finer if finer.complete else factor
 
 
 def _small(x: _Side, y: _Side) -> bool:
@@ -307,7 +323,8 @@ class _Decompositions:
         products = (self.x.columns.T @ moved).reshape(self.x.rank, len(permutations), self.y.rank).transpose(1, 0, 2)
         if self.x.rank > self.y.rank:
             products = products.transpose(0, 2, 1)
-        return _roots(np.linalg.eigvalsh(products @ products.transpose(0, 2, 1))[:, -1])
+        squares: Array = np.asarray(np.linalg.eigvalsh(products @ products.transpose(0, 2, 1)), dtype=np.float64)
+        return _roots(squares[:, -1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

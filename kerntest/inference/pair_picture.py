@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,8 +31,17 @@ if TYPE_CHECKING:
 # For so many rows, the witness functions of any kernels are found in seconds.
 ROWS_DRAWN = 2000
 PICTURE_STREAM = 4
-# The axes show all rows, unless they would have to be so many times as long as for 99 % of the rows.
-FAR = 4.0
+# Axes reach so many times the distance of the 5 % and 95 % quantiles beyond them; further away lie outliers.
+FAR = 2.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Witness:
+    """A witness function: its kernel, its values at the rows that are drawn, and its coefficients."""
+
+    kernel: Kernel
+    at_rows: Array
+    coefficients: Array
 
 
 def pair_figure(analysis: IndependenceAnalysis) -> Any:
@@ -65,17 +75,16 @@ def pair_picture(analysis: IndependenceAnalysis) -> PairPicture:
         title="If x and y were independent",
     )
     rows = _drawn_rows(n, result.provenance.seed)
-    variables = [variable.take(rows) for variable in analysis.paired.variables]
-    found = _functions(analysis.kernels, variables)
-    functions = (None, None) if found is None else ((found.f, found.alpha), (found.g, found.beta))
-    x, y = (
-        _side(letter, analysis.paired.variables[k], rows, used, function=_Function(analysis.kernels[k], *functions[k]))
-        for k, (letter, used) in enumerate((("x", result.columns_x), ("y", result.columns_y)))
-    )
+    first, second = analysis.paired.variables
+    found = _functions(analysis.kernels, first.take(rows), second.take(rows))
+    f = g = None
+    if found is not None:
+        f = _Witness(analysis.kernels[0], found.f, found.alpha)
+        g = _Witness(analysis.kernels[1], found.g, found.beta)
     return PairPicture(
         null=null,
-        x=x,
-        y=y,
+        x=_side("x", first, result.columns_x, rows, f),
+        y=_side("y", second, result.columns_y, rows, g),
         correlation=found.correlation if found is not None and found.value > 0 else None,
         rows=f"{len(rows):,} of {n:,} rows" if len(rows) < n else "",
         lags=_lags(analysis),
@@ -91,73 +100,69 @@ def _drawn_rows(n: int, seed: int) -> NDArray[np.intp]:
     return np.sort(rng.choice(n, ROWS_DRAWN, replace=False))
 
 
-def _functions(kernels: tuple[Kernel, Kernel], variables: list[Variable]) -> Coco | None:
+def _functions(kernels: tuple[Kernel, Kernel], x: Variable, y: Variable) -> Coco | None:
     """Return the witness functions; None where a kernel may have no space of functions."""
     if not all(kernel.positive_definite for kernel in kernels):
         return None
-    return coco(kernels[0], variables[0].points, kernels[1], variables[1].points)
+    return coco(kernels[0], x.points, kernels[1], y.points)
 
 
 def _side(
-    letter: str,
-    variable: Variable,
-    rows: NDArray[np.intp],
-    kernel: Kernel,
-    used: tuple[str, ...],
-    function: tuple[Array, Array] | None,
+    letter: str, whole: Variable, used: tuple[str, ...], rows: NDArray[np.intp], witness: _Witness | None
 ) -> SidePicture:
-    """Return what is shown of x or y: `used` are the columns that its kernel sees, `function` f with its alpha."""
-    drawn = variable.take(rows)
-    if len(used) > 1:
-        several = None if function is None else FunctionPicture(function[0], np.empty(0), np.empty(0))
-        return SidePicture(letter, len(used), None, several)
-    place = variable.names.index(used[0])
-    p = len(variable.numeric_names)
-    if place >= p:
-        return _category_side(letter, variable, drawn, place - p, kernel, function)
-    centre, spread = variable.centre[place], variable.spread[place]
-    scaled = variable.points.numeric[:, place]
-    low, high = _limits(scaled)
+    """Return what is shown of x or y, where `used` are the columns that its kernel sees."""
+    drawn = whole.take(rows)
+    if len(used) == 1:
+        place = whole.names.index(used[0])
+        p = len(whole.numeric_names)
+        shown = _number_column(whole, drawn, place, witness) if place < p else _levels(whole, drawn, place - p, witness)
+        return SidePicture(letter, 1, *shown)
+    nowhere = np.empty(0)
+    return SidePicture(
+        letter, len(used), None, None if witness is None else FunctionPicture(witness.at_rows, nowhere, nowhere)
+    )
+
+
+def _number_column(
+    whole: Variable, drawn: Variable, place: int, witness: _Witness | None
+) -> tuple[ColumnPicture, FunctionPicture | None]:
+    """Return a numeric column and the function over it."""
+    centre, spread = whole.centre[place], whole.spread[place]
+    low, high = _limits(whole.points.numeric[:, place])
     values = drawn.points.numeric[:, place] * spread + centre
-    column = ColumnPicture(used[0], values, (low * spread + centre, high * spread + centre))
-    if function is None:
-        return SidePicture(letter, 1, column, None)
-    at_rows, coefficients = function
+    column = ColumnPicture(whole.numeric_names[place], values, (low * spread + centre, high * spread + centre))
+    if witness is None:
+        return column, None
     grid = np.linspace(low, high, LINE_POINTS)
     points = _elsewhere(drawn.points, LINE_POINTS)
     points.numeric[:, place] = grid
-    curve = coco_function(kernel, drawn.points, coefficients, points)
-    return SidePicture(letter, 1, column, FunctionPicture(at_rows, grid * spread + centre, curve))
+    curve = coco_function(witness.kernel, drawn.points, witness.coefficients, points)
+    return column, FunctionPicture(witness.at_rows, grid * spread + centre, curve)
 
 
-def _category_side(
-    letter: str,
-    variable: Variable,
-    drawn: Variable,
-    place: int,
-    kernel: Kernel,
-    function: tuple[Array, Array] | None,
-) -> SidePicture:
-    """Return what is shown of a side with one category column: its levels in the order of the function."""
-    levels = variable.levels[place]
-    counts = np.bincount(variable.points.codes[:, place], minlength=len(levels))
-    curve, order = np.empty(0), np.arange(len(levels))
-    if function is not None:
+def _levels(
+    whole: Variable, drawn: Variable, place: int, witness: _Witness | None
+) -> tuple[ColumnPicture, FunctionPicture | None]:
+    """Return a category column and the function at its levels, in ascending order of the function."""
+    levels = whole.levels[place]
+    order, function = np.arange(len(levels)), None
+    if witness is not None:
         points = _elsewhere(drawn.points, len(levels))
         points.codes[:, place] = order
-        curve = coco_function(kernel, drawn.points, function[1], points)
+        curve = coco_function(witness.kernel, drawn.points, witness.coefficients, points)
         order = np.argsort(curve, kind="stable")
-    rank = np.empty(len(order))
-    rank[order] = np.arange(len(order))
+        function = FunctionPicture(witness.at_rows, np.arange(float(len(levels))), curve[order])
+    rank = np.empty(len(levels))
+    rank[order] = np.arange(len(levels))
+    counts = np.bincount(whole.points.codes[:, place], minlength=len(levels))
     column = ColumnPicture(
-        variable.category_names[place],
+        whole.category_names[place],
         rank[drawn.points.codes[:, place]],
         (-0.5, len(levels) - 0.5),
         tuple(levels[code] for code in order),
         tuple(counts[order].tolist()),
     )
-    shown = None if function is None else FunctionPicture(function[0], np.arange(float(len(levels))), curve[order])
-    return SidePicture(letter, 1, column, shown)
+    return column, function
 
 
 def _elsewhere(points: Points, count: int) -> Points:
@@ -168,9 +173,10 @@ def _elsewhere(points: Points, count: int) -> Points:
 def _limits(values: Array) -> tuple[float, float]:
     """Return the ends of an axis for these values with a margin: of all, unless a few lie far away from the others."""
     low, high = float(values.min()), float(values.max())
-    inner = np.quantile(values, [0.005, 0.995])
-    if inner[1] > inner[0] and high - low > FAR * (inner[1] - inner[0]):
-        low, high = float(inner[0]), float(inner[1])
+    inner_low, inner_high = np.quantile(values, [0.05, 0.95])
+    reach = FAR * float(inner_high - inner_low)
+    if reach > 0:
+        low, high = max(low, inner_low - reach), min(high, inner_high + reach)
     margin = 0.06 * (high - low)
     return low - margin, high + margin
 

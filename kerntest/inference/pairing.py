@@ -131,13 +131,7 @@ def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale, *, in_file_ord
     kept, warnings = complete_rows(groups, missing)
     n = len(kept)
     if n < FEWEST_ROWS:
-        raise DataError(
-            f"{_named(groups)} has {n} {'row' if n == 1 else 'rows'}{' without missing values' if warnings else ''}; "
-            f"the test needs at least {FEWEST_ROWS}",
-            hint="give it more rows",
-            code="data.too_few_rows",
-            where={"file": groups.read[0].name},
-        )
+        raise too_few_rows(groups, n, dropped=bool(warnings))
     arranged = []
     for table in groups.tables:
         one = arrange(table.take(kept).columns if n < table.n_rows else table.columns, n)
@@ -158,6 +152,17 @@ def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale, *, in_file_ord
         variables, kept = tuple(variable.take(order) for variable in variables), kept[order]
     warnings += [warning for one in arranged for warning in one.warnings]
     return Paired(variables, kept, tuple(arranged), tuple(warnings))
+
+
+def too_few_rows(groups: Groups, n: int, *, dropped: bool) -> DataError:
+    """Return the error for tables with fewer rows than the unbiased estimator needs."""
+    return DataError(
+        f"{_named(groups)} has {n} {'row' if n == 1 else 'rows'}{' without missing values' if dropped else ''}; "
+        f"the test needs at least {FEWEST_ROWS}",
+        hint="give it more rows",
+        code="data.too_few_rows",
+        where={"file": groups.read[0].name},
+    )
 
 
 def swapped(paired: Paired) -> bool:

@@ -313,10 +313,11 @@ def _effects(
     floors = [1.0 / one.found.permutations for one in tested if one.found is not None]
     coarse: tuple[str, ...] = ()
     if floors and count * max(floors) > alpha and correction != "none":
-        coarse = (
+        warning = (
             f"permutation p-values cannot be below {max(floors):.3g}, too coarse to correct for {count:,} tests: the "
-            "corrected p-values come from the moments of the permutation distribution",
+            "corrected p-values come from the moments of the permutation distribution"
         )
+        coarse = (warning,)
     return tuple(effects[place] for place in order), count, coarse
 
 
@@ -346,7 +347,8 @@ def _series(columns: Sequence[Column]) -> list[str]:
     named = ", ".join(repr(name) for name in running[:4]) + (
         f" and {len(running) - 4} more" if len(running) > 4 else ""
     )
-    return [
+    warning = (
         f"neighbouring rows are alike in {named}: if the rows are a series in time, p-values of their pairs are far too "
         "small; --time-series tests two series"
-    ]
+    )
+    return [warning]

@@ -80,10 +80,8 @@ def tested_pairs(
         rows = np.flatnonzero(present[a] & present[b])
         chosen = [pairs[index] for index in members]
         inner = _share(progress, done, len(together))
-        for index, one in zip(
-            members, _over_rows(columns, chosen, rows, options, engine, keep=keep, progress=inner), strict=True
-        ):
-            results[index] = one
+        found = _over_rows(columns, chosen, rows, options, engine, keep=keep, progress=inner)
+        results.update(zip(members, found, strict=True))
     return [results[index] for index in range(len(pairs))]
 
 

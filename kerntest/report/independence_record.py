@@ -253,19 +253,23 @@ class SelectedColumn(Record):
         The column that was added.
     hsic_unbiased, effect_size : float
         Of the target and all columns selected so far, together.
+    gain : float
+        By how much the effect size grew with this column.
     p_value : float
-        That this step finds as large a gain where no column that was left depends on the target given the ones
-        selected: exact over shared relabellings for the first step, approximate from the second on.
+        That the column is independent of the target together with the columns selected before it, corrected for
+        all candidates of the step by the step-down maximum over shared relabellings: exact in the first step,
+        approximate later, when the columns before it were themselves selected.
     p_alone : float
-        Of the column and the target alone.
+        Of the column and the target alone, corrected for all candidates: exact.
     significant : bool
-        Whether this step and all before it have p_value <= alpha.
+        Whether in this step and all before it p_value <= alpha and the effect size grew.
     """
 
     step: int
     column: str
     hsic_unbiased: float
     effect_size: float
+    gain: float
     p_value: float
     p_alone: float
     significant: bool

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kerntest.report.independence_record import IndependenceResult, JointResult, ScreenResult, SelectionResult
+    from kerntest.report.record import Provenance
 
 INDEPENDENT = "x and y are independent"
 
@@ -42,16 +43,12 @@ def independence_sentence(p_value: float, alpha: float, names: tuple[str, str]) 
 def independence_summary(result: IndependenceResult) -> Summary:
     """Return the result of an independence test in words."""
     provenance = result.provenance
-    if len(provenance.inputs) == 1:
-        lines = [("data", input_text(provenance.inputs[0]))]
-    else:
-        lines = [("X", input_text(provenance.inputs[0])), ("Y", input_text(provenance.inputs[1]))]
-    lines += [("x", name_list(result.columns_x)), ("y", name_list(result.columns_y))]
-    lines += [
-        (
-            "kernels",
-            f"{visible(shortened_kernel(result.kernel_x))} on x, {visible(shortened_kernel(result.kernel_y))} on y",
-        )
+    kernels = [visible(shortened_kernel(kernel)) for kernel in (result.kernel_x, result.kernel_y)]
+    lines = [
+        *_data_lines(provenance),
+        ("x", name_list(result.columns_x)),
+        ("y", name_list(result.columns_y)),
+        ("kernels", f"{kernels[0]} on x, {kernels[1]} on y"),
     ]
     if result.family is not None:
         lines.append(("", f"the clearest of {len(result.family.members)} pairs that the test judged together"))
@@ -123,6 +120,49 @@ def screen_sentence(tests: int, rejected: int, alpha: float, correction: str, ta
             f"No dependence found among {among}" if target is None else f"No column of {tests:,} depends on {target!r}"
         )
     return f"{found} (p-values {how}, alpha = {number(alpha)})."
+
+
+CORRECTIONS = {
+    "holm": "Holm: the chance of any false finding is at most alpha",
+    "bh": "Benjamini-Hochberg: at most alpha of the findings are false, on average",
+    "none": "not corrected",
+}
+
+
+def screen_summary(result: ScreenResult) -> Summary:
+    """Return a screen in words, but for its pairs."""
+    provenance = result.provenance
+    what = "every pair of columns" if result.target is None else f"{visible(result.target)!r} and every other column"
+    lines = [
+        *_data_lines(provenance),
+        ("columns", name_list(result.columns)),
+        (
+            "each pair",
+            f"HSIC ({result.estimator}), kernel {visible(provenance.kernel)}, {provenance.bandwidth} bandwidth",
+        ),
+        ("p-values", f"by {result.null}, for {counted(result.tests, 'test')}; {CORRECTIONS[result.correction]}"),
+    ]
+    warnings = tuple(visible(warning) for warning in result.warnings)
+    return Summary(f"Independence tests of {what} (HSIC)", tuple(lines), visible(result.decision), warnings)
+
+
+def selection_summary(result: SelectionResult) -> Summary:
+    """Return a selection in words, but for its steps."""
+    lines = [
+        *_data_lines(result.provenance),
+        ("columns", name_list(result.columns)),
+        ("null", null_text(result.null)),
+    ]
+    warnings = tuple(visible(warning) for warning in result.warnings)
+    title = f"Columns that {visible(result.target)!r} depends on, selected one after another (HSIC)"
+    return Summary(title, tuple(lines), visible(result.decision), warnings)
+
+
+def _data_lines(provenance: Provenance) -> list[tuple[str, str]]:
+    """Return the inputs, one line each."""
+    if len(provenance.inputs) == 1:
+        return [("data", input_text(provenance.inputs[0]))]
+    return [(letter, input_text(one)) for letter, one in zip("XY", provenance.inputs, strict=True)]
 
 
 def screen_notes(result: ScreenResult) -> list[str]:

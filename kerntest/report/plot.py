@@ -1,9 +1,10 @@
-"""Pictures of a two-sample test. Needs matplotlib, the extra `plot`."""
+"""Pictures of a two-sample test, and what pictures of all tests share. Needs matplotlib, the extra `plot`."""
 
 from __future__ import annotations
 
 import io
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,8 @@ class NullPicture:
     observed, p_value : float
     statistic : str
         Its name.
+    title : str
+        What the null distribution supposes.
     """
 
     values: NDArray[np.float64]
@@ -47,6 +50,7 @@ class NullPicture:
     observed: float
     p_value: float
     statistic: str
+    title: str = "If there were no difference"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +91,7 @@ def figure(null: NullPicture, witness: WitnessPicture, columns: tuple[ColumnEffe
     panels = 3 if columns else 2
     made = matplotlib_figure(figsize=(5.2 * panels, 4.2), layout="constrained")
     axes = made.subplots(1, panels)
-    _draw_null(axes[0], null)
+    draw_null(axes[0], null)
     _draw_witness(made, axes[1], witness)
     if columns:
         _draw_columns(axes[2], columns)
@@ -103,7 +107,9 @@ def picture_bytes(made: Any, kind: str) -> bytes:
 
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
     stream = io.BytesIO()
-    with rc_context({"svg.hashsalt": "kerntest"}):
+    with rc_context({"svg.hashsalt": "kerntest"}), warnings.catch_warnings():
+        # A character that the font lacks is drawn as a box: that is no news for standard error.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         made.savefig(stream, format=kind, dpi=150, metadata=dates)
     return stream.getvalue()
 
@@ -156,24 +162,36 @@ def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _bins(rows: int) -> int:
+def bins(rows: int) -> int:
+    """Return into how many bins a histogram of so many rows is divided."""
     return int(np.clip(1.3 * np.sqrt(rows), 10, 45))
 
 
-def _draw_null(axis: Any, null: NullPicture) -> None:
+def bin_edges(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return the edges of `count` bins over values, of a width even where all values are equal but for rounding."""
+    low, high = float(values.min()), float(values.max())
+    narrowest = 1e-6 * max(abs(low), abs(high)) or 1e-6
+    if high - low < narrowest:
+        low, high = (low + high - narrowest) / 2, (low + high + narrowest) / 2
+    return np.linspace(low, high, count + 1)
+
+
+def draw_null(axis: Any, null: NullPicture) -> None:
+    """Draw the null distribution with the observed statistic."""
     if len(null.values):
-        bins = int(np.clip(np.sqrt(len(null.values)), 20, 80))
+        edges = bin_edges(null.values, int(np.clip(np.sqrt(len(null.values)), 20, 80)))
         label = f"{len(null.values):,} relabellings"
-        axis.hist(null.values, bins=bins, color=NEUTRAL, alpha=0.55, density=True, label=label)
+        axis.hist(null.values, bins=edges, color=NEUTRAL, alpha=0.55, density=True, label=label)
     if null.curve is not None:
         axis.fill_between(*null.curve, color=NEUTRAL, alpha=0.45, linewidth=0, label="null distribution")
     axis.axvline(null.observed, color=COLOUR_Y, linewidth=2, label=f"observed, p = {number(null.p_value)}")
     axis.set_xlabel(null.statistic)
     axis.set_ylabel("density")
-    axis.set_title("If there were no difference", fontsize=10)
+    axis.set_title(null.title, fontsize=10)
     axis.margins(x=0.06)
     axis.set_ylim(bottom=0)
-    axis.legend(frameon=False, fontsize=8)
+    axis.locator_params(axis="x", nbins=5)
+    axis.legend(framealpha=0.85, edgecolor="none", fontsize=8)
 
 
 def _draw_witness(made: Any, axis: Any, witness: WitnessPicture) -> None:
@@ -184,9 +202,9 @@ def _draw_witness(made: Any, axis: Any, witness: WitnessPicture) -> None:
         _draw_map(made, axis, witness, names)
     else:
         both = np.concatenate([witness.rows_x[:, 0], witness.rows_y[:, 0]])
-        bins = np.linspace(both.min(), both.max(), _bins(len(both)))
+        edges = np.linspace(both.min(), both.max(), bins(len(both)))
         for rows, colour, name in zip((witness.rows_x, witness.rows_y), (COLOUR_X, COLOUR_Y), names, strict=True):
-            axis.hist(rows[:, 0], bins=bins, color=colour, alpha=0.5, density=True, label=name)
+            axis.hist(rows[:, 0], bins=edges, color=colour, alpha=0.5, density=True, label=name)
         axis.axvline(0.0, color="black", linewidth=0.8)
         axis.set_xlabel("witness function at the rows")
         axis.set_ylabel("density")
@@ -196,9 +214,9 @@ def _draw_witness(made: Any, axis: Any, witness: WitnessPicture) -> None:
 
 def _draw_line(axis: Any, witness: WitnessPicture, names: list[str]) -> None:
     (grid,) = witness.grid
-    bins = np.linspace(grid[0], grid[-1], _bins(len(witness.rows_x) + len(witness.rows_y)))
+    edges = np.linspace(grid[0], grid[-1], bins(len(witness.rows_x) + len(witness.rows_y)))
     for rows, colour, name in zip((witness.rows_x, witness.rows_y), (COLOUR_X, COLOUR_Y), names, strict=True):
-        axis.hist(rows[:, 0], bins=bins, color=colour, alpha=0.35, density=True, label=name)
+        axis.hist(rows[:, 0], bins=edges, color=colour, alpha=0.35, density=True, label=name)
     axis.set_xlabel(literal(_shortened(witness.columns[0], 40)))
     axis.set_ylabel("density of the rows")
     above = axis.twinx()
@@ -242,7 +260,9 @@ def _draw_columns(axis: Any, columns: tuple[ColumnEffect, ...]) -> None:
     shown = columns[:COLUMNS_DRAWN][::-1]
     heights = -np.log10([column.p_adjusted for column in shown])
     colours = [COLOUR_Y if column.p_adjusted <= 0.05 else NEUTRAL for column in shown]
-    axis.barh([literal(_shortened(column.column, 24)) for column in shown], heights, color=colours)
+    # By place, not by name: shortened names may be equal.
+    axis.barh(range(len(shown)), heights, color=colours)
+    axis.set_yticks(range(len(shown)), [literal(_shortened(column.column, 24)) for column in shown])
     for place, column in enumerate(shown):
         axis.annotate(
             number(column.p_adjusted, 2),
