@@ -27,8 +27,13 @@ FACTOR_TOLERANCE = 1e-13
 
 def centre(kernel: Kernel, points: Points, engine: Engine, *, hollow: bool) -> tuple[Centring, Array]:
     """Return the centring of a kernel matrix, and the diagonal of what it gives. Cost: one sweep."""
+    rows = sweep(kernel, points, np.ones((len(points), 1)), engine).product[:, 0]
+    return _centring(kernel, points, rows, hollow=hollow)
+
+
+def _centring(kernel: Kernel, points: Points, rows: Array, *, hollow: bool) -> tuple[Centring, Array]:
+    """Return the centring and the centred diagonal of a matrix with these row sums, its diagonal left out."""
     n = len(points)
-    rows = sweep(kernel, points, np.ones((n, 1)), engine).product[:, 0]
     if hollow:
         centring = Centring(rows / (n - 2), float(rows.sum()) / ((n - 1) * (n - 2)), hollow=True)
         return centring, np.zeros(n)
@@ -75,9 +80,13 @@ def kernel_invariants(
     al. 2021): the part of the matrix in the span of A S, for random signs S, exactly, and random signs for the rest.
     """
     n = len(points)
-    centring, diagonal = centre(kernel, points, engine, hollow=hollow)
-    low_rank = _cube_by_factor(kernel, points, centring)
-    exact = low_rank is not None or n <= EXACT_TRACE_ROWS
+    factor = _factor_of_one_column(kernel, points)
+    if factor is None:
+        centring, diagonal = centre(kernel, points, engine, hollow=hollow)
+    else:
+        rows = factor @ factor.sum(axis=0) - kernel.diagonal(points)
+        centring, diagonal = _centring(kernel, points, rows, hollow=hollow)
+    exact = factor is not None or n <= EXACT_TRACE_ROWS
     rng = np.random.default_rng((seed, PROBE_STREAM))
 
     def times(vectors: Array) -> Sweep:
@@ -86,9 +95,9 @@ def kernel_invariants(
             kernel, points, vectors, engine, centring=centring, square_vectors=ones, cubes=True, progress=progress
         )
 
-    if low_rank is not None:
+    if factor is not None:
         swept = times(diagonal[:, None])
-        trace_cube = low_rank
+        trace_cube = _cube_by_factor(factor, kernel.diagonal(points), centring)
     elif exact:
         swept = times(np.column_stack([np.eye(n), diagonal]))
         A = swept.product[:, :n]
@@ -115,27 +124,30 @@ def kernel_invariants(
     return invariants, exact
 
 
-def _cube_by_factor(kernel: Kernel, points: Points, centring: Centring) -> float | None:
-    """Return tr A^3 from a factor K = G G' of low rank, where one column has one; else None.
+def _factor_of_one_column(kernel: Kernel, points: Points) -> Array | None:
+    """Return G of low rank with K = G G' to the last digits, where there is one column and it has one; else None."""
+    if points.numeric.shape[1] + points.codes.shape[1] > 1:
+        return None
+    factor = kernel_factor(kernel, points, tolerance=FACTOR_TOLERANCE, most=min(LARGEST_RANK, len(points)))
+    return factor.columns if factor.complete else None
+
+
+def _cube_by_factor(factor: Array, on_diagonal: Array, centring: Centring) -> float:
+    """Return tr A^3 of the centring of K = G G'.
 
     K - r 1' - 1 r' + g 1 1' = W C W' with W = [G, r, 1]. U-centring takes out the diagonal D of that besides:
     tr (M - D)^3 = tr M^3 - 3 tr M^2 D + 2 tr D^3, as M and D have the same diagonal.
     """
-    if points.numeric.shape[1] + points.codes.shape[1] > 1:
-        return None
-    factor = kernel_factor(kernel, points, tolerance=FACTOR_TOLERANCE, most=min(LARGEST_RANK, len(points)))
-    if not factor.complete:
-        return None
-    n, rank = factor.columns.shape
-    W = np.column_stack([factor.columns, centring.row, np.ones(n)])
+    n, rank = factor.shape
+    W = np.column_stack([factor, centring.row, np.ones(n)])
     C = np.eye(rank + 2)
     C[rank:, rank:] = [[0.0, -1.0], [-1.0, centring.grand]]
     inner = C @ (W.T @ W)
     cube = float(np.trace(inner @ inner @ inner))
     if not centring.hollow:
         return cube
-    taken_out = kernel.diagonal(points) - 2.0 * centring.row + centring.grand
-    on_square = np.einsum("ir,rs,is->i", W, inner @ C, W, optimize=True)
+    taken_out = on_diagonal - 2.0 * centring.row + centring.grand
+    on_square = np.einsum("ir,ir->i", W @ (inner @ C), W)
     return cube - 3.0 * float(on_square @ taken_out) + 2.0 * float((taken_out**3).sum())
 
 

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.arranging import arrange, recoded
+from kerntest.engines.local import LocalEngine
 from kerntest.inference.coefficients import Coefficients, coefficients_of_pairs
 from kerntest.inference.pairing import FEWEST_ROWS
 from kerntest.inference.screening import ScreenedPair, ScreenOptions, screen
 from kerntest.inference.variables import variable_of
+
+# From so many sets of rows, sets are tested side by side.
+MANY_SETS = 4
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,14 +79,30 @@ def tested_pairs(
     for index, (a, b) in enumerate(pairs):
         together.setdefault(np.packbits(present[a] & present[b]).tobytes(), []).append(index)
     results: dict[int, TestedPair] = {}
-    for done, members in enumerate(together.values()):
-        a, b = pairs[members[0]]
-        rows = np.flatnonzero(present[a] & present[b])
-        chosen = [pairs[index] for index in members]
-        inner = _share(progress, done, len(together))
-        found = _over_rows(columns, chosen, rows, options, engine, keep=keep, progress=inner)
-        results.update(zip(members, found, strict=True))
+    sets = list(together.values())
+    if len(sets) < MANY_SETS:
+        for done, members in enumerate(sets):
+            inner = _share(progress, done, len(sets))
+            found = _over_rows(columns, *_of(members, pairs, present), options, engine, keep=keep, progress=inner)
+            results.update(zip(members, found, strict=True))
+    else:
+        # Many small pieces of work: side by side, each on one thread.
+        alone = LocalEngine(1)
+
+        def work(members: list[int]) -> list[TestedPair]:
+            return _over_rows(columns, *_of(members, pairs, present), options, alone, keep=keep, progress=None)
+
+        for members, found in zip(sets, engine.map(work, sets, progress), strict=True):
+            results.update(zip(members, found, strict=True))
     return [results[index] for index in range(len(pairs))]
+
+
+def _of(
+    members: Sequence[int], pairs: Sequence[tuple[int, int]], present: Sequence[NDArray[np.bool_]]
+) -> tuple[list[tuple[int, int]], NDArray[np.intp]]:
+    """Return pairs that share their rows, and these rows."""
+    a, b = pairs[members[0]]
+    return [pairs[index] for index in members], np.flatnonzero(present[a] & present[b])
 
 
 def _share(progress: Progress | None, done: int, total: int) -> Progress | None:
