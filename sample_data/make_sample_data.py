@@ -40,6 +40,10 @@ VALUE_CORRELATION_AFTER = 0.9
 FAR_WAREHOUSE_SHARE = (0.95, 0.2)
 # Half the distance between the two warehouses' delivery times, in standard deviations of the whole.
 HUMP = 0.85
+LINES = np.array(["A", "B", "C"])
+# Standard deviations in seconds of the cycle on LINES; its mean is the same on all of them.
+SPREAD_OF_LINES = np.array([0.5, 1.0, 2.0])
+RIVER_DELAY_HOURS = 3
 
 
 def delivery_score(generator: np.random.Generator, size: np.ndarray, first_order: np.ndarray, *, after: bool) -> Any:
@@ -108,6 +112,87 @@ def orders(generator: np.random.Generator, rows: int, *, after: bool) -> pa.Tabl
             "first_order": first_order,
         }
     )
+
+
+def machines(generator: np.random.Generator, rows: int) -> pa.Table:
+    """Draw readings of invented machines, some pairs of which depend without any correlation.
+
+    Parameters
+    ----------
+    generator
+        Stream of random numbers; advanced by the call.
+    rows
+        Number of readings.
+
+    Returns
+    -------
+    pyarrow.Table
+        `rows` rows and the columns of ``machines.csv``.
+    """
+    line = generator.integers(0, LINES.size, rows)
+    load = generator.uniform(20.0, 100.0, rows)
+    power = 3.0 + 0.12 * load + generator.normal(0.0, 1.0, rows)
+    temperature = generator.uniform(40.0, 80.0, rows)
+    # Least wear at 60 degrees and at 60 % load: it falls and rises again, so that no coefficient of correlation shows it.
+    off_temperature, off_load = (temperature - 60.0) / 20.0, (load - 60.0) / 40.0
+    wear = 5.0 + 6.0 * off_temperature**2 + 5.0 * off_load**2 + generator.normal(0.0, 1.0, rows)
+    angle = generator.uniform(0.0, 2.0 * np.pi, rows)
+    radius = 50.0 + generator.normal(0.0, 5.0, rows)
+    cycle = 30.0 + SPREAD_OF_LINES[line] * generator.standard_normal(rows)
+    return pa.table(
+        {
+            "line": pa.array(LINES[line].tolist(), pa.string()),
+            "load_percent": np.round(load, 1),
+            "power_kw": np.round(power, 2),
+            "temp_c": np.round(temperature, 1),
+            "wear_um": np.round(wear, 2),
+            "shaft_x_um": np.round(radius * np.cos(angle), 1),
+            "shaft_y_um": np.round(radius * np.sin(angle), 1),
+            "cycle_s": np.round(cycle, 2),
+        }
+    )
+
+
+def autoregression(noise: np.ndarray, memory: float) -> np.ndarray:
+    """Return a series that keeps the share `memory` of each value in the next one, shape as `noise`."""
+    series = np.empty_like(noise)
+    last = 0.0
+    for time, shock in enumerate(noise):
+        last = memory * last + shock
+        series[time] = last
+    return series
+
+
+def river(generator: np.random.Generator, hours: int) -> pa.Table:
+    """Draw three invented hourly series: a river that rises some hours after the rain, and wind that has no part in it.
+
+    Parameters
+    ----------
+    generator
+        Stream of random numbers; advanced by the call.
+    hours
+        Length of the series.
+
+    Returns
+    -------
+    pyarrow.Table
+        `hours` rows and the columns of ``river.csv``.
+    """
+    burn_in = 200
+    total = burn_in + hours
+    wetness = autoregression(generator.standard_normal(total), 0.8)
+    rain = np.exp(0.6 * wetness)
+    late = np.concatenate([np.zeros(RIVER_DELAY_HOURS), rain[:-RIVER_DELAY_HOURS]])
+    level = 120.0 + autoregression(4.0 * late + 2.0 * generator.standard_normal(total), 0.5)
+    wind = 8.0 + autoregression(generator.standard_normal(total), 0.95)
+    columns = {"rain_mm": np.round(rain, 2), "level_cm": np.round(level, 1), "wind_m_s": np.round(wind, 2)}
+    return pa.table({name: values[burn_in:] for name, values in columns.items()})
+
+
+def stairs(generator: np.random.Generator, rows: int) -> pa.Table:
+    """Draw two switches of a lamp on a staircase, and the lamp, which is lit when exactly one of them is down."""
+    lower, upper = generator.random((2, rows)) < 0.5
+    return pa.table({"lower_switch": lower, "upper_switch": upper, "lamp": lower ^ upper})
 
 
 def with_missing_cells(table: pa.Table, cells: Mapping[str, tuple[int, ...]]) -> pa.Table:
@@ -201,6 +286,12 @@ def write_invented(folder: Path) -> None:
     }
     for name, values in samples.items():
         write_csv(pa.table({"value": np.round(values, 4)}), folder / f"{name}.csv")
+
+    write_csv(machines(stream(6), 300), folder / "machines.csv")
+    gaps = {"line": (3, 30), "power_kw": (17, 18, 19, 57, 90), "wear_um": (8, 57, 101)}
+    write_csv(with_missing_cells(machines(stream(7), 120), gaps), folder / "machines_with_missing.csv")
+    write_csv(river(stream(8), 400), folder / "river.csv")
+    write_csv(stairs(stream(9), 120), folder / "stairs.csv")
 
 
 def write_measured(folder: Path) -> None:

@@ -183,3 +183,58 @@ def permuted_inner_products(A, B):
     """Return sum_ij A_ij B_{p(i) p(j)} for every permutation p."""
     indices = range(len(A))
     return [sum(A[i][j] * B[p[i]][p[j]] for i in indices for j in indices) for p in itertools.permutations(indices)]
+
+
+def rearranged(L, p):
+    """Return L with row and column i taken from place p(i): what row i of the other variable is paired with."""
+    return [[L[a][b] for b in p] for a in p]
+
+
+def partners(order, places, circle, shift):
+    """Return the partner p(i) of every row i when the rows at `places`, the circle first, are shifted along it.
+
+    Row order[k] meets row places[k + shift] on the circle and row places[k] beyond it.
+    """
+    p = [None] * len(order)
+    for k, row in enumerate(order):
+        p[row] = places[(k + shift) % circle] if k < circle else places[k]
+    return p
+
+
+def hsic_biased(K, L):
+    """Return HSIC_b, the V-statistic with its sums over i, j, q, r (Gretton et al. 2008, eq. 4)."""
+    n, rows = len(K), range(len(K))
+    together = sum(K[i][j] * L[i][j] for i in rows for j in rows)
+    crossed = sum(K[i][j] * L[i][q] for i in rows for j in rows for q in rows)
+    apart = sum(K[i][j] for i in rows for j in rows) * sum(L[q][r] for q in rows for r in rows)
+    return together / n**2 - 2 * crossed / n**3 + apart / n**4
+
+
+def hsic_unbiased(K, L):
+    """Return HSIC_u as what it estimates, averaged over all four different rows: a U-statistic (Song et al. 2012).
+
+    HSIC = E[k(x, x') l(y, y')] - 2 E[k(x, x') l(y, y'')] + E[k(x, x') l(y'', y''')]. Cost: O(n^4).
+    """
+    n = len(K)
+    total = sum(K[i][j] * (L[i][j] - 2 * L[i][q] + L[q][r]) for i, j, q, r in itertools.permutations(range(n), 4))
+    return total / (n * (n - 1) * (n - 2) * (n - 3))
+
+
+hsic = {"unbiased": hsic_unbiased, "biased": hsic_biased}
+
+
+def hsic_effect(K, L):
+    """Return sqrt(max(r, 0)), r = HSIC_u(K, L) / sqrt(HSIC_u(K, K) HSIC_u(L, L)); 0 where one of these is 0."""
+    A, B = u_centred(K), u_centred(L)
+    scale = math.sqrt(matrix_inner(A, A) * matrix_inner(B, B))
+    return math.sqrt(max(matrix_inner(A, B) / scale, 0.0)) if scale else 0.0
+
+
+def hsic_gamma_moments(K, L):
+    """Return mean and variance of HSIC_b under independence for unit diagonals (Gretton et al. 2008, eq. 9, theorem 4)."""
+    n, rows = len(K), range(len(K))
+    mean_x, mean_y = (sum(M[i][j] for i in rows for j in rows if i != j) / (n * (n - 1)) for M in (K, L))
+    A, B = doubly_centred(K), doubly_centred(L)
+    squares = sum((A[i][j] * B[i][j]) ** 2 for i in rows for j in rows if i != j) / (n * (n - 1))
+    mean = (1 + mean_x * mean_y - mean_x - mean_y) / n
+    return mean, 2 * (n - 4) * (n - 5) / (n * (n - 1) * (n - 2) * (n - 3)) * squares

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 # Arguments that are files, in the order in which their columns are offered.
-_FILES = ("file", "x", "y", "train", "test", "data", "input")
+_FILES = ("file", "x", "y", "train", "test", "data", "other", "input")
 _SPECIAL_IN_BASH = re.compile(r"[^\w,.:/@%+=-]")
 
 

@@ -88,13 +88,17 @@ def terminal_width() -> int:
     return max(NARROWEST, shutil.get_terminal_size((PIPED_WIDTH, 24)).columns)
 
 
-def summary_text(summary: Summary, *, width: int, colour: bool) -> str:
-    """Return a summary drawn as a table: the same content in any width, with or without colour."""
+def summary_text(summary: Summary, *, width: int, colour: bool, body: Sequence[RenderableType] = ()) -> str:
+    """Return a summary drawn as a table: the same content in any width, with or without colour.
+
+    `body` stands between the lines and the decision.
+    """
     from rich.console import Group  # noqa: PLC0415 - rich is loaded only to draw
     from rich.text import Text  # noqa: PLC0415 - as above
 
     parts: list[RenderableType] = [Text(summary.title, style="bold")]
     parts.append(_grid([(f"  {label}", text) for label, text in summary.lines]))
+    parts.extend(body)
     parts.append(Text(f"Decision: {summary.decision}", style="bold"))
     if summary.warnings:
         parts.append(Text("Warnings:", style="yellow"))

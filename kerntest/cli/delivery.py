@@ -6,11 +6,11 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kerntest.cli.console import PIPED_WIDTH, Messages, summary_text, terminal_width, uses_colour
+from kerntest.cli.console import PIPED_WIDTH, Messages, terminal_width, uses_colour
 from kerntest.cli.options import chosen_format
 from kerntest.errors import UsageError
 from kerntest.report.record import Record, flatten
-from kerntest.report.summary import Summary, visible
+from kerntest.report.summary import visible
 from kerntest.report.write import csv_text, json_text, write_file, write_standard_output
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Delivery:
 
     Parameters
     ----------
-    output_format : {"table", "json", "csv"}
+    output_format : {"table", "json", "csv", "jsonl"}
         How it looks.
     output : str or None
         The file, or None for stdout.
@@ -45,8 +45,21 @@ class Delivery:
         shown_as = chosen_format(output_format, as_json=as_json)
         return cls(shown_as, None if output == "-" else output, Messages(quiet, verbose))
 
-    def deliver(self, result: Record, summary: Callable[[], Summary], warnings: Sequence[str]) -> None:
+    def deliver(
+        self, result: Record, draw: Callable[..., str], warnings: Sequence[str], rows: Sequence[Record] = ()
+    ) -> None:
         """Write a result in full, then say on stderr what only a table says by itself.
+
+        Parameters
+        ----------
+        result : Record
+            Everything: the JSON.
+        draw : callable
+            From `width` and `colour` to the table for people.
+        warnings : sequence of str
+            Those of the result.
+        rows : sequence of Record
+            What CSV and JSON lines hold, where that is less than the whole result.
 
         Raises
         ------
@@ -59,11 +72,10 @@ class Delivery:
         else:
             colour, width, encoding = False, PIPED_WIDTH, "utf-8"
         if self.output_format == "table":
-            text = summary_text(summary(), width=width, colour=colour)
+            text = draw(width=width, colour=colour)
         else:
             encoding = "utf-8"
-            plain = result.to_dict()
-            text = json_text(plain) if self.output_format == "json" else csv_text([flatten(plain)])
+            text = self._written(result, rows)
         if self.output is None:
             write_standard_output(text, encoding=encoding)
         else:
@@ -71,6 +83,15 @@ class Delivery:
             self.messages.note(f"wrote {visible(self.output)}")
         if self.output is not None or self.output_format != "table":
             self.messages.warn([visible(warning) for warning in warnings])
+
+    def _written(self, result: Record, rows: Sequence[Record]) -> str:
+        """Return a result as programs read it."""
+        if self.output_format == "json":
+            return json_text(result.to_dict())
+        plain = [row.to_dict() for row in rows or (result,)]
+        if self.output_format == "jsonl":
+            return "".join(json_text(row, indent=None) for row in plain)
+        return csv_text([flatten(row) for row in plain])
 
 
 def gate(result_rejects: bool, fail_on: str | None, messages: Messages) -> int:

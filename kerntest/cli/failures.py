@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PICTURE_WIDTH = 72
+JSON_FORMATS = {"json", "jsonl"}
 
 
 class InterruptionError(KerntestError):
@@ -153,7 +154,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
         if argument == "--json":
             return True
         if argument == "--format" and index + 1 < len(arguments):
-            wanted = arguments[index + 1].casefold() == "json"
+            wanted = arguments[index + 1].casefold() in JSON_FORMATS
         elif argument.startswith("--format="):
-            wanted = argument.partition("=")[2].casefold() == "json"
+            wanted = argument.partition("=")[2].casefold() in JSON_FORMATS
     return wanted

@@ -15,6 +15,7 @@ import click
 from kerntest import __version__
 from kerntest.cli import failures
 from kerntest.cli.commands.completion import completion
+from kerntest.cli.commands.hsic import hsic
 from kerntest.cli.commands.inspection import inspect_file
 from kerntest.cli.commands.kernels import kernels
 from kerntest.cli.commands.mmd import mmd
@@ -33,6 +34,7 @@ SECONDS_TO_UNWIND = 0.2
 MANUAL = Manual(
     examples=(
         ("Do two files come from the same distribution?", "kerntest mmd before.csv after.csv"),
+        ("Which columns depend on one another?", "kerntest hsic machines.csv --pairwise"),
         ("Which kernels are there?", "kerntest kernels"),
         ("Stop a pipeline when the data have drifted", "kerntest mmd before.csv after.csv --fail-on reject"),
     ),
@@ -50,11 +52,11 @@ MANUAL = Manual(
 def group() -> None:
     """Kernel methods on tables.
 
-    Two-sample tests with exact p-values, from CSV or Parquet files to a table for people or JSON for programs.
+    Two-sample tests and tests of independence with exact p-values, from CSV or Parquet files to a table for people or JSON for programs.
     """
 
 
-for command in (mmd, inspect_file, kernels, completion):
+for command in (mmd, hsic, inspect_file, kernels, completion):
     group.add_command(command)
 
 

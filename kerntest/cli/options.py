@@ -176,20 +176,36 @@ def _either(words: tuple[str, ...]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
 
 
-FORMAT = OneOf("table", "json", "csv")
+FORMATS = {
+    "table": "table for people",
+    "json": "json for programs",
+    "csv": "csv: a header and the values",
+    "jsonl": "jsonl: one JSON object a line",
+}
 
 
-def format_options(function: AnyCommand) -> AnyCommand:
-    """Add --format and --json; both arrive as `output_format` through `chosen_format`."""
-    function = option("--json", "as_json", is_flag=True, topic="Output", help="Short for --format json.")(function)
-    return option(
-        "--format",
-        "output_format",
-        type=FORMAT,
-        metavar="FORMAT",
-        topic="Output",
-        help="table for people, json for programs, csv: a header and the values.  [default: table]",
-    )(function)
+def format_options(*, lines: bool = False) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator that adds --format and --json; both arrive as `output_format` through `chosen_format`.
+
+    Parameters
+    ----------
+    lines : bool
+        Whether there is more than one row to write, so that JSON lines make sense.
+    """
+    formats = [name for name in FORMATS if lines or name != "jsonl"]
+
+    def decorate(function: AnyCommand) -> AnyCommand:
+        function = option("--json", "as_json", is_flag=True, topic="Output", help="Short for --format json.")(function)
+        return option(
+            "--format",
+            "output_format",
+            type=OneOf(*formats),
+            metavar="FORMAT",
+            topic="Output",
+            help=f"{', '.join(FORMATS[name] for name in formats)}.  [default: table]",
+        )(function)
+
+    return decorate
 
 
 def chosen_format(output_format: str | None, *, as_json: bool) -> str:
@@ -209,8 +225,8 @@ def chosen_format(output_format: str | None, *, as_json: bool) -> str:
     return "json" if as_json else output_format or "table"
 
 
-def result_options(function: AnyCommand) -> AnyCommand:
-    """Add --format, --json, --output, --fail-on, --quiet and --verbose, in this order."""
+def result_options(*, lines: bool = False) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator that adds --format, --json, --output, --fail-on, --quiet and --verbose, in this order."""
     decorators = (
         option(
             "-v",
@@ -241,8 +257,12 @@ def result_options(function: AnyCommand) -> AnyCommand:
             topic="Output",
             help="Write the result to FILE instead of stdout; on failure an old FILE stays as it was.",
         ),
-        format_options,
+        format_options(lines=lines),
     )
-    for decorator in decorators:
-        function = decorator(function)
-    return function
+
+    def decorate(function: AnyCommand) -> AnyCommand:
+        for decorator in decorators:
+            function = decorator(function)
+        return function
+
+    return decorate

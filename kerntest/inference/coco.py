@@ -1,7 +1,7 @@
 """The constrained covariance (COCO): the largest covariance of a function of x and a function of y of unit norm.
 
 With K~ = HKH and L~ = HLH it is sqrt(lambda_max(K~ L~)) / n, the largest singular value of G_x' G_y / n for factors
-K~ = G_x G_x' and L~ = G_y G_y' (Gretton et al. 2005, "Kernel methods for measuring independence", section 4; as a
+K~ = G_x G_x' and L~ = G_y G_y' (Gretton et al. 2005, "Kernel methods for measuring independence"; as a
 generalised eigenvalue problem, eq. 4.6 of Gretton's lecture notes on covariance operators).
 """
 
@@ -95,15 +95,14 @@ def coco(kernel_x: Kernel, points_x: Points, kernel_y: Kernel, points_y: Points)
 
     Notes
     -----
-    Cost: O(n r^2) time and O(n r) memory for kernel matrices of rank r; without a low rank some tens of products of a
-    vector with each matrix, and n^2 memory.
+    Cost: O(n r^2) time and O(n r) memory for kernel matrices of rank r <= n.
     """
     with threadpool_limits(limits=1, user_api="blas"):
         x, y = _side(kernel_x, points_x), _side(kernel_y, points_y)
         singular, f = _leading_function(x, y)
         if singular <= _rounding(x, y):
-            zero = np.zeros(len(f))
-            return Coco(0.0, zero, zero, zero, zero, 0.0)
+            f, g, alpha, beta = np.zeros((4, len(f)))
+            return Coco(0.0, f, g, alpha, beta, 0.0)
         # At the solution L~ beta = n coco alpha and K~ alpha = n coco beta (eqs. 4.4 and 4.5).
         beta = f / singular
         g = y.times(beta)
@@ -147,8 +146,8 @@ def relabelled_coco(  # noqa: PLR0917 - two pairs that belong together, then wha
 
     Notes
     -----
-    Cost: with ranks r_x, r_y up to about 150, O(R n r_x r_y) time; above, O(R n (r_x + r_y) t) with t Lanczos steps,
-    about 30; O(R n^2 t) where matrices are whole.
+    Cost: that of `coco`, and O(R n r_x r_y) time for ranks up to about 80, O(R n (r_x + r_y) t) above, for t Lanczos
+    steps, about 30; O(n (r_x + r_y)) memory, and n^2 where r_y > n / 2.
     """
     x, y = engine.map(lambda side: _side(*side), [(kernel_x, points_x), (kernel_y, points_y)])
     with threadpool_limits(limits=1, user_api="blas"):
@@ -182,12 +181,13 @@ def coco_function(kernel: Kernel, points: Points, coefficients: Array, at: Point
     Cost: O(n (m + min(n, 2000)) p) time, 8 MB.
     """
     weights = coefficients - coefficients.mean()
-    if len(points) <= FULL_RANK_ROWS:
-        level = _expansion(kernel, points, weights, points).mean()
-    else:
-        columns = _factor(kernel, points, most=MOST_COLUMNS).columns
-        level = columns.mean(axis=0) @ (columns.T @ weights)
-    values = _expansion(kernel, points, weights, at)
+    with threadpool_limits(limits=1, user_api="blas"):
+        if len(points) <= FULL_RANK_ROWS:
+            level = _expansion(kernel, points, weights, points).mean()
+        else:
+            columns = _factor(kernel, points, most=MOST_COLUMNS).columns
+            level = columns.mean(axis=0) @ (columns.T @ weights)
+        values = _expansion(kernel, points, weights, at)
     values -= level
     return values
 
@@ -247,23 +247,33 @@ def _side(kernel: Kernel, points: Points) -> _Side:
         trace = float(kernel.diagonal(points).sum())
     if not trace < LARGEST_TRACE:
         raise overflow(kernel)
-    if n <= FULL_RANK_ROWS:
-        factor = _factor(kernel, points, most=n)
-    else:
+    if n > FULL_RANK_ROWS:
         # A rank that a few of the rows exceed, all of them exceed: looking there first spares a long wait.
         some = points.take(slice(None, None, n // FULL_RANK_ROWS))
         factor = kernel_factor(kernel, some, most=MOST_COLUMNS)
         if factor.complete:
             factor = _factor(kernel, points, most=MOST_COLUMNS)
+    else:
+        factor = _factor(kernel, points, most=n)
     if not factor.complete:
-        raise UndecidedError(
-            f"the constrained covariance of more than {FULL_RANK_ROWS:,} rows needs kernels of low rank (few columns, or "
-            f"large bandwidths); the rank of '{kernel}' on these {n:,} rows is above {MOST_COLUMNS:,}",
-            hint="--statistic hsic",
-            code="undecided.coco_rank",
-        )
+        raise _no_factor(kernel, n)
     columns = centred(factor.columns) if factor.columns.size else np.zeros((n, 1))
     return _Side(columns, trace)
+
+
+def _no_factor(kernel: Kernel, n: int) -> UndecidedError:
+    if n <= FULL_RANK_ROWS:
+        return UndecidedError(
+            f"rounding leaves the matrix of the kernel '{kernel}' on these rows with negative eigenvalues",
+            hint="--scale standardize, or another kernel",
+            code="undecided.indefinite_matrix",
+        )
+    return UndecidedError(
+        f"the constrained covariance of more than {FULL_RANK_ROWS:,} rows needs kernels of low rank (few columns, or "
+        f"large bandwidths); the rank of '{kernel}' on these {n:,} rows is above {MOST_COLUMNS:,}",
+        hint="--statistic hsic",
+        code="undecided.coco_rank",
+    )
 
 
 def _factor(kernel: Kernel, points: Points, *, most: int) -> Factor:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # the others superfluous. Later several together, which is one matrix product instead of many.
 SINGLE_PIVOTS = 64
 TOGETHER = 32
+# Room for so many columns at first; twice as many when it is full.
+ROOM = 128
 # A row is taken along with others while it stands out at least so much of what the first of them does.
 STANDS_OUT = 0.5
 # Diagonals below minus this share of the largest are no rounding: the kernel is not positive definite.
@@ -52,7 +54,7 @@ def kernel_factor(kernel: Kernel, points: Points, *, tolerance: float = 1e-12, m
 
     With d the diagonal of K - G G', the next pivot is the row i with the largest d_i; its column of G is
     (K_.i - G G_i.') / sqrt(d_i). Fine and Scheinberg (2001), "Efficient SVM training using low-rank kernel
-    representations"; Bach and Jordan (2002), "Kernel independent component analysis", section 4.3.
+    representations"; Bach and Jordan (2002), "Kernel independent component analysis".
 
     Parameters
     ----------
@@ -77,14 +79,17 @@ def kernel_factor(kernel: Kernel, points: Points, *, tolerance: float = 1e-12, m
     n = len(points)
     left = kernel.diagonal(points).astype(np.float64)
     trace, largest = float(left.sum()), float(left.max(initial=0.0))
-    transposed = np.empty((min(most, n), n))
+    most = min(most, n)
+    transposed = np.empty((min(most, ROOM), n))
     rank, width = 0, 1
-    while math.isfinite(trace) and rank < len(transposed) and left.sum() > tolerance * trace:
-        width = min(width, len(transposed) - rank)
+    while math.isfinite(trace) and rank < most and left.sum() > tolerance * trace:
+        width = min(width, most - rank)
+        if rank + width > len(transposed):
+            transposed = np.concatenate([transposed, np.empty((min(rank, most - rank), n))])
         candidates = np.argpartition(left, n - width)[n - width :]
         wanted = _kernel_rows(kernel, points, candidates)
         wanted -= transposed[:rank, candidates].T @ transposed[:rank]
-        pivots, found = _eliminate(wanted, candidates, float(left[candidates].max()))
+        pivots, found = _eliminate(wanted, candidates, left[candidates])
         transposed[rank : rank + len(pivots)] = found
         rank += len(pivots)
         left -= np.einsum("rn,rn->n", found, found)
@@ -122,20 +127,22 @@ def _kernel_rows(kernel: Kernel, points: Points, rows: NDArray[np.intp]) -> Arra
     return np.concatenate(single)
 
 
-def _eliminate(wanted: Array, candidates: NDArray[np.intp], largest: float) -> tuple[NDArray[np.intp], Array]:
-    """Return the pivots among the candidates, and the columns of G that belong to them, as rows.
+def _eliminate(wanted: Array, candidates: NDArray[np.intp], left: Array) -> tuple[NDArray[np.intp], Array]:
+    """Return the pivots among the candidates, at least one, and the columns of G that belong to them, as rows.
 
     Parameters
     ----------
     wanted : ndarray, shape (c, n)
         The rows of K - G G' that belong to the candidates.
     candidates : ndarray of int, shape (c,)
-    largest : float
-        The largest of their diagonals.
+    left : ndarray, shape (c,)
+        Their diagonals.
     """
     if len(candidates) == 1:
-        return candidates, wanted / math.sqrt(largest)
-    lower, order, rank, _ = dpstrf(wanted[:, candidates], tol=STANDS_OUT * largest, lower=1)
+        return candidates, wanted / np.sqrt(left)
+    block = wanted[:, candidates]
+    np.fill_diagonal(block, left)
+    lower, order, rank, _ = dpstrf(block, tol=STANDS_OUT * left.max(), lower=1)
     kept = order[:rank] - 1
     found: Array = solve_triangular(lower[:rank, :rank], wanted[kept], lower=True, check_finite=False)
     return candidates[kept], found

@@ -49,6 +49,7 @@ def hsic_test(
     min_lag: int | None = None,
     witness: str | PathLike[str] | None = None,
     plot: str | PathLike[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     exclude: str | Sequence[str] | None = None,
     categorical: str | Sequence[str] = (),
     missing: MissingPolicy = "error",
@@ -101,8 +102,8 @@ def hsic_test(
         largest covariance.
     plot : path, optional
         PNG, SVG or PDF file for a picture: the null distribution and the witness functions. Needs matplotlib.
-    exclude : str or sequence of str, optional
-        Columns to leave out.
+    columns, exclude : str or sequence of str, optional
+        Columns that take part on either side, or do not.
     categorical : str or sequence of str
         Numeric columns to take as categories.
     missing : "error" or "drop"
@@ -157,7 +158,7 @@ def hsic_test(
         statistic=statistic,
         time_series=time_series,
         min_lag=min_lag,
-        reading=PairReading(x_columns, y_columns, exclude, categorical, missing, decimal),
+        reading=PairReading(x_columns, y_columns, columns, exclude, categorical, missing, decimal),
         threads=threads,
         progress=progress,
     )

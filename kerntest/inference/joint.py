@@ -45,7 +45,7 @@ JointResult = independence_record.JointResult
 @np.errstate(over="ignore", invalid="ignore")
 def hsic_joint(
     data: Any,
-    groups: Sequence[Patterns],
+    groups: str | Sequence[Patterns],
     *,
     kernel: Kernel | str = "auto",
     bandwidth: BandwidthOption = "median",
@@ -68,8 +68,9 @@ def hsic_joint(
     Parameters
     ----------
     data : path, "-", ndarray of shape (n, p), DataFrame, pyarrow Table or kerntest.Table
-    groups : sequence of str or sequence of str
-        The columns of each group, two groups or more: names, ranges `a:b`, wildcards `temp_*`.
+    groups : str, or sequence of str or of sequences of str
+        The columns of each group, two groups or more: names, ranges `a:b`, wildcards `temp_*`. One text makes every
+        column that it names a group of its own.
     kernel : Kernel or str
         For every group. "auto" is the Gaussian for numbers and the hamming kernel for categories.
     bandwidth : "median" or float
@@ -156,7 +157,7 @@ def hsic_joint(
     )
 
 
-def _groups(table: Table, groups: Sequence[Patterns], exclude: Patterns) -> Groups:
+def _groups(table: Table, groups: str | Sequence[Patterns], exclude: Patterns) -> Groups:
     """Return the columns of each group as a table.
 
     Raises
@@ -165,6 +166,8 @@ def _groups(table: Table, groups: Sequence[Patterns], exclude: Patterns) -> Grou
         If a column is in two groups or not there, a group is empty, or there are fewer than two.
     """
     excluded = set(match_names(exclude, table.names, table.name))
+    if isinstance(groups, str):
+        groups = [[name] for name in match_names(groups, table.names, table.name) if name not in excluded]
     owner: dict[str, int] = {}
     members: list[list[str]] = []
     for number, patterns in enumerate(groups):

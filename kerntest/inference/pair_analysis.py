@@ -10,6 +10,7 @@ import numpy as np
 
 import kerntest
 from kerntest.engines.local import LocalEngine
+from kerntest.errors import UsageError
 from kerntest.inference.analysis import library_versions
 from kerntest.inference.nulls.permutation import COMBINATION
 from kerntest.inference.options import one_of
@@ -74,6 +75,12 @@ def analyse_pair(
     """Run the test of `hsic_test` and keep what it was made from. Arguments, errors and cost as there."""
     started = time.perf_counter()
     one_of("statistic", statistic, ("hsic", "coco"))
+    if time_series and statistic == "coco":
+        raise UsageError(
+            "the shift test of time series is one of HSIC, not of the constrained covariance",
+            hint="leave out --time-series, or --statistic coco",
+            code="usage.time_series",
+        )
     engine = LocalEngine(threads)
     reading = reading or PairReading()
     groups = read_pair(x, y, reading)
@@ -165,6 +172,9 @@ def _result(
     left_out = [name for table in groups.tables for name in table.names if not any(name in names for names in used)]
     members = tuple(KernelPair(str(k), str(h), z, p) for k, h, z, p in verdict.members)
     names = (_variable_name(used[0]), _variable_name(used[1]))
+    if names[0] == names[1]:
+        # Columns of one name in two files.
+        names = (f"{names[0]} of {groups.tables[0].name}", f"{names[1]} of {groups.tables[1].name}")
     return IndependenceResult(
         schema="kerntest.hsic/1",
         command="hsic",
@@ -216,9 +226,11 @@ def _columns_used(groups: Groups, paired: Paired, family: PairFamily) -> tuple[t
 
 def _variable_name(columns: tuple[str, ...]) -> str:
     """Return how a sentence calls a variable: one or two columns by name, more by their number."""
-    if len(columns) <= 2:
-        return " and ".join(repr(name) for name in columns)
-    return f"{columns[0]!r} and {len(columns) - 1} more columns"
+    if len(columns) == 1:
+        return repr(columns[0])
+    if len(columns) == 2:
+        return f"({columns[0]!r}, {columns[1]!r})"
+    return f"({columns[0]!r} and {len(columns) - 1} more columns)"
 
 
 def provenance_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,18 +11,13 @@ from kerntest.inference.coco import coco, coco_function
 from kerntest.inference.pairing import swapped
 from kerntest.inference.picture import LINE_POINTS, null_picture
 from kerntest.kernels.base import Points
-from kerntest.report.pair_plot import (
-    ColumnPicture,
-    FunctionPicture,
-    LagsPicture,
-    PairPicture,
-    SidePicture,
-    pair_picture_figure,
-)
+from kerntest.report.pair_contents import ColumnPicture, FunctionPicture, LagsPicture, PairPicture, SidePicture
+from kerntest.report.pair_plot import pair_picture_figure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from kerntest.data.table import Table
     from kerntest.inference.coco import Coco
     from kerntest.inference.pair_analysis import IndependenceAnalysis
     from kerntest.inference.variables import Variable
@@ -83,8 +78,8 @@ def pair_picture(analysis: IndependenceAnalysis) -> PairPicture:
         g = _Witness(analysis.kernels[1], found.g, found.beta)
     return PairPicture(
         null=null,
-        x=_side("x", first, result.columns_x, rows, f),
-        y=_side("y", second, result.columns_y, rows, g),
+        x=_side("x", first, result.columns_x, rows, f, table=analysis.groups.tables[0]),
+        y=_side("y", second, result.columns_y, rows, g, table=analysis.groups.tables[1]),
         correlation=found.correlation if found is not None and found.value > 0 else None,
         rows=f"{len(rows):,} of {n:,} rows" if len(rows) < n else "",
         lags=_lags(analysis),
@@ -108,15 +103,24 @@ def _functions(kernels: tuple[Kernel, Kernel], x: Variable, y: Variable) -> Coco
 
 
 def _side(
-    letter: str, whole: Variable, used: tuple[str, ...], rows: NDArray[np.intp], witness: _Witness | None
+    letter: str,
+    whole: Variable,
+    used: tuple[str, ...],
+    rows: NDArray[np.intp],
+    witness: _Witness | None,
+    *,
+    table: Table,
 ) -> SidePicture:
     """Return what is shown of x or y, where `used` are the columns that its kernel sees."""
     drawn = whole.take(rows)
     if len(used) == 1:
         place = whole.names.index(used[0])
         p = len(whole.numeric_names)
-        shown = _number_column(whole, drawn, place, witness) if place < p else _levels(whole, drawn, place - p, witness)
-        return SidePicture(letter, 1, *shown)
+        if place >= p:
+            return SidePicture(letter, 1, *_levels(whole, drawn, place - p, witness))
+        column, function = _number_column(whole, drawn, place, witness)
+        kind = next(one.kind for one in table.columns if one.name == used[0])
+        return SidePicture(letter, 1, replace(column, dates=kind == "date"), function)
     nowhere = np.empty(0)
     return SidePicture(
         letter, len(used), None, None if witness is None else FunctionPicture(witness.at_rows, nowhere, nowhere)

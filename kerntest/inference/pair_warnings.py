@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.misleading import counts_rows
-from kerntest.data.wording import counted, option_value
+from kerntest.data.wording import counted, listed
 from kerntest.kernels.characteristic import why_not_characteristic
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def series_warnings(groups: Groups, paired: Paired, *, time_series: bool) -> lis
     alike = [[column.name for column in table.columns if _runs(column, rows)] for table in groups.tables]
     if not all(alike):
         return []
-    names = option_value([names[0] for names in alike])
+    names = listed([repr(names[0]) for names in alike])
     warning = (
         f"neighbouring rows are alike in {names}: if the rows are a series in time, the p-value is far too small; "
         "--time-series tests series"

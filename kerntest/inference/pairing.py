@@ -35,6 +35,7 @@ class PairReading:
 
     x_columns: Patterns = None
     y_columns: Patterns = None
+    columns: Patterns = None
     exclude: Patterns = None
     categorical: str | Sequence[str] = ()
     missing: MissingPolicy = "error"
@@ -105,10 +106,9 @@ def read_pair(x: Any, y: Any, reading: PairReading) -> Groups:
             code="data.rows_do_not_pair",
             where={"file": second.name},
         )
-    excluded = {table.name: _known(reading.exclude, table, (first, second)) for table in (first, second)}
-    tables = (
-        _chosen(first, reading.x_columns, excluded[first.name]),
-        _chosen(second, reading.y_columns, excluded[second.name]),
+    tables = tuple(
+        _chosen(table, named, _left_out(reading, table, (first, second)))
+        for table, named in ((first, reading.x_columns), (second, reading.y_columns))
     )
     return Groups((first, second), tables, (*first.warnings, *second.warnings))
 
@@ -197,7 +197,7 @@ def complete_rows(groups: Groups, missing: MissingPolicy) -> tuple[NDArray[np.in
 def _from_one(data: Any, reading: PairReading) -> Groups:
     """Return two groups of columns of one table."""
     table = read_one(data, reading)
-    excluded = set(match_names(reading.exclude, table.names, table.name))
+    excluded = _left_out(reading, table, (table,))
     names = [name for name in table.names if name not in excluded]
     x = _named_columns(reading.x_columns, table)
     y = _named_columns(reading.y_columns, table)
@@ -254,11 +254,14 @@ def _chosen(table: Table, patterns: Patterns, excluded: set[str]) -> Table:
     return check_usable(table.select(names))
 
 
-def _known(patterns: Patterns, table: Table, tables: tuple[Table, Table]) -> set[str]:
-    """Return the columns of one table to exclude; a name must be in at least one of the two."""
-    both = tuple(dict.fromkeys(name for each in tables for name in each.names))
-    wanted = set(match_names(patterns, both, f"{tables[0].name} or {tables[1].name}"))
-    return wanted & set(table.names)
+def _left_out(reading: PairReading, table: Table, tables: tuple[Table, ...]) -> set[str]:
+    """Return the columns of one table that do not take part; a name must be in at least one of the tables."""
+    every = tuple(dict.fromkeys(name for each in tables for name in each.names))
+    where = " or ".join(dict.fromkeys(each.name for each in tables))
+    excluded = set(match_names(reading.exclude, every, where))
+    if reading.columns:
+        excluded |= set(every) - set(match_names(reading.columns, every, where))
+    return excluded & set(table.names)
 
 
 def _read(source: Any, letter: str, reading: PairReading) -> Table:

@@ -12,7 +12,7 @@ from kerntest.data.arranging import arrange
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
 from kerntest.engines.local import LocalEngine
-from kerntest.errors import UsageError
+from kerntest.errors import DataError, UsageError
 from kerntest.inference.dependence import Dependence, dependence
 from kerntest.inference.explain import step_down
 from kerntest.inference.family import choose_kernels
@@ -128,10 +128,10 @@ def hsic_select(
     arranged = [arrange(group.take(kept).columns, len(kept)) for group in groups.tables]
     for one, group in zip(arranged, groups.tables, strict=True):
         if one.empty:
-            raise UsageError(
+            raise DataError(
                 f"nothing can be selected: {'; '.join(one.warnings)}",
                 hint="a column must hold at least two different values, and not one per row",
-                code="usage.no_columns",
+                code="data.no_columns",
                 where={"file": table.name, "column": group.names[0]},
             )
     variables = [variable_of(one, "standardize") for one in arranged]

@@ -64,7 +64,7 @@ def independence_summary(result: IndependenceResult) -> Summary:
         lines.append(("HSIC", f"{number(values['unbiased'])} (unbiased), {number(values['biased'])} (biased)"))
     lines += [
         ("null", null_text(result.null)),
-        ("p-value", p_value_text(result.p_value, result.null)),
+        ("p-value", _p_value_text(result)),
         ("", p_value_meaning(result.p_value, INDEPENDENT)),
     ]
     if result.lags is not None:
@@ -74,6 +74,14 @@ def independence_summary(result: IndependenceResult) -> Summary:
     warnings = tuple(visible(warning) for warning in result.warnings)
     name = "constrained covariance" if result.coco is not None else "Hilbert-Schmidt independence criterion"
     return Summary(f"Independence test ({name})", tuple(lines), visible(result.decision), warnings)
+
+
+def _p_value_text(result: IndependenceResult) -> str:
+    """Return a p-value, saying so where the null could not have given a smaller one."""
+    text = p_value_text(result.p_value, result.null)
+    if result.lags is None or " (" not in text:
+        return text
+    return f"{number(result.p_value)} (the smallest that {counted(result.lags.shifts, 'shift')} can give)"
 
 
 def _strongest(lag: int) -> str:
@@ -181,7 +189,8 @@ def selection_sentence(target: str, names: Sequence[str], significant: int) -> s
     if not significant:
         return f"No column was found on which {target!r} depends."
     chosen = ", ".join(repr(name) for name in names[:significant])
-    return f"{target!r} depends on {chosen}; further columns add nothing that could be told from chance."
+    more = "" if significant == len(names) else "; no further column was found to add to it"
+    return f"{target!r} depends on {chosen}{more}."
 
 
 def joint_sentence(p_value: float, alpha: float, groups: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from kerntest.report.plot import (
     COLOUR_X,
     COLOUR_Y,
     NEUTRAL,
-    NullPicture,
     bin_edges,
     bins,
     draw_null,
@@ -28,6 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kerntest.report.pair_contents import ColumnPicture, FunctionPicture, LagsPicture, PairPicture, SidePicture
+
 COLOURS, NAMES = {"x": COLOUR_X, "y": COLOUR_Y}, {"x": "f(x)", "y": "g(y)"}
 LEVELS_DRAWN = 20
 # With more levels on an axis, single rows cannot be told from one another.
@@ -36,120 +36,10 @@ LEVELS_ON_AXIS = 12
 FEW_VALUES, COUNTS_WRITTEN = 25, 40
 LAGS_DRAWN = 4000
 PANEL_WIDTH, PANEL_HEIGHT, POINTS_PER_INCH = 5.4, 4.0, 72
+# Days of the years that the calendar of matplotlib has: 1 to 9999.
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896
 # Places of rows of one category side by side: the golden ratio fills any number of them evenly.
 GOLDEN, JITTER = 0.6180339887498949, 0.32
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnPicture:
-    """The only column of one side.
-
-    Parameters
-    ----------
-    name : str
-    values : ndarray, shape (n,)
-        At the rows that are drawn, in its own units; of a category column the places of its levels.
-    limits : (float, float)
-        Around most of the rows, where a few lie far away.
-    levels : tuple of str
-        Of a category column, in the order in which they are drawn; empty for numbers.
-    counts : tuple of int
-        How many rows have each level.
-    """
-
-    name: str
-    values: NDArray[np.float64]
-    limits: tuple[float, float]
-    levels: tuple[str, ...] = ()
-    counts: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FunctionPicture:
-    """One of the two witness functions.
-
-    Parameters
-    ----------
-    at_rows : ndarray, shape (n,)
-        At the rows that are drawn.
-    grid, curve : ndarray, shape (g,)
-        The function over a single column; for a category column at each of its levels. Empty where there are several.
-    """
-
-    at_rows: NDArray[np.float64]
-    grid: NDArray[np.float64]
-    curve: NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SidePicture:
-    """One of the two variables.
-
-    Parameters
-    ----------
-    letter : "x" or "y"
-    columns : int
-        How many it has.
-    column : ColumnPicture or None
-        Where it is one.
-    function : FunctionPicture or None
-        None where the kernels have no space of functions.
-    """
-
-    letter: str
-    columns: int
-    column: ColumnPicture | None
-    function: FunctionPicture | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LagsPicture:
-    """The statistic of two series against the shift of one of them.
-
-    Parameters
-    ----------
-    lags : ndarray of int, shape (s,)
-        Ascending: those that stand for independence.
-    statistics : ndarray, shape (s,)
-    minimum : int
-        Smaller shifts, either way, do not.
-    observed : float
-        The statistic at shift 0.
-    strongest : (int, float)
-        The shift with the largest statistic of all, and that statistic.
-    """
-
-    lags: NDArray[np.int64]
-    statistics: NDArray[np.float64]
-    minimum: int
-    observed: float
-    strongest: tuple[int, float]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PairPicture:
-    """What a picture of an independence test shows.
-
-    Parameters
-    ----------
-    null : NullPicture
-    x, y : SidePicture
-    correlation : float or None
-        Of the witness functions over the rows that are drawn; None where there are none, or they are 0.
-    rows : str
-        Which rows are drawn, in words, where they are not all.
-    lags : LagsPicture or None
-        For time series.
-    title : str
-    """
-
-    null: NullPicture
-    x: SidePicture
-    y: SidePicture
-    correlation: float | None
-    rows: str
-    lags: LagsPicture | None
-    title: str
 
 
 def pair_picture_figure(picture: PairPicture) -> Any:
@@ -210,7 +100,9 @@ def _draw_rows(made: Any, axis: Any, picture: PairPicture, x: ColumnPicture, y: 
     if values_each <= FEW_VALUES and len(places) < len(pairs):
         across, up = places.T
         products = products[first]
-        sizes = np.maximum(1500.0 / np.sqrt(len(places)) * counts / counts.max(), 8.0)
+        # The largest fill half of the distance to the next.
+        widest = min(24.0, 0.45 * PANEL_HEIGHT * POINTS_PER_INCH / values_each)
+        sizes = np.maximum(widest**2 * counts / counts.max(), 6.0)
         if len(places) <= COUNTS_WRITTEN:
             _write_counts(axis, places, counts, sizes)
     reach = float(np.abs(products).max())
@@ -360,11 +252,23 @@ def _set_axis(axis: Any, which: str, column: ColumnPicture) -> NDArray[np.bool_]
         axis.set(**{f"{which}lim": (-0.6, len(places) - 0.4)})
         return np.zeros(len(column.values), dtype=np.bool_)
     low, high = column.limits
+    if column.dates and FIRST_DAY < low < high < LAST_DAY:
+        _write_dates(axis.xaxis if which == "x" else axis.yaxis)
+    else:
+        whole = bool(np.allclose(column.values, np.round(column.values), rtol=1e-12, atol=1e-9))
+        axis.locator_params(axis=which, nbins=7, integer=whole)
     axis.set(**{f"{which}lim": (low, high)})
-    whole = bool((column.values == np.round(column.values)).all())
-    axis.locator_params(axis=which, nbins=7, integer=whole)
     beyond: NDArray[np.bool_] = (column.values < low) | (column.values > high)
     return beyond
+
+
+def _write_dates(axis: Any) -> None:
+    """Write days as dates; matplotlib counts them from 1970-01-01 too."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter  # noqa: PLC0415 - only to draw
+
+    locator: Any = AutoDateLocator(maxticks=6)  # type: ignore[no-untyped-call]
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
 
 def _point_size(rows: int) -> float:

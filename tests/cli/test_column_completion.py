@@ -40,6 +40,19 @@ def test_the_names_in_the_header_are_offered(complete, command, option):
     assert complete(f"kerntest {command} {option} it") == ["items"]
 
 
+@pytest.mark.parametrize(
+    "option",
+    ["--x", "--y", "--columns", "--exclude", "--categorical", "--target", "--pairwise --x", "--x items --joint"],
+)
+def test_the_names_are_offered_to_every_option_of_an_independence_test(complete, option):
+    assert complete(f"kerntest hsic before.csv {option} ") == ALL
+    assert complete(f"kerntest hsic before.csv {option} it") == ["items"]
+
+
+def test_the_second_file_of_an_independence_test_is_looked_at_too(complete):
+    assert complete("kerntest hsic iris.csv before.csv --y p") == ["petal_length_cm", "petal_width_cm", "payment"]
+
+
 def test_the_name_after_the_last_comma_is_completed_and_none_is_offered_twice(complete):
     assert complete("kerntest inspect before.csv --columns items,p") == ["items,payment"]
     assert complete("kerntest inspect before.csv --columns items,payment,") == [

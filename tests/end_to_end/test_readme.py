@@ -20,7 +20,7 @@ from command_line import ROOT, environment, put_on_path
 from kerntest.cli.documented import EXIT_CODES
 from kerntest.inference.options import NullMethod
 from kerntest.kernels.names import NAMES
-from kerntest.report import record
+from kerntest.report import independence_record, record
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -36,6 +36,17 @@ RECORDS = (
     record.Explanation,
     record.ColumnEffect,
     record.TypicalRow,
+    independence_record.IndependenceResult,
+    independence_record.KernelPairs,
+    independence_record.KernelPair,
+    independence_record.Lags,
+    independence_record.ScreenResult,
+    independence_record.PairEffect,
+    independence_record.SelectionResult,
+    independence_record.SelectedColumn,
+    independence_record.JointResult,
+    independence_record.JointGroup,
+    independence_record.GroupPair,
 )
 END_MARK = "@@ end of output @@"
 MASKS = (

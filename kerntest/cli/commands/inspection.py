@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kerntest.cli.completion import ColumnNames
-from kerntest.cli.console import is_terminal, say, terminal_width, uses_colour
-from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
-from kerntest.cli.options import OneOf, chosen_format, format_options
-from kerntest.errors import UsageError
+from kerntest.cli.console import say, terminal_width, uses_colour
+from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual
+from kerntest.cli.inputs import check_stdin, join_names
+from kerntest.cli.options import chosen_format, format_options
+from kerntest.cli.shared_options import columns_option, decimal_option
 from kerntest.report.summary import visible
 from kerntest.report.write import csv_text, json_text, write_standard_output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from kerntest.cli.documented import AnyCommand
     from kerntest.report.table_report import ColumnReport, TableReport
 
 MANUAL = Manual(
@@ -52,56 +49,26 @@ MANUAL = Manual(
 )
 
 
-def _columns_option(name: str, text: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator for an option that names columns; given twice, the names add up."""
-    return option(name, type=ColumnNames(), multiple=True, metavar="NAMES", topic="Columns", help=text)
-
-
 @click.command(
     "inspect", cls=DocumentedCommand, manual=MANUAL, short_help="Show the columns of a file and what a test would use."
 )
 @click.argument("file", type=click.Path(allow_dash=True, readable=False))
-@_columns_option("--columns", "Columns to show, such as 'price,size:weight,temp_*' (a:b is a range).")
-@_columns_option("--exclude", "Columns to leave out, written the same way.")
-@_columns_option("--categorical", "Columns of numbers that are codes for categories.")
-@option(
-    "--decimal",
-    type=OneOf("auto", ".", ","),
-    default="auto",
-    metavar="MARK",
-    topic="Columns",
-    help="Decimal mark in CSV: auto, '.' or ','; auto warns where it found a comma.",
-)
-@format_options
+@columns_option("--columns", "Columns to show, such as 'price,size:weight,temp_*' (a:b is a range).", topic="Columns")
+@columns_option("--exclude", "Columns to leave out, written the same way.", topic="Columns")
+@columns_option("--categorical", "Columns of numbers that are codes for categories.", topic="Columns")
+@decimal_option("Columns")
+@format_options()
 def inspect_file(file: str, *, output_format: str | None, as_json: bool, **options: Any) -> None:
     """Show what FILE holds: rows, format, and for each column its type, missing values, range or most frequent values.
 
     For each column it also says whether a two-sample test would use it, and if not, why.
     """
     shown_as = chosen_format(output_format, as_json=as_json)
-    _check_stdin(file)
+    check_stdin({"FILE": file}, "kerntest inspect - < before.csv")
     from kerntest.inference.inspection import inspect_table  # noqa: PLC0415 - numerics are loaded only to compute
 
-    for name in ("columns", "exclude", "categorical"):
-        options[name] = ",".join(options[name]) or None
-    options["categorical"] = options["categorical"] or ()
+    join_names(options, "columns", "exclude", "categorical")
     _deliver(inspect_table(file, **options), shown_as)
-
-
-def _check_stdin(file: str) -> None:
-    """Refuse to read a table from the keyboard.
-
-    Raises
-    ------
-    UsageError
-        As above.
-    """
-    if file == "-" and (sys.stdin is None or is_terminal(sys.stdin)):
-        raise UsageError(
-            f"- reads a table from stdin, but stdin is {'closed' if sys.stdin is None else 'a terminal'}",
-            hint="send it a file: `kerntest inspect - < before.csv`",
-            code="usage.stdin_terminal",
-        )
 
 
 def _deliver(report: TableReport, shown_as: str) -> None:

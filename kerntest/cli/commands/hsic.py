@@ -1,0 +1,305 @@
+"""Test whether columns depend on one another: ``kerntest hsic``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kerntest.cli.commands.hsic_modes import JOINT, check_options, mode_asked_for
+from kerntest.cli.completion import ColumnNames
+from kerntest.cli.console import progress_bar
+from kerntest.cli.delivery import Delivery, gate
+from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
+from kerntest.cli.inputs import check_outputs, check_stdin, join_names, point_at
+from kerntest.cli.options import COUNT, Bandwidth, KernelText, OneOf, OutputPath, result_options
+from kerntest.cli.shared_options import (
+    ALPHA,
+    CATEGORICAL,
+    PERMUTATIONS,
+    RESAMPLING,
+    ROWS,
+    SCALE,
+    SEED_OPTION,
+    THREADS,
+    columns_option,
+    decimal_option,
+    estimator_option,
+    null_option,
+)
+from kerntest.errors import KerntestError, UsageError
+
+if TYPE_CHECKING:
+    from kerntest.cli.commands.hsic_modes import Mode
+
+MANY = "Many tests at once"
+SERIES = "Series"
+DELIVERY = ("output_format", "as_json", "output", "quiet", "verbose")
+RESULT_PARAMETERS = frozenset({"data", "fail_on", *DELIVERY})
+
+MANUAL = Manual(
+    examples=(
+        ("Does wear depend on temperature and load?", "kerntest hsic machines.csv --x temp_c,load_percent --y wear_um"),
+        ("Every pair of columns, the surest dependence first", "kerntest hsic machines.csv --pairwise"),
+        ("Which columns does one depend on?", "kerntest hsic machines.csv --target wear_um"),
+        ("The two columns that together say most about it", "kerntest hsic machines.csv --target wear_um --select 2"),
+        ("Two files, row by row", "kerntest hsic gaussian.csv laplace.csv"),
+        (
+            "Series: is the dependence more than that each follows its own past?",
+            "kerntest hsic river.csv --x rain_mm --y level_cm --time-series",
+        ),
+        (
+            "Independent in pairs, dependent all together",
+            "kerntest hsic stairs.csv --joint lower_switch,upper_switch,lamp",
+        ),
+        (
+            "Pictures: the functions of x and of y that go together",
+            "kerntest hsic machines.csv --x temp_c --y wear_um --statistic coco --plot wear.png",
+        ),
+        (
+            "A gate in a pipeline, with JSON for programs",
+            "kerntest hsic machines.csv --x shaft_x_um --y shaft_y_um --json --fail-on reject",
+        ),
+        ("All pairs as JSON lines", "kerntest hsic machines.csv --pairwise --format jsonl"),
+    ),
+    arguments=(
+        ("DATA", "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin."),
+        ("Y", "A second file, whose row i is the same case as row i of DATA: its columns are tested against those."),
+    ),
+    notes=(
+        (
+            "How to read the result",
+            (
+                "The p-value is the chance of a dependence at least this clear if x and y were independent. A small one (at "
+                "most alpha) says that they depend on each other, in whatever way; a large one does not prove that they are "
+                "independent. The effect size, from 0 to 1, says how strongly, whatever the number of rows. A dependence is "
+                "no cause."
+            ),
+        ),
+        (
+            "Many tests at once",
+            (
+                "--pairwise and --target test each pair with one kernel at the median bandwidth. p is the p-value by the "
+                "moments of the permutation distribution, corrected for all pairs: holm keeps the chance of any false finding "
+                "below alpha, bh the expected share of false ones among the findings. p perm. is that of the pair alone over "
+                "relabellings, not corrected. r, rho and tau are the coefficients of Pearson, Spearman and Kendall: where they "
+                "are near 0 and p is small, the dependence is one that they miss."
+            ),
+        ),
+        (
+            "Nulls",
+            (
+                "permutation is exact for any number of rows and judges a whole family of pairs of kernels together; its "
+                "p-value is at least 1 / permutations. The others take one pair of kernels and have no such floor. moments: a "
+                "Pearson III curve through the exact mean, variance and skewness of the permutation distribution. pearson: a "
+                "curve through four moments. spectral: weighted chi-squares. gamma: two moments of the biased statistic, as in "
+                "the literature; it rejects too often at small p. Series have a null of their own, the shift test, which is "
+                "asymptotic."
+            ),
+        ),
+    ),
+    exit_codes=EXIT_CODES,
+)
+
+
+@click.command(cls=DocumentedCommand, manual=MANUAL, short_help="Test whether columns depend on one another.")
+@click.argument("data", type=click.Path(allow_dash=True, readable=False))
+@click.argument("other", metavar="[Y]", required=False, type=click.Path(allow_dash=True, readable=False))
+@option(
+    "--x",
+    "x_columns",
+    type=ColumnNames(),
+    multiple=True,
+    metavar="NAMES",
+    topic=ROWS,
+    help="Columns of x, such as 'price,size:weight,temp_*' (a:b is a range). Without it all that are not in --y.",
+)
+@option(
+    "--y",
+    "y_columns",
+    type=ColumnNames(),
+    multiple=True,
+    metavar="NAMES",
+    topic=ROWS,
+    help="Columns of y, written the same way. Without it all that are not in --x.",
+)
+@columns_option("--columns", "Columns that take part; the others are as if they were not there.")
+@columns_option("--exclude", "Columns to leave out.")
+@CATEGORICAL
+@SCALE
+@decimal_option()
+@option(
+    "--missing",
+    type=OneOf("error", "drop"),
+    metavar="RULE",
+    topic=ROWS,
+    help="Missing values: error (stop and count them) or drop (leave out their rows; of many tests each drops those of "
+    "its own columns).  [default: error; with --pairwise or --target: drop]",
+)
+@option(
+    "--kernel",
+    type=KernelText(),
+    metavar="TEXT",
+    topic="Test",
+    help="Kernel on both sides, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; auto tries a family of pairs and "
+    "gives one p-value for all. `kerntest kernels` lists them.  [default: auto; of many tests: gaussian]",
+)
+@option("--kernel-x", type=KernelText(), metavar="TEXT", topic="Test", help="Kernel on x, instead of --kernel.")
+@option("--kernel-y", type=KernelText(), metavar="TEXT", topic="Test", help="Kernel on y, instead of --kernel.")
+@option(
+    "--bandwidth",
+    type=Bandwidth(),
+    metavar="VALUE",
+    topic="Test",
+    help="Bandwidth of a kernel that names none: auto (several, judged together), median (of the distances), a "
+    "number, or several: 0.5,1,2.  [default: auto; of many tests: median]",
+)
+@option(
+    "--statistic",
+    type=OneOf("hsic", "coco"),
+    default="hsic",
+    metavar="NAME",
+    topic="Test",
+    help="hsic sums all ways in which functions of x and y go together; coco, the constrained covariance, is the "
+    "strongest one, for one pair of kernels.",
+)
+@estimator_option("HSIC")
+@null_option("one pair of kernels")
+@PERMUTATIONS
+@RESAMPLING
+@ALPHA
+@SEED_OPTION
+@THREADS
+@option(
+    "--pairwise",
+    is_flag=True,
+    topic=MANY,
+    help="Test every pair of columns, or those between --x and --y, and rank them.",
+)
+@option("--target", type=ColumnNames(), metavar="NAME", topic=MANY, help="Test every column against this one.")
+@option(
+    "--select",
+    type=COUNT,
+    metavar="K",
+    topic=MANY,
+    help="Select K columns one after another, each the one that adds most to the dependence on --target.",
+)
+@option(
+    "--correction",
+    type=OneOf("holm", "bh", "none"),
+    metavar="NAME",
+    topic=MANY,
+    help="Correction of p-values for many tests: holm, bh (Benjamini-Hochberg) or none.  [default: holm]",
+)
+@option(
+    "--joint",
+    type=ColumnNames(),
+    multiple=True,
+    metavar="NAMES",
+    topic=MANY,
+    help="Test whether columns are independent all together, not only in pairs (dHSIC). Given once, each column is a "
+    "group of its own; given several times, each list is a group.",
+)
+@option(
+    "--time-series",
+    is_flag=True,
+    topic=SERIES,
+    help="Rows are in the order of time: shift one series against the other instead of relabelling rows.",
+)
+@option(
+    "--min-lag",
+    type=COUNT,
+    metavar="N",
+    topic=SERIES,
+    help="Smallest shift, in rows, that stands for independence.  [default: a twentieth of the rows]",
+)
+@option(
+    "--witness",
+    type=OutputPath(),
+    metavar="FILE",
+    topic="How they depend",
+    help="Write the functions f(x) and g(y) with the largest covariance, at every row, to a .csv or .parquet file.",
+)
+@option(
+    "--plot",
+    type=OutputPath(),
+    metavar="FILE",
+    topic="How they depend",
+    help="Draw the null distribution and these functions, or of many tests a heat map, into a .png, .svg or .pdf file.",
+)
+@result_options(lines=True)
+@click.pass_context
+def hsic(ctx: click.Context, /, data: str, other: str | None, *, fail_on: str | None, **options: Any) -> int:
+    """Test whether columns depend on one another, in whatever way.
+
+    The test compares the columns of --x with those of --y, numbers and categories alike, by the Hilbert-Schmidt
+    independence criterion (HSIC): it sees dependence of any kind, not only rising or falling lines, and by default its
+    p-value is exact for any number of rows.
+    """
+    delivery = Delivery.asked_for(**{name: options.pop(name) for name in DELIVERY})
+    mode = mode_asked_for(options)
+    check_options(ctx, mode, RESULT_PARAMETERS)
+    sources = {"DATA": data} if other is None else {"DATA": data, "Y": other}
+    check_stdin(sources, "kerntest hsic - --x price --y size < data.csv")
+    outputs = {"-o": delivery.output, "--witness": options["witness"], "--plot": options["plot"]}
+    check_outputs(tuple(sources.values()), outputs)
+    result = _tested(mode, data, other, options, quiet=delivery.messages.quiet)
+    delivery.messages.explain(mode.notes(result))
+    delivery.deliver(
+        result,
+        lambda **page: mode.draw(result, **page),
+        result.warnings,
+        rows=getattr(result, mode.rows) if mode.rows else (),
+    )
+    return gate(result.reject, fail_on, delivery.messages)
+
+
+def _tested(mode: Mode, data: str, other: str | None, options: dict[str, Any], *, quiet: bool) -> Any:
+    """Run the test, with a progress bar where somebody is looking; what was not given is left to the library."""
+    import kerntest  # noqa: PLC0415 - numerics are loaded only to compute
+
+    texts = tuple(options[name] for name in ("kernel", "kernel_x", "kernel_y"))
+    files = (data,) if other is None else (data, other)
+    arguments = _arguments(mode, options)
+    groups = (_groups(options["joint"]),) if mode is JOINT else ()
+    try:
+        with progress_bar(quiet=quiet) as progress:
+            return getattr(kerntest, mode.function)(*files, *groups, **arguments, progress=progress)
+    except KerntestError as error:
+        point_at(error, *texts)
+        raise
+
+
+def _arguments(mode: Mode, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that the function of a test takes, by the names it has for them.
+
+    Raises
+    ------
+    UsageError
+        --kernel has nothing to set.
+    """
+    join_names(options, "x_columns", "y_columns", "columns", "exclude", "categorical")
+    if "kernel_x" in mode.takes:
+        both = options["kernel"]
+        if both is not None and options["kernel_x"] is not None and options["kernel_y"] is not None:
+            raise UsageError(
+                "--kernel, --kernel-x and --kernel-y contradict each other",
+                hint="--kernel is for the side that has none of its own: leave it out",
+                code="usage.contradiction",
+            )
+        for name in ("kernel_x", "kernel_y"):
+            options[name] = both if options[name] is None else options[name]
+    unknown = {"other", "pairwise", "joint", *(("kernel",) if "kernel_x" in mode.takes else ())}
+    names = {"select": "k"}
+    return {
+        names.get(name, name): options[name]
+        for name in sorted(mode.takes - unknown)
+        if options[name] is not None and options[name] != ()
+    }
+
+
+def _groups(joint: tuple[str, ...]) -> str | list[list[str]]:
+    """Return the groups of columns of a joint test: each list is one, or each column of a single text."""
+    from kerntest.data.selection import split_patterns  # noqa: PLC0415 - numerics are loaded only to compute
+
+    return joint[0] if len(joint) == 1 else [split_patterns(names) for names in joint]

@@ -1,0 +1,193 @@
+"""The tests that ``kerntest hsic`` makes, and which options belong to which of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from kerntest.cli.console import summary_text
+from kerntest.cli.options import option_name
+from kerntest.errors import UsageError
+from kerntest.report.independence_summary import (
+    independence_notes,
+    independence_summary,
+    joint_notes,
+    joint_summary,
+    screen_notes,
+    selection_notes,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kerntest.report.independence_record import IndependenceResult, JointResult, ScreenResult, SelectionResult
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One of the tests of the command.
+
+    Parameters
+    ----------
+    switch : str
+        The option that asks for it; empty for the plain test.
+    function : str
+        The function of kerntest that makes it.
+    takes : frozenset of str
+        Parameters of the command that mean something to it, beside the file, the outputs and the gate.
+    notes : callable
+        From the result to what -v says.
+    draw : callable
+        From the result, `width` and `colour` to the table for people.
+    rows : str
+        The field of the result that CSV and JSON lines hold; empty for the whole result.
+    """
+
+    switch: str
+    function: str
+    takes: frozenset[str]
+    notes: Callable[[Any], list[str]]
+    draw: Callable[..., str]
+    rows: str = ""
+
+
+def _draw_test(result: IndependenceResult, **page: Any) -> str:
+    return summary_text(independence_summary(result), **page)
+
+
+def _draw_joint(result: JointResult, **page: Any) -> str:
+    return summary_text(joint_summary(result), **page)
+
+
+def _draw_screen(result: ScreenResult, **page: Any) -> str:
+    from kerntest.cli.screen_view import screen_text  # noqa: PLC0415 - rich is loaded only to draw
+
+    return screen_text(result, **page)
+
+
+def _draw_selection(result: SelectionResult, **page: Any) -> str:
+    from kerntest.cli.screen_view import selection_text  # noqa: PLC0415 - rich is loaded only to draw
+
+    return selection_text(result, **page)
+
+
+_ALWAYS = frozenset({"exclude", "categorical", "missing", "decimal", "kernel", "alpha", "seed", "threads"})
+_BOTH_SIDES = frozenset({"x_columns", "y_columns", "columns"})
+_SERIES = (
+    _ALWAYS
+    | _BOTH_SIDES
+    | {"other", "kernel_x", "kernel_y", "bandwidth", "estimator", "scale", "witness", "plot", "time_series", "min_lag"}
+)
+_TARGET = _ALWAYS | {"target", "columns", "bandwidth", "estimator", "correction", "permutations", "plot"}
+
+TEST = Mode(
+    "",
+    "hsic_test",
+    _SERIES - {"time_series", "min_lag"} | {"statistic", "null", "permutations", "resampling"},
+    independence_notes,
+    _draw_test,
+)
+SERIES = Mode("--time-series", "hsic_test", _SERIES, independence_notes, _draw_test)
+PAIRWISE = Mode(
+    "--pairwise", "hsic_pairs", _TARGET - {"target"} | _BOTH_SIDES | {"pairwise"}, screen_notes, _draw_screen, "pairs"
+)
+TARGET = Mode("--target", "hsic_pairs", _TARGET, screen_notes, _draw_screen, "pairs")
+SELECT = Mode(
+    "--select",
+    "hsic_select",
+    _ALWAYS - {"kernel"} | {"target", "select", "columns", "permutations"},
+    selection_notes,
+    _draw_selection,
+    "selected",
+)
+JOINT = Mode(
+    "--joint",
+    "hsic_joint",
+    _ALWAYS | {"joint", "bandwidth", "scale", "permutations"},
+    joint_notes,
+    _draw_joint,
+)
+
+_TWO_P_VALUES = "pairs have the moments p-value, which can be corrected, and the permutation p-value beside it"
+_OWN_KERNEL = "the selection has a kernel of its own, Gaussian at the median bandwidth"
+# What an option needs that stands without it.
+_NEEDS = {"select": "--target", "correction": "--pairwise or --target", "min_lag": "--time-series"}
+# The way out, for an option or for an option under a switch.
+_HINTS = {
+    ("select", ""): "`kerntest hsic DATA --target NAME --select 3` finds three columns on which NAME depends",
+    ("correction", ""): "a single test has nothing to correct for",
+    ("min_lag", ""): "the smallest shift is one of a test of series",
+    ("pairwise", "--target"): "--pairwise tests every pair, --target every pair with one column: choose one of them",
+    ("x_columns", "--target"): "--columns names the columns to test against the target",
+    ("y_columns", "--target"): "--columns names the columns to test against the target",
+    ("x_columns", "--select"): "--columns names the columns to select from",
+    ("y_columns", "--select"): "--columns names the columns to select from",
+    ("x_columns", "--joint"): "--joint itself names the columns: --joint a,b,c",
+    ("y_columns", "--joint"): "--joint itself names the columns: --joint a,b,c",
+    ("columns", "--joint"): "--joint itself names the columns: --joint a,b,c",
+    ("null", "--time-series"): "series have one null, the shift test",
+    ("permutations", "--time-series"): "the shift test uses every shift there is; --min-lag says from which on",
+    ("resampling", "--time-series"): "series have one null, the shift test",
+    ("statistic", "--time-series"): "the shift test is one of HSIC",
+    ("null", "--joint"): "the joint test has one null, random permutations of whole groups",
+    ("null", "--pairwise"): _TWO_P_VALUES,
+    ("null", "--target"): _TWO_P_VALUES,
+    ("kernel", "--select"): _OWN_KERNEL,
+    ("bandwidth", "--select"): _OWN_KERNEL,
+    ("plot", "--select"): "`kerntest hsic DATA --target NAME --plot FILE` draws every column against the target",
+    ("plot", "--joint"): "--plot draws the test of one pair of groups, or a heat map of many pairs",
+    ("correction", "--select"): "the p-value of each step takes the choice among the columns into account",
+    "other": "give one file: this is about columns of one table",
+    "scale": "columns are always standardised here",
+    "kernel_x": "--kernel is the kernel of all columns here",
+    "kernel_y": "--kernel is the kernel of all columns here",
+    "witness": "--witness belongs to the test of one pair: `kerntest hsic DATA --x a --y b --witness FILE`",
+    "statistic": "--statistic belongs to the test of one pair: `kerntest hsic DATA --x a --y b --statistic coco`",
+}
+
+
+def mode_asked_for(options: Mapping[str, Any]) -> Mode:
+    """Return the test that the options ask for; what contradicts it is found by `check_options`."""
+    if options["joint"]:
+        return JOINT
+    if options["target"] is not None:
+        return TARGET if options["select"] is None else SELECT
+    if options["pairwise"]:
+        return PAIRWISE
+    return SERIES if options["time_series"] else TEST
+
+
+def check_options(ctx: click.Context, mode: Mode, result_parameters: frozenset[str]) -> None:
+    """Refuse options that mean nothing to the test that was asked for.
+
+    Parameters
+    ----------
+    ctx : click.Context
+        Knows which parameters were typed.
+    mode : Mode
+    result_parameters : frozenset of str
+        Parameters that every test takes.
+
+    Raises
+    ------
+    UsageError
+        As above; with a hint.
+    """
+    for parameter in ctx.command.params:
+        name = parameter.name or ""
+        if name in mode.takes or name in result_parameters:
+            continue
+        if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        shown = "a second file" if isinstance(parameter, click.Argument) else option_name(parameter)
+        needs = _NEEDS.get(name)
+        raise UsageError(
+            f"{shown} needs {needs}" if needs and not mode.switch else f"{shown} does not go with {mode.switch}",
+            hint=_HINTS.get((name, mode.switch))
+            or _HINTS.get(name)
+            or f"leave out one of the two; see `{ctx.command_path} --help`",
+            code="usage.contradiction",
+        )

@@ -1,0 +1,187 @@
+"""Incomplete Cholesky factors of kernel matrices against the matrices."""
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kerntest.inference import factors
+from kerntest.inference.factors import centred, kernel_factor
+from kerntest.kernels.base import Points
+from kerntest.kernels.text import parse_kernel
+
+
+def points_of(n, p=2, seed=0):
+    return Points.of(np.random.default_rng(seed).normal(size=(n, p)))
+
+
+def categories_of(n, levels, seed=0):
+    codes = np.random.default_rng(seed).integers(0, levels, (n, 1))
+    return Points(np.empty((n, 0)), codes)
+
+
+def product(factor):
+    return factor.columns @ factor.columns.T
+
+
+KERNELS = [
+    "gaussian(0.3)",
+    "gaussian(2)",
+    "laplacian(1.5)",
+    "linear",
+    "polynomial(2)",
+    "exponential(0.5) + 0.1*gaussian(1)",
+    "3*gaussian(1)*laplacian(2)",
+]
+
+
+@pytest.mark.parametrize("text", KERNELS)
+@pytest.mark.parametrize("n", [1, 2, 40, 150])
+def test_a_complete_factor_is_the_kernel_matrix(n, text):
+    points, kernel = points_of(n), parse_kernel(text)
+    K, factor = kernel(points), kernel_factor(kernel, points)
+    assert factor.complete
+    np.testing.assert_allclose(product(factor), K, rtol=0, atol=1e-12 * np.trace(K))
+
+
+@pytest.mark.parametrize("tolerance", [0.5, 1e-2, 1e-6, 1e-12])
+def test_the_residual_is_what_is_missing_and_within_the_tolerance(tolerance):
+    points, kernel = points_of(200), parse_kernel("gaussian(1)")
+    K, factor = kernel(points), kernel_factor(kernel, points, tolerance=tolerance)
+    missing = K - product(factor)
+    assert factor.complete
+    assert factor.residual <= tolerance * len(points)
+    np.testing.assert_allclose(np.trace(missing), factor.residual, rtol=1e-6, atol=1e-13 * len(points))
+    assert np.linalg.eigvalsh(missing).min() > -1e-12
+    assert np.abs(missing).max() <= factor.residual + 1e-12
+
+
+def test_a_coarser_tolerance_takes_fewer_columns():
+    points, kernel = points_of(300), parse_kernel("gaussian(1)")
+    ranks = [kernel_factor(kernel, points, tolerance=tolerance).columns.shape[1] for tolerance in (0.1, 1e-4, 1e-12)]
+    assert ranks == sorted(ranks)
+    assert ranks[0] < 20
+    assert ranks[0] < ranks[-1] < 200
+
+
+def test_too_few_columns_are_no_complete_factor():
+    points, kernel = points_of(300), parse_kernel("gaussian(0.2)")
+    factor = kernel_factor(kernel, points, most=100)
+    assert factor.columns.shape == (300, 100)
+    assert not factor.complete
+    np.testing.assert_allclose(np.trace(kernel(points) - product(factor)), factor.residual, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("text", "p", "rank"), [("linear", 3, 3), ("polynomial(2)", 2, 6), ("linear", 1, 1)])
+def test_the_rank_of_kernels_with_few_features(text, p, rank):
+    assert kernel_factor(parse_kernel(text), points_of(400, p)).columns.shape == (400, rank)
+
+
+def test_as_many_columns_as_there_are_different_rows():
+    points = points_of(20).take(np.repeat(np.arange(20), 15))
+    factor = kernel_factor(parse_kernel("laplacian(1)"), points)
+    assert factor.complete
+    assert factor.columns.shape == (300, 20)
+
+
+def test_as_many_columns_as_there_are_categories():
+    points = categories_of(500, 7)
+    factor = kernel_factor(parse_kernel("delta"), points)
+    assert factor.complete
+    assert factor.columns.shape == (500, 7)
+    np.testing.assert_array_equal(product(factor), points.codes == points.codes.T)
+
+
+@pytest.mark.parametrize(("text", "p"), [("gaussian(1.5)", 6), ("laplacian(0.5)", 1), ("linear + gaussian(1)", 3)])
+def test_pivots_taken_together_give_the_same_matrix(text, p, monkeypatch):
+    points, kernel = points_of(400, p), parse_kernel(text)
+    together = kernel_factor(kernel, points)
+    monkeypatch.setattr(factors, "TOGETHER", 1)
+    single = kernel_factor(kernel, points)
+    assert together.complete
+    assert single.complete
+    # More than the room for the first columns.
+    assert min(together.columns.shape[1], single.columns.shape[1]) > 2 * factors.ROOM
+    K = kernel(points)
+    for factor in (together, single):
+        np.testing.assert_allclose(product(factor), K, rtol=0, atol=1e-12 * np.trace(K))
+
+
+def test_pivots_taken_together_are_hardly_worse(monkeypatch):
+    points, kernel = points_of(600, 3), parse_kernel("gaussian(2)")
+    together = kernel_factor(kernel, points).columns.shape[1]
+    monkeypatch.setattr(factors, "TOGETHER", 1)
+    single = kernel_factor(kernel, points).columns.shape[1]
+    assert together > factors.SINGLE_PIVOTS
+    assert abs(together - single) <= 0.05 * single
+
+
+def test_the_kernel_matrix_is_never_formed(monkeypatch):
+    kernel, shapes = parse_kernel("gaussian(1)"), []
+    evaluate = type(kernel).evaluate
+
+    def watched(self, pairs):
+        shapes.append(pairs.shape)
+        return evaluate(self, pairs)
+
+    monkeypatch.setattr(type(kernel), "evaluate", watched)
+    factor = kernel_factor(kernel, points_of(1000))
+    assert factor.complete
+    assert set(shapes) == {(1, 1000)}
+    assert len(shapes) < 2 * factor.columns.shape[1]
+
+
+@pytest.mark.parametrize("text", ["polynomial(1, offset=-1)", "gaussian(1) + polynomial(1, gain=-1, offset=0)"])
+def test_a_kernel_that_is_not_positive_definite_has_no_complete_factor(text):
+    factor = kernel_factor(parse_kernel(text), points_of(100))
+    assert not factor.complete
+    assert np.isfinite(factor.columns).all()
+
+
+def test_a_zero_diagonal_proves_nothing_of_a_kernel_that_is_not_positive_definite():
+    # k(x, x) = 0 for both rows, k(x, y) = -2.
+    points, kernel = Points.of(np.array([1.0, -1.0])), parse_kernel("polynomial(1, offset=-1)")
+    assert np.trace(kernel(points)) == 0
+    assert not kernel_factor(kernel, points).complete
+
+
+def test_a_kernel_that_is_zero_has_a_factor_without_columns():
+    factor = kernel_factor(parse_kernel("linear"), Points.of(np.zeros(5)))
+    assert factor.complete
+    assert factor.columns.shape == (5, 0)
+
+
+def test_a_diagonal_that_is_not_finite_ends_at_once(monkeypatch):
+    kernel = parse_kernel("linear")
+    monkeypatch.setattr(type(kernel), "diagonal", lambda self, points: np.full(len(points), np.inf))  # noqa: ARG005 - a method
+    factor = kernel_factor(kernel, points_of(5))
+    assert not factor.complete
+    assert factor.columns.shape == (5, 0)
+
+
+def test_points_that_are_a_slice():
+    points, kernel = points_of(300), parse_kernel("gaussian(1)")
+    some = points.take(slice(None, None, 3))
+    np.testing.assert_allclose(product(kernel_factor(kernel, some)), kernel(points)[::3, ::3], rtol=0, atol=1e-10)
+
+
+def test_centred_columns_are_a_factor_of_the_doubly_centred_matrix():
+    points, kernel = points_of(30), parse_kernel("polynomial(2)")
+    columns = centred(kernel_factor(kernel, points).columns)
+    expected = np.asarray(naive.doubly_centred(kernel(points).tolist()))
+    np.testing.assert_allclose(columns @ columns.T, expected, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(columns.sum(axis=0), 0.0, rtol=0, atol=1e-11)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(-3, 3), min_size=2, max_size=2), min_size=1, max_size=40),
+    st.sampled_from(["gaussian(1)", "laplacian(2)", "delta", "polynomial(3)", "periodic(2.5)"]),
+)
+def test_any_table_with_repeated_rows(rows, text):
+    points, kernel = Points.of(np.array(rows, dtype=float)), parse_kernel(text)
+    K, factor = kernel(points), kernel_factor(kernel, points)
+    assert factor.complete
+    assert factor.columns.shape[1] <= len(np.unique(rows, axis=0))
+    np.testing.assert_allclose(product(factor), K, rtol=0, atol=2e-12 * np.trace(K))

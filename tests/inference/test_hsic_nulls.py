@@ -1,0 +1,289 @@
+"""The five nulls of the independence test: each against its definition, over all pairings where they can be listed."""
+
+import itertools
+import math
+
+import naive
+import numpy as np
+import pytest
+from scipy import stats
+from two_variables import arrays, frame
+
+from kerntest import hsic_test
+from kerntest.errors import UndecidedError, UsageError
+from kerntest.inference.dependence import factor
+from kerntest.inference.nulls.pearson import pearson_tail
+from kerntest.inference.options import Options
+from kerntest.inference.pair_analysis import analyse_pair
+
+ESTIMATORS = ("unbiased", "biased")
+CURVES = ("moments", "gamma", "spectral", "pearson")
+# Diagonals that are constant, and such that are not, on both sides.
+PAIRS = [
+    ("gaussian(0.8)", "laplacian(1.5)"),
+    ("gaussian(1)", "polynomial(2)"),
+    ("linear", "linear"),
+    ("polynomial(2)", "exponential(0.5) + gaussian(1)"),
+]
+MEDIAN = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}
+PRECISE = {"rel": 1e-9, "abs": 0.0}
+
+
+def matrices(x, y, kernels):
+    """Return the kernel matrices of unscaled columns."""
+    import kerntest  # noqa: PLC0415 - only this helper reads texts
+
+    return [kerntest.parse_kernel(text)(side) for text, side in zip(kernels, (x, y), strict=True)]
+
+
+def all_values(K, L, estimator):
+    """Return the estimate of HSIC under every one of the n! pairings of the rows."""
+    A, B = (naive.centred[estimator](M.tolist()) for M in (K, L))
+    return factor(len(K), estimator) * np.array(naive.permuted_inner_products(A, B))
+
+
+def skewness(values):
+    return np.mean((values - values.mean()) ** 3) / values.std() ** 3
+
+
+def relabelled_values(x, y, *, estimator="unbiased", permutations=1000, resampling="shifts", seed=0, **kernels):
+    options = Options(estimator, "permutation", permutations, 0.05, "standardize", seed, resampling)
+    pair = kernels.pop("kernel_x", "gaussian"), kernels.pop("kernel_y", "gaussian")
+    return analyse_pair(x, y, options, kernels=pair, bandwidth=kernels.pop("bandwidth", "auto"), threads=2)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("kernels", PAIRS, ids=" and ".join)
+@pytest.mark.parametrize("n", [4, 5, 6, 7])
+def test_moments_are_those_of_all_pairings(n, kernels, estimator):
+    x, y = arrays(n, 2, 1, seed=n)
+    values = all_values(*matrices(x, y, kernels), estimator)
+    options = {"kernel_x": kernels[0], "kernel_y": kernels[1], "estimator": estimator, "scale": "none"}
+    result = hsic_test(x, y, null="moments", **options)
+    null, size = result.null, np.abs(values).max()
+    np.testing.assert_allclose(null.mean, values.mean(), rtol=1e-10, atol=1e-12 * size)
+    np.testing.assert_allclose(null.standard_deviation, values.std(), rtol=1e-8, atol=1e-11 * size)
+    np.testing.assert_allclose(null.skewness, skewness(values), rtol=1e-6, atol=1e-7)
+    # Pearson's type III is what scipy calls pearson3; a negative skewness counts as none.
+    z = (result.statistic - values.mean()) / values.std()
+    assert result.p_value == pytest.approx(stats.pearson3.sf(z, max(skewness(values), 0)), rel=1e-4, abs=1e-12)
+
+
+def test_moments_of_categories_are_those_of_all_pairings():
+    x, y = np.array([0, 0, 0, 1, 1, 2, 2]), np.array([0.3, 0.1, 0.5, 2.0, 2.5, 1.0, 4.0])
+    K = naive.gram(naive.delta, x[:, None].tolist())
+    L = naive.gram(naive.gaussian, y[:, None].tolist())
+    values = all_values(np.array(K), np.array(L), "unbiased")
+    result = hsic_test(
+        columns({"shop": x, "price": y}),
+        categorical="shop",
+        kernel_x="delta",
+        kernel_y="gaussian(1)",
+        null="moments",
+        scale="none",
+    )
+    assert result.null.mean == pytest.approx(0.0, abs=1e-15)
+    assert result.null.standard_deviation == pytest.approx(values.std(), **PRECISE)
+    assert result.null.skewness == pytest.approx(skewness(values), rel=1e-8)
+
+
+def columns(named):
+    import pandas as pd  # noqa: PLC0415 - only this helper needs it
+
+    return pd.DataFrame(named)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("d", [1, 10, 100])
+def test_moments_have_the_level_of_a_long_permutation_run(d, estimator):
+    """The share of 60,000 relabelled values that the curve finds significant, where nothing depends on anything."""
+    rng = np.random.default_rng(d)
+    x, y = rng.normal(size=(100, d)), rng.normal(size=(100, d))
+    values = relabelled_values(x, y, estimator=estimator, permutations=60_000, bandwidth="median").relabelled
+    null = hsic_test(x, y, null="moments", estimator=estimator, **MEDIAN).null
+    assert null.mean == pytest.approx(values.mean(), abs=6 * values.std() / math.sqrt(len(values)))
+    assert null.standard_deviation == pytest.approx(values.std(), rel=0.03)
+    p = stats.pearson3.sf((values - null.mean) / null.standard_deviation, null.skewness)
+    for alpha, apart in ((0.05, 0.05), (0.01, 0.1), (0.001, 0.3)):
+        error = 4 * math.sqrt(alpha / len(values))
+        assert abs(np.mean(p <= alpha) - alpha) < apart * alpha + error, alpha
+
+
+@pytest.mark.parametrize("kernels", [("gaussian(0.8)", "gaussian(1.5)"), ("laplacian(1)", "matern(1, 2.5)")])
+@pytest.mark.parametrize("n", [6, 12, 40])
+def test_gamma_is_that_of_the_paper(n, kernels):
+    x, y = arrays(n, 1, 1, strength=0.3, seed=n)
+    K, L = (M.tolist() for M in matrices(x, y, kernels))
+    mean, variance = naive.hsic_gamma_moments(K, L)
+    result = hsic_test(x, y, kernel_x=kernels[0], kernel_y=kernels[1], null="gamma", scale="none")
+    assert result.statistic == result.hsic_biased == pytest.approx(naive.hsic_biased(K, L), rel=1e-10)
+    assert result.null.mean == pytest.approx(mean, rel=1e-10)
+    assert result.null.standard_deviation == pytest.approx(math.sqrt(variance), rel=1e-10)
+    # n HSIC_b ~ Gamma(shape = mean^2 / variance, scale = n variance / mean).
+    shape, scale = mean**2 / variance, n * variance / mean
+    assert result.p_value == pytest.approx(stats.gamma.sf(n * result.statistic, shape, scale=scale), rel=1e-8)
+
+
+@pytest.mark.parametrize("n", [4, 5])
+def test_gamma_needs_six_rows(n):
+    with pytest.raises(UndecidedError, match=r"^the Gamma null needs at least 6 rows$") as caught:
+        hsic_test(*arrays(n), null="gamma")
+    assert caught.value.exit_code == 4
+
+
+def test_gamma_tests_the_biased_statistic_and_says_so():
+    result = hsic_test(*arrays(), null="gamma")
+    assert (result.estimator, result.statistic) == ("biased", result.hsic_biased)
+    assert "the Gamma null is a law of the biased statistic: that one is tested and reported" in result.warnings
+    asked = hsic_test(*arrays(), null="gamma", estimator="biased")
+    assert asked.p_value == result.p_value
+    assert not any("biased" in warning for warning in asked.warnings)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("strength", [0.4, 0.8])
+def test_spectral_is_the_tail_of_the_weighted_chi_squares(strength, estimator):
+    """(1/n) sum_ij lambda_i mu_j z_ij^2, by simulation of every term."""
+    n = 25
+    x, y = arrays(n, 2, 1, strength=strength, seed=3)
+    kernels = ("gaussian(1.2)", "gaussian(1)")
+    A, B = (np.array(naive.centred[estimator](M.tolist())) for M in matrices(x, y, kernels))
+    weights = np.multiply.outer(np.linalg.eigvalsh(A), np.linalg.eigvalsh(B)).ravel() / n
+    rng = np.random.default_rng(0)
+    weights = weights[np.abs(weights) > 1e-4 * np.abs(weights).max()]
+    drawn = np.concatenate([rng.normal(size=(5000, len(weights))) ** 2 @ weights for _ in range(8)])
+    options = {"kernel_x": kernels[0], "kernel_y": kernels[1], "scale": "none", "estimator": estimator}
+    result = hsic_test(x, y, null="spectral", **options)
+    simulated = np.mean(drawn >= result.statistic / factor(n, estimator))
+    assert 0.005 < simulated < 0.6
+    assert result.p_value == pytest.approx(simulated, rel=0.05, abs=4 * math.sqrt(simulated / len(drawn)))
+    assert result.null.mean == pytest.approx(factor(n, estimator) * weights.sum(), rel=1e-3, abs=1e-6)
+    deviation = factor(n, estimator) * math.sqrt(2 * (weights**2).sum())
+    assert result.null.standard_deviation == pytest.approx(deviation, rel=1e-3)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_pearson_has_the_exact_moments_and_the_kurtosis_of_the_relabellings(estimator):
+    x, y = arrays(7, 2, 1, strength=0.5, seed=7)
+    kernels = ("gaussian(0.8)", "laplacian(1.5)")
+    values = all_values(*matrices(x, y, kernels), estimator)
+    options = {"kernel_x": kernels[0], "kernel_y": kernels[1], "estimator": estimator, "scale": "none"}
+    result = hsic_test(x, y, null="pearson", permutations=20_000, **options)
+    null = result.null
+    assert null.permutations >= 20_000
+    assert null.standard_deviation == pytest.approx(values.std(), rel=1e-9)
+    assert null.skewness == pytest.approx(skewness(values), rel=1e-6)
+    kurtosis = np.mean((values - values.mean()) ** 4) / values.std() ** 4
+    assert null.kurtosis == pytest.approx(kurtosis, rel=0.05)
+    z = (result.statistic - values.mean()) / values.std()
+    assert result.p_value == pytest.approx(pearson_tail(z, skewness(values), null.kurtosis), rel=1e-6)
+
+
+@pytest.mark.parametrize("null", CURVES)
+@pytest.mark.parametrize(("strength", "q"), [(0.15, 1), (0.3, 3)])
+def test_every_curve_agrees_with_a_long_permutation_run(null, strength, q):
+    x, y = arrays(120, 1, q, strength=strength, seed=2)
+    estimator = "biased" if null == "gamma" else "unbiased"
+    exact = hsic_test(x, y, permutations=50_000, estimator=estimator, **MEDIAN)
+    found = hsic_test(x, y, null=null, estimator=estimator, **MEDIAN)
+    assert 0.003 < exact.p_value < 0.3
+    assert found.statistic == exact.statistic
+    # The Gamma has two moments only: its tail is known to be short.
+    assert found.p_value == pytest.approx(exact.p_value, rel=0.45 if null == "gamma" else 0.15)
+    assert found.null.standard_deviation == pytest.approx(exact.null.standard_deviation, rel=0.1)
+    assert (found.null.method, found.null.p_floor, found.null.exact) == (null, None, False)
+    assert (found.null.resampling, found.null.orders) == (None, None)
+
+
+@pytest.mark.parametrize("null", CURVES)
+def test_curves_judge_one_pair_of_kernels(null):
+    result = hsic_test(frame(), y_columns="price", null=null)
+    assert result.family is None
+    assert result.kernel_y.startswith("gaussian(")
+    assert "gaussian(" in result.kernel_x
+    assert result.provenance.bandwidth == "median heuristic"
+    with pytest.raises(UsageError, match=r"^this null judges one kernel"):
+        hsic_test(*arrays(), null=null, kernel_x="gaussian", kernel_y="gaussian", bandwidth=(0.5, 1.0))
+
+
+@pytest.mark.parametrize("null", ["permutation", *CURVES])
+@pytest.mark.parametrize("n", [50, 150])
+def test_no_p_value_is_zero_however_strong_the_dependence(null, n):
+    x = np.random.default_rng(0).normal(size=n)
+    result = hsic_test(x, 2 * x, null=null, **MEDIAN)
+    assert 0 < result.p_value < 0.002
+    assert result.reject
+
+
+@pytest.mark.parametrize("resampling", ["shifts", "random"])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_p_value_is_the_share_of_relabellings_with_the_identity_among_them(estimator, resampling):
+    x, y = arrays(30, strength=0.15)
+    analysis = relabelled_values(
+        x, y, estimator=estimator, permutations=200, resampling=resampling, kernel_x="linear", kernel_y="gaussian(1)"
+    )
+    values, null = analysis.relabelled, analysis.result.null
+    assert len(values) == null.permutations == (210 if resampling == "shifts" else 200)
+    reached = np.count_nonzero(values[1:] > values[0])
+    assert 5 < reached < 150
+    assert analysis.result.p_value == (1 + reached) / len(values)
+    assert null.p_floor == 1 / len(values)
+
+
+def test_random_permutations_agree_with_shifts():
+    x, y = arrays(60, strength=0.35)
+    options = MEDIAN | {"permutations": 5000}
+    shifts, randomly = hsic_test(x, y, **options), hsic_test(x, y, resampling="random", **options)
+    assert randomly.null.resampling == "random permutations"
+    assert randomly.null.orders is None
+    assert randomly.statistic == shifts.statistic
+    p = (shifts.p_value + randomly.p_value) / 2
+    assert abs(randomly.p_value - shifts.p_value) <= 5 * math.sqrt(2 * p * (1 - p) / 5000) + 1 / 5000
+    assert randomly.null.standard_deviation == pytest.approx(shifts.null.standard_deviation, rel=0.1)
+
+
+def test_a_long_run_finds_the_p_value_of_all_pairings():
+    """All 720 pairings of six rows: what the share over many relabellings must come to."""
+    for seed in range(4):
+        x, y = arrays(6, 1, 1, strength=2.0, seed=seed)
+        values = all_values(*matrices(x, y, ("gaussian(1)", "gaussian(1)")), "unbiased")
+        exact = np.mean(values >= values[0] - 1e-12)
+        found = hsic_test(x, y, kernel_x="gaussian(1)", kernel_y="gaussian(1)", scale="none", permutations=30_000)
+        assert found.p_value == pytest.approx(exact, abs=5 * math.sqrt(exact / 30_000 * 6) + 1e-4)
+
+
+def p_values_of_all_pairings(x, y, seed, permutations, **options):
+    """Return the p-value of every way to pair the rows."""
+    options |= {"seed": seed, "permutations": permutations, "threads": 1}
+    pairings = itertools.permutations(range(len(x)))
+    return np.array([hsic_test(x, y[list(order)], **options).p_value for order in pairings])
+
+
+X, Y = np.array([0.1, 1.0, 2.5, 2.7, 5.0]), np.array([3.0, 1.2, 0.7, 0.2, 2.0])
+
+
+@pytest.mark.parametrize("options", [{}, MEDIAN, MEDIAN | {"estimator": "biased"}], ids=str)
+def test_exact_over_all_pairings_for_every_random_order(options):
+    """The definition of exactness without chance: of all pairings of the rows, at most a share a has p <= a.
+
+    With one order of the rows, shifts are a group of relabellings, and this holds for every single seed.
+    """
+    for seed in range(3):
+        p = p_values_of_all_pairings(X, Y, seed, 5, **options)
+        for alpha in np.arange(1, 6) / 5:
+            assert np.mean(p <= alpha + 1e-12) <= alpha + 1e-12, (seed, alpha)
+        if options:
+            # No two relabellings tie: the p-values are uniform.
+            np.testing.assert_array_equal(np.bincount((5 * p).round().astype(int), minlength=6), [0, *[24] * 5])
+
+
+@pytest.mark.parametrize("permutations", [5, 20])
+def test_exact_over_all_pairings_on_average_over_orders(permutations):
+    """With ties, or with further orders, the level holds on average over seeds."""
+    x, y = (X > 1.5) * 1.0, Y.round()
+    shares = []
+    for seed in range(12):
+        p = p_values_of_all_pairings(x, y, seed, permutations, **MEDIAN)
+        shares.append([np.mean(p <= alpha + 1e-12) for alpha in np.arange(1, 6) / 5])
+    error = np.std(shares, axis=0) / math.sqrt(len(shares))
+    assert (np.mean(shares, axis=0) <= np.arange(1, 6) / 5 + 4 * error).all()

@@ -1,0 +1,325 @@
+"""The test of joint independence from table to record, against dHSIC by double loops over the same permutations."""
+
+import functools
+import itertools
+import json
+import math
+
+import naive_joint
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import bdtr, bdtrc
+
+from kerntest import hsic_joint, hsic_test
+from kerntest.errors import DataError, UndecidedError, UsageError
+from kerntest.inference import joint_sums
+
+FALSE_ALARM = 1e-6
+
+
+def mixed_frame(n=40, seed=0):
+    """Return independent columns but for `sum`, which depends on `plain` and `city`."""
+    rng = np.random.default_rng((seed, n))
+    frame = pd.DataFrame(
+        {
+            "plain": rng.normal(size=n),
+            "wide": rng.lognormal(size=n) * 100,
+            "ties": rng.normal(size=n).round(),
+            "city": rng.choice(["Bern", "Oslo", "Rome"], n),
+            "new": rng.random(n) < 0.5,
+        }
+    )
+    frame["sum"] = frame["plain"] + 2 * (frame["city"] == "Oslo") + 0.3 * rng.normal(size=n)
+    return frame
+
+
+def coins(n=80, seed=0):
+    """Return two coins and whether they agree: independent in pairs, dependent jointly."""
+    a, b = np.random.default_rng(seed).integers(0, 2, (2, n))
+    return pd.DataFrame({"a": a, "b": b, "agree": (a == b).astype(int)})
+
+
+def median_of(distances):
+    upper = distances[np.triu_indices(len(distances), 1)]
+    return np.median(upper[upper > 0])
+
+
+def kernel_matrix(frame):
+    """Return the Gaussian at the median over the scaled numbers, times exp(-mismatches / median) over the others."""
+    numeric = [name for name in frame.columns if frame[name].dtype.kind in "fi"]
+    others = [name for name in frame.columns if name not in numeric]
+    K = np.ones((len(frame), len(frame)))
+    if numeric:
+        X = frame[numeric].to_numpy(dtype=float)
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+        d = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
+        K *= np.exp(-((d / median_of(d)) ** 2) / 2)
+    if others:
+        C = frame[others].to_numpy(dtype=str)
+        mismatches = (C[:, None] != C).sum(axis=2).astype(float)
+        K *= np.exp(-mismatches / median_of(mismatches))
+    return K.tolist()
+
+
+@functools.cache
+def oracle(n, groups, permutations, seed):
+    """Return dHSIC under every relabelling, the observed first."""
+    frame = mixed_frame(n)
+    involved = sorted(name for group in groups for name in group)
+    frame = frame.sort_values(involved, kind="stable").reset_index(drop=True)
+    matrices = [kernel_matrix(frame[list(group)]) for group in groups]
+    rng = np.random.default_rng((seed, 0))
+    moved = len(groups) - 1
+    drawn = [[list(range(n))] * moved]
+    drawn += [[rng.permutation(n).tolist() for _ in range(moved)] for _ in range(permutations - 1)]
+    return [naive_joint.relabelled(matrices, each) for each in drawn]
+
+
+GROUPS = [
+    (("plain",), ("sum",)),
+    (("plain",), ("city",), ("sum",)),
+    (("wide", "ties"), ("new",), ("plain", "sum"), ("city",)),
+    (("city", "new"), ("plain", "wide"), ("ties",)),
+    (("plain", "city"), ("sum", "new")),
+]
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+@pytest.mark.parametrize("groups", GROUPS)
+def test_the_p_value_is_that_of_the_double_loop(groups, seed):
+    n, permutations = 14, 40
+    values = oracle(n, groups, permutations, seed)
+    found = hsic_joint(mixed_frame(n), groups, permutations=permutations, seed=seed, threads=1)
+    np.testing.assert_allclose(found.dhsic, values[0], rtol=1e-10)
+    assert found.statistic == found.dhsic
+    assert found.statistic_name == "dhsic"
+    expected = sum(value >= values[0] * (1 - 1e-10) for value in values) / permutations
+    assert found.p_value == pytest.approx(expected, rel=1e-12)
+    assert found.reject == (expected <= 0.05)
+    assert found.null.permutations == found.null.requested == permutations
+    assert found.null.p_floor == 1 / permutations
+    np.testing.assert_allclose(
+        [found.null.mean, found.null.standard_deviation], [np.mean(values), np.std(values)], rtol=1e-9
+    )
+    assert tuple(set(group.columns) for group in found.groups) == tuple(set(group) for group in groups)
+    assert sorted(found.columns) == sorted(name for group in groups for name in group)
+
+
+def test_two_groups_give_the_biased_hsic():
+    frame = mixed_frame()
+    joint = hsic_joint(frame, ["plain", "sum"], permutations=50)
+    pair = hsic_test(
+        frame, x_columns="plain", y_columns="sum", kernel_x="gaussian", kernel_y="gaussian", bandwidth="median"
+    )
+    np.testing.assert_allclose(joint.dhsic, pair.hsic_biased, rtol=1e-10)
+
+
+@pytest.mark.parametrize("groups", [("plain", "city", "sum"), (("plain", "wide"), ("sum", "new"), ("ties", "city"))])
+def test_every_two_groups_are_tested_by_themselves(groups):
+    frame = mixed_frame()
+    found = hsic_joint(frame, groups, permutations=20)
+    assert len(found.pairs) == 3
+    for pair, (first, second) in zip(found.pairs, itertools.combinations(groups, 2), strict=True):
+        alone = hsic_test(frame, x_columns=first, y_columns=second, null="moments", bandwidth="median")
+        named = [
+            set(first) if isinstance(first, tuple) else {first},
+            set(second) if isinstance(second, tuple) else {second},
+        ]
+        assert [set(pair.first.split(", ")), set(pair.second.split(", "))] == named
+        np.testing.assert_allclose(pair.p_value, alone.p_value, rtol=1e-9)
+        np.testing.assert_allclose(pair.hsic_unbiased, alone.hsic_unbiased, rtol=1e-9)
+        np.testing.assert_allclose(pair.effect_size, alone.effect_size, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("categorical", [(), "*"])
+def test_two_coins_and_whether_they_agree(categorical):
+    found = hsic_joint(coins(), ["a", "b", "agree"], permutations=200, categorical=categorical)
+    assert found.reject
+    assert found.p_value == 1 / 200
+    assert all(pair.p_value > 0.05 for pair in found.pairs)
+    independent = coins().assign(agree=np.random.default_rng(9).integers(0, 2, 80))
+    assert not hsic_joint(independent, ["a", "b", "agree"], permutations=200, categorical=categorical).reject
+    # Two of the three in one group: then the third depends on that group.
+    together = hsic_joint(coins(), [["a", "b"], "agree"], permutations=200, categorical=categorical)
+    assert together.p_value == 1 / 200
+    assert together.pairs[0].p_value < 0.001
+
+
+def test_groups_that_hold_copies_of_a_column_keep_the_level():
+    """Copies depend on each other; a relabelling that broke this would reject far too often."""
+    repetitions, p = 200, np.empty(200)
+    for repetition in range(repetitions):
+        z, w, v = np.random.default_rng((17, repetition)).normal(size=(3, 16))
+        found = hsic_joint(
+            np.column_stack([z, z, z, w, w, v]), ["x1:x3", "x4:x5", "x6"], permutations=20, seed=repetition, threads=1
+        )
+        p[repetition] = found.p_value
+    for alpha in (0.05, 0.1, 0.25, 0.5):
+        rejections = np.sum(p <= alpha + 1e-12)
+        assert rejections == 0 or bdtrc(rejections - 1, repetitions, alpha) > FALSE_ALARM, alpha
+        # Permutations are a random sample: p is uniform on the multiples of 1/20.
+        assert alpha < 0.25 or bdtr(rejections, repetitions, alpha) > FALSE_ALARM, alpha
+
+
+def test_nothing_depends_on_the_order_of_rows_on_units_or_on_threads():
+    frame, groups = mixed_frame(60), [["plain", "wide"], "city", "sum"]
+    base = hsic_joint(frame, groups, permutations=60, threads=1)
+    two = hsic_joint(frame, groups, permutations=60, threads=2)
+    shuffled = hsic_joint(frame.sample(frac=1, random_state=3), groups, permutations=60, threads=1)
+    scaled = hsic_joint(frame.assign(wide=frame["wide"] / 1000, sum=frame["sum"] * 5 + 1), groups, permutations=60)
+    assert (two.p_value, two.dhsic, two.pairs) == (base.p_value, base.dhsic, base.pairs)
+    assert (shuffled.p_value, shuffled.dhsic) == (base.p_value, base.dhsic)
+    assert scaled.p_value == base.p_value
+    np.testing.assert_allclose(scaled.dhsic, base.dhsic, rtol=1e-9)
+    # The statistic sees no seed; the permutations do.
+    other = hsic_joint(frame, groups, permutations=60, seed=1)
+    assert other.dhsic == base.dhsic
+    assert other.null.mean != base.null.mean
+
+
+def test_the_order_of_the_groups_changes_the_permutations_alone():
+    frame = mixed_frame(40)
+    values = [
+        hsic_joint(frame, order, permutations=20).dhsic for order in itertools.permutations(["plain", "city", "sum"])
+    ]
+    np.testing.assert_allclose(values, values[0], rtol=1e-10)
+
+
+def test_rows_with_missing_values():
+    frame = mixed_frame()
+    frame.loc[[2, 5], "plain"] = np.nan
+    frame.loc[[5, 6, 7], "wide"] = np.nan
+    frame.loc[9, "ties"] = np.nan
+    groups = ["plain", ["wide", "city"]]
+    with pytest.raises(DataError, match="5 missing values"):
+        hsic_joint(frame, groups)
+    found = hsic_joint(frame, groups, missing="drop", permutations=30)
+    # The column that takes no part is not looked at.
+    assert found.n == 36
+    assert any("4 rows of 40" in warning for warning in found.warnings)
+    whole = hsic_joint(frame.dropna(subset=["plain", "wide"]), groups, permutations=30)
+    assert (found.dhsic, found.p_value) == (whole.dhsic, whole.p_value)
+
+
+def test_columns_that_tell_nothing_are_left_out_and_excluded_ones_too():
+    frame = mixed_frame().assign(same=1.0)
+    found = hsic_joint(frame, [["plain", "same"], "city", "sum"], permutations=30)
+    assert found.columns_left_out == ("same",)
+    assert any("'same' has one value" in warning for warning in found.warnings)
+    without = hsic_joint(frame, [["plain", "same"], "city", "sum"], exclude="same", permutations=30)
+    assert (without.columns_left_out, without.dhsic) == ((), found.dhsic)
+
+
+@pytest.mark.parametrize("scale", ["none", "standardize"])
+def test_a_bandwidth_in_units_of_the_columns(scale):
+    x = np.random.default_rng(0).normal(size=(30, 2)) * [10, 0.1]
+    found = hsic_joint(x, ["x1", "x2"], kernel="gaussian", bandwidth=2.0, scale=scale, permutations=20)
+    units = x / (x.std(axis=0) if scale == "standardize" else 1.0)
+    matrices = [np.exp(-((column[:, None] - column) ** 2) / 8).tolist() for column in units.T]
+    np.testing.assert_allclose(found.dhsic, naive_joint.dhsic(matrices), rtol=1e-9)
+    assert all("gaussian(2)" in group.kernel for group in found.groups)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian(1.5)", "delta + linear"])
+def test_a_kernel_without_a_bandwidth_to_choose(kernel):
+    frame = mixed_frame()
+    found = hsic_joint(frame, ["plain", "wide", "sum"], kernel=kernel, permutations=20)
+    assert (
+        found.dhsic
+        == hsic_joint(frame, ["plain", "wide", "sum"], kernel=kernel, bandwidth="auto", permutations=20).dhsic
+    )
+
+
+def test_the_record_is_plain_data():
+    calls = []
+    found = hsic_joint(
+        mixed_frame(),
+        ["plain", "city", ["sum", "new"]],
+        permutations=40,
+        progress=lambda done, total: calls.append((done, total)),
+    )
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert plain["schema"] == "kerntest.hsic.joint/1"
+    assert [group["columns"] for group in plain["groups"]] == [["plain"], ["city"], ["sum", "new"]]
+    assert plain["null"]["method"] == "permutation"
+    frame = found.to_frame()
+    assert len(frame) == 1
+    assert frame["p_value"][0] == found.p_value
+    assert calls
+    assert calls[-1][0] == calls[-1][1]
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+
+
+def test_too_few_permutations_for_the_level_are_said_so():
+    found = hsic_joint(mixed_frame(), ["plain", "city"], permutations=10, alpha=0.05)
+    assert any("0.1" in warning for warning in found.warnings)
+    assert found.p_value >= 0.1
+    assert hsic_joint(mixed_frame(), ["plain", "city"], permutations=1).p_value == 1
+
+
+FRAME = mixed_frame()
+
+
+@pytest.mark.parametrize(
+    ("groups", "options", "message", "code"),
+    [
+        (["plain", ["wide", "plain"]], {}, "^column 'plain' is in two groups$", "usage.column_twice"),
+        (["plain:ties", "w*"], {}, "^column 'wide' is in two groups$", "usage.column_twice"),
+        (["plain", "nothing"], {}, "^column 'nothing' is not in data$", "usage.unknown_column"),
+        (["plain", "sum"], {"exclude": "nothing"}, "^column 'nothing' is not in data$", "usage.unknown_column"),
+        (["plain"], {}, "at least two groups of columns", "usage.groups"),
+        ([], {}, "at least two groups of columns", "usage.groups"),
+        (["plain", "sum"], {"exclude": "sum"}, "at least two groups of columns", "usage.groups"),
+        (["plain", "sum"], {"alpha": 2}, "^alpha must be between 0 and 1", "usage.alpha"),
+        (["plain", "sum"], {"permutations": 0}, "^permutations must be", "usage.permutations"),
+        (["plain", "sum"], {"kernel": "gausian"}, "^unknown kernel 'gausian'", "usage.kernel_text"),
+        (["plain", "sum"], {"bandwidth": [1.0, 2.0], "kernel": "gaussian"}, "one bandwidth", "usage.bandwidth_family"),
+        (["plain", "sum"], {"missing": "dorp"}, "^missing must be error or drop", "usage.missing"),
+    ],
+)
+def test_options_that_cannot_be(groups, options, message, code):
+    with pytest.raises(UsageError, match=message) as caught:
+        hsic_joint(FRAME, groups, **options)
+    assert caught.value.code == code
+
+
+def test_a_group_that_is_emptied_is_not_passed_over():
+    with pytest.raises(UsageError, match="group") as caught:
+        hsic_joint(FRAME, ["plain", "sum", "city"], exclude="city")
+    # Two groups are enough: it is the third that has no column.
+    assert "at least two" not in caught.value.message
+
+
+def test_more_rows_than_there_is_room_for(monkeypatch):
+    monkeypatch.setattr(joint_sums, "LARGEST_ENTRIES", 3 * 39**2)
+    hsic_joint(FRAME[:39], ["plain", "sum", "city"], permutations=5)
+    with pytest.raises(UndecidedError, match=r"^the joint test of 3 groups .*: 40 rows are more than 39$") as caught:
+        hsic_joint(FRAME, ["plain", "sum", "city"], permutations=5)
+    assert caught.value.exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(FRAME.assign(sum=1.0), "'sum' has one value in all rows"), (FRAME[:3], "3 rows; the test needs at least 4")],
+)
+def test_data_that_cannot_be_tested(data, message):
+    with pytest.raises(DataError, match=message):
+        hsic_joint(data, ["plain", "sum"])
+
+
+def test_kernels_to_which_all_rows_are_alike_or_that_overflow():
+    with pytest.raises(UndecidedError, match="one value of the statistic only") as caught:
+        hsic_joint(FRAME, ["plain", "sum"], kernel="gaussian", bandwidth=1e-9, permutations=20)
+    assert caught.value.code == "undecided.degenerate_kernel"
+    with pytest.raises(UndecidedError, match="overflows") as caught:
+        hsic_joint(FRAME, ["plain", "sum"], kernel="exponential(1000)", bandwidth="auto", permutations=20)
+    assert caught.value.code == "undecided.overflow"
+
+
+def test_one_group_that_some_permutations_leave_as_it_is():
+    """One row that differs from all others on both sides: most permutations give one value, and p counts the ties."""
+    lone = np.zeros((12, 2))
+    lone[3] = 1.0
+    found = hsic_joint(lone, ["x1", "x2"], permutations=400)
+    assert found.p_value == pytest.approx(1 / 12, abs=5 * math.sqrt(11 / 144 / 400))

@@ -1,0 +1,108 @@
+"""The Lanczos method for many operators against all their eigenvalues."""
+
+import numpy as np
+import pytest
+
+from kerntest.inference.lanczos import STEPS, leading_eigenvalues
+
+
+def matrices_with(eigenvalues, seed=0):
+    """Return one symmetric matrix for each row of eigenvalues."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for values in np.atleast_2d(eigenvalues):
+        Q = np.linalg.qr(rng.normal(size=(len(values), len(values))))[0]
+        found.append((Q * values) @ Q.T)
+    return np.array(found)
+
+
+def leading(matrices, accuracy=1e-12, seed=1):
+    start = np.random.default_rng(seed).normal(size=matrices.shape[:2])
+
+    def operator(vectors, numbers):
+        return np.einsum("bij,bj->bi", matrices[numbers], vectors)
+
+    return leading_eigenvalues(operator, start, accuracy=accuracy)
+
+
+def assert_leading(matrices, found, rtol):
+    np.testing.assert_allclose(found.values, np.linalg.eigvalsh(matrices)[:, -1], rtol=rtol, atol=0)
+    np.testing.assert_allclose(np.linalg.norm(found.vectors, axis=1), 1.0, rtol=1e-12)
+    applied = np.einsum("bij,bj->bi", matrices, found.vectors)
+    np.testing.assert_allclose(applied, found.values[:, None] * found.vectors, rtol=0, atol=1e-11 * found.values.max())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, STEPS, 17, 60, 130])
+def test_random_matrices(size):
+    rng = np.random.default_rng(size)
+    columns = rng.normal(size=(5, size, size))
+    matrices = columns @ columns.transpose(0, 2, 1)
+    assert_leading(matrices, leading(matrices), 1e-12)
+
+
+@pytest.mark.parametrize(
+    "eigenvalues",
+    [
+        np.r_[np.zeros(80), 1.0],
+        np.r_[np.zeros(80), 1.0, 1.0, 1.0],
+        np.r_[np.linspace(0, 1, 80), 1.0 + 1e-7],
+        np.r_[np.full(80, 1.0), 1.0 + 1e-3, 1.0 + 1e-3 + 1e-6],
+        np.r_[1.0 / np.arange(1, 101) ** 2],
+        np.r_[np.linspace(0.6, 1.2, 99), 1.3],
+        np.ones(50),
+    ],
+    ids=[
+        "rank one",
+        "repeated",
+        "close above many",
+        "close pair above a cluster",
+        "decay",
+        "far from zero",
+        "identity",
+    ],
+)
+def test_spectra_that_are_hard_to_separate(eigenvalues):
+    matrices = matrices_with([eigenvalues, eigenvalues])
+    assert_leading(matrices, leading(matrices), 1e-12)
+
+
+def test_operators_of_different_difficulty_do_not_disturb_each_other():
+    eigenvalues = [np.r_[np.zeros(99), 1.0], np.linspace(0, 1, 100), np.zeros(100), 1e-6 * np.linspace(0.9, 1, 100)]
+    matrices = matrices_with(eigenvalues)
+    together = leading(matrices)
+    np.testing.assert_allclose(together.values, [1.0, 1.0, 0.0, 1e-6], rtol=1e-12, atol=1e-15)
+    start = np.random.default_rng(1).normal(size=(4, 100))
+    for k, matrix in enumerate(matrices):
+        alone = leading_eigenvalues(lambda v, _: v @ matrix, start[k : k + 1], accuracy=1e-12)  # noqa: B023 - used at once
+        np.testing.assert_allclose(alone.values[0], together.values[k], rtol=1e-12, atol=1e-15)
+
+
+def test_converged_operators_are_applied_no_more():
+    matrices = matrices_with([np.r_[np.zeros(99), 1.0], np.linspace(0, 1, 100)])
+    asked = []
+
+    def operator(vectors, numbers):
+        asked.append(numbers.tolist())
+        return np.einsum("bij,bj->bi", matrices[numbers], vectors)
+
+    leading_eigenvalues(operator, np.random.default_rng(0).normal(size=(2, 100)), accuracy=1e-11)
+    assert asked[:STEPS] == [[0, 1]] * STEPS
+    assert asked[STEPS:] == [[1]] * (len(asked) - STEPS)
+    assert STEPS < len(asked) < 100
+
+
+def test_a_coarser_accuracy_takes_fewer_steps_and_keeps_what_it_says():
+    matrices = matrices_with(np.linspace(0, 1, 200))
+    steps = {}
+    for accuracy in (1e-2, 1e-6, 1e-12):
+        count = []
+
+        def operator(vectors, _, count=count):
+            count.append(1)
+            return vectors @ matrices[0]
+
+        found = leading_eigenvalues(operator, np.random.default_rng(0).normal(size=(1, 200)), accuracy=accuracy)
+        steps[accuracy] = len(count)
+        residual = np.linalg.norm(found.vectors @ matrices[0] - found.values[:, None] * found.vectors)
+        assert residual <= 1.01 * accuracy
+    assert steps[1e-2] < steps[1e-6] < steps[1e-12] < 200

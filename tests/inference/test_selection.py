@@ -1,0 +1,295 @@
+"""Greedy selection of columns against its definition, by whole matrices and one relabelling at a time."""
+
+import functools
+import json
+import math
+
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import bdtr, bdtrc
+
+from kerntest import hsic_select
+from kerntest.errors import DataError, UsageError
+from kerntest.inference import selection, shifts
+from kerntest.inference.nulls.permutation import scores, tie_tolerance
+from kerntest.inference.shifts import circle_length
+
+FALSE_ALARM = 1e-6
+
+
+def mixed_frame(n, seed, target="number"):
+    """Return numbers, ties, text and booleans; the target depends on a number and a category, and then some."""
+    rng = np.random.default_rng((seed, n))
+    frame = pd.DataFrame(
+        {
+            "ties": rng.normal(size=n).round(),
+            "wide": rng.lognormal(size=n) * 100,
+            "city": rng.choice(["Bern", "Oslo", "Rome"], n),
+            "new": rng.random(n) < 0.5,
+            "plain": rng.normal(size=n),
+        }
+    )
+    y = frame["plain"] ** 2 + (frame["city"] == "Oslo") * 2 + 0.3 * rng.normal(size=n)
+    frame["y"] = y if target == "number" else np.where(y > y.median(), "high", "low")
+    return frame
+
+
+def distances(values):
+    """Return distances in units of their median over different rows, or mismatches of a category."""
+    values = np.asarray(values)
+    if values.dtype.kind not in "fi":
+        return None, (values[:, None] != values).astype(float)
+    d = np.abs(values[:, None] - values)
+    return d / np.median(d[np.triu_indices(len(d), 1)][d[np.triu_indices(len(d), 1)] > 0]), None
+
+
+def factor_of(values, columns):
+    """Return exp(-d^2 / (2 c s^2)) for numbers, exp(-mismatch / c) for categories."""
+    d, mismatch = distances(values)
+    return np.exp(-mismatch / columns) if d is None else np.exp(-(d**2) / (2 * columns))
+
+
+def product(frame, names, columns):
+    ones = np.ones((len(frame), len(frame)))
+    return functools.reduce(np.multiply, (factor_of(frame[name], columns) for name in names), ones)
+
+
+def naive_step_down(table):
+    """Return p-values of Westfall and Young (1993, algorithm 4.1), one maximum at a time."""
+    order = sorted(range(len(table)), key=lambda k: -table[k][0])
+    adjusted, smallest = {}, 0.0
+    for place, k in enumerate(order):
+        maxima = [max(table[j][r] for j in order[place:]) for r in range(len(table[0]))]
+        smallest = max(smallest, sum(m >= table[k][0] for m in maxima) / len(maxima))
+        adjusted[k] = smallest
+    return [adjusted[k] for k in range(len(table))]
+
+
+def relabelled(weights, K, places, circle):
+    first = places[0].tolist()
+    values = []
+    for order in places:
+        for shift in range(circle):
+            p = np.array(naive.partners(first, order.tolist(), circle, shift))
+            values.append(float((weights * K[p][:, p]).sum()))
+    return values
+
+
+def oracle(frame, target, k, permutations, seed):
+    """Return (column, unbiased HSIC, effect, p_value, p_alone) of every step."""
+    frame = frame.sort_values(sorted(frame.columns), kind="stable").reset_index(drop=True)
+    n, names = len(frame), [name for name in frame.columns if name != target]
+    circle = circle_length(n)
+    rng = np.random.default_rng((seed, 0))
+    places = [rng.permutation(n) for _ in range(math.ceil(permutations / circle))]
+    L = factor_of(frame[target], 1)
+    U = np.array(naive.u_centred(L.tolist()))
+    tolerance = tie_tolerance(1.0, n, math.sqrt((U**2).sum()))
+    taken, steps, alone = [], [], None
+    for _ in range(k):
+        left, columns = [name for name in names if name not in taken], len(taken) + 1
+        together = {name: product(frame, [*taken, name], columns).tolist() for name in left}
+        effects = {name: naive.hsic_effect(K, L.tolist()) for name, K in together.items()}
+        weights = product(frame, taken, columns) * U
+        table = np.array([relabelled(weights, factor_of(frame[name], columns), places, circle) for name in left])
+        scored = scores(table, np.full(len(left), tolerance))[0]
+        p = dict(zip(left, naive_step_down(scored.tolist()), strict=True))
+        alone = alone or p
+        best = max(effects, key=effects.get)
+        unbiased = naive.matrix_inner(naive.u_centred(together[best]), U.tolist()) / (n * (n - 3))
+        steps.append((best, unbiased, effects[best], p[best], alone[best]))
+        taken.append(best)
+    return steps
+
+
+@pytest.mark.parametrize("small_circle", [False, True], ids=["whole circle", "fixed rows"])
+@pytest.mark.parametrize(("target", "permutations", "seed"), [("number", 20, 0), ("text", 60, 3), ("number", 50, 1)])
+def test_every_step_is_that_of_the_definition(target, permutations, seed, small_circle, monkeypatch):
+    frame = mixed_frame(23, seed, target)
+    if small_circle:
+        monkeypatch.setattr(shifts, "SMALL_CIRCLE", 8)
+        monkeypatch.setattr(shifts, "LARGEST_FACTOR", 5)
+        assert circle_length(23) < 23
+    found = hsic_select(frame, "y", 9, permutations=permutations, seed=seed, threads=1)
+    expected = oracle(frame, "y", 5, permutations, seed)
+    assert len(found.selected) == 5
+    before, going = 0.0, True
+    for step, (column, unbiased, effect, p_value, p_alone) in zip(found.selected, expected, strict=True):
+        assert step.column == column
+        np.testing.assert_allclose(step.hsic_unbiased, unbiased, rtol=1e-9)
+        np.testing.assert_allclose(step.effect_size, effect, rtol=1e-9)
+        np.testing.assert_allclose(step.gain, effect - before, rtol=1e-7, atol=1e-12)
+        assert step.p_value == pytest.approx(p_value, rel=1e-12)
+        assert step.p_alone == pytest.approx(p_alone, rel=1e-12)
+        going = going and p_value <= 0.05 and effect > before
+        assert step.significant == going
+        before = effect
+    assert found.significant == sum(step.significant for step in found.selected)
+    assert found.reject == (found.significant > 0)
+    used = found.null.permutations
+    assert used >= permutations
+    assert found.null.p_floor == 1 / used
+
+
+def test_few_candidates_at_a_time_give_the_same(monkeypatch):
+    frame = mixed_frame(40, 2)
+    whole = hsic_select(frame, "y", 5, permutations=100, threads=1)
+    monkeypatch.setattr(selection, "TOGETHER", 2)
+    parts = hsic_select(frame, "y", 5, permutations=100, threads=1)
+    for one, other in zip(whole.selected, parts.selected, strict=True):
+        assert (one.column, one.p_value, one.p_alone) == (other.column, other.p_value, other.p_alone)
+
+
+def test_a_column_that_matters_only_together_with_another_comes_second():
+    """With y = sign(a b) (1 + |a|): a tells |y| and comes first; y and b are independent, but not given a."""
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(rng.normal(size=(200, 6)), columns=["n1", "n2", "b", "n3", "a", "n4"])
+    frame["y"] = np.sign(frame["a"] * frame["b"]) * (1 + frame["a"].abs())
+    first, second = hsic_select(frame, "y", 2, threads=1).selected
+    assert (first.column, second.column) == ("a", "b")
+    assert first.significant
+    assert second.significant
+    assert second.p_alone > 0.05
+    assert second.p_value <= 0.01
+    assert second.gain > 0
+
+
+def test_of_two_columns_that_matter_only_together_the_second_is_found_once_the_first_is_in():
+    """With y = sign(a b) neither says anything alone: no order of the two has a significant first step."""
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    frame["y"] = np.where(frame["a"] * frame["b"] > 0, "plus", "minus")
+    first, second = hsic_select(frame, "y", 2, threads=1).selected
+    assert first.p_value > 0.05
+    assert second.p_alone > 0.05
+    assert second.p_value <= 0.01
+    assert second.gain > 0.1
+    # Nothing after a step that is not significant is called so.
+    assert not first.significant
+    assert not second.significant
+
+
+def test_a_copy_of_a_selected_column_adds_nothing():
+    """The product of its kernel with that of the column, both at sqrt(2) times the median, is the kernel it was."""
+    rng = np.random.default_rng(7)
+    frame = pd.DataFrame(rng.normal(size=(150, 2)), columns=["a", "b"])
+    frame["copy"] = frame["a"]
+    copied = hsic_select(frame.assign(y=frame["a"]), "y", 2, columns=["a", "copy"], threads=1)
+    assert abs(copied.selected[1].gain) < 1e-12
+    # One that acts together with it adds more.
+    frame["y"] = frame["a"] + frame["b"]
+    found = hsic_select(frame, "y", 3, threads=1)
+    assert {found.selected[0].column, found.selected[1].column} in ({"a", "b"}, {"copy", "b"})
+    assert found.selected[1].gain > 0.1
+    assert found.selected[2].gain < 0
+    assert found.significant == 2
+
+
+def test_the_chance_of_any_false_p_alone_stays_within_the_level():
+    repetitions = 200
+    smallest = np.empty(repetitions)
+    for repetition in range(repetitions):
+        X = np.random.default_rng((31, repetition)).normal(size=(16, 4))
+        found = hsic_select(X, "x4", 1, permutations=16, seed=repetition, threads=1)
+        smallest[repetition] = found.selected[0].p_alone
+    for alpha in (1 / 16, 1 / 8, 1 / 4):
+        rejections = np.sum(smallest <= alpha)
+        assert rejections == 0 or bdtrc(rejections - 1, repetitions, alpha) > FALSE_ALARM, alpha
+    # Not by never rejecting at all.
+    assert bdtr(np.sum(smallest <= 1 / 4), repetitions, 1 / 8) > FALSE_ALARM
+
+
+def test_nothing_depends_on_the_order_of_rows_on_units_or_on_threads():
+    frame = mixed_frame(60, 4)
+    base = hsic_select(frame, "y", 3, permutations=200, threads=1)
+    shuffled = frame.sample(frac=1, random_state=1)
+    scaled = frame.assign(wide=frame["wide"] * 1000, plain=5 - frame["plain"], y=frame["y"] / 7)
+    assert hsic_select(frame, "y", 3, permutations=200, threads=2).selected == base.selected
+    for data in (shuffled, scaled):
+        for one, other in zip(base.selected, hsic_select(data, "y", 3, permutations=200).selected, strict=True):
+            assert one.column == other.column
+            np.testing.assert_allclose(other.effect_size, one.effect_size, rtol=1e-9)
+    again = hsic_select(shuffled, "y", 3, permutations=200)
+    assert [(s.p_value, s.p_alone) for s in again.selected] == [(s.p_value, s.p_alone) for s in base.selected]
+
+
+def test_candidates_are_those_that_are_named():
+    frame = mixed_frame(40, 1)
+    found = hsic_select(frame, "y", 10, columns=["city", "plain", "new", "y"], exclude="new", permutations=50)
+    assert sorted(found.columns) == ["city", "plain"]
+    assert sorted(step.column for step in found.selected) == ["city", "plain"]
+    as_category = hsic_select(frame, "y", 10, columns=["ties"], categorical="ties", permutations=50)
+    as_number = hsic_select(frame, "y", 10, columns=["ties"], permutations=50)
+    assert as_category.selected[0].hsic_unbiased != as_number.selected[0].hsic_unbiased
+
+
+def test_columns_that_tell_nothing_are_left_out_with_a_word():
+    frame = mixed_frame(40, 1).assign(same=1.0, row=[f"id {k}" for k in range(40)])
+    found = hsic_select(frame, "y", 99, permutations=50)
+    assert set(found.columns_left_out) == {"same", "row"}
+    assert len(found.selected) == len(found.columns) == 5
+    assert sum("is left out" in warning for warning in found.warnings) == 2
+
+
+def test_missing_values_are_refused_or_their_rows_left_out():
+    frame = mixed_frame(40, 1)
+    frame.loc[[3, 7], "plain"] = np.nan
+    frame.loc[3, "city"] = None
+    with pytest.raises(DataError, match="3 missing values"):
+        hsic_select(frame, "y", 1)
+    dropped = hsic_select(frame, "y", 2, missing="drop", permutations=50)
+    assert dropped.n == 38
+    assert any("2 rows of 40" in warning for warning in dropped.warnings)
+    whole = hsic_select(frame.dropna(), "y", 2, permutations=50)
+    assert [s.to_dict() for s in dropped.selected] == [s.to_dict() for s in whole.selected]
+
+
+def test_the_record_is_plain_data():
+    calls = []
+    found = hsic_select(
+        mixed_frame(30, 1), "y", 4, permutations=50, progress=lambda done, total: calls.append((done, total))
+    )
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert plain["schema"] == "kerntest.hsic.selection/1"
+    assert [step["step"] for step in plain["selected"]] == [1, 2, 3, 4]
+    assert list(found.to_frame()["column"]) == [step["column"] for step in plain["selected"]]
+    assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+FRAME = mixed_frame(30, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        (("nothing",), {}, UsageError, "^column 'nothing' is not in data$"),
+        (("y", 0), {}, UsageError, "must be a whole number of at least 1, not 0$"),
+        (("y", 1.5), {}, UsageError, "must be a whole number of at least 1, not 1.5$"),
+        (("y",), {"columns": "nothing"}, UsageError, "^column 'nothing' is not in data$"),
+        (("y",), {"columns": "y"}, UsageError, "^no column of data is left to select from$"),
+        (("y",), {"exclude": "*"}, UsageError, "^no column of data is left to select from$"),
+        (("y",), {"alpha": 0}, UsageError, "^alpha must be between 0 and 1"),
+        (("y",), {"permutations": 0}, UsageError, "^permutations must be"),
+        (("y",), {"missing": "dorp"}, UsageError, "^missing must be error or drop"),
+        (("y",), {"threads": 0}, UsageError, "^threads must be at least 1"),
+    ],
+)
+def test_options_that_cannot_be(arguments, options, error, message):
+    with pytest.raises(error, match=message):
+        hsic_select(FRAME, *arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (FRAME.assign(y=1.0), "column 'y' has one value in all rows"),
+        (FRAME[["plain", "y"]].assign(plain=1.0), "column 'plain' has one value in all rows"),
+        (FRAME[:3], "3 rows; the test needs at least 4"),
+    ],
+)
+def test_data_from_which_nothing_can_be_selected(frame, message):
+    with pytest.raises(DataError, match=message) as caught:
+        hsic_select(frame, "y", 1)
+    assert caught.value.exit_code == 3
