@@ -215,7 +215,10 @@ def test_bars_are_the_function_at_each_level_in_ascending_order():
 def test_of_many_levels_those_that_matter_most_are_drawn():
     analysis = analysis_of("many hostile levels")
     axis = panel(pair_figure(analysis), "f(x)")
-    curve = pair_picture(analysis).x.function.curve
+    side = pair_picture(analysis).x
+    curve = side.function.curve
+    np.testing.assert_allclose(curve[places(side).astype(int)], side.function.at_rows, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(np.bincount(places(side).astype(int)), side.column.counts)
     assert axis.get_title().endswith(f"({LEVELS_DRAWN} of {len(curve)} levels)")
     expected = sorted(sorted(curve, key=abs)[-LEVELS_DRAWN:])
     np.testing.assert_allclose([bar.get_width() for bar in axis.patches], expected, rtol=1e-12)

@@ -1,0 +1,219 @@
+"""The shift test for two series: every shift against dense matrices, its level, and the lag that it finds."""
+
+import naive
+import numpy as np
+import pytest
+from scipy.special import bdtrc
+from two_variables import columns_of
+
+from kerntest import hsic_test, parse_kernel
+from kerntest.errors import UsageError
+from kerntest.inference.dependence import factor
+from kerntest.inference.options import Options
+from kerntest.inference.pair_analysis import analyse_pair
+
+GAUSSIANS = {"kernel_x": "gaussian(1)", "kernel_y": "gaussian(0.7)"}
+MEDIAN = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}
+ESTIMATORS = ("unbiased", "biased")
+
+
+def autoregressive(rng, n, memory, count=2):
+    """Return independent stationary series, shape (count, n): each value is `memory` times the last and noise."""
+    noise = rng.normal(size=(count, n + 50))
+    series = np.zeros_like(noise)
+    for row in range(1, n + 50):
+        series[:, row] = memory * series[:, row - 1] + noise[:, row]
+    return series[:, 50:]
+
+
+def lagged(n=150, lag=3, seed=0):
+    """Return x, and y that follows the square of x so many rows later."""
+    rng = np.random.default_rng(seed)
+    long = rng.normal(size=n + 2 * abs(lag))
+    x = long[abs(lag) : abs(lag) + n]
+    y = long[abs(lag) - lag : abs(lag) - lag + n] ** 2 + 0.2 * rng.normal(size=n)
+    return x, y
+
+
+def all_shifts(x, y, estimator, kernels=("gaussian(1)", "gaussian(0.7)")):
+    """Return the estimate of HSIC when row i of x meets row i + t of y, for every t, from dense centred matrices."""
+    A, B = (
+        np.array(naive.centred[estimator](parse_kernel(text)(side).tolist()))
+        for text, side in zip(kernels, (x, y), strict=True)
+    )
+    values = [np.vdot(A, np.roll(B, (-shift, -shift), axis=(0, 1))) for shift in range(len(x))]
+    return factor(len(x), estimator) * np.array(values)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(("n", "minimum"), [(4, 1), (5, 2), (40, 1), (41, 7), (97, 48), (100, 50), (120, 6)])
+def test_every_shift_is_that_of_dense_matrices(n, minimum, estimator):
+    x, y = autoregressive(np.random.default_rng(n), n, 0.7)
+    values = all_shifts(x, y, estimator)
+    result = hsic_test(
+        x, y, time_series=True, min_lag=minimum, scale="none", estimator=estimator, alpha=0.9, **GAUSSIANS
+    )
+    used = values[minimum : n - minimum + 1]
+    assert len(used) == result.lags.shifts == n - 2 * minimum + 1
+    np.testing.assert_allclose(result.statistic, values[0], rtol=1e-9)
+    assert result.p_value == (1 + np.count_nonzero(used >= values[0])) / (1 + len(used))
+    together = np.append(used, values[0])
+    np.testing.assert_allclose(result.null.mean, together.mean(), rtol=1e-8, atol=1e-14)
+    np.testing.assert_allclose(result.null.standard_deviation, together.std(), rtol=1e-8)
+    strongest = int(values.argmax())
+    assert result.lags.strongest in {strongest, strongest - n}
+    assert abs(result.lags.strongest) <= n // 2
+    np.testing.assert_allclose(result.lags.statistic_at_strongest, values.max(), rtol=1e-9)
+
+
+def test_fields_of_the_record():
+    x, y = lagged(150)
+    result = hsic_test(x, y, time_series=True)
+    null = result.null
+    assert (result.lags.minimum, result.lags.shifts) == (7, 137)
+    assert (null.method, null.permutations, null.requested, null.orders) == ("shift", 138, None, None)
+    assert null.p_floor == 1 / 138
+    assert (null.exact, null.resampling) == (False, "cyclic shifts of the series")
+    assert len(result.family.members) > 1
+    reported = next(
+        one for one in result.family.members if (one.kernel_x, one.kernel_y) == (result.kernel_x, result.kernel_y)
+    )
+    assert reported.p_value <= result.p_value
+    assert result.n == 150
+
+
+def test_the_analysis_holds_the_observed_statistic_and_that_of_every_shift():
+    x, y = lagged(60)
+    options = Options("unbiased", "permutation", 1000, 0.05, "none", 0)
+    analysis = analyse_pair(x, y, options, kernels=("gaussian(1)", "gaussian(0.7)"), time_series=True, min_lag=10)
+    values = all_shifts(x, y, "unbiased")
+    np.testing.assert_allclose(analysis.relabelled, values[[0, *range(10, 51)]], rtol=1e-8, atol=1e-13)
+
+
+@pytest.mark.parametrize(("n", "minimum"), [(4, 1), (19, 1), (20, 1), (39, 1), (40, 2), (200, 10)])
+def test_the_smallest_shift_is_a_twentieth_of_the_rows(n, minimum):
+    x, y = np.random.default_rng(0).normal(size=(2, n))
+    assert hsic_test(x, y, time_series=True, **GAUSSIANS).lags.minimum == minimum
+
+
+@pytest.mark.parametrize(
+    ("minimum", "message", "code"),
+    [
+        (21, r"^no shift of 40 rows is at least 21 rows away from both ends$", "usage.min_lag"),
+        (0, r"^min_lag must be a whole number of at least 1, not 0$", "usage.min_lag"),
+        (-3, r"^min_lag must be a whole number", "usage.min_lag"),
+        (2.5, r"^min_lag must be a whole number", "usage.min_lag"),
+        (True, r"^min_lag must be a whole number", "usage.min_lag"),
+    ],
+)
+def test_minimum_lags_that_cannot_be(minimum, message, code):
+    x, y = np.random.default_rng(0).normal(size=(2, 40))
+    with pytest.raises(UsageError, match=message) as caught:
+        hsic_test(x, y, time_series=True, min_lag=minimum)
+    assert caught.value.code == code
+
+
+def test_the_largest_minimum_lag_leaves_one_shift():
+    x, y = np.random.default_rng(0).normal(size=(2, 40))
+    result = hsic_test(x, y, time_series=True, min_lag=20, **GAUSSIANS)
+    assert result.lags.shifts == 1
+    assert result.p_value in {0.5, 1.0}
+    with pytest.raises(UsageError, match="at least 21 rows away"):
+        hsic_test(x, y, time_series=True, min_lag=21)
+
+
+@pytest.mark.parametrize(
+    "options", [{"null": "moments"}, {"null": "gamma"}, {"null": "pearson"}, {"resampling": "random"}], ids=str
+)
+def test_series_have_one_null(options):
+    x, y = np.random.default_rng(0).normal(size=(2, 40))
+    with pytest.raises(UsageError, match=r"^series have one null, the shift test$") as caught:
+        hsic_test(x, y, time_series=True, **options)
+    assert caught.value.code == "usage.time_series"
+
+
+def test_nothing_is_random_in_a_shift_test():
+    x, y = lagged(60)
+    one = hsic_test(x, y, time_series=True, **MEDIAN)
+    other = hsic_test(x, y, time_series=True, seed=5, permutations=7, **MEDIAN)
+    assert (other.p_value, other.statistic, other.lags) == (one.p_value, one.statistic, one.lags)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_the_number_of_threads_changes_nothing(threads):
+    x, y = lagged(700)
+    one, other = (hsic_test(x, y, time_series=True, threads=count) for count in (1, threads))
+    assert (other.p_value, other.statistic, other.lags, other.null) == (one.p_value, one.statistic, one.lags, one.null)
+
+
+def test_the_order_of_the_rows_is_time():
+    """Neither is a series sorted, nor are its rows put into a random order."""
+    x, y = lagged(100)
+    kept = hsic_test(x, y, time_series=True, scale="none", **GAUSSIANS)
+    order = np.random.default_rng(0).permutation(100)
+    shuffled = hsic_test(x[order], y[order], time_series=True, scale="none", **GAUSSIANS)
+    np.testing.assert_allclose(shuffled.statistic, kept.statistic, rtol=1e-10)
+    # The lag is gone: of the two, only the rows in the order of time show it.
+    assert kept.lags.strongest == 3
+    assert kept.lags.statistic_at_strongest > 2 * shuffled.lags.statistic_at_strongest
+    backwards = hsic_test(x[::-1], y[::-1], time_series=True, scale="none", **GAUSSIANS)
+    assert backwards.lags.strongest == -3
+    assert backwards.p_value == kept.p_value
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("options", [{}, MEDIAN, MEDIAN | {"estimator": "biased"}], ids=str)
+@pytest.mark.parametrize("lag", [-11, -1, 0, 1, 3, 20])
+def test_the_strongest_lag_has_its_sign(lag, options, named):
+    """At a lag above 0 row i of x goes with row i + lag of y: y follows x. Exchanged, x follows y."""
+    x, y = lagged(150, lag)
+    options = options | {"time_series": True}
+    if named:
+        data = columns_of(x[:, None], y[:, None])
+        forth = hsic_test(data, x_columns="x1", y_columns="y1", **options)
+        back = hsic_test(data, x_columns="y1", y_columns="x1", **options)
+    else:
+        forth, back = hsic_test(x, y, **options), hsic_test(y, x, **options)
+    assert forth.lags.strongest == lag
+    assert back.lags.strongest == -lag
+    assert back.p_value == forth.p_value
+    assert (back.kernel_x, back.kernel_y) == (forth.kernel_y, forth.kernel_x)
+    assert forth.lags.statistic_at_strongest >= forth.statistic - 1e-9 * abs(forth.statistic)
+    if not lag:
+        assert forth.p_value == forth.null.p_floor
+        np.testing.assert_allclose(forth.lags.statistic_at_strongest, forth.statistic, rtol=1e-9)
+
+
+def series_p_values(repetitions, n, memory, **options):
+    found = []
+    for repetition in range(repetitions):
+        x, y = autoregressive(np.random.default_rng((9, repetition)), n, memory)
+        found.append(hsic_test(x, y, threads=1, **options).p_value)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("options", [MEDIAN, {}], ids=["gaussian", "auto"])
+def test_the_level_on_independent_series_that_remember(options):
+    """200 pairs of series with a correlation of 0.7 from row to row: bounds that chance breaks once in a million."""
+    p = series_p_values(200 if options else 100, 200, 0.7, time_series=True, min_lag=20, **options)
+    for alpha in (0.02, 0.05, 0.1, 0.2, 0.5):
+        rejections = np.sum(p <= alpha)
+        assert rejections == 0 or bdtrc(rejections - 1, len(p), alpha) > 1e-6, (alpha, rejections)
+    # Not by never rejecting.
+    assert np.mean(p <= 0.5) > 0.3
+
+
+def test_rows_that_remember_are_no_sample_of_independent_ones():
+    """What the shift test is for: the same series, taken for independent rows, look dependent."""
+    p = series_p_values(60, 200, 0.9, permutations=200, **MEDIAN)
+    assert np.mean(p <= 0.05) > 0.3
+    shifted = series_p_values(60, 200, 0.9, time_series=True, min_lag=20, **MEDIAN)
+    assert np.mean(shifted <= 0.05) < 0.25
+
+
+def test_dependent_series_are_found():
+    for repetition in range(10):
+        rng = np.random.default_rng((4, repetition))
+        (x,) = autoregressive(rng, 200, 0.6, count=1)
+        y = x**2 + 0.5 * rng.normal(size=200)
+        assert hsic_test(x, y, time_series=True, **MEDIAN).reject

@@ -1,0 +1,299 @@
+"""What goes into a screen of pairs and what comes out: columns, missing values, warnings, records and pictures."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kerntest import hsic_pairs
+from kerntest.errors import DataError, UndecidedError, UsageError
+from kerntest.inference import screening
+
+
+def frame_of(n=40, columns="abcd", seed=0):
+    return pd.DataFrame(np.random.default_rng((seed, n)).normal(size=(n, len(columns))), columns=list(columns))
+
+
+def names_of(found):
+    """Return the pairs as sets of names."""
+    return {frozenset((pair.x, pair.y)) for pair in found.pairs}
+
+
+def pair_of(found, x, y):
+    (pair,) = (one for one in found.pairs if {one.x, one.y} == {x, y})
+    return pair
+
+
+def sets(*texts):
+    return {frozenset(text) for text in texts}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, sets("ab", "ac", "ad", "bc", "bd", "cd")),
+        ({"columns": "a,c:d"}, sets("ac", "ad", "cd")),
+        ({"exclude": "b"}, sets("ac", "ad", "cd")),
+        ({"columns": ["a", "b", "c"], "exclude": "a"}, sets("bc")),
+        ({"x_columns": "a", "y_columns": "b,c"}, sets("ab", "ac")),
+        ({"x_columns": "a,b", "y_columns": "a:c"}, sets("ab", "ac", "bc")),
+        ({"x_columns": "d"}, sets("da", "db", "dc")),
+        ({"y_columns": "a,b", "exclude": "d"}, sets("ab", "ac", "bc")),
+        ({"target": "c"}, sets("ac", "bc", "dc")),
+        ({"target": "c", "columns": "a"}, sets("ac")),
+        ({"target": "c", "columns": "a,c"}, sets("ac")),
+        ({"target": "c", "exclude": "a"}, sets("bc", "dc")),
+        ({"target": "c", "x_columns": "a:c"}, sets("ac", "bc")),
+    ],
+)
+def test_which_pairs_are_tested(options, expected):
+    found = hsic_pairs(frame_of(), permutations=20, **options)
+    assert names_of(found) == expected
+    assert found.tests == len(found.pairs) == len(expected)
+    assert set(found.columns) == set().union(*expected)
+    if "target" in options:
+        assert {pair.y for pair in found.pairs} == {"c"}
+        assert found.target == "c"
+
+
+def test_a_pair_does_not_depend_on_the_columns_beside_it():
+    frame = frame_of()
+    whole = hsic_pairs(frame, permutations=20)
+    for pair in hsic_pairs(frame, x_columns="a", y_columns="c,d", permutations=20).pairs:
+        np.testing.assert_allclose(pair.p_value, pair_of(whole, pair.x, pair.y).p_value, rtol=1e-12)
+
+
+def test_every_pair_has_the_rows_in_which_both_columns_are_present():
+    frame = frame_of(30)
+    frame.loc[:4, "a"] = np.nan
+    frame.loc[3:9, "b"] = np.nan
+    frame.loc[29, "c"] = np.nan
+    found = hsic_pairs(frame, permutations=50)
+    rows = {"ab": 20, "ac": 24, "ad": 25, "bc": 22, "bd": 23, "cd": 29}
+    for (x, y), n in rows.items():
+        pair = pair_of(found, x, y)
+        assert pair.n == n
+        (alone,) = hsic_pairs(frame[[x, y]].dropna(), permutations=50).pairs
+        np.testing.assert_allclose(pair.p_value, alone.p_value, rtol=1e-10)
+        assert pair.p_permutation == alone.p_permutation
+    # The table has more rows than any pair.
+    assert found.n == 30
+
+
+def unlucky_frame():
+    """Return columns of which some pairs have too few common rows, or one value in them."""
+    frame = frame_of(24, "abcde")
+    frame.loc[:20, "b"] = np.nan
+    frame.loc[2:, "c"] = np.nan
+    frame["d"] = np.where(np.arange(24) < 4, frame["d"], 7.0)
+    return frame
+
+
+def test_pairs_that_cannot_be_tested_are_listed_last_with_a_note_and_not_counted():
+    found = hsic_pairs(unlucky_frame(), permutations=50)
+    notes = {frozenset((pair.x, pair.y)): pair.note for pair in found.pairs}
+    assert len(found.pairs) == 10
+    assert notes[frozenset("bc")] == "0 rows without missing values; the test needs at least 4"
+    assert notes[frozenset("ab")] == "3 rows without missing values; the test needs at least 4"
+    assert notes[frozenset("ac")] == "2 rows without missing values; the test needs at least 4"
+    assert notes[frozenset("ad")] is None
+    tested = [pair for pair in found.pairs if pair.note is None]
+    assert found.pairs[: len(tested)] == tuple(tested)
+    assert found.tests == len(tested) == 3
+    for pair in found.pairs[len(tested) :]:
+        values = (pair.p_value, pair.p_adjusted, pair.p_permutation, pair.permutations, pair.hsic_unbiased)
+        assert values == (None,) * 5
+        assert (pair.hsic_biased, pair.effect_size, pair.reject) == (None, None, False)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_one_common_row_and_one_common_value_have_notes_of_their_own():
+    frame = frame_of(20, "ab").assign(c=np.where(np.arange(20) < 5, np.nan, 1.0))
+    frame.loc[0, "c"] = 2.0
+    frame.loc[1:, "d"] = np.nan
+    frame["d"] = frame["d"].where(np.arange(20) != 19, 3.0)
+    frame.loc[0, "a"] = np.nan
+    frame.loc[0, "d"] = 1.0
+    found = hsic_pairs(frame, permutations=50)
+    assert pair_of(found, "a", "d").note == "1 row without missing values; the test needs at least 4"
+    assert pair_of(found, "a", "c").note == "'c' has one value in the rows without missing values"
+    assert pair_of(found, "b", "c").note is None
+
+
+def test_a_text_that_identifies_the_rows_of_one_pair_only():
+    """In 22 of 44 rows every city is another; the other column is missing in all the rest."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"city": [f"id {k}" for k in range(22)] + ["Bern"] * 22, "full": rng.normal(size=44)})
+    frame["half"] = np.where(np.arange(44) < 22, rng.normal(size=44), np.nan)
+    found = hsic_pairs(frame, permutations=50)
+    assert pair_of(found, "city", "half").note is not None
+    assert pair_of(found, "city", "full").p_value is not None
+    assert found.tests == 2
+
+
+def test_a_statistic_that_no_relabelling_changes_has_no_p_value():
+    found = hsic_pairs(frame_of(columns="abc"), bandwidth=1e-9, permutations=50)
+    for pair in found.pairs:
+        assert pair.note == "no pairing of the rows changes the statistic"
+        assert (pair.p_value, pair.p_adjusted, pair.p_permutation, pair.reject) == (None, None, None, False)
+    assert (found.tests, found.rejected, found.reject) == (0, 0, False)
+    # One row that differs from all others has a U-centring of zeros.
+    lone = frame_of(columns="ab").assign(b=np.arange(40) == 7)
+    found = hsic_pairs(lone, permutations=50)
+    assert found.pairs[0].note == "no pairing of the rows changes the statistic"
+    assert hsic_pairs(lone, estimator="biased", permutations=50).pairs[0].p_value is not None
+
+
+@pytest.mark.parametrize("bandwidth", [1e-9, 1e4, 1e6])
+def test_what_cannot_be_tested_has_no_effect_size(bandwidth):
+    """Where every entry is the same but for rounding, rounding would be what is measured."""
+    for pair in hsic_pairs(frame_of(columns="abc"), bandwidth=bandwidth, permutations=50).pairs:
+        assert pair.note is not None
+        assert (pair.hsic_unbiased, pair.hsic_biased, pair.effect_size) == (None, None, None)
+
+
+def test_shared_relabellings_only_where_the_rows_are_the_same():
+    """With a and b missing in one row each, but not in the same one, n is equal and the rows are not."""
+    frame = frame_of(60, "aby")
+    frame["a"] += frame["y"]
+    frame.loc[3, "a"] = frame.loc[7, "b"] = np.nan
+    a, b = sorted(hsic_pairs(frame, target="y", permutations=60).pairs, key=lambda pair: pair.x)
+    assert a.n == b.n == 59
+    assert a.p_step_down is None or b.p_step_down is None
+    both = hsic_pairs(frame.drop(index=[3, 7]), target="y", permutations=60)
+    assert all(pair.p_step_down is not None for pair in both.pairs)
+
+
+def test_missing_values_may_be_refused():
+    frame = frame_of()
+    frame.loc[[1, 2], "a"] = np.nan
+    with pytest.raises(DataError, match="^data has 2 missing values: a 2 ") as caught:
+        hsic_pairs(frame, missing="error")
+    assert caught.value.code == "data.missing_values"
+    assert names_of(hsic_pairs(frame, missing="error", exclude="a", permutations=20)) == sets("bc", "bd", "cd")
+
+
+def test_columns_that_tell_nothing_are_left_out_with_a_word():
+    frame = frame_of().assign(same=1.0, row=[f"id {k}" for k in range(40)], empty=np.nan)
+    found = hsic_pairs(frame, permutations=20)
+    assert set(found.columns_left_out) == {"same", "row", "empty"}
+    assert found.columns == ("a", "b", "c", "d")
+    assert found.tests == 6
+    for name in found.columns_left_out:
+        assert any(repr(name) in warning and "left out" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "error", "message"),
+    [
+        (frame_of(), {"target": "nothing"}, UsageError, "^column 'nothing' is not in data$"),
+        (frame_of(), {"columns": "a,nothing"}, UsageError, "^column 'nothing' is not in data$"),
+        (frame_of(), {"x_columns": "nothing"}, UsageError, "^column 'nothing' is not in data$"),
+        (frame_of(), {"exclude": "nothing"}, UsageError, "^column 'nothing' is not in data$"),
+        (frame_of(), {"exclude": "*"}, UsageError, "^no pair of columns of data is selected$"),
+        (frame_of(), {"target": "a", "columns": "a"}, UsageError, "^no pair of columns of data is selected$"),
+        (frame_of(), {"correction": "bonferroni"}, UsageError, "^correction must be holm or bh or none"),
+        (frame_of(), {"estimator": "unbiasd"}, UsageError, "^estimator must be unbiased or biased"),
+        (frame_of(), {"missing": "dorp"}, UsageError, "^missing must be error or drop"),
+        (frame_of(), {"alpha": 1.5}, UsageError, "^alpha must be between 0 and 1"),
+        (frame_of(), {"permutations": 0}, UsageError, "^permutations must be a whole number"),
+        (frame_of(), {"seed": -1}, UsageError, "^seed must be a whole number"),
+        (frame_of(), {"threads": 0}, UsageError, "^threads must be at least 1"),
+        (frame_of(), {"kernel": "gausian"}, UsageError, "^unknown kernel 'gausian'"),
+        (frame_of(), {"bandwidth": -1}, UsageError, "^a bandwidth must be positive"),
+        (frame_of(), {"bandwidth": [1, 2]}, UsageError, "give one bandwidth"),
+        (frame_of(columns="a"), {}, DataError, "^fewer than two columns of data are left to test"),
+        (frame_of(columns="ab").assign(b=1.0), {}, DataError, "^fewer than two columns .*'b' has one value"),
+        (
+            frame_of().assign(a=1.0),
+            {"target": "a"},
+            DataError,
+            "^the target cannot be tested: column 'a' has one value",
+        ),
+        (frame_of().assign(a=np.nan), {"target": "a"}, DataError, "^the target .* 'a' has missing values only"),
+        (frame_of().assign(a=[np.inf] + [1.0] * 39), {}, DataError, "column 'a' holds 'inf'"),
+        (np.zeros((3, 2, 2)), {}, DataError, "is an array of 3 dimensions"),
+    ],
+)
+def test_what_is_refused(data, options, error, message):
+    with pytest.raises(error, match=message):
+        hsic_pairs(data, **options)
+
+
+def test_a_kernel_that_overflows():
+    with pytest.raises(UndecidedError, match="overflows") as caught:
+        hsic_pairs(frame_of(), kernel="exponential(1000)", bandwidth="auto")
+    assert caught.value.code == "undecided.overflow"
+
+
+def test_numbers_that_are_taken_as_categories():
+    frame = frame_of(columns="ab").assign(level=np.arange(40) % 3)
+    as_number = pair_of(hsic_pairs(frame, permutations=20), "a", "level")
+    as_level = pair_of(hsic_pairs(frame, categorical="level", permutations=20), "a", "level")
+    assert as_number.kernel_y.startswith("gaussian")
+    assert as_level.kernel_y.startswith("hamming")
+    assert as_number.pearson == pytest.approx(np.corrcoef(frame["a"], frame["level"])[0, 1], rel=1e-10)
+    assert (as_level.pearson, as_level.spearman, as_level.kendall) == (None, None, None)
+
+
+def test_series_are_warned_of():
+    walks = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)).cumsum(axis=0), columns=list("abc"))
+    found = hsic_pairs(walks.assign(d=frame_of(200)["d"]), permutations=20)
+    (warning,) = (text for text in found.warnings if "neighbouring rows" in text)
+    assert "'a', 'b', 'c'" in warning
+    assert "'d'" not in warning
+    # One alone depends on nothing that runs along with it.
+    assert not hsic_pairs(walks[["a"]].assign(d=frame_of(200)["d"]), permutations=20).warnings
+
+
+def test_permutation_p_values_too_coarse_for_so_many_tests_are_said_so():
+    frame = frame_of()
+    coarse = hsic_pairs(frame, permutations=40)
+    (warning,) = coarse.warnings
+    assert warning.startswith("permutation p-values cannot be below 0.025, too coarse to correct for 6 tests")
+    assert {pair.permutations for pair in coarse.pairs} == {40}
+    for quiet in ({"permutations": 1000}, {"permutations": 40, "correction": "none"}):
+        assert not hsic_pairs(frame, **quiet).warnings
+
+
+def test_the_record_is_plain_data_and_a_frame_has_a_row_for_each_pair():
+    found = hsic_pairs(unlucky_frame().assign(city=["Bern", "Oslo"] * 12), permutations=50)
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert plain["schema"] == "kerntest.hsic.pairwise/1"
+    assert (plain["null"], plain["target"], plain["n"]) == ("moments", None, 24)
+    frame = found.to_frame()
+    assert len(frame) == len(plain["pairs"]) == math.comb(6, 2)
+    assert list(frame["x"]) == [pair["x"] for pair in plain["pairs"]]
+    assert set(frame.columns) == set(plain["pairs"][0])
+    assert frame["p_value"].isna().sum() == sum(pair["p_value"] is None for pair in plain["pairs"]) > 0
+
+
+@pytest.mark.parametrize("make", [frame_of, unlucky_frame], ids=["complete", "holes"])
+@pytest.mark.parametrize("options", [{}, {"target": "a"}], ids=["all", "target"])
+def test_progress_only_grows_and_ends_at_the_end(make, options, monkeypatch):
+    monkeypatch.setattr(screening, "TOGETHER", 2)
+    calls = []
+    hsic_pairs(make(), permutations=50, progress=lambda done, total: calls.append((done, total)), **options)
+    done = [one for one, _ in calls]
+    assert done == sorted(done)
+    assert len({total for _, total in calls}) == 1
+    assert calls[-1][0] == calls[-1][1]
+
+
+@pytest.mark.parametrize("options", [{}, {"target": "a"}], ids=["all", "target"])
+@pytest.mark.parametrize(("name", "start"), [("map.png", b"\x89PNG"), ("map.svg", b"<?xml"), ("map.pdf", b"%PDF")])
+def test_a_picture_is_written(name, start, options, tmp_path):
+    found = hsic_pairs(unlucky_frame(), plot=tmp_path / name, permutations=50, **options)
+    assert (tmp_path / name).read_bytes().startswith(start)
+    assert found.pairs == hsic_pairs(unlucky_frame(), permutations=50, **options).pairs
+
+
+def test_names_of_pictures_that_cannot_be(tmp_path):
+    for name in ("map.gif", "map"):
+        with pytest.raises(UsageError, match="png"):
+            hsic_pairs("nowhere.csv", plot=tmp_path / name)
+    with pytest.raises(UsageError, match="no_such_folder"):
+        hsic_pairs("nowhere.csv", plot=tmp_path / "no_such_folder" / "map.png")
+    assert not list(tmp_path.iterdir())
