@@ -1,0 +1,1 @@
+"""Solvers: they see matrices and vectors, and know no data."""

@@ -1,0 +1,147 @@
+"""Kernel matrices as solvers see them: blocks of entries, in double or single precision, never all of them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from kerntest.kernels.base import Array, DensePairs, Kernel, Points, left_factor, right_factor
+from kerntest.kernels.stationary import Gaussian
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# Entries of one block of outputs.
+BLOCK = 2**18
+# Squared distances from the mean, in units of 2 s^2, up to which single precision keeps the digits of exp(-d^2/2s^2).
+SINGLE_RANGE = 30.0
+
+
+class Matrix(Protocol):
+    """A symmetric positive semi-definite matrix of n rows."""
+
+    n: int
+    diagonal: Array
+    single: bool
+
+    def block(
+        self, rows: NDArray[np.intp] | slice, columns: NDArray[np.intp] | slice, dtype: type = np.float64
+    ) -> NDArray[np.floating]:
+        """Return the entries of some rows and columns as a new array."""
+        ...
+
+
+class GaussianMatrix:
+    """The matrix of a Gaussian of numbers: a block is one matrix product and one exponential, in place.
+
+    exp(-|x - y|^2 / 2s^2) = exp(<u(x), v(y)>) with two columns appended to the scaled rows.
+    """
+
+    def __init__(self, kernel: Gaussian, points: Points) -> None:
+        scale = 1.0 / (math.sqrt(2.0) * float(kernel.bandwidth or 1.0))
+        scaled = points.numeric * scale
+        self.n = len(points)
+        self.diagonal = np.ones(self.n)
+        self._left = np.ascontiguousarray(-left_factor(scaled))
+        self._right = np.ascontiguousarray(right_factor(scaled))
+        squares = self._right[:, -1]
+        self.single = bool(squares.max(initial=0.0) < SINGLE_RANGE)
+        self._singles: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
+
+    def block(
+        self, rows: NDArray[np.intp] | slice, columns: NDArray[np.intp] | slice, dtype: type = np.float64
+    ) -> NDArray[np.floating]:
+        """Return the entries of some rows and columns."""
+        left, right = self._left, self._right
+        if dtype is np.float32:
+            if self._singles is None:
+                self._singles = (self._left.astype(np.float32), self._right.astype(np.float32))
+            product = self._singles[0][rows] @ self._singles[1][columns].T
+        else:
+            product = left[rows] @ right[columns].T
+        # Rounding makes distances slightly negative.
+        np.minimum(product, 0.0, out=product)
+        np.exp(product, out=product)
+        return product
+
+
+class KernelMatrix:
+    """The matrix of any kernel."""
+
+    single = False
+
+    def __init__(self, kernel: Kernel, points: Points) -> None:
+        self.kernel, self.points = kernel, points
+        self.n = len(points)
+        self.diagonal = kernel.diagonal(points).astype(np.float64)
+
+    def block(
+        self, rows: NDArray[np.intp] | slice, columns: NDArray[np.intp] | slice, dtype: type = np.float64
+    ) -> NDArray[np.floating]:
+        """Return the entries of some rows and columns."""
+        values = self.kernel.evaluate(DensePairs(self.points.take(rows), self.points.take(columns)))
+        return values.astype(dtype, copy=False)
+
+
+class GivenMatrix:
+    """A matrix that is there: a precomputed Gram matrix."""
+
+    single = False
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix = matrix
+        self.n = len(matrix)
+        self.diagonal = matrix.diagonal().astype(np.float64)
+
+    def block(
+        self, rows: NDArray[np.intp] | slice, columns: NDArray[np.intp] | slice, dtype: type = np.float64
+    ) -> NDArray[np.floating]:
+        """Return the entries of some rows and columns."""
+        return np.array(self.matrix[rows][:, columns], dtype=dtype)
+
+
+class Repeated:
+    """A matrix whose rows stand for rows of another one: regression has two rows for each case."""
+
+    def __init__(self, matrix: Matrix, origin: NDArray[np.intp]) -> None:
+        self.matrix, self.origin = matrix, origin
+        self.n = len(origin)
+        self.diagonal = matrix.diagonal[origin]
+        self.single = matrix.single
+
+    def block(
+        self, rows: NDArray[np.intp] | slice, columns: NDArray[np.intp] | slice, dtype: type = np.float64
+    ) -> NDArray[np.floating]:
+        """Return the entries of some rows and columns."""
+        return self.matrix.block(self.origin[rows], self.origin[columns], dtype)
+
+
+def matrix_of(kernel: Kernel, points: Points) -> Matrix:
+    """Return the matrix of a kernel on some rows, in the form that evaluates fastest."""
+    if isinstance(kernel, Gaussian) and points.expandable and points.numeric.shape[1]:
+        return GaussianMatrix(kernel, points)
+    return KernelMatrix(kernel, points)
+
+
+def products(
+    matrix: Matrix, columns: NDArray[np.intp], coefficients: Array, rows: NDArray[np.intp] | None = None
+) -> Array:
+    """Return K[rows, columns] @ coefficients, a block of rows at a time.
+
+    Notes
+    -----
+    Cost: O(rows x columns) kernel values, 2 MB at a time, which stay in the cache of a core.
+    """
+    n = matrix.n if rows is None else len(rows)
+    result = np.zeros(n)
+    if not len(columns):
+        return result
+    step = max(16, BLOCK // len(columns))
+    for start in range(0, n, step):
+        chosen: NDArray[np.intp] | slice = slice(start, min(start + step, n))
+        if rows is not None:
+            chosen = rows[chosen]
+        result[start : start + step] = matrix.block(chosen, columns) @ coefficients
+    return result
