@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
+    from kerntest.learning.solvers.budget import Budget
     from kerntest.learning.solvers.systems import System
 
 # While the ridge is large, margins may be violated by so much.
@@ -41,8 +42,7 @@ class Sets:
 class Point:
     """Coefficients, outputs and intercept, with the sets that led there.
 
-    `reached` says whether the sets are those of the point; `systems` how many were solved on the way; `ridge` the
-    ridge in force.
+    `reached` says whether the sets are those of the point; `ridge` is the one in force.
     """
 
     coefficients: Array
@@ -50,7 +50,6 @@ class Point:
     intercept: float
     sets: Sets
     reached: bool
-    systems: int
     ridge: float
 
 
@@ -83,7 +82,7 @@ class Schedule:
     abort: int | None = None
 
 
-def active_set(system: System, sets: Sets, schedule: Schedule) -> tuple[Point, Point | None]:
+def active_set(system: System, sets: Sets, schedule: Schedule, budget: Budget) -> tuple[Point, Point | None]:
     """Return the last point, and the one at which the ridge was last lowered (a good start for another method).
 
     Parameters
@@ -92,49 +91,47 @@ def active_set(system: System, sets: Sets, schedule: Schedule) -> tuple[Point, P
     sets : Sets
         The first guess; changed.
     schedule : Schedule
+    budget : Budget
+        Ends with what there is when it is spent.
     """
     problem = system.problem
     y, C, o = problem.signs, problem.costs, problem.margins
+    largest = float(C.max())
     free, upper = sets.free, sets.upper
     ridge, patience, fewest = schedule.start, schedule.patience, len(y) + 1
     good: Point | None = None
-    systems = 0
     while True:
-        systems += 1
+        budget.count()
         last = ridge <= schedule.end
-        if hasattr(system, "single_solve"):
-            system.single_solve = not last
+        system.single_solve = not last
         chosen = np.flatnonzero(free)
         if not len(chosen):
             chosen = _freed_pair(system, upper)
             free[chosen], upper[chosen] = True, False
         beta, f, b = system.target(chosen, upper, np.full(len(chosen), ridge), o)
-        z = o - y * (f + b)
         a = (y * beta)[chosen]
-        allowed = schedule.tolerance if last else max(schedule.tolerance, min(LOOSE, 10.0 * ridge * float(C.max())))
         low, high = a < 0, a > C[chosen]
-        back = ~free & np.where(upper, z < ridge * C - allowed, z > allowed)
+        leaving = low | high
+        # By how much each row outside F contradicts its side of the margin.
+        z = o - y * (f + b)
+        violation = np.where(upper, ridge * C - z, z)
+        violation[chosen] = 0.0
+        allowed = schedule.tolerance if last else max(schedule.tolerance, min(LOOSE, 10.0 * ridge * largest))
+        back = violation > allowed
         returning = int(np.count_nonzero(back))
+        wrong = int(np.count_nonzero(leaving)) + returning
         if schedule.most_freed is not None and returning > max(schedule.most_freed, len(chosen) // 2):
-            back = _worst(back, np.where(upper, ridge * C - z, z), max(schedule.most_freed, len(chosen) // 2))
-        wrong = int(np.count_nonzero(low)) + int(np.count_nonzero(high)) + returning
-
-        def here(*, reached: bool) -> Point:
-            kept = Sets(free.copy(), upper.copy())
-            return Point(beta, f, b, kept, reached, systems, ridge)  # noqa: B023 - called within the turn
-
+            back = _worst(violation, max(schedule.most_freed, len(chosen) // 2))
         if wrong == 0 and last:
-            return here(reached=True), good
-        if wrong < fewest:
-            fewest, patience = wrong, schedule.patience
-        else:
-            patience -= 1
-        if patience < 0 or (schedule.abort is not None and wrong > schedule.abort):
-            return here(reached=False), good
+            return Point(beta, f, b, Sets(free, upper), True, ridge), good
+        patience = schedule.patience if wrong < fewest else patience - 1
+        fewest = min(fewest, wrong)
+        if patience < 0 or (schedule.abort is not None and wrong > schedule.abort) or budget.spent:
+            return Point(beta, f, b, Sets(free, upper), False, ridge), good
         nearly = wrong <= NEARLY * len(chosen) and not last
         if nearly:
-            good = here(reached=False)
-        free[chosen[low | high]] = False
+            good = Point(beta, f, b, Sets(free.copy(), upper.copy()), False, ridge)
+        free[chosen[leaving]] = False
         upper[chosen[high]] = True
         free |= back
         upper &= ~back
@@ -152,8 +149,8 @@ def _freed_pair(system: System, upper: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.unique([i, j])
 
 
-def _worst(candidates: NDArray[np.bool_], violation: Array, most: int) -> NDArray[np.bool_]:
-    """Return the candidates that violate most."""
-    kept = np.zeros_like(candidates)
-    kept[np.argpartition(np.where(candidates, -violation, np.inf), most)[:most]] = True
+def _worst(violation: Array, most: int) -> NDArray[np.bool_]:
+    """Return the rows that violate most."""
+    kept = np.zeros(len(violation), dtype=bool)
+    kept[np.argpartition(-violation, most)[:most]] = True
     return kept

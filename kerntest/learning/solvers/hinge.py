@@ -17,14 +17,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.linalg import LinAlgError
 from scipy.linalg import lapack
 
 from kerntest.learning.solvers.active_set import Point, Schedule, Sets, active_set
-from kerntest.learning.solvers.matrices import products
+from kerntest.learning.solvers.budget import Budget
+from kerntest.learning.solvers.finish import Exact, Finish, Guess
 from kerntest.learning.solvers.newton import Widths, newton
 from kerntest.learning.solvers.nystroem import pivoted_factor
-from kerntest.learning.solvers.problem import Problem, Solution, certify, feasible
 from kerntest.learning.solvers.systems import CachedSystem, DenseSystem, FactorSystem
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
     from kerntest.kernels.base import Array
     from kerntest.learning.solvers.matrices import Matrix
+    from kerntest.learning.solvers.problem import Problem, Solution
 
 # Rows of the first subset: a sixth of all, within these bounds.
 FEWEST, MOST = 100, 400
@@ -41,8 +41,13 @@ PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK = 256, 1e-2, 0.85
 FACTOR_ROWS, FACTOR_SHARE = 4000, 16
 # Beyond so many rows the active set method would free too many at once.
 ACTIVE_SET_ROWS = 40_000
-# Newton's method takes all rows up to here, and those near the margin beyond.
-NEWTON_ROWS = 12_000
+# Newton's method takes the rows whose slack is above minus this; others join where they are wrong.
+NEAR_MARGIN = 0.5
+ROUNDS = 20
+# Rows of the largest subset before all.
+MOST_LEVEL = 6000
+# Up to so many rows the whole matrix is made.
+WHOLE = 1000
 MOST_FREED = 400
 # The violation of a margin that the way to the last step works with.
 ROUGH = 3e-4
@@ -61,17 +66,6 @@ class _Start:
     intercept: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Guess:
-    """Sets of all rows to finish from, coefficients to fall back on, and how they were found."""
-
-    sets: Sets
-    coefficients: Array
-    intercept: float
-    systems: int
-    method: str
-
-
 def solve_hinge(
     matrix: Matrix,
     problem: Problem,
@@ -81,6 +75,8 @@ def solve_hinge(
     factor: Array | None = None,
     start: Solution | None = None,
     kept_bytes: int = KEPT_BYTES,
+    max_systems: int | None = None,
+    max_seconds: float | None = None,
 ) -> Solution:
     """Return a solution with its certificate.
 
@@ -98,7 +94,11 @@ def solve_hinge(
     start : Solution, optional
         Of a similar problem over the same rows.
     kept_bytes : int
-        Memory for rows of the matrix; beyond it the result is what was reached, and says so.
+        Memory for rows of the matrix; those beyond it are made again whenever they are needed.
+    max_systems : int, optional
+        Linear systems to solve at most; then the solution is what was reached, with `converged` false.
+    max_seconds : float, optional
+        Time after which no further system is solved.
 
     Raises
     ------
@@ -108,259 +108,210 @@ def solve_hinge(
     Notes
     -----
     Cost: |F|^3 / 3 + n |F| for each of some 10 to 60 systems with |F| free rows, and n kernel values for each row
-    that was ever free; never n x n beyond a few hundred rows.
+    that was ever free; never n x n beyond a thousand rows.
     """
-    solver = _Solver(matrix, problem, tolerance, np.random.default_rng((seed, 0)), kept_bytes)
+    budget = Budget(max_systems, max_seconds)
+    solver = _Solver(matrix, problem, tolerance, np.random.default_rng((seed, 0)), kept_bytes, budget)
     if start is not None:
         guess = solver.from_start(start)
     elif factor is not None:
         guess = solver.by_exact_factor(factor)
     else:
         guess = solver.from_nothing()
-    return solver.finish(guess)
+    return Finish(Exact(matrix, factor), problem, tolerance, budget, kept_bytes).solution(guess)
 
 
 class _Solver:
     """The ways of one problem."""
 
     def __init__(
-        self, matrix: Matrix, problem: Problem, tolerance: float, rng: np.random.Generator, kept_bytes: int
+        self,
+        matrix: Matrix,
+        problem: Problem,
+        tolerance: float,
+        rng: np.random.Generator,
+        kept_bytes: int,
+        budget: Budget,
     ) -> None:
-        self.matrix, self.problem, self.rng = matrix, problem, rng
-        self.tolerance = tolerance
+        self.matrix, self.problem, self.rng, self.budget = matrix, problem, rng, budget
         self.kept_bytes = kept_bytes
         self.n = len(problem)
         self.largest = float(problem.costs.max())
-        # Ridge and violation on the way, and at the end: a ridge e leaves a relative gap of about 2 e C.
-        self.rough_end = min(1e-5, 1e-4 * ROUGH / 0.3 / self.largest * 0.3)
-        self.end = 0.05 * tolerance / self.largest
-        self.violation = 0.1 * tolerance
-        self.systems = 0
+        # Ridge and violation on the way, where the matrix is not exact, and at the end: see Finish.
+        self.rough = (min(1e-5, 1e-7 / self.largest), ROUGH)
+        self.exact = (0.05 * tolerance / self.largest, 0.1 * tolerance)
 
     # -- the ways ---------------------------------------------------------------------------------------------------
 
-    def from_nothing(self) -> _Guess:
+    def from_nothing(self) -> Guess:
         """Return a guess from a random subset on."""
-        size = min(MOST, max(FEWEST, self.n // 6))
-        if self.n <= 2 * size:
-            return self._whole()
+        n, problem = self.n, self.problem
+        size = min(MOST, max(FEWEST, n // 6))
+        whole = None
+        if n <= WHOLE and 16 * n * n <= self.kept_bytes:
+            whole = np.asarray(self.matrix.block(slice(None), slice(None)))
+            if n <= 2 * size:
+                point = self._first(whole, problem, full=_full_rank(whole), last=True)
+                return _guess(point, "dense", exact=True)
         members = self._subset(size)
-        problem = self.problem.rows(members, self.n / size)
-        K = np.asarray(self.matrix.block(members, members), dtype=np.float64)
+        K = np.asarray(self.matrix.block(members, members)) if whole is None else whole[members[:, None], members]
         full = _full_rank(K)
-        point = self._first(K, problem, full=full, last=False)
+        point = self._first(K, problem.rows(members, n / size), full=full, last=False)
         full = full and point.reached
         first = _Start(members, point.coefficients, point.intercept)
-        if not full and self.n >= FACTOR_ROWS:
-            tolerance = min(1e-4, self.tolerance) / float(self.problem.costs.sum())
-            G = pivoted_factor(self.matrix, tolerance, self.n // FACTOR_SHARE, self.rng)
+        if not full and n >= FACTOR_ROWS:
+            G = pivoted_factor(self.matrix, 1e-4 / float(problem.costs.sum()), n // FACTOR_SHARE, self.rng)
             if G is not None:
                 return self._by_factor(G, first)
-        if full and self.n <= ACTIVE_SET_ROWS:
-            guess = self._by_active_set(first)
+        if full and n <= ACTIVE_SET_ROWS:
+            guess = self._by_active_set(first, whole)
             if guess is not None:
                 return guess
-        return self._by_levels(first)
+        return self._by_levels(first, whole)
 
-    def from_start(self, start: Solution) -> _Guess:
+    def from_start(self, start: Solution) -> Guess:
         """Return a guess from the solution of a similar problem: free and bounded rows stay what they were."""
         a = self.problem.signs * start.coefficients
         share = a / max(float(a.max(initial=0.0)), np.finfo(np.float64).tiny)
         upper = share >= 1.0 - 1e-9
         free = (share > 0) & ~upper
         sets = Sets(free, upper)
-        return _Guess(sets, np.clip(a, 0.0, self.problem.costs) * self.problem.signs, start.intercept, 0, "start")
+        return Guess(sets, np.clip(a, 0.0, self.problem.costs) * self.problem.signs, start.intercept, "start")
 
-    def by_exact_factor(self, G: Array) -> _Guess:
+    def by_exact_factor(self, G: Array) -> Guess:
         """Return a guess where a factor is exact."""
         zero = np.zeros(self.n)
-        widths = self._widths(max(1.0, 0.01 * self.largest), ROUGH, 0.1, finish=True)
-        point = newton(FactorSystem(G, self.problem), zero, zero, 0.0, widths)
-        return self._guess(point, "exact factor")
-
-    def _whole(self) -> _Guess:
-        """Return a guess from the dense matrix of a small problem."""
-        K = np.asarray(self.matrix.block(slice(None), slice(None)), dtype=np.float64)
-        return self._guess(self._first(K, self.problem, full=_full_rank(K), last=True), "dense")
+        widths = _widths(max(1.0, 0.01 * self.largest), 0.1, self.exact)
+        point = newton(FactorSystem(G, self.problem), zero, zero, 0.0, widths, self.budget)
+        return _guess(point, "exact factor", exact=True)
 
     def _first(self, K: Array, problem: Problem, *, full: bool, last: bool) -> Point:
         """Return the solution of a dense problem, exact if it is the last one."""
         m, largest = len(problem), float(problem.costs.max())
         system = DenseSystem(K, problem)
         if full:
-            end = (self.rough_end, ROUGH) if last else (0.01, 0.1)
+            end = self.exact if last else (0.01, 0.1)
             schedule = Schedule(max(0.3, 1.0 / largest), end[0], 0.03, end[1])
-            point = active_set(system, Sets(np.ones(m, dtype=bool), np.zeros(m, dtype=bool)), schedule)[0]
-            self.systems += point.systems
+            sets = Sets(np.ones(m, dtype=bool), np.zeros(m, dtype=bool))
+            point = active_set(system, sets, schedule, self.budget)[0]
             if point.reached:
                 return point
         zero = np.zeros(m)
-        end = ROUGH if last else max(0.1, min(5.0, 1e-3 * largest))
-        widths = self._widths(max(1.0, 0.01 * largest), end, 0.1, finish=last)
-        point = newton(system, zero, zero, 0.0, widths)
-        self.systems += point.systems
+        start = max(1.0, 0.01 * largest)
+        widths = _widths(start, 0.1, self.exact) if last else Widths(start, min(start, _width(largest)), 0.1)
+        point = newton(system, zero, zero, 0.0, widths, self.budget)
         return replace(point, reached=False) if full else point
 
-    def _by_active_set(self, first: _Start) -> _Guess | None:
+    def _by_active_set(self, first: _Start, whole: Array | None) -> Guess | None:
         """Return a guess by the active set method over all rows; None where it fails and leaves no start."""
-        single = self.matrix.single and float(np.abs(first.coefficients).sum()) < SINGLE_SUM
-        system = CachedSystem(
-            self.matrix,
-            np.arange(self.n),
-            self.problem,
-            room=2 * len(first.members),
-            dtype=np.float32 if single else np.float64,
-        )
+        single = whole is None and self.matrix.single and float(np.abs(first.coefficients).sum()) < SINGLE_SUM
+        system = self._system(np.arange(self.n), whole, room=2 * len(first.members), single=single)
         free = np.zeros(self.n, dtype=bool)
         free[first.members[first.coefficients != 0]] = True
-        schedule = Schedule(0.01, self.rough_end, 0.03, ROUGH, most_freed=MOST_FREED)
-        point, good = active_set(system, Sets(free, np.zeros(self.n, dtype=bool)), schedule)
-        self.systems += point.systems
+        end, violation = self.rough if single else self.exact
+        schedule = Schedule(0.01, end, 0.03, violation, most_freed=MOST_FREED)
+        point, good = active_set(system, Sets(free, np.zeros(self.n, dtype=bool)), schedule, self.budget)
         if point.reached:
-            return self._guess(point, "active set")
+            return _guess(point, "active set", exact=not single)
         if good is None:
             return None
-        f = self._exact(good.coefficients)
+        f = good.outputs
+        if single:
+            system = self._system(np.arange(self.n), whole, room=512)
+            f = system.outputs(good.coefficients)
         width = max(min(good.ridge * self.largest, 4.0), 0.1)
-        last = newton(
-            CachedSystem(self.matrix, np.arange(self.n), self.problem, room=512),
-            good.coefficients,
-            f,
-            good.intercept,
-            self._widths(width, ROUGH, 0.1, finish=True),
-        )
-        return self._guess(last, "active set, then Newton")
+        widths = _widths(width, 0.1, self.exact)
+        last = newton(system, good.coefficients, f, good.intercept, widths, self.budget)
+        return _guess(last, "active set, then Newton", exact=True)
 
-    def _by_factor(self, G: Array, first: _Start) -> _Guess:
+    def _by_factor(self, G: Array, first: _Start) -> Guess:
         """Return a guess for the problem of the factor, from larger and larger subsets to the rows near the margin."""
         problem, n = self.problem, self.n
         members, beta, b = first.members, first.coefficients, first.intercept
         weights = beta @ G[members]
+        width = _width(self.largest)
         while 6 * len(members) < n:
             members, beta = self._enlarged(members, beta, 6 * len(members))
             part = problem.rows(members, n / len(members))
-            largest = float(part.costs.max())
-            rows = G[members]
-            widths = self._widths(max(0.1, min(5.0, 1e-3 * largest)), 0.03, 0.3, finish=False, steps=100)
-            point = newton(FactorSystem(rows, part), beta, rows @ weights, b, widths)
-            self.systems += point.systems
+            rows, width = G[members], 0.03
+            widths = Widths(_width(float(part.costs.max())), width, 0.3, 100)
+            point = newton(FactorSystem(rows, part), beta, rows @ weights, b, widths, self.budget)
             beta, b = point.coefficients, point.intercept
             weights = beta @ rows
-        coefficients = np.zeros(n)
-        coefficients[members] = beta
-        width = 0.03 if len(members) > len(first.members) else max(0.1, min(5.0, 1e-3 * self.largest))
+        coefficients = _spread(beta, members, n)
         active = problem.slack(G @ weights, b) > -0.5
         active |= coefficients != 0
-        for _ in range(20):
+        for _ in range(ROUNDS):
             if active.mean() > 0.8:
                 active[:] = True
-            rows_at = np.flatnonzero(active)
-            rows, part = G[rows_at], problem.rows(rows_at)
-            point = newton(
-                FactorSystem(rows, part),
-                coefficients[rows_at],
-                rows @ weights,
-                b,
-                self._widths(width, ROUGH, 0.1, finish=True),
-            )
-            self.systems += point.systems
-            coefficients = np.zeros(n)
-            coefficients[rows_at] = point.coefficients
-            b = point.intercept
+            near = np.flatnonzero(active)
+            rows = G[near]
+            widths = _widths(width, 0.1, self.rough)
+            system = FactorSystem(rows, problem.rows(near))
+            point = newton(system, coefficients[near], rows @ weights, b, widths, self.budget)
+            coefficients, b = _spread(point.coefficients, near, n), point.intercept
             weights = point.coefficients @ rows
             slack = problem.slack(G @ weights, b)
             if not (~active & (slack > ROUGH)).any():
                 break
             active |= slack > -0.2
             width = 0.03
-        return self._spread(point, rows_at, "factor")
+        return _guess(point, "factor", exact=False, rows=near, n=n)
 
-    def _by_levels(self, first: _Start) -> _Guess:
+    def _by_levels(self, first: _Start, whole: Array | None) -> Guess:
         """Return a guess by Newton's method on larger and larger subsets, then on the rows near the margin."""
         problem, n = self.problem, self.n
         members, beta, b = first.members, first.coefficients, first.intercept
-        while 3 * len(members) < n and len(members) < 6000:
-            before, known = members, beta
-            members, beta = self._enlarged(members, beta, min(3 * len(members), 6000))
+        exact = Exact(self.matrix)
+        while 3 * len(members) < n and len(members) < MOST_LEVEL:
+            known = _spread(beta, members, n)
+            members, beta = self._enlarged(members, beta, min(3 * len(members), MOST_LEVEL))
             part = problem.rows(members, n / len(members))
-            chosen = np.flatnonzero(known)
-            f = products(self.matrix, before[chosen], known[chosen], members)
-            width = max(0.1, min(5.0, 1e-3 * float(part.costs.max())))
+            width = _width(float(part.costs.max()))
             end = 0.1 if 3 * len(members) >= n else width
-            system = CachedSystem(self.matrix, members, part, room=256)
-            point = newton(system, beta, f, b, self._widths(width, end, 0.1, finish=False, steps=100))
-            self.systems += point.systems
+            system = self._system(members, whole, part, room=256)
+            widths = Widths(width, end, 0.1, 100)
+            point = newton(system, beta, exact.outputs(known, members), b, widths, self.budget)
             beta, b = point.coefficients, point.intercept
-        coefficients = np.zeros(n)
-        coefficients[members] = beta
-        f = self._exact(coefficients)
-        active = np.ones(n, dtype=bool) if n <= NEWTON_ROWS else problem.slack(f, b) > -0.3
-        active |= coefficients != 0
-        width = max(0.1, min(5.0, 1e-3 * self.largest))
-        for _ in range(20):
-            rows_at = np.flatnonzero(active)
-            part = problem.rows(rows_at)
-            system = CachedSystem(self.matrix, rows_at, part, room=256)
-            widths = self._widths(width, ROUGH, 0.1, finish=True)
-            point = newton(system, coefficients[rows_at], f[rows_at], b, widths)
-            self.systems += point.systems
-            coefficients = np.zeros(n)
-            coefficients[rows_at] = point.coefficients
-            b = point.intercept
-            f[rows_at] = point.outputs
-            outside = np.flatnonzero(~active)
-            chosen = np.flatnonzero(coefficients)
-            f[outside] = products(self.matrix, chosen, coefficients[chosen], outside)
+        coefficients = _spread(beta, members, n)
+        f = exact.outputs(coefficients)
+        active = (problem.slack(f, b) > -NEAR_MARGIN) | (coefficients != 0)
+        width = _width(self.largest)
+        for _ in range(ROUNDS):
+            if active.mean() > 0.8:
+                active[:] = True
+            near = np.flatnonzero(active)
+            system = self._system(near, whole, problem.rows(near), room=256)
+            widths = _widths(width, 0.1, self.exact)
+            point = newton(system, coefficients[near], f[near], b, widths, self.budget)
+            coefficients, b = _spread(point.coefficients, near, n), point.intercept
+            far = np.flatnonzero(~active)
+            f[near], f[far] = point.outputs, exact.outputs(coefficients, far)
             slack = problem.slack(f, b)
-            if not (slack[outside] > ROUGH).any():
+            if not (slack[far] > 0).any():
                 break
             active |= slack > -0.1
             width = 0.01
-        return self._spread(point, rows_at, "levels")
-
-    # -- the end ----------------------------------------------------------------------------------------------------
-
-    def finish(self, guess: _Guess) -> Solution:
-        """Return the certified solution: exact sets, in double precision, on the exact matrix."""
-        free = int(guess.sets.free.sum())
-        if 8 * self.n * free > self.kept_bytes:
-            return self._certified(guess.coefficients, None, guess.method + ", unfinished")
-        system = CachedSystem(self.matrix, np.arange(self.n), self.problem, room=free + 64)
-        start = self.end if guess.method != "start" else max(self.end, 1e-3 / self.largest)
-        # On a matrix of low rank a wrong guess can free hundreds of rows: Newton's method then gets there sooner.
-        schedule = Schedule(start, self.end, 0.03, self.violation, patience=3, abort=free + 10)
-        try:
-            point = active_set(system, guess.sets.copy(), schedule)[0]
-            self.systems += point.systems
-            found = self._certified(point.coefficients, system, guess.method)
-            if found.converged:
-                return found
-        except LinAlgError:
-            found = None
-        f = system.outputs(guess.coefficients)
-        width = 0.03 if guess.method != "start" else max(0.1, min(5.0, 1e-3 * self.largest))
-        widths = Widths(width, 0.1 * self.violation, 0.1, 200, (self.end, self.violation))
-        point = newton(system, guess.coefficients, f, guess.intercept, widths)
-        self.systems += point.systems
-        again = self._certified(point.coefficients, system, guess.method + ", Newton")
-        return again if found is None or again.gap < found.gap else found
-
-    def _certified(self, coefficients: Array, system: CachedSystem | None, method: str) -> Solution:
-        """Return feasible coefficients with their certificate."""
-        beta = feasible(self.problem, coefficients)
-        outputs = self._exact(beta) if system is None else system.outputs(beta)
-        return certify(self.problem, beta, outputs, tolerance=self.tolerance, iterations=self.systems, method=method)
+        return replace(_guess(point, "levels", exact=True, rows=near, n=n), outputs=f)
 
     # -- pieces -----------------------------------------------------------------------------------------------------
 
-    def _exact(self, coefficients: Array) -> Array:
-        """Return K beta in double precision."""
-        chosen = np.flatnonzero(coefficients)
-        return products(self.matrix, chosen, coefficients[chosen])
-
-    def _widths(self, start: float, end: float, factor: float, *, finish: bool, steps: int = 600) -> Widths:
-        end = min(start, end)
-        return Widths(start, end, factor, steps, (self.rough_end, ROUGH) if finish else None)
+    def _system(
+        self,
+        members: NDArray[np.intp],
+        whole: Array | None,
+        problem: Problem | None = None,
+        *,
+        room: int,
+        single: bool = False,
+    ) -> DenseSystem | CachedSystem:
+        """Return the system of some rows, from the whole matrix where it is there."""
+        everything = len(members) == self.n
+        part = self.problem if problem is None or everything else problem
+        if whole is not None:
+            return DenseSystem(whole if everything else whole[members[:, None], members], part)
+        dtype = np.float32 if single else np.float64
+        return CachedSystem(self.matrix, members, part, room=room, dtype=dtype, kept_bytes=self.kept_bytes)
 
     def _subset(self, size: int) -> NDArray[np.intp]:
         """Return random rows, of both signs where there are both."""
@@ -377,16 +328,30 @@ class _Solver:
         added = self.rng.choice(others, size - len(members), replace=False)
         return np.concatenate([members, added]), np.concatenate([beta, np.zeros(len(added))])
 
-    def _guess(self, point: Point, method: str) -> _Guess:
-        return _Guess(point.sets, point.coefficients, point.intercept, self.systems, method)
 
-    def _spread(self, point: Point, rows: NDArray[np.intp], method: str) -> _Guess:
-        """Return the point of some rows as one of all."""
-        coefficients = np.zeros(self.n)
-        coefficients[rows] = point.coefficients
-        free, upper = np.zeros(self.n, dtype=bool), np.zeros(self.n, dtype=bool)
-        free[rows], upper[rows] = point.sets.free, point.sets.upper
-        return _Guess(Sets(free, upper), coefficients, point.intercept, self.systems, method)
+def _width(largest: float) -> float:
+    """Return the width of the band to start from where a good start is there."""
+    return max(0.1, min(5.0, 1e-3 * largest))
+
+
+def _widths(start: float, factor: float, finish: tuple[float, float]) -> Widths:
+    """Return the stages that end with the active set method at this ridge and violation."""
+    return Widths(start, min(start, finish[1]), factor, finish=finish)
+
+
+def _spread(values: Array, rows: NDArray[np.intp], n: int) -> Array:
+    """Return the values of some rows as those of all, zero elsewhere."""
+    everywhere = np.zeros(n, dtype=values.dtype)
+    everywhere[rows] = values
+    return everywhere
+
+
+def _guess(point: Point, method: str, *, exact: bool, rows: NDArray[np.intp] | None = None, n: int = 0) -> Guess:
+    """Return the point of all rows, or of some of them, as one of all; `exact` if its outputs are."""
+    if rows is None or len(rows) == n:
+        return Guess(point.sets, point.coefficients, point.intercept, method, point.outputs if exact else None)
+    sets = Sets(_spread(point.sets.free, rows, n), _spread(point.sets.upper, rows, n))
+    return Guess(sets, _spread(point.coefficients, rows, n), point.intercept, method)
 
 
 def _full_rank(K: Array) -> bool:

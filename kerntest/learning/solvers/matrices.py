@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 BLOCK = 2**18
 # Squared distances from the mean, in units of 2 s^2, up to which single precision keeps the digits of exp(-d^2/2s^2).
 SINGLE_RANGE = 30.0
+# And up to which double precision is sure to keep twelve digits of it.
+EXPANDED = 1e4
 
 
 class Matrix(Protocol):
@@ -27,9 +29,13 @@ class Matrix(Protocol):
     single: bool
 
     def block(
-        self, rows: NDArray[np.intp] | slice, columns: NDArray[np.intp] | slice, dtype: type = np.float64
+        self,
+        rows: NDArray[np.intp] | slice,
+        columns: NDArray[np.intp] | slice,
+        dtype: type = np.float64,
+        out: NDArray[np.floating] | None = None,
     ) -> NDArray[np.floating]:
-        """Return the entries of some rows and columns as a new array."""
+        """Return the entries of some rows and columns, in `out` (of this dtype) or as a new array."""
         ...
 
 
@@ -46,25 +52,26 @@ class GaussianMatrix:
         self.diagonal = np.ones(self.n)
         self._left = np.ascontiguousarray(-left_factor(scaled))
         self._right = np.ascontiguousarray(right_factor(scaled))
-        squares = self._right[:, -1]
-        self.single = bool(squares.max(initial=0.0) < SINGLE_RANGE)
+        self.largest = float(self._right[:, -1].max(initial=0.0))
+        self.single = self.largest < SINGLE_RANGE
         self._singles: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
 
     def block(
-        self, rows: NDArray[np.intp] | slice, columns: NDArray[np.intp] | slice, dtype: type = np.float64
+        self,
+        rows: NDArray[np.intp] | slice,
+        columns: NDArray[np.intp] | slice,
+        dtype: type = np.float64,
+        out: NDArray[np.floating] | None = None,
     ) -> NDArray[np.floating]:
         """Return the entries of some rows and columns."""
         left, right = self._left, self._right
         if dtype is np.float32:
             if self._singles is None:
-                self._singles = (self._left.astype(np.float32), self._right.astype(np.float32))
-            product = self._singles[0][rows] @ self._singles[1][columns].T
-        else:
-            product = left[rows] @ right[columns].T
-        # Rounding makes distances slightly negative.
-        np.minimum(product, 0.0, out=product)
-        np.exp(product, out=product)
-        return product
+                self._singles = (left.astype(np.float32), right.astype(np.float32))
+            left, right = self._singles
+        product = np.matmul(left[rows], right[columns].T, out=out)
+        # Rounding may leave values above 1 by its own size: clipping them would take as long as the exponential.
+        return np.asarray(np.exp(product, out=product))
 
 
 class KernelMatrix:
@@ -78,11 +85,15 @@ class KernelMatrix:
         self.diagonal = kernel.diagonal(points).astype(np.float64)
 
     def block(
-        self, rows: NDArray[np.intp] | slice, columns: NDArray[np.intp] | slice, dtype: type = np.float64
+        self,
+        rows: NDArray[np.intp] | slice,
+        columns: NDArray[np.intp] | slice,
+        dtype: type = np.float64,
+        out: NDArray[np.floating] | None = None,
     ) -> NDArray[np.floating]:
         """Return the entries of some rows and columns."""
         values = self.kernel.evaluate(DensePairs(self.points.take(rows), self.points.take(columns)))
-        return values.astype(dtype, copy=False)
+        return _written(values, dtype, out)
 
 
 class GivenMatrix:
@@ -96,10 +107,17 @@ class GivenMatrix:
         self.diagonal = matrix.diagonal().astype(np.float64)
 
     def block(
-        self, rows: NDArray[np.intp] | slice, columns: NDArray[np.intp] | slice, dtype: type = np.float64
+        self,
+        rows: NDArray[np.intp] | slice,
+        columns: NDArray[np.intp] | slice,
+        dtype: type = np.float64,
+        out: NDArray[np.floating] | None = None,
     ) -> NDArray[np.floating]:
         """Return the entries of some rows and columns."""
-        return np.array(self.matrix[rows][:, columns], dtype=dtype)
+        both_named = not isinstance(rows, slice) and not isinstance(columns, slice)
+        # One gather of the entries: whole rows would be copied first otherwise.
+        values = self.matrix[rows[:, None], columns] if both_named else self.matrix[rows][:, columns]  # type: ignore[index]
+        return _written(values, dtype, out)
 
 
 class Repeated:
@@ -112,21 +130,39 @@ class Repeated:
         self.single = matrix.single
 
     def block(
-        self, rows: NDArray[np.intp] | slice, columns: NDArray[np.intp] | slice, dtype: type = np.float64
+        self,
+        rows: NDArray[np.intp] | slice,
+        columns: NDArray[np.intp] | slice,
+        dtype: type = np.float64,
+        out: NDArray[np.floating] | None = None,
     ) -> NDArray[np.floating]:
         """Return the entries of some rows and columns."""
-        return self.matrix.block(self.origin[rows], self.origin[columns], dtype)
+        return self.matrix.block(self.origin[rows], self.origin[columns], dtype, out)
+
+
+def _written(values: Array, dtype: type, out: NDArray[np.floating] | None) -> NDArray[np.floating]:
+    """Return the values in `out`, or as an array of their own."""
+    if out is None:
+        return np.array(values, dtype=dtype)
+    out[:] = values
+    return out
 
 
 def matrix_of(kernel: Kernel, points: Points) -> Matrix:
     """Return the matrix of a kernel on some rows, in the form that evaluates fastest."""
-    if isinstance(kernel, Gaussian) and points.expandable and points.numeric.shape[1]:
-        return GaussianMatrix(kernel, points)
+    if isinstance(kernel, Gaussian) and points.numeric.shape[1]:
+        fast = GaussianMatrix(kernel, points)
+        # Expanded squares are wrong by so many units in the last place of the largest: as much as the exponent is.
+        if fast.largest < EXPANDED or points.expandable:
+            return fast
     return KernelMatrix(kernel, points)
 
 
 def products(
-    matrix: Matrix, columns: NDArray[np.intp], coefficients: Array, rows: NDArray[np.intp] | None = None
+    matrix: Matrix,
+    columns: NDArray[np.intp],
+    coefficients: Array,
+    rows: NDArray[np.intp] | None = None,
 ) -> Array:
     """Return K[rows, columns] @ coefficients, a block of rows at a time.
 
@@ -136,12 +172,12 @@ def products(
     """
     n = matrix.n if rows is None else len(rows)
     result = np.zeros(n)
-    if not len(columns):
+    if not len(columns) or not n:
         return result
-    step = max(16, BLOCK // len(columns))
+    step = min(n, max(16, BLOCK // len(columns)))
+    block = np.empty((step, len(columns)))
     for start in range(0, n, step):
-        chosen: NDArray[np.intp] | slice = slice(start, min(start + step, n))
-        if rows is not None:
-            chosen = rows[chosen]
-        result[start : start + step] = matrix.block(chosen, columns) @ coefficients
+        stop = min(start + step, n)
+        chosen: NDArray[np.intp] | slice = slice(start, stop) if rows is None else rows[start:stop]
+        result[start:stop] = matrix.block(chosen, columns, out=block[: stop - start]) @ coefficients
     return result

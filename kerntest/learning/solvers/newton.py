@@ -17,6 +17,7 @@ from kerntest.learning.solvers.active_set import Point, Schedule, Sets, active_s
 
 if TYPE_CHECKING:
     from kerntest.kernels.base import Array
+    from kerntest.learning.solvers.budget import Budget
     from kerntest.learning.solvers.problem import Problem
     from kerntest.learning.solvers.systems import System
 
@@ -40,7 +41,7 @@ class Widths:
     finish: tuple[float, float] | None = None
 
 
-def newton(system: System, beta: Array, f: Array, b: float, widths: Widths) -> Point:
+def newton(system: System, beta: Array, f: Array, b: float, widths: Widths, budget: Budget) -> Point:
     """Return the point that the smoothed problem leads to, exact where the active set method could finish.
 
     Parameters
@@ -50,11 +51,12 @@ def newton(system: System, beta: Array, f: Array, b: float, widths: Widths) -> P
         Where to start, f = K beta.
     b : float
     widths : Widths
+    budget : Budget
+        Ends with what there is when it is spent.
     """
     problem = system.problem
     y, C = problem.signs, problem.costs
     h, steps, inner, rounding = widths.start, 0, 0, 0
-    systems = 0
     while True:
         steps += 1
         # The band lies symmetric about the margin while it is narrow, and not far above while it is wide.
@@ -67,7 +69,7 @@ def newton(system: System, beta: Array, f: Array, b: float, widths: Widths) -> P
             band[nearest], upper[nearest] = True, False
         free = np.flatnonzero(band)
         beta_new, f_new, b_new = system.target(free, upper, h / C[free], margins)
-        systems += 1
+        budget.count()
         moved = y * (f_new + b_new - f - b)
         z_new = z - moved
         upper_new = z_new >= h
@@ -87,7 +89,7 @@ def newton(system: System, beta: Array, f: Array, b: float, widths: Widths) -> P
         elif step > 0:
             beta, f, b = beta + step * (beta_new - beta), f + step * (f_new - f), b + step * (b_new - b)
         inner += 1
-        stage_done = same or inner >= STAGE_STEPS or step == 0.0 or steps >= widths.steps
+        stage_done = same or inner >= STAGE_STEPS or step == 0.0 or steps >= widths.steps or budget.spent
         stage_done = stage_done or (h > widths.end and step == 1.0 and changed <= 0.1 * len(free))
         if not stage_done:
             continue
@@ -95,14 +97,15 @@ def newton(system: System, beta: Array, f: Array, b: float, widths: Widths) -> P
             end, tolerance = widths.finish
             start = max(end, h * FINISH_FACTOR / float(C.max()))
             schedule = Schedule(start, end, FINISH_FACTOR, tolerance, FINISH_PATIENCE, abort=len(free) + 10)
-            point = active_set(system, Sets(band_new.copy(), upper_new.copy()), schedule)[0]
-            systems += point.systems
+            point = active_set(system, Sets(band_new.copy(), upper_new.copy()), schedule, budget)[0]
             if point.reached:
-                return Point(point.coefficients, point.outputs, point.intercept, point.sets, True, systems, end)
-        if h <= widths.end or steps >= widths.steps:
+                return point
+        if h <= widths.end or steps >= widths.steps or budget.spent:
             a = np.clip(y * beta, 0.0, C) if same else C * np.clip((margins - y * (f + b)) / h, 0.0, 1.0)
-            sets = Sets((a > 0) & (a < C), a >= C)
-            return Point(y * a, f, b, sets, same, systems, h / float(C.max()))
+            change = y * a - beta
+            if change.any():
+                f = f + system.outputs(change)
+            return Point(y * a, f, b, Sets((a > 0) & (a < C), a >= C), same, h / float(C.max()))
         h, inner = max(h * widths.factor, widths.end), 0
 
 
@@ -111,11 +114,15 @@ def _line_search(problem: Problem, z: Array, moved: Array, linear: float, quadra
 
     Its derivative is piecewise linear and grows: a root is found by regula falsi (Illinois), to 1 % of what it is at 0.
     """
-    C = problem.costs
+    weighted = (problem.costs * moved) / h
+    inside = np.empty(len(z))
 
     def slope(s: float) -> float:
-        inside = np.clip((z - s * moved) / h, 0.0, 1.0)
-        return linear + s * quadratic - float((C * inside) @ moved)
+        np.multiply(moved, -s, out=inside)
+        np.add(inside, z, out=inside)
+        np.maximum(inside, 0.0, out=inside)
+        np.minimum(inside, h, out=inside)
+        return linear + s * quadratic - float(inside @ weighted)
 
     at_one = slope(1.0)
     if at_one <= 1e-12 * abs(linear) + 1e-300:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Coefficients within this share of a bound are at the bound.
 AT_BOUND = 1e-12
+# The sum of the coefficients may be wrong by so much of the sum of their sizes.
+ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,11 +85,14 @@ class Solution:
         K beta, without b.
     objective, dual_objective : float
         Their difference over the objective is `gap`.
-    gap : float
+    gap : float or None
+        None where the matrix is not positive semi-definite: then it bounds nothing.
+    violation : float
+        Of the optimality conditions: by how much the intercepts that two rows allow contradict one another.
     iterations : int
         Linear systems solved, or pairs of coefficients moved.
     converged : bool
-        Whether the gap is within the tolerance that was asked for.
+        Whether the gap (the violation, where there is no gap) is within the tolerance that was asked for.
     method : str
         Which way the solver went.
     """
@@ -97,7 +102,8 @@ class Solution:
     outputs: Array
     objective: float
     dual_objective: float
-    gap: float
+    gap: float | None
+    violation: float
     iterations: int
     converged: bool
     method: str
@@ -106,25 +112,33 @@ class Solution:
 def feasible(problem: Problem, coefficients: Array) -> Array:
     """Return coefficients with 0 <= a <= C and the right sum, next to those given; near bounds they are put on them.
 
-    What clipping and rounding took from the sum is spread over the free coefficients in proportion to their room.
+    What clipping and rounding took from the sum goes to the free coefficient with most room, so that f changes by one
+    row of K; where it has too little, to all free ones in proportion to their room, then to all.
     """
-    C = problem.costs
-    a = np.clip(problem.signs * coefficients, 0.0, C)
-    a = np.where(a < AT_BOUND * C, 0.0, np.where(a > C * (1.0 - AT_BOUND), C, a))
-    for _ in range(3):
-        excess = float(problem.signs @ a) - problem.total
-        free = (a > 0) & (a < C)
-        if not free.any():
-            free = np.ones(len(a), dtype=bool)
+    y, C = problem.signs, problem.costs
+    a = np.clip(y * coefficients, 0.0, C)
+    a[a < AT_BOUND * C] = 0.0
+    np.copyto(a, C, where=a > C * (1.0 - AT_BOUND))
+    for _ in range(4):
+        excess = float(y @ a) - problem.total
+        if abs(excess) <= ROUNDING * float(a.sum()):
+            break
         # Lowering the sum: positive signs go down, negative ones up.
-        down = (problem.signs > 0) == (excess > 0)
-        room = np.where(free, np.where(down, a, C - a), 0.0)
+        down = (y > 0) == (excess > 0)
+        free = (a > 0) & (a < C)
+        room = np.where(down, a, C - a)
+        if free.any():
+            room[~free] = 0.0
+        most = int(np.argmax(room))
+        if abs(excess) < 0.5 * room[most]:
+            a[most] += -abs(excess) if down[most] else abs(excess)
+            continue
         available = float(room.sum())
-        if excess == 0 or available <= 0:
+        if available <= 0:
             break
         share = min(abs(excess) / available, 1.0)
         a = np.clip(a + np.where(down, -share, share) * room, 0.0, C)
-    return np.asarray(problem.signs * a)
+    return np.asarray(y * a)
 
 
 def best_intercept(problem: Problem, outputs: Array) -> tuple[float, float]:
@@ -161,6 +175,20 @@ def intercept_of(problem: Problem, coefficients: Array, outputs: Array) -> float
     return min(max(mean, low), high)
 
 
+def violation(problem: Problem, coefficients: Array, outputs: Array) -> float:
+    """Return max_up v - min_down v for v_i = y_i o_i - f_i, at least 0: no pair of rows can gain at a solution.
+
+    beta may rise in rows `up`, fall in rows `down`; an intercept that suits all lies between. See Keerthi et al. (2001).
+    """
+    v = problem.signs * problem.margins - outputs
+    a, positive = problem.signs * coefficients, problem.signs > 0
+    up = np.where(positive, a < problem.costs, a > 0)
+    down = np.where(positive, a > 0, a < problem.costs)
+    if not up.any() or not down.any():
+        return 0.0
+    return max(float(v[up].max() - v[down].min()), 0.0)
+
+
 def certify(
     problem: Problem, coefficients: Array, outputs: Array, *, tolerance: float, iterations: int, method: str
 ) -> Solution:
@@ -176,6 +204,7 @@ def certify(
         objective=primal,
         dual_objective=dual,
         gap=max(float(gap), 0.0),
+        violation=violation(problem, coefficients, outputs),
         iterations=iterations,
         converged=bool(gap <= tolerance),
         method=method,

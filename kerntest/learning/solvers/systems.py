@@ -23,15 +23,19 @@ if TYPE_CHECKING:
     from kerntest.learning.solvers.matrices import Matrix
     from kerntest.learning.solvers.problem import Problem
 
-# Rows of the matrix made at once, and dropped, for coefficients whose rows are not kept.
-BLOCK_ROWS = 256
+# Entries of the matrix made at once.
+BLOCK = 2**18
 ATTEMPTS = 6
 
 
 class System(Protocol):
-    """Solves for the target of given sets. `problem` is over the rows of the system."""
+    """Solves for the target of given sets. `problem` is over the rows of the system.
+
+    `single_solve` allows to solve in single precision, where the matrix is in it.
+    """
 
     problem: Problem
+    single_solve: bool
 
     def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
         """Return the point that the sets ask for; `ridge` has one entry for each free row."""
@@ -98,7 +102,7 @@ class DenseSystem:
     """The whole matrix is there: a subset, or a small problem."""
 
     def __init__(self, K: Array, problem: Problem) -> None:
-        self.K, self.problem = K, problem
+        self.K, self.problem, self.single_solve = K, problem, False
         self._bounded = _Bounded(problem)
         self._product = np.zeros(len(problem))
 
@@ -132,7 +136,7 @@ class FactorSystem:
     """K = G G' with few columns: everything costs n r."""
 
     def __init__(self, G: Array, problem: Problem) -> None:
-        self.G, self.problem = G, problem
+        self.G, self.problem, self.single_solve = G, problem, False
         self._bounded = _Bounded(problem)
         self._weights = np.zeros(G.shape[1])
 
@@ -185,38 +189,49 @@ class CachedSystem:
         Rows to make room for at first.
     dtype : type
         float32 halves memory and time where its digits are enough.
+    kept_bytes : int or None
+        Rows beyond it are not kept but made again for each product.
     """
 
     def __init__(
-        self, matrix: Matrix, members: NDArray[np.intp], problem: Problem, *, room: int = 64, dtype: type = np.float64
+        self,
+        matrix: Matrix,
+        members: NDArray[np.intp],
+        problem: Problem,
+        *,
+        room: int = 64,
+        dtype: type = np.float64,
+        kept_bytes: int | None = None,
     ) -> None:
         self.matrix, self.members, self.problem, self.dtype = matrix, members, problem, dtype
         self.single_solve = False
         self.used = 0
         size = len(members)
         self._whole = size == matrix.n
-        self._kept = np.empty((min(room, size), size), dtype)
+        self._most = size if kept_bytes is None else min(size, kept_bytes // (np.dtype(dtype).itemsize * max(size, 1)))
+        self._kept = np.empty((min(room, self._most), size), dtype)
         self._place = np.full(size, -1)
         self._bounded = _Bounded(problem)
         self._product = np.zeros(size)
 
-    def _rows(self, rows: NDArray[np.intp]) -> NDArray[np.floating]:
+    def _rows(self, rows: NDArray[np.intp], out: NDArray[np.floating] | None = None) -> NDArray[np.floating]:
         columns: NDArray[np.intp] | slice = slice(None) if self._whole else self.members
-        return self.matrix.block(self.members[rows], columns, self.dtype)
+        return self.matrix.block(self.members[rows], columns, self.dtype, out)
 
     def _ensure(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return where the rows are kept, after making those that are not."""
-        new = rows[self._place[rows] < 0]
+        """Return where the rows are kept, after making those that are not; -1 where there is no room."""
+        new = rows[self._place[rows] < 0][: self._most - self.used]
         if len(new):
             needed = self.used + len(new)
             if needed > len(self._kept):
                 size = len(self.members)
-                larger = np.empty((max(needed, min(size, 2 * len(self._kept))), size), self.dtype)
+                larger = np.empty((max(needed, min(self._most, 2 * len(self._kept))), size), self.dtype)
                 larger[: self.used] = self._kept[: self.used]
                 self._kept = larger
-            for start in range(0, len(new), BLOCK_ROWS):
-                part = new[start : start + BLOCK_ROWS]
-                self._kept[self.used + start : self.used + start + len(part)] = self._rows(part)
+            step = max(16, BLOCK // len(self.members))
+            for start in range(self.used, needed, step):
+                stop = min(start + step, needed)
+                self._rows(new[start - self.used : stop - self.used], self._kept[start:stop])
             self._place[new] = np.arange(self.used, needed)
             self.used = needed
         return np.asarray(self._place[rows])
@@ -238,10 +253,21 @@ class CachedSystem:
         if kept.any():
             result += self._kept_product(places[kept], coefficients[chosen[kept]])
         others = chosen[~kept]
-        for start in range(0, len(others), BLOCK_ROWS):
-            part = others[start : start + BLOCK_ROWS]
+        step = max(16, BLOCK // max(len(coefficients), 1))
+        for start in range(0, len(others), step):
+            part = others[start : start + step]
             result += coefficients[part].astype(self.dtype) @ self._rows(part)
         return result
+
+    def _among(self, free: NDArray[np.intp], places: NDArray[np.intp]) -> NDArray[np.floating]:
+        """Return K[F, F]."""
+        kept = places >= 0
+        if kept.all():
+            return self._kept[places[:, None], free]
+        A = np.empty((len(free), len(free)), self.dtype)
+        A[kept] = self._kept[places[kept][:, None], free]
+        A[~kept] = self.matrix.block(self.members[free[~kept]], self.members[free], self.dtype)
+        return A
 
     def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
         """Return the point that the sets ask for."""
@@ -250,18 +276,17 @@ class CachedSystem:
         self._product = self._product + product if adds else product
         u = self._bounded.coefficients
         places = self._ensure(free)
-        most = 3 * len(free) > self.used
-        rows = None if most else self._kept[places]
-        A = self._kept[places[:, None], free] if rows is None else rows[:, free]
         right = np.empty((len(free), 2), order="F")
         right[:, 0] = self.problem.signs[free] * margins[free] - self._product[free]
         right[:, 1] = 1.0
         solved_in = np.float32 if self.dtype is np.float32 and self.single_solve else np.float64
-        system = np.array(A.T, dtype=solved_in, order="F")
+        # Symmetric: its transpose is in the order that LAPACK wants.
+        A = self._among(free, places).T.astype(solved_in, copy=False)
         diagonal = np.arange(len(free))
-        system[diagonal, diagonal] += ridge
-        beta_free, b = _bordered(solve_positive(system, right), float(u.sum()), self.problem.total)
+        A[diagonal, diagonal] += ridge
+        beta_free, b = _bordered(solve_positive(A, right), float(u.sum()), self.problem.total)
         beta = u.copy()
         beta[free] = beta_free
-        extra = self._kept_product(places, beta_free) if rows is None else beta_free.astype(self.dtype) @ rows
-        return beta, self._product + extra, b
+        if (places >= 0).all():
+            return beta, self._product + self._kept_product(places, beta_free), b
+        return beta, self._product + self.outputs(beta - u), b

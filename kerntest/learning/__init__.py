@@ -1,0 +1,1 @@
+"""Learners: fit, predict and transform, and how well a fit predicts."""

@@ -1,0 +1,116 @@
+"""The kernel of a learner: bound to its columns, with every bandwidth chosen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from kerntest.errors import UsageError, suggest
+from kerntest.kernels.bandwidth import BandwidthChooser
+from kerntest.kernels.binding import bind
+from kerntest.kernels.discrete import Hamming
+from kerntest.kernels.text import parse_kernel
+
+if TYPE_CHECKING:
+    from kerntest.kernels.base import Columns, Kernel, Metric, Points
+    from kerntest.learning.encoding import Encoder
+
+Bandwidth: TypeAlias = Literal["median"] | float
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenKernel:
+    """A kernel for the columns of a table.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    free : Kernel
+        The same before its bandwidths were chosen; equal to `kernel` if it leaves none open.
+    unused : tuple of str
+        Columns that it does not see.
+    rule : str
+        How the bandwidths were chosen, in words.
+    """
+
+    kernel: Kernel
+    free: Kernel
+    unused: tuple[str, ...]
+    rule: str
+
+
+def choose_kernel(
+    kernel: Kernel | str, bandwidth: Bandwidth, encoder: Encoder, points: Points, seed: int
+) -> ChosenKernel:
+    """Return a kernel for some rows.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+        A kernel or its text; a plain "gaussian" where there are categories only becomes the hamming kernel.
+    bandwidth : "median" or float
+        For every bandwidth that it leaves open: the median of the distances of the training rows, or a number.
+    encoder : Encoder
+    points : Points
+        The training rows.
+    seed : int
+
+    Raises
+    ------
+    UsageError
+        If the kernel or bandwidth makes no sense.
+    """
+    if isinstance(kernel, str):
+        plain = kernel.strip().lower() == "gaussian"
+        kernel = Hamming() if plain and not encoder.numeric_names else parse_kernel(kernel)
+    bound = bind(kernel, encoder.numeric_names, encoder.category_names)
+    if not bound.kernel.free:
+        if bandwidth != "median":
+            raise UsageError(
+                f"the kernel '{kernel}' leaves no bandwidth open: --bandwidth has nothing to set",
+                hint="leave out one of the two",
+                code="usage.bandwidth_twice",
+            )
+        return ChosenKernel(bound.kernel, bound.kernel, bound.unused, "in the kernel")
+    factor = check_bandwidth(bandwidth)
+    chooser = BandwidthChooser(points, seed)
+    if factor is None:
+        return ChosenKernel(bound.kernel.resolve(chooser.median), bound.kernel, bound.unused, "median heuristic")
+
+    def rule(metric: Metric, columns: Columns | None) -> float:
+        return chooser.median(metric, columns) if encoder.numeric_names and metric == "mismatches" else factor
+
+    return ChosenKernel(bound.kernel.resolve(rule), bound.kernel, bound.unused, f"as given: {factor:g}")
+
+
+def at_multiple(chosen: ChosenKernel, factor: float, points: Points, seed: int) -> Kernel:
+    """Return the kernel with every open bandwidth at a multiple of its median."""
+    chooser = BandwidthChooser(points, seed)
+    return chosen.free.resolve(lambda metric, columns: factor * chooser.median(metric, columns))
+
+
+def check_bandwidth(bandwidth: Bandwidth) -> float | None:
+    """Return a bandwidth given as a number; None for the median.
+
+    Raises
+    ------
+    UsageError
+        If it is neither.
+    """
+    if isinstance(bandwidth, str):
+        if bandwidth != "median":
+            meant = suggest(bandwidth, ("median",))
+            raise UsageError(
+                f"{bandwidth!r} is no bandwidth of a learner",
+                hint=f"did you mean '{meant}'?" if meant else "use median or a number; --grid tries several",
+                code="usage.bandwidth",
+            )
+        return None
+    if isinstance(bandwidth, bool) or not (math.isfinite(bandwidth) and bandwidth > 0):
+        raise UsageError(
+            f"a bandwidth must be positive and finite, not {bandwidth}",
+            hint="bandwidths are in the units of the scaled columns: 1 is one standard deviation",
+            code="usage.bandwidth",
+        )
+    return float(bandwidth)

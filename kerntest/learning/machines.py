@@ -1,0 +1,255 @@
+"""Support vector machines on a matrix: two classes, pairs of classes, numbers, one class."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from kerntest.errors import UndecidedError, UsageError
+from kerntest.learning.solvers.hinge import solve_hinge
+from kerntest.learning.solvers.matrices import Repeated
+from kerntest.learning.solvers.problem import Problem, Solution
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.engines.base import Engine
+    from kerntest.kernels.base import Array
+    from kerntest.learning.solvers.matrices import Matrix
+
+# A hard margin is a cost so high that no separable problem reaches it.
+HARD = 1e8
+# Slack of a hard margin that is rounding.
+HARD_SLACK = 1e-4
+NU_STEPS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a violation of the margin costs.
+
+    Parameters
+    ----------
+    C : float
+        The cost; infinite for a hard margin.
+    nu : float or None
+        Instead of C: the share of support vectors that is aimed at.
+    weights : ndarray, shape (classes,), or None
+        Factors of C for each class.
+    """
+
+    C: float
+    nu: float | None
+    weights: Array | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Machine:
+    """One machine: which of two classes, and its solution over its rows.
+
+    Parameters
+    ----------
+    pair : (int, int)
+        The classes it tells apart; scores above 0 are for the second.
+    rows : ndarray of int, shape (m,)
+        Its rows among all training rows.
+    solution : Solution
+    C : float
+        The cost, found where nu was given.
+    """
+
+    pair: tuple[int, int]
+    rows: NDArray[np.intp]
+    solution: Solution
+    C: float
+
+
+def fit_pairs(
+    matrix: Matrix,
+    codes: NDArray[np.intp],
+    classes: int,
+    costs: Costs,
+    engine: Engine,
+    *,
+    tolerance: float,
+    seed: int,
+    names: Sequence[str],
+    start: Sequence[Machine] | None = None,
+    factor: Array | None = None,
+) -> list[Machine]:
+    """Return a machine for every pair of classes.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        n training rows.
+    codes : ndarray of int, shape (n,)
+        Class of each row.
+    classes : int
+    costs : Costs
+    engine : Engine
+    tolerance : float
+        Relative duality gap.
+    seed : int
+    names : sequence of str
+        What the classes are called, for errors.
+    start : sequence of Machine, optional
+        Machines of similar costs.
+    factor : ndarray, shape (n, r), optional
+        G with K = G G'.
+    """
+    members = [np.flatnonzero(codes == k) for k in range(classes)]
+    pairs = list(combinations(range(classes), 2))
+
+    def work(place: int) -> Machine:
+        i, j = pairs[place]
+        rows = np.sort(np.concatenate([members[i], members[j]]))
+        signs = np.where(codes[rows] == j, 1.0, -1.0)
+        weights = np.ones(len(rows)) if costs.weights is None else costs.weights[codes[rows]]
+        part = matrix if len(rows) == matrix.n else Repeated(matrix, rows)
+        known = None if start is None else start[place].solution
+        G = None if factor is None else factor[rows]
+        if costs.nu is not None:
+            solution, C = _by_nu(part, signs, costs.nu, tolerance, seed, (names[i], names[j]))
+        else:
+            C = min(costs.C, HARD)
+            problem = Problem(signs, C * weights, np.ones(len(rows)))
+            solution = _solved(part, problem, tolerance=tolerance, seed=seed, start=known, factor=G)
+            if math.isinf(costs.C):
+                _check_hard(problem, solution, (names[i], names[j]))
+                C = math.inf
+        return Machine((i, j), rows, solution, C)
+
+    return list(engine.map(work, range(len(pairs))))
+
+
+def _solved(
+    matrix: Matrix,
+    problem: Problem,
+    *,
+    tolerance: float,
+    seed: int,
+    start: Solution | None = None,
+    factor: Array | None = None,
+) -> Solution:
+    """Return the solution; a matrix that is not positive semi-definite is refused with a reason."""
+    try:
+        return solve_hinge(matrix, problem, tolerance=tolerance, seed=seed, start=start, factor=factor)
+    except LinAlgError as error:
+        raise UndecidedError(
+            "the kernel is not positive definite on these rows: the problem has no single solution",
+            hint="use a positive definite kernel, such as gaussian or laplacian",
+            code="undecided.not_positive_definite",
+        ) from error
+
+
+def _check_hard(problem: Problem, solution: Solution, names: tuple[str, str]) -> None:
+    """Refuse a hard margin where the classes cannot be separated."""
+    slack = problem.slack(solution.outputs, solution.intercept)
+    if float(slack.max()) > HARD_SLACK:
+        raise UndecidedError(
+            f"{names[0]!r} and {names[1]!r} cannot be separated without errors by this kernel: there is no hard margin",
+            hint="a finite --C allows errors; a smaller --bandwidth separates more",
+            code="undecided.not_separable",
+        )
+
+
+def _by_nu(
+    matrix: Matrix, signs: Array, nu: float, tolerance: float, seed: int, names: tuple[str, str]
+) -> tuple[Solution, float]:
+    """Return the nu-machine: the C-machine whose coefficients are the share nu of their bounds.
+
+    sum a(C) / (C n) falls with C: its root is found by regula falsi (Illinois) on log C.
+    """
+    n = len(signs)
+    fewest = int(min((signs > 0).sum(), (signs < 0).sum()))
+    largest = 2.0 * fewest / n
+    if nu > largest * (1 + 1e-12):
+        raise UsageError(
+            f"nu = {nu:g} is infeasible: {names[0]!r} and {names[1]!r} allow at most {largest:.4g}",
+            hint=f"--nu {math.floor(largest * 1000) / 1000:g}, or class weights with --C",
+            code="usage.nu",
+        )
+    solved: dict[float, Solution] = {}
+
+    def excess(log_c: float) -> float:
+        C = math.exp(log_c)
+        problem = Problem(signs, np.full(n, C), np.ones(n))
+        solved[log_c] = _solved(matrix, problem, tolerance=0.1 * tolerance, seed=seed)
+        return float(np.abs(solved[log_c].coefficients).sum()) / (C * n) - nu
+
+    low, high = math.log(1e-3), math.log(1e3)
+    at_low, at_high = excess(low), excess(high)
+    for _ in range(20):
+        if at_low > -1e-9:
+            break
+        low, high, at_high = low - 3.0, low, at_low
+        at_low = excess(low)
+    for _ in range(20):
+        if at_high <= 0:
+            break
+        low, high, at_low = high, high + 2.0, at_high
+        at_high = excess(high)
+    if at_high > 0:
+        raise UsageError(
+            f"nu = {nu:g} is too small: these rows can be separated, and every margin is reached with fewer support vectors",
+            hint="a larger --nu, or --hard-margin",
+            code="usage.nu",
+        )
+    best = min(solved, key=lambda at: abs(float(np.abs(solved[at].coefficients).sum()) / (math.exp(at) * n) - nu))
+    for _ in range(NU_STEPS):
+        if abs(at_high - at_low) < 1e-300 or high - low < 1e-10:
+            break
+        middle = high - at_high * (high - low) / (at_high - at_low) if at_high != at_low else 0.5 * (low + high)
+        middle = min(max(middle, low + 0.01 * (high - low)), high - 0.01 * (high - low))
+        found = excess(middle)
+        best = middle
+        if abs(found) < 1e-7 * nu:
+            break
+        if found > 0:
+            low, at_low, at_high = middle, found, 0.5 * at_high
+        else:
+            high, at_high, at_low = middle, found, 0.5 * at_low
+    return solved[best], math.exp(best)
+
+
+def fit_numbers(
+    matrix: Matrix, target: Array, C: float, epsilon: float, *, tolerance: float, seed: int
+) -> tuple[Solution, Array]:
+    """Return epsilon support vector regression (Drucker et al. 1997), and its coefficients, shape (n,).
+
+    Targets are brought to standard deviation 1 for the solver; C and epsilon are those of the target's own units.
+
+    Notes
+    -----
+    Every case has two rows: one for being too low, one for being too high.
+    """
+    n = len(target)
+    centre, spread = float(target.mean()), float(target.std()) or 1.0
+    z = (target - centre) / spread
+    signs = np.repeat([1.0, -1.0], n)
+    margins = np.concatenate([z, -z]) - epsilon / spread
+    problem = Problem(signs, np.full(2 * n, C / spread), margins)
+    solution = _solved(Repeated(matrix, np.tile(np.arange(n), 2)), problem, tolerance=tolerance, seed=seed)
+    coefficients = spread * (solution.coefficients[:n] + solution.coefficients[n:])
+    scaled = replace(
+        solution,
+        intercept=spread * solution.intercept + centre,
+        objective=spread**2 * solution.objective,
+        dual_objective=spread**2 * solution.dual_objective,
+    )
+    return scaled, coefficients
+
+
+def fit_one_class(matrix: Matrix, nu: float, *, tolerance: float, seed: int) -> Solution:
+    """Return the one-class machine (Schoelkopf et al. 2001): coefficients up to 1 with sum nu n, b = -rho."""
+    n = matrix.n
+    problem = Problem(np.ones(n), np.ones(n), np.zeros(n), total=nu * n)
+    return _solved(matrix, problem, tolerance=tolerance, seed=seed)

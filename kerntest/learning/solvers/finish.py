@@ -1,0 +1,208 @@
+"""The end of every way: exact coefficients of the free rows, one exact pass over all rows, the certificate.
+
+The rows that may be free are solved alone, in double precision, with the others held at their bounds. One pass over
+the support vectors then gives all outputs, and with them the duality gap. Where it is not yet small enough, the rows
+that violate their margins join and the same is done again; as rows only join, and each turn is optimal over them,
+the dual objective never falls.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from kerntest.learning.solvers.active_set import Schedule, Sets, active_set
+from kerntest.learning.solvers.matrices import products
+from kerntest.learning.solvers.newton import Widths, newton
+from kerntest.learning.solvers.problem import Problem, Solution, certify, feasible
+from kerntest.learning.solvers.systems import DenseSystem
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kerntest.kernels.base import Array
+    from kerntest.learning.solvers.active_set import Point
+    from kerntest.learning.solvers.budget import Budget
+    from kerntest.learning.solvers.matrices import Matrix
+
+# Turns, rows that may join in one, and systems of the active set method without progress.
+TURNS, JOIN, PATIENCE = 40, 200, 3
+# Bytes for each entry of the matrix of the free rows: itself, and its factor.
+ENTRY_BYTES = 24
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guess:
+    """Where to finish from.
+
+    Parameters
+    ----------
+    sets : Sets
+        Of all rows.
+    coefficients : ndarray, shape (n,)
+    intercept : float
+    method : str
+        How they were found.
+    outputs : ndarray, shape (n,), optional
+        K beta, if it was computed from the exact matrix in double precision.
+    """
+
+    sets: Sets
+    coefficients: Array
+    intercept: float
+    method: str
+    outputs: Array | None = None
+
+
+class Exact:
+    """The exact matrix in double precision, or its exact factor."""
+
+    def __init__(self, matrix: Matrix, factor: Array | None = None) -> None:
+        self.matrix, self.factor = matrix, factor
+
+    def among(self, rows: NDArray[np.intp]) -> Array:
+        """Return K[rows, rows]."""
+        if self.factor is not None:
+            return np.asarray(self.factor[rows] @ self.factor[rows].T)
+        return np.asarray(self.matrix.block(rows, rows))
+
+    def outputs(self, coefficients: Array, rows: NDArray[np.intp] | None = None) -> Array:
+        """Return (K beta)[rows]; all of them without `rows`."""
+        chosen = np.flatnonzero(coefficients)
+        if self.factor is not None:
+            weights = coefficients[chosen] @ self.factor[chosen]
+            return np.asarray((self.factor if rows is None else self.factor[rows]) @ weights)
+        return products(self.matrix, chosen, coefficients[chosen], rows)
+
+
+class Finish:
+    """Certifies a guess, and improves it until the certificate holds.
+
+    Parameters
+    ----------
+    exact : Exact
+    problem : Problem
+    tolerance : float
+        Relative duality gap to reach.
+    budget : Budget
+    kept_bytes : int
+        Memory for the matrix of the free rows.
+    """
+
+    def __init__(self, exact: Exact, problem: Problem, tolerance: float, budget: Budget, kept_bytes: int) -> None:
+        self.exact, self.problem, self.tolerance, self.budget = exact, problem, tolerance, budget
+        self.most = math.isqrt(kept_bytes // ENTRY_BYTES)
+        # A ridge e leaves a relative gap of about 2 e C.
+        self.ridge = 0.05 * tolerance / float(problem.costs.max())
+        self.violation = 0.1 * tolerance
+
+    def solution(self, guess: Guess) -> Solution:
+        """Return the certified solution, the best one met where the certificate was not reached."""
+        problem = self.problem
+        working, upper = guess.sets.free.copy(), guess.sets.upper
+        beta, f = self._start(guess)
+        best = None if f is None else self._certified(beta, f, guess.method)
+        turns = 0
+        while best is None or not best.converged:
+            rows = np.flatnonzero(working)
+            if turns == TURNS or len(rows) > self.most or (self.budget.spent and best is not None):
+                break
+            turns += 1
+            try:
+                beta, f = self._turn(rows, upper, beta, f, guess.intercept if best is None else best.intercept)
+            except LinAlgError:
+                if best is None:
+                    raise
+                break
+            found = self._certified(beta, f, guess.method)
+            best = found if best is None or found.dual_objective >= best.dual_objective else best
+            # Rows that violate their margins join; if there are none, the systems were not exact enough.
+            slack = problem.slack(f, found.intercept)
+            a = problem.signs * beta
+            upper = a >= problem.costs
+            wrong = np.where(working, 0.0, np.where(upper, -slack, slack))
+            wrong[(a <= 0) & (slack < 0)] = 0.0
+            joining = np.flatnonzero(wrong > self.violation)
+            if len(joining):
+                most = max(JOIN, len(rows))
+                working[joining[np.argsort(-wrong[joining], kind="stable")[:most]]] = True
+            else:
+                self.ridge, self.violation = 0.1 * self.ridge, 0.1 * self.violation
+        if best is None:
+            best = self._certified(beta, self.exact.outputs(beta), guess.method + ", unfinished")
+        return best
+
+    def _start(self, guess: Guess) -> tuple[Array, Array | None]:
+        """Return feasible coefficients, and their outputs where they are known already or all rows are at a bound."""
+        beta = feasible(self.problem, guess.coefficients)
+        if guess.outputs is None:
+            return beta, None
+        change = beta - guess.coefficients
+        moved = np.count_nonzero(change)
+        return beta, guess.outputs + self.exact.outputs(change) if moved else guess.outputs
+
+    def _turn(
+        self, rows: NDArray[np.intp], upper: NDArray[np.bool_], beta: Array, f: Array | None, intercept: float
+    ) -> tuple[Array, Array]:
+        """Return coefficients that are optimal over some rows, the others at their bounds, and all outputs."""
+        problem = self.problem
+        if f is None:
+            fixed = np.where(upper, problem.signs * problem.costs, 0.0)
+            fixed[rows] = 0.0
+            if not _reachable(problem, rows, problem.total - float(fixed.sum())):
+                return beta, self.exact.outputs(beta)
+            product = self.exact.outputs(fixed, rows)
+            K = self.exact.among(rows)
+        else:
+            fixed = beta.copy()
+            fixed[rows] = 0.0
+            K = self.exact.among(rows)
+            product = f[rows] - K @ beta[rows]
+        part = Problem(
+            problem.signs[rows],
+            problem.costs[rows],
+            problem.margins[rows] - problem.signs[rows] * product,
+            problem.total - float(fixed.sum()),
+        )
+        a = part.signs * beta[rows]
+        inside = fixed.copy()
+        if len(rows):
+            at_upper = a >= part.costs
+            inside[rows] = self._solved(K, part, Sets((a > 0) & ~at_upper, at_upper), beta[rows], intercept)
+        new = feasible(problem, inside)
+        others = np.ones(len(problem), dtype=bool)
+        others[rows] = False
+        outside = np.flatnonzero(others)
+        if f is None:
+            if np.array_equal(new[outside], fixed[outside]):
+                outputs = np.empty(len(problem))
+                outputs[rows] = product + K @ new[rows]
+                outputs[outside] = self.exact.outputs(new, outside)
+                return new, outputs
+            return new, self.exact.outputs(new)
+        return new, f + self.exact.outputs(new - beta)
+
+    def _solved(self, K: Array, part: Problem, sets: Sets, beta: Array, intercept: float) -> Array:
+        """Return the coefficients that solve a dense problem."""
+        system = DenseSystem(K, part)
+        schedule = Schedule(self.ridge, self.ridge, 1.0, self.violation, patience=PATIENCE)
+        point: Point = active_set(system, sets, schedule, self.budget)[0]
+        if point.reached or self.budget.spent:
+            return point.coefficients
+        largest = float(part.costs.max())
+        widths = Widths(max(0.03, min(5.0, 1e-3 * largest)), self.violation, 0.1, 200, (self.ridge, self.violation))
+        return newton(system, beta, K @ beta, intercept, widths, self.budget).coefficients
+
+    def _certified(self, beta: Array, f: Array, method: str) -> Solution:
+        return certify(self.problem, beta, f, tolerance=self.tolerance, iterations=self.budget.used, method=method)
+
+
+def _reachable(problem: Problem, rows: NDArray[np.intp], total: float) -> bool:
+    """Say whether coefficients of some rows can have this sum within their bounds."""
+    positive = problem.signs[rows] > 0
+    costs = problem.costs[rows]
+    return bool(-costs[~positive].sum() <= total <= costs[positive].sum())

@@ -1,0 +1,135 @@
+"""From tables and arrays to the rows of a machine, and to a fitted one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kerntest.errors import DataError, UsageError
+from kerntest.kernels.base import Points
+from kerntest.learning.calibration import fit_sigmoid
+from kerntest.learning.encoding import Encoder
+from kerntest.learning.folds import plain_folds, sparse_classes_warning, stratified_folds
+from kerntest.learning.grid import held_out_scores
+from kerntest.learning.kernel_choice import ChosenKernel, choose_kernel
+from kerntest.learning.svm_fit import Rows, SvmFit, fit_rows
+from kerntest.learning.training import Classes, Labelled, TrainingOptions, column_of, numbers_of, read_labelled
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kerntest.engines.base import Engine
+    from kerntest.learning.svm_options import SvmOptions
+
+# Folds whose held-out scores probabilities are fitted to.
+PROBABILITY_FOLDS = 5
+
+
+def with_target(X: Any, y: Any, options: SvmOptions) -> Labelled:
+    """Return X with its target, a column of X or values beside it."""
+    if options.task == "one-class":
+        return read_labelled(X, None, TrainingOptions(), name="X")
+    if y is None:
+        raise UsageError(f"task={options.task!r} needs y", hint="fit(X, y)", code="usage.target")
+    if isinstance(y, str):
+        return read_labelled(X, y, TrainingOptions(), name="X")
+    labelled = read_labelled(X, None, TrainingOptions(), name="X")
+    target = column_of(y, "y")
+    if len(target.values) != labelled.n:
+        raise DataError(
+            f"X has {labelled.n:,} rows and y {len(target.values):,} values",
+            hint="value i of y belongs to row i of X",
+            code="data.rows_do_not_pair",
+        )
+    if target.n_missing:
+        raise DataError(
+            f"y has {target.n_missing:,} missing values", hint="leave those rows out", code="data.missing_values"
+        )
+    return replace(labelled, target=target)
+
+
+def given_rows(X: Any, y: Any, options: SvmOptions) -> Rows:
+    """Return the rows of a precomputed matrix."""
+    matrix = np.asarray(X, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
+        raise DataError(
+            f"a precomputed matrix has shape (n, n) and finite entries, not {matrix.shape}",
+            hint="entry i, j is the kernel of training rows i and j",
+            code="data.wrong_shape",
+        )
+    if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-10 * float(np.abs(matrix).max(initial=0.0))):
+        raise DataError("a precomputed matrix must be symmetric", hint="K = (K + K.T) / 2", code="data.not_symmetric")
+    if options.task == "one-class":
+        return Rows(matrix, None, None, None, None, None)
+    target = column_of(y, "y")
+    if len(target.values) != len(matrix):
+        raise DataError(
+            f"the matrix has {len(matrix):,} rows and y {len(target.values):,} values",
+            hint="value i of y belongs to row i",
+            code="data.rows_do_not_pair",
+        )
+    if options.task == "regress":
+        return Rows(matrix, None, None, numbers_of(target, "y"), None, "y")
+    classes = Classes.of(target, "y")
+    return Rows(matrix, None, classes.codes(target, "y"), None, classes, "y")
+
+
+def rows_of(labelled: Labelled, options: SvmOptions) -> tuple[Rows, tuple[str, ...], list[str]]:
+    """Return the rows of a table as a machine takes them, the columns left out, and warnings."""
+    fitted = Encoder.fit(labelled.features, options.scale)
+    name = labelled.read.name
+    codes, numbers, classes = None, None, None
+    if labelled.target is not None and options.task == "regress":
+        numbers = numbers_of(labelled.target, name)
+        if numbers.min() == numbers.max():
+            raise DataError(
+                f"column {labelled.target.name!r} of {name} has one value in all rows: there is nothing to predict",
+                hint="name another --target",
+                code="data.constant_target",
+                where={"file": name, "column": labelled.target.name},
+            )
+    elif labelled.target is not None:
+        classes = Classes.of(labelled.target, name)
+        codes = classes.codes(labelled.target, name)
+    target = None if labelled.target is None else labelled.target.name
+    rows = Rows(fitted.points, fitted.encoder, codes, numbers, classes, target)
+    return rows, fitted.left_out, list(fitted.warnings)
+
+
+def chosen_kernel(rows: Rows, options: SvmOptions) -> ChosenKernel:
+    """Return the kernel of the options for the rows of a table."""
+    if rows.encoder is None or not isinstance(rows.points, Points):
+        message = "a table has an encoder"
+        raise TypeError(message)
+    return choose_kernel(options.kernel, options.bandwidth, rows.encoder, rows.points, options.seed)
+
+
+def fit_machine(
+    rows: Rows, chosen: ChosenKernel | None, options: SvmOptions, engine: Engine, C: float | None = None
+) -> SvmFit:
+    """Return the fitted machine, with probabilities where they were asked for."""
+    kernel = None if chosen is None else chosen.kernel
+    fit = fit_rows(rows, kernel, options, engine, C=C)
+    if not options.probability or rows.codes is None:
+        return fit
+    folds, _ = folds_of(rows, PROBABILITY_FOLDS, options.seed)
+    cost = options.C if C is None else C
+    scores = held_out_scores(rows, kernel, options, cost, folds, engine)
+    through = len(fit.model.pairs) == 1
+    sigmoids = []
+    for place, (i, j) in enumerate(fit.model.pairs):
+        members = (rows.codes == i) | (rows.codes == j)
+        sigmoids.append(fit_sigmoid(scores[members, place], rows.codes[members] == j, through_threshold=through))
+    return replace(fit, model=replace(fit.model, sigmoids=tuple(sigmoids)))
+
+
+def folds_of(rows: Rows, count: int, seed: int) -> tuple[NDArray[np.intp], list[str]]:
+    """Return the fold of each row, by class where there are classes, and warnings."""
+    if rows.codes is None:
+        return plain_folds(len(rows), count, seed), []
+    names = None if rows.classes is None else rows.classes.names
+    folds = stratified_folds(rows.codes, count, seed, names)
+    warning = sparse_classes_warning(rows.codes, count, names)
+    return folds, [] if warning is None else [warning]

@@ -1,0 +1,180 @@
+"""The options of a support vector machine, checked in one place before anything is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from kerntest.errors import UsageError, suggest
+from kerntest.learning.kernel_choice import check_bandwidth
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kerntest.kernels.base import Array, Kernel
+    from kerntest.learning.encoding import Scale
+    from kerntest.learning.kernel_choice import Bandwidth
+    from kerntest.learning.svm_model import Method, Task
+    from kerntest.learning.training import Classes
+
+ClassWeights: TypeAlias = str | Mapping[str, float] | None
+PRECOMPUTED = "precomputed"
+
+
+@dataclass(frozen=True, slots=True)
+class SvmOptions:
+    """What kind of machine; each as in `SVM`."""
+
+    C: float = 1.0
+    kernel: Kernel | str = "gaussian"
+    bandwidth: Bandwidth = "median"
+    task: Task = "classify"
+    nu: float | None = None
+    hard_margin: bool = False
+    epsilon: float = 0.1
+    class_weight: ClassWeights = None
+    method: Method = "svm"
+    probability: bool = False
+    features: str | None = None
+    scale: Scale = "standardize"
+    tolerance: float = 1e-6
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be.
+
+        Raises
+        ------
+        UsageError
+            If a name is unknown, a number out of range, or two options contradict one another.
+        """
+        one_of("task", self.task, ("classify", "regress", "one-class"))
+        one_of("method", self.method, ("svm", "mean", "perceptron"))
+        one_of("scale", self.scale, ("standardize", "none"))
+        positive("C", self.C)
+        positive("tolerance", self.tolerance)
+        if not (isinstance(self.epsilon, (int, float, np.number)) and self.epsilon >= 0):
+            raise UsageError(f"epsilon must be 0 or more, not {self.epsilon!r}", code="usage.epsilon")
+        if self.nu is not None and not 0 < self.nu <= 1:
+            raise UsageError(f"nu must be above 0 and at most 1, not {self.nu:g}", code="usage.nu")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
+            raise UsageError(f"seed must be a whole number of at least 0, not {self.seed!r}", code="usage.seed")
+        check_bandwidth(self.bandwidth)
+        self._refuse_contradictions()
+
+    def _refuse_contradictions(self) -> None:
+        not_classes = self.task != "classify"
+        contradictions = (
+            (self.nu is not None and self.hard_margin, "--nu and --hard-margin", "give one of them"),
+            (self.nu is not None and self.class_weight is not None, "--nu and --class-weight", "use --C with weights"),
+            (self.nu is not None and self.task == "regress", "--nu and --task regress", "use --C and --epsilon"),
+            (not_classes and self.hard_margin, f"--hard-margin and --task {self.task}", "it is for classes"),
+            (
+                not_classes and self.class_weight is not None,
+                f"--class-weight and --task {self.task}",
+                "it is for classes",
+            ),
+            (not_classes and self.probability, f"--probability and --task {self.task}", "it is for classes"),
+            (
+                not_classes and self.method != "svm",
+                f"--method {self.method} and --task {self.task}",
+                "it is for classes",
+            ),
+            (
+                self.method != "svm" and (self.nu is not None or self.hard_margin or self.class_weight is not None),
+                f"--method {self.method} and --nu, --hard-margin or --class-weight",
+                "they belong to --method svm",
+            ),
+            (self.method == "mean" and self.features is not None, "--method mean and --features", "give one of them"),
+        )
+        for wrong, what, hint in contradictions:
+            if wrong:
+                raise UsageError(f"{what} contradict each other", hint=hint, code="usage.contradiction")
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether rows are rows of a matrix of kernel values."""
+        return isinstance(self.kernel, str) and self.kernel.strip().lower() == PRECOMPUTED
+
+    def weights(self, classes: Classes, codes: NDArray[Any]) -> Array | None:
+        """Return the factor of C for each class.
+
+        Raises
+        ------
+        UsageError
+            If a class is not there or a weight not positive.
+        """
+        given = self.class_weight
+        if given is None:
+            return None
+        counts = np.bincount(codes, minlength=len(classes.names))
+        if given == "balanced":
+            return np.asarray(counts.sum() / (len(counts) * np.maximum(counts, 1)), dtype=np.float64)
+        weights = np.ones(len(classes.names))
+        for name, weight in _named_weights(given).items():
+            if name not in classes.names:
+                meant = suggest(name, classes.names)
+                raise UsageError(
+                    f"no row has the class {name!r} of --class-weight",
+                    hint=f"did you mean {meant!r}?" if meant else f"the classes are {', '.join(classes.names[:10])}",
+                    code="usage.class_weight",
+                )
+            weights[classes.names.index(name)] = weight
+        return weights
+
+
+def _named_weights(given: str | Mapping[str, float]) -> dict[str, float]:
+    """Return weights by class, from a mapping or from a text like 'good:1,bad:5'."""
+    if isinstance(given, Mapping):
+        weights = {str(name): float(weight) for name, weight in given.items()}
+    else:
+        weights = {}
+        for part in given.split(","):
+            name, found, number = part.rpartition(":")
+            try:
+                weights[name.strip()] = float(number)
+            except ValueError:
+                found = ""
+            if not found:
+                raise UsageError(
+                    f"{part.strip()!r} is no class with a weight",
+                    hint="write --class-weight balanced, or --class-weight 'good:1,bad:5'",
+                    code="usage.class_weight",
+                )
+    for name, weight in weights.items():
+        positive(f"the weight of {name!r}", weight)
+    return weights
+
+
+def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Refuse a value that is not one of the allowed names.
+
+    Raises
+    ------
+    UsageError
+        With the name that was meant, if one is close.
+    """
+    if value not in allowed:
+        meant = suggest(str(value), allowed)
+        raise UsageError(
+            f"{name} must be {' or '.join(allowed)}, not {value!r}",
+            hint=f"did you mean '{meant}'?" if meant else None,
+            code=f"usage.{name}",
+        )
+
+
+def positive(name: str, value: object) -> None:
+    """Refuse what is not a positive, finite number.
+
+    Raises
+    ------
+    UsageError
+        As above.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < math.inf:
+        shown = f"{value:g}" if isinstance(value, (int, float, np.number)) else repr(value)
+        raise UsageError(f"{name} must be positive and finite, not {shown}", code=f"usage.{name.split(maxsplit=1)[0]}")

@@ -1,0 +1,244 @@
+"""A support vector machine from a file to a judged, saved model: `train_svm`."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import kerntest
+from kerntest.engines.local import LocalEngine
+from kerntest.errors import UsageError
+from kerntest.learning.folds import train_test_split
+from kerntest.learning.grid import search
+from kerntest.learning.modelfile import check_model_target
+from kerntest.learning.svm_data import chosen_kernel, fit_machine, folds_of, rows_of
+from kerntest.learning.svm_file import save_svm
+from kerntest.learning.svm_judge import judge, svm_result
+from kerntest.learning.svm_options import ClassWeights, SvmOptions
+from kerntest.learning.training import Classes, Labelled, TrainingOptions, read_labelled, read_like
+from kerntest.report import record
+from kerntest.report.plot import picture_kind
+from kerntest.report.svm_record import GridSearch, LearnerProvenance, SvmResult
+from kerntest.report.write import check_writable, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from kerntest.data.numerals import Decimal
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.kernels.base import Kernel
+    from kerntest.learning.encoding import Scale
+    from kerntest.learning.kernel_choice import Bandwidth
+    from kerntest.learning.svm_model import Method, Task
+    from kerntest.learning.training import MissingPolicy
+
+LIBRARIES = ("numpy", "scipy", "pyarrow")
+
+
+def train_svm(
+    train: Any,
+    target: str | None = None,
+    *,
+    test: Any = None,
+    test_fraction: float | None = None,
+    output: str | PathLike[str] | None = None,
+    force: bool = False,
+    grid: bool = False,
+    cv: int | None = None,
+    plot: str | PathLike[str] | None = None,
+    C: float = 1.0,
+    kernel: Kernel | str = "gaussian",
+    bandwidth: Bandwidth = "median",
+    task: Task = "classify",
+    nu: float | None = None,
+    hard_margin: bool = False,
+    epsilon: float = 0.1,
+    class_weight: ClassWeights = None,
+    method: Method = "svm",
+    probability: bool = False,
+    features: str | None = None,
+    scale: Scale = "standardize",
+    tolerance: float = 1e-6,
+    seed: int = 0,
+    columns: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
+    categorical: str | Sequence[str] = (),
+    missing: MissingPolicy = "error",
+    decimal: Decimal = "auto",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> SvmResult:
+    """Fit a support vector machine to a table, judge it, and save it.
+
+    Parameters
+    ----------
+    train : path, "-", ndarray, DataFrame, pyarrow Table or kerntest.Table
+        The rows to learn from.
+    target : str, optional
+        The column to predict; none for task="one-class".
+    test : as train, optional
+        Rows to judge by. Columns are found by name.
+    test_fraction : float, optional
+        Instead of `test`: the share of the rows of `train` that is held out, drawn by class.
+    output : path, optional
+        File for the model; an existing one is replaced only with `force`.
+    grid : bool
+        Choose C and the bandwidth by cross-validation inside the training part (the test part is not touched).
+    cv : int, optional
+        Folds; 5 by default with `grid`. Without `grid`: the cross-validated score of the options as they are.
+    plot : path, optional
+        PNG, SVG or PDF file: decision regions for two columns, else the ROC curve and the confusion matrix.
+    C, kernel, bandwidth, task, nu, hard_margin, epsilon, class_weight, method, probability, features, scale, tolerance, seed
+        As in `SVM`.
+    columns, exclude, categorical, missing, decimal
+        As in `mmd_test`: which columns and rows.
+    threads : int, optional
+    progress : callable, optional
+
+    Returns
+    -------
+    SvmResult
+
+    Raises
+    ------
+    UsageError, DataError, UndecidedError
+        If the options, the rows or the kernel do not allow it.
+    """
+    started = time.perf_counter()
+    options = SvmOptions(
+        C,
+        kernel,
+        bandwidth,
+        task,
+        nu,
+        hard_margin,
+        epsilon,
+        class_weight,
+        method,
+        probability,
+        features,
+        scale,
+        tolerance,
+        seed,
+    )
+    _check_call(options, target, test, test_fraction, cv)
+    if output is not None:
+        check_model_target(output, force=force)
+    drawn_as = ""
+    if plot is not None:
+        drawn_as = picture_kind(plot)
+        check_writable(os.fspath(plot))
+    engine = LocalEngine(threads)
+    reading = TrainingOptions(columns, exclude, categorical, missing, decimal)
+    labelled = read_labelled(train, target, reading)
+    held, inputs = _parts(labelled, test, test_fraction, options, reading)
+    learned, tested = held
+    rows, left_out, warnings = rows_of(learned, options)
+    chosen = chosen_kernel(rows, options)
+    found: GridSearch | None = None
+    cost, used = options.C, chosen.kernel
+    if grid or cv is not None:
+        folds, warned = folds_of(rows, cv or 5, seed)
+        warnings += warned
+        found, cost, best = search(rows, chosen, options, folds, engine, whole_grid=grid, progress=progress)
+        used = chosen.kernel if best is None else best
+    fit = fit_machine(rows, replace(chosen, kernel=used), options, engine, C=cost)
+    judged = judge(rows, fit, tested, options=options, kernel=used, engine=engine)
+    result = svm_result(
+        judged,
+        found=found,
+        left_out=(*left_out, *chosen.unused),
+        warnings=(*labelled.warnings, *warnings, *judged.warnings),
+        output=output,
+        provenance=_provenance(options, inputs, chosen.rule, engine, started),
+    )
+    picture = None
+    if plot is not None:
+        from kerntest.learning.svm_picture import svm_picture  # noqa: PLC0415 - only to draw
+
+        picture = svm_picture(result, judged, drawn_as)
+    if output is not None:
+        save_svm(output, fit.model, force=force)
+    if plot is not None and picture is not None:
+        write_file(os.fspath(plot), picture)
+    return result
+
+
+def _check_call(options: SvmOptions, target: str | None, test: Any, fraction: float | None, cv: int | None) -> None:
+    """Refuse options that make no sense together."""
+    if options.precomputed:
+        raise UsageError(
+            "a precomputed matrix has no columns to read from a table",
+            hint="use kerntest.SVM(kernel='precomputed') from Python",
+            code="usage.precomputed",
+        )
+    if (target is None) != (options.task == "one-class"):
+        raise UsageError(
+            f"--task {options.task} {'needs' if target is None else 'has no'} --target",
+            hint="--target names the column to predict" if target is None else "leave one of them out",
+            code="usage.target",
+        )
+    if test is not None and fraction is not None:
+        raise UsageError(
+            "--test and --test-fraction contradict each other", hint="give one of them", code="usage.contradiction"
+        )
+    if cv is not None and (isinstance(cv, bool) or not isinstance(cv, int) or cv < 2):
+        raise UsageError(f"cv must be a whole number of at least 2, not {cv!r}", code="usage.cv")
+
+
+def _parts(
+    labelled: Labelled, test: Any, fraction: float | None, options: SvmOptions, reading: TrainingOptions
+) -> tuple[tuple[Labelled, Labelled | None], tuple[record.InputRecord, ...]]:
+    """Return the rows to learn from and those to judge by, and what was read."""
+    if fraction is not None:
+        codes = None
+        if labelled.target is not None and options.task == "classify":
+            codes = Classes.of(labelled.target, labelled.read.name).codes(labelled.target, labelled.read.name)
+        train_rows, test_rows = train_test_split(codes, labelled.n, fraction, options.seed)
+        return (labelled.take(train_rows), labelled.take(test_rows)), (_input(labelled),)
+    if test is None:
+        return (labelled, None), (_input(labelled),)
+    target = None if labelled.target is None else labelled.target.name
+    held = read_like(test, labelled.features.names, target, reading)
+    return (labelled, held), (_input(labelled), _input(held))
+
+
+def _input(labelled: Labelled) -> record.InputRecord:
+    read = labelled.read
+    return record.InputRecord(
+        read.name,
+        read.format,
+        read.n_rows,
+        labelled.n,
+        read.sha256,
+        read.delimiter,
+        read.compression,
+        len(read.files) or None,
+    )
+
+
+def _provenance(
+    options: SvmOptions, inputs: tuple[record.InputRecord, ...], rule: str, engine: Engine, started: float
+) -> LearnerProvenance:
+    return LearnerProvenance(
+        version=kerntest.__version__,
+        seed=options.seed,
+        inputs=inputs,
+        kernel=str(options.kernel),
+        bandwidth=rule,
+        scale=options.scale,
+        dtype="float64",
+        threads=engine.threads,
+        libraries=_versions(),
+        seconds=time.perf_counter() - started,
+    )
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in LIBRARIES}

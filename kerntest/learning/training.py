@@ -1,0 +1,277 @@
+"""From a table to what a learner is trained on: the columns to learn from, and the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from kerntest.data.categories import as_text, number_text
+from kerntest.data.missing import apply_missing, check_usable
+from kerntest.data.read import read_table
+from kerntest.data.selection import match_names
+from kerntest.data.table import Column, Table, unknown_column
+from kerntest.data.wording import listed
+from kerntest.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.data.numerals import Decimal
+    from kerntest.data.selection import Patterns
+    from kerntest.kernels.base import Array
+
+MissingPolicy: TypeAlias = Literal["error", "drop"]
+# More classes than this are no classes.
+MOST_CLASSES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOptions:
+    """Which columns and rows to learn from."""
+
+    columns: Patterns = None
+    exclude: Patterns = None
+    categorical: str | Sequence[str] = ()
+    missing: MissingPolicy = "error"
+    decimal: Decimal = "auto"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labelled:
+    """Rows without missing values: the columns to learn from, and the target where there is one.
+
+    Parameters
+    ----------
+    read : Table
+        As it was read.
+    features : Table
+    target : Column or None
+    warnings : tuple of str
+    """
+
+    read: Table
+    features: Table
+    target: Column | None
+    warnings: tuple[str, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.features.n_rows
+
+    def take(self, rows: NDArray[np.intp]) -> Labelled:
+        """Return some of the rows."""
+        target = None if self.target is None else self.target.take(rows)
+        return replace(self, features=self.features.take(rows), target=target)
+
+
+def read_labelled(data: Any, target: str | None, options: TrainingOptions, *, name: str = "train") -> Labelled:
+    """Return the rows of a table to learn from.
+
+    Parameters
+    ----------
+    data : path, "-", ndarray, DataFrame, pyarrow Table or kerntest.Table
+    target : str or None
+        The column to predict; None where there is none.
+    options : TrainingOptions
+    name : str
+        What data in memory are called.
+
+    Raises
+    ------
+    UsageError
+        If a name is not there, or no column is left to learn from.
+    DataError
+        If the table cannot be read, or has missing values and the policy is "error".
+    """
+    named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
+    table = read_table(data, name=None if named else name, categorical=options.categorical, decimal=options.decimal)
+    if target is not None and target not in table.names:
+        raise unknown_column(target, table.name, table.names)
+    taking_part = match_names(options.columns, table.names, table.name) if options.columns else list(table.names)
+    excluded = set(match_names(options.exclude, table.names, table.name))
+    names = [column for column in taking_part if column not in excluded and column != target]
+    if not names:
+        raise UsageError(
+            f"no column of {table.name} is left to learn from",
+            hint="name more in --columns, and exclude fewer",
+            code="usage.no_columns",
+            where={"file": table.name},
+        )
+    chosen = check_usable(table.select(names if target is None else [*names, target]))
+    kept, dropped = apply_missing(chosen, options.missing)
+    warnings = list(table.warnings)
+    if dropped:
+        rows = "1 row" if dropped == 1 else f"{dropped:,} rows"
+        warnings.append(f"{table.name}: {rows} of {table.n_rows:,} with missing values left out")
+    return Labelled(table, kept.select(names), None if target is None else kept[target], tuple(warnings))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Classes:
+    """The classes of a target, sorted: numbers by value, texts by their characters.
+
+    Parameters
+    ----------
+    names : tuple of str
+    kind : "number", "boolean", "text" or "date"
+        What the target's column held.
+    """
+
+    names: tuple[str, ...]
+    kind: str
+
+    @classmethod
+    def of(cls, target: Column, table: str) -> Classes:
+        """Return the classes of a column.
+
+        Raises
+        ------
+        DataError
+            If there is one class only, or more than 500.
+        """
+        if target.is_category:
+            names = tuple(target.levels[code] for code in np.unique(target.values))
+        else:
+            present = np.unique(target.values)
+            if len(present) > MOST_CLASSES:
+                raise _too_many(target.name, len(present), table)
+            names = as_text(target).levels if target.kind == "date" else tuple(number_text(v) for v in present.tolist())
+        if len(names) > MOST_CLASSES:
+            raise _too_many(target.name, len(names), table)
+        if len(names) < 2:
+            raise DataError(
+                f"every row of {table} has {target.name} = {names[0] if names else '(nothing)'}: there is one class only",
+                hint="a classifier needs rows of at least two classes",
+                code="data.one_class",
+                where={"file": table, "column": target.name},
+            )
+        return cls(names, target.kind)
+
+    def codes(self, column: Column, table: str) -> NDArray[np.intp]:
+        """Return the place of each row's class.
+
+        Raises
+        ------
+        DataError
+            If a row has a class that is none of these.
+        """
+        as_names = column if column.is_category else as_text(column)
+        place = {name: k for k, name in enumerate(self.names)}
+        unknown = [level for level in as_names.levels if level not in place]
+        if unknown:
+            used = {as_names.levels[code] for code in np.unique(as_names.values)}
+            unknown = [level for level in unknown if level in used]
+        if unknown:
+            raise DataError(
+                f"{table}: {column.name} has {listed([repr(level) for level in unknown])}, which no row of the "
+                "training part has",
+                hint=f"the classes are {listed(list(self.names))}",
+                code="data.unknown_class",
+                where={"file": table, "column": column.name, "value": unknown[0]},
+            )
+        codes = np.array([place.get(level, -1) for level in as_names.levels], dtype=np.intp)
+        return np.asarray(codes[as_names.values], dtype=np.intp)
+
+    def values(self, codes: NDArray[np.intp]) -> NDArray[Any]:
+        """Return classes as they stood in the data: numbers, truth values or texts."""
+        if self.kind == "number":
+            return np.array([float(name) for name in self.names])[codes]
+        if self.kind == "boolean":
+            return np.array([name == "true" for name in self.names])[codes]
+        return np.array(self.names, dtype=object)[codes]
+
+
+def _too_many(name: str, count: int, table: str) -> DataError:
+    return DataError(
+        f"column {name!r} of {table} has {count:,} different values, which are too many for classes",
+        hint="--task regress predicts numbers",
+        code="data.too_many_classes",
+        where={"file": table, "column": name},
+    )
+
+
+def numbers_of(target: Column, table: str) -> Array:
+    """Return a target of numbers.
+
+    Raises
+    ------
+    DataError
+        If it holds text.
+    """
+    if target.is_category:
+        raise DataError(
+            f"column {target.name!r} of {table} holds {target.kind}, not numbers to predict",
+            hint="--task classify predicts classes",
+            code="data.target_not_numeric",
+            where={"file": table, "column": target.name},
+        )
+    return np.asarray(target.values, dtype=np.float64)
+
+
+def read_like(data: Any, names: Sequence[str], target: str | None, options: TrainingOptions) -> Labelled:
+    """Return further rows for a model: those of its columns that are there, whatever else is in the table.
+
+    Parameters
+    ----------
+    data : as in `read_labelled`
+    names : sequence of str
+        Columns of the training rows.
+    target : str or None
+    options : TrainingOptions
+
+    Raises
+    ------
+    UsageError
+        If the target is not there.
+    DataError
+        If the table cannot be read, has none of the columns, or has missing values and the policy is "error".
+    """
+    named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
+    table = read_table(data, name=None if named else "test", categorical=(), decimal=options.decimal)
+    if target is not None and target not in table.names:
+        raise unknown_column(target, table.name, table.names)
+    there = [name for name in names if name in table.names]
+    if not there:
+        raise DataError(
+            f"{table.name} has none of the columns of the training rows",
+            hint=f"they are {listed(list(names))}",
+            code="data.columns_differ",
+            where={"file": table.name},
+        )
+    chosen = check_usable(table.select(there if target is None else [*there, target]))
+    kept, dropped = apply_missing(chosen, options.missing)
+    warnings = list(table.warnings)
+    if dropped:
+        warnings.append(f"{table.name}: {dropped:,} of {table.n_rows:,} rows with missing values left out")
+    return Labelled(table, kept.select(there), None if target is None else kept[target], tuple(warnings))
+
+
+def column_of(values: Any, name: str) -> Column:
+    """Return values that a Python caller hands over as a column.
+
+    Raises
+    ------
+    DataError
+        If they are no sequence of numbers, truth values or texts.
+    """
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise DataError(
+            f"{name} has shape {array.shape}, not (n,)",
+            hint="hand over one value for each row",
+            code="data.wrong_shape",
+        )
+    if array.dtype.kind in "iuf":
+        return Column(name, "number", array.astype(np.float64))
+    texts = [None if value is None else str(value) for value in array.tolist()]
+    kind: Literal["boolean", "text"] = "boolean" if array.dtype.kind == "b" else "text"
+    if kind == "boolean":
+        texts = [str(value).lower() for value in array.tolist()]
+    place = {text: k for k, text in enumerate(sorted({text for text in texts if text is not None}))}
+    codes = np.array([-1 if text is None else place[text] for text in texts], dtype=np.int64)
+    return Column(name, kind, codes, tuple(place))

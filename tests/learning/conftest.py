@@ -1,0 +1,31 @@
+"""A valid model, and a reader of those that are not."""
+
+import pytest
+from model_archives import ARRAYS, MANIFEST
+
+from kerntest.errors import ModelError
+from kerntest.learning.modelfile import model_bytes, read_model
+
+
+@pytest.fixture
+def valid():
+    return model_bytes(MANIFEST, ARRAYS)
+
+
+@pytest.fixture
+def refused(tmp_path):
+    """Return a function that reads bytes as a model and returns the ModelError that this raises."""
+
+    def read(content):
+        path = tmp_path / "m.model"
+        path.write_bytes(content)
+        with pytest.raises(ModelError) as caught:
+            read_model(path)
+        error = caught.value
+        assert error.exit_code == 5
+        assert error.message.isprintable()
+        assert str(path) in error.message
+        assert error.hint
+        return error
+
+    return read

@@ -1,0 +1,365 @@
+"""Models from strangers: whatever the bytes, there is the model or one line of ours, and nothing is run or allocated."""
+
+import hashlib
+import io
+import json
+import math
+import random
+import struct
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+from model_archives import ARRAYS, MANIFEST, archive, members_of, npy, same
+
+from kerntest.errors import ModelError
+from kerntest.learning import manifest as manifest_module
+from kerntest.learning import modelfile
+from kerntest.learning.modelfile import model_bytes, read_model
+
+MUTATIONS = 1000
+
+
+# Archives from strangers.
+
+
+def test_an_archive_cut_off_anywhere_is_refused(refused, valid):
+    for length in range(4, len(valid), 41):
+        refused(valid[:length])
+
+
+@pytest.mark.parametrize("added", [b"x", b"\n", bytes(100), b"PK\x05\x06" + bytes(18)])
+def test_bytes_behind_or_before_an_archive_are_refused(refused, valid, added):
+    refused(valid + added)
+    refused(valid[:4] + added + valid[4:])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../support.npy", "/etc/passwd", "a\\b.npy", "..", "C:evil.npy", "support.npy/", "Support.npy", "x.pkl", "é.npy"],
+)
+def test_members_with_names_that_no_model_has_are_refused(refused, valid, name):
+    error = refused(archive(*members_of(valid), also=[(name, b"x")]))
+    assert error.code == "model.unsafe"
+    assert "a member that no model has" in error.message
+
+
+def test_a_member_whose_name_hides_behind_a_zero_byte_is_refused(refused, valid):
+    content = archive(*members_of(valid), also=[("extra.npy!evil", b"x")])
+    assert "no model has" in refused(content.replace(b"extra.npy!evil", b"extra.npy\0evil")).message
+
+
+def test_members_missing_extra_or_twice_are_refused(refused, valid):
+    manifest, members = members_of(valid)
+    assert "extra.npy is not in its manifest" in refused(archive(manifest, members, also=[("extra.npy", b"x")])).message
+    twice = archive(manifest, members, also=[("dual.npy", members["dual.npy"])])
+    assert "it holds dual.npy twice" in refused(twice).message
+    assert "it holds manifest.json twice" in refused(archive(manifest, members, also=[("manifest.json", "{}")])).message
+    del members["dual.npy"]
+    assert "dual.npy is missing" in refused(archive(manifest, members)).message
+
+
+def test_compressed_members_are_refused_without_being_unpacked(refused, valid):
+    manifest, members = members_of(valid)
+    for compression in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        assert "is compressed" in refused(archive(manifest, members, compression=compression)).message
+    bomb = archive(b" " * 30_000_000 + b"{}", {}, compression=zipfile.ZIP_DEFLATED)
+    assert len(bomb) < 100_000
+    tracemalloc.start()
+    refused(bomb)
+    assert tracemalloc.get_traced_memory()[1] < 5e6
+    tracemalloc.stop()
+
+
+def test_links_and_encrypted_members_are_refused(refused, valid):
+    manifest, members = members_of(valid)
+    link = zipfile.ZipInfo("dual.npy")
+    link.external_attr = 0o120777 << 16
+    del members["dual.npy"]
+    assert "dual.npy is a link" in refused(archive(manifest, members, also=[(link, b"/etc/passwd")])).message
+    content = bytearray(valid)
+    entry = content.rindex(b"PK\x01\x02")
+    content[entry + 8] |= 1
+    assert "is encrypted" in refused(bytes(content)).message
+
+
+def test_members_that_share_bytes_are_refused(refused, valid):
+    _, members = members_of(valid)
+    big = archive("{}", {"a.npy": bytes(5000), "b.npy": members["bias.npy"]})
+    content = bytearray(big)
+    a = content.index(b"PK\x01\x02", content.index(b"PK\x01\x02") + 4)
+    second = content.rindex(b"PK\x01\x02")
+    assert content[second + 46 : second + 51] == b"b.npy"
+    # The directory gives b the size and the place of a.
+    content[second + 20 : second + 28] = content[a + 20 : a + 28]
+    content[second + 42 : second + 46] = content[a + 42 : a + 46]
+    assert "its members are larger than the file" in refused(bytes(content)).message
+
+
+def test_a_directory_of_very_many_members_is_refused_unread(refused):
+    many = archive("{}", {f"a{number}.npy": b"" for number in range(1001)})
+    assert "1,002 members, more than any model" in refused(many).message
+
+
+def test_a_member_that_is_not_what_its_checksum_says_is_refused(refused, valid):
+    manifest, members = members_of(valid)
+    members["dual.npy"] = members["dual.npy"][:-1] + b"\x01"
+    assert "the checksum of dual.npy is not that of its manifest" in refused(archive(manifest, members)).message
+
+
+# Manifests from strangers.
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"\xff\xfe{}", "is not UTF-8 at byte 1"),
+        ('{"a"', "is not strict JSON"),
+        ("\ufeff{}", "is not strict JSON"),
+        ("[1]", r"manifest.json must be an object, not a list of 1"),
+        ("7", "must be an object, not 7"),
+        ('{"a": NaN}', "it holds NaN"),
+        ('{"a": -Infinity}', "it holds -Infinity"),
+        ('{"a": 1e999}', "a number that is too large"),
+        ('{"a": ' + "9" * 5000 + "}", "is not strict JSON"),
+        ("[" * 100_000, "is nested too deeply"),
+        ('{"a":' * 100_000, "is nested too deeply"),
+        ('{"format_version": 1, "format_version": 1}', "the same key twice"),
+        ("{}", "format_version is missing"),
+        ('{"format_version": 1.0}', "format_version must be a whole number of at least 1, not 1.0"),
+        ('{"format_version": true}', "format_version must be a whole number of at least 1, not true"),
+        ('{"format_version": "1"}', "not '1'"),
+        ('{"format_version": 0}', "not 0"),
+        ('{"format_version": 1}', "kind is missing"),
+        ('{"format_version": 1, "kind": ""}', "kind must be a short text"),
+        ('{"format_version": 1, "kind": "a\\nb"}', "kind must be a short text"),
+        ('{"format_version": 1, "kind": "svm", "kerntest_version": 1}', "kerntest_version must be a text, not 1"),
+        ('{"format_version": 1, "kind": "svm", "kerntest_version": "1"}', "members is missing"),
+        ('{"format_version": 1, "kind": "svm", "kerntest_version": "1", "members": []}', "members must be an object"),
+    ],
+)
+def test_manifests_that_are_none_are_refused(refused, text, message):
+    assert message in refused(archive(text, {})).message
+
+
+@pytest.mark.parametrize("name", ["../dual", "/dual", "a/b", "Dual", "", "a" * 64, "a.b", "a\n"])
+def test_arrays_with_names_that_none_has_are_refused(refused, valid, name):
+    manifest, members = members_of(valid)
+    manifest["members"][name] = manifest["members"].pop("dual")
+    assert "no array of a model can be named" in refused(archive(manifest, members)).message
+
+
+def test_a_newer_format_is_told_before_anything_else_is_looked_at(refused):
+    manifest = {"format_version": 7, "kerntest_version": "3.1", "members": "elsewhere"}
+    error = refused(archive(manifest, {"a.npy": b""}))
+    assert "was written by a newer kerntest (format 7; this one reads up to 1): upgrade" in error.message
+    assert (error.code, error.hint) == ("model.newer_format", "kerntest 3.1 can read it")
+    assert "newer kerntest" in refused(archive({"format_version": 10**40, "kerntest_version": []}, {})).message
+
+
+def test_a_manifest_that_is_too_large_is_not_read(refused, valid, monkeypatch):
+    monkeypatch.setattr(modelfile, "LARGEST_MANIFEST", 1000)
+    assert "manifest.json has 1," in refused(valid).message
+    assert manifest_module.LARGEST_MANIFEST == 64 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("dtype", "object", "must be 'float64' or 'float32'"),
+        ("dtype", "|O", "must be 'float64'"),
+        ("dtype", "float32", "members.dual.nbytes must be 12, as dtype and shape say, not 24"),
+        ("dtype", "int64", "dual.npy is of type '<f8', and int64 in its manifest"),
+        ("shape", [3.0], "must be a whole number"),
+        ("shape", [-3], "must be a whole number of at least 0, not -3"),
+        ("shape", [True], "must be a whole number"),
+        ("shape", 3, "must be a list, not 3"),
+        ("shape", [3, 1], "dual.npy is of shape (3,), and (3, 1) in its manifest"),
+        ("shape", [1] * 9, "larger than that of any model"),
+        ("shape", [0, 2**62], "larger than that of any model"),
+        ("shape", [2**40], "larger than that of any model"),
+        ("nbytes", 25, "nbytes must be 24"),
+        ("nbytes", -24, "nbytes must be a whole number"),
+        ("sha256", "0" * 64, "the checksum of dual.npy"),
+        ("sha256", "0" * 63, "sha256 must be 64 hexadecimal digits"),
+        ("sha256", None, "sha256 must be a text, not null"),
+        ("offset", 3, "unknown fields: offset"),
+    ],
+)
+def test_descriptions_that_do_not_fit_their_arrays_are_refused(refused, valid, field, value, message):
+    manifest, members = members_of(valid)
+    manifest["members"]["dual"][field] = value
+    assert message in refused(archive(manifest, members)).message
+
+
+def test_nothing_is_allocated_for_an_array_that_is_not_there(refused, valid):
+    manifest, members = members_of(valid)
+    manifest["members"]["dual"] |= {"shape": [2**30], "nbytes": 2**33}
+    tracemalloc.start()
+    assert "dual.npy has 152 bytes, and its manifest says 8,589,934,592" in refused(archive(manifest, members)).message
+    assert tracemalloc.get_traced_memory()[1] < 5e6
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            b"'<f8', 'fortran_order': False, 'shape': (3,), }",
+            b"'|O', 'fortran_order': False, 'shape': (3,), } ",
+            "of type '|O'",
+        ),
+        (b"'<f8'", b"'>f8'", "is of type '>f8'"),
+        (b"False", b"True ", "is not that of an array"),
+        (b"False,", b"True, ", "is not that of an array"),
+        (b"False, 'shape': (3,), } ", b"True, 'shape': (3,), }  ", "dual.npy is in Fortran order"),
+        (b"(3,), ", b"(4,), ", "is of shape (4,), and (3,)"),
+        (b"(3,), }", b"(3,)}  ", "is not that of an array"),
+        (b"NUMPY\x01", b"NUMPY\x02", "is not that of an array"),
+        (b"\x93NUMPY", b"\x93NUMPX", "is not that of an array"),
+        (b"{'descr'", b"(((((((((", "is not that of an array"),
+    ],
+)
+def test_headers_that_do_not_fit_are_refused_unevaluated(refused, valid, old, new, message):
+    manifest, members = members_of(valid)
+    content = members["dual.npy"]
+    assert old in content
+    npy("dual", content.replace(old, new, 1), manifest, members)
+    assert message in refused(archive(manifest, members)).message
+
+
+def test_arrays_in_fortran_order_are_refused(refused, valid):
+    manifest, members = members_of(valid)
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.asfortranarray(ARRAYS["support"]), version=(1, 0))
+    npy("support", stream.getvalue(), manifest, members)
+    assert "support.npy is in Fortran order" in refused(archive(manifest, members)).message
+
+
+def test_headers_that_are_too_long_are_refused(refused, valid):
+    manifest, members = members_of(valid)
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, ARRAYS["dual"], version=(1, 0))
+    lead, header, entries = stream.getvalue()[:8], stream.getvalue()[10:-24], stream.getvalue()[-24:]
+    for length in (1024, 1025, 60_000):
+        long = header[:-1].ljust(length - 1) + b"\n"
+        npy("dual", lead + struct.pack("<H", length) + long + entries, manifest, members)
+        if length > 1024:
+            assert "dual.npy has" in refused(archive(manifest, members)).message
+
+
+def test_a_header_as_long_as_may_be_is_read(tmp_path, valid):
+    manifest, members = members_of(valid)
+    content = members["dual.npy"]
+    header = content[10:-24][:-1].ljust(1023) + b"\n"
+    npy("dual", content[:8] + struct.pack("<H", 1024) + header + content[-24:], manifest, members)
+    (tmp_path / "m.model").write_bytes(archive(manifest, members))
+    assert same(read_model(tmp_path / "m.model").arrays, ARRAYS)
+
+
+@pytest.mark.parametrize(
+    ("name", "last", "message"),
+    [
+        ("flags", b"\x02", "neither true nor false"),
+        ("dual", struct.pack("<d", math.nan), "not finite"),
+        ("support", struct.pack("<d", -math.inf), "not finite"),
+    ],
+)
+def test_entries_that_no_model_has_are_refused(refused, valid, name, last, message):
+    manifest, members = members_of(valid)
+    npy(name, members[f"{name}.npy"][: -len(last)] + last, manifest, members)
+    assert message in refused(archive(manifest, members)).message
+
+
+# Anything at all.
+
+
+def mutated(content, dice):
+    """Return the bytes with one to three injuries."""
+    content = bytearray(content)
+    for _ in range(dice.randint(1, 3)):
+        start = dice.randrange(len(content))
+        piece = content[start : start + dice.randint(1, 64)]
+        injury = dice.randrange(6)
+        if injury == 0:
+            content[start] ^= 1 << dice.randrange(8)
+        elif injury == 1:
+            content[start] = dice.choice(b"\0\xff\x7f\x80{}[]()PK'\"")
+        elif injury == 2:
+            del content[start : start + len(piece)]
+        elif injury == 3:
+            content[start:start] = piece
+        elif injury == 4:
+            other = dice.randrange(len(content))
+            content[start], content[other] = content[other], content[start]
+        else:
+            del content[max(1, start) :]
+    return bytes(content)
+
+
+def test_whatever_happens_to_the_bytes_there_is_the_model_or_an_error_of_ours(tmp_path, valid, monkeypatch):
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 300)
+    large = model_bytes(MANIFEST, ARRAYS)
+    path = tmp_path / "m.model"
+    dice = random.Random(0)
+    path.write_bytes(valid)
+    whole = read_model(path)
+    survived = 0
+    for number in range(MUTATIONS):
+        path.write_bytes(mutated(large if number % 4 == 0 else valid, dice))
+        try:
+            model = read_model(path)
+        except ModelError:
+            continue
+        survived += 1
+        assert same(model.arrays, ARRAYS)
+        assert model.manifest == whole.manifest
+    # Dates, permissions and the like may change without harm.
+    assert 0 < survived < MUTATIONS // 4
+
+
+def replaced(plain, dice, junk):
+    """Return JSON with one of its values, or one of its keys, replaced by junk; most often deep inside."""
+    if isinstance(plain, dict) and plain and dice.random() < 0.9:
+        key = dice.choice(list(plain))
+        if dice.random() < 0.1:
+            return {("x" if name == key else name): value for name, value in plain.items()}
+        return plain | {key: replaced(plain[key], dice, junk)}
+    if isinstance(plain, list) and plain and dice.random() < 0.9:
+        place = dice.randrange(len(plain))
+        return [*plain[:place], replaced(plain[place], dice, junk), *plain[place + 1 :]]
+    return dice.choice(junk)
+
+
+def test_whatever_stands_in_the_manifest_there_are_the_same_arrays_or_an_error_of_ours(tmp_path, valid):
+    junk = [None, True, -1, 0, 1, 2**70, 0.5, "", "x", "..", [], [[]], {}, {"a": 1}, [2**62, 0], "float32", "\ud800"]
+    manifest, members = members_of(valid)
+    path = tmp_path / "m.model"
+    dice = random.Random(1)
+    for _ in range(400):
+        path.write_bytes(archive(json.dumps(replaced(manifest, dice, junk)), members))
+        try:
+            model = read_model(path)
+        except ModelError as error:
+            assert error.message.isprintable()  # noqa: PT017 - not every file raises
+            continue
+        assert same(model.arrays, ARRAYS)
+
+
+def test_whatever_stands_in_a_header_there_are_the_same_arrays_or_an_error_of_ours(tmp_path, valid):
+    manifest, members = members_of(valid)
+    path = tmp_path / "m.model"
+    dice = random.Random(2)
+    original = members["support.npy"]
+    for _ in range(300):
+        content = bytearray(original)
+        for _ in range(dice.randint(1, 3)):
+            content[dice.randrange(128)] = dice.choice(b"\0 \xff'(),0123456789<>|{}fOiTrueFalse\n")
+        npy("support", bytes(content), manifest, members)
+        path.write_bytes(archive(manifest, members))
+        try:
+            model = read_model(path)
+        except ModelError:
+            continue
+        assert same(model.arrays, ARRAYS)

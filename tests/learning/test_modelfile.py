@@ -1,0 +1,308 @@
+"""Models on disk: what is written comes back, a stranger can read it, and other files are told from models."""
+
+import hashlib
+import io
+import json
+import math
+import os
+import pickle
+import signal
+import struct
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from model_archives import ARRAYS, MANIFEST, archive, members_of, same
+
+from kerntest.errors import DataError, ModelError
+from kerntest.learning import modelfile
+from kerntest.learning.modelfile import check_model_target, model_bytes, read_model, write_model
+
+ROOT = Path(__file__).parents[2]
+
+
+# What is written comes back.
+
+
+def test_a_model_comes_back_as_it_was(tmp_path):
+    path = tmp_path / "m.model"
+    write_model(path, MANIFEST, ARRAYS, force=False)
+    model = read_model(path)
+    assert same(model.arrays, ARRAYS)
+    assert {name: model.manifest[name] for name in MANIFEST} == MANIFEST
+    assert model.manifest["format_version"] == 1
+    assert model.manifest["kerntest_version"]
+    assert (model.kind, model.name) == ("svm", str(path))
+    assert all(array.flags.owndata and array.dtype.isnative for array in model.arrays.values())
+    with pytest.raises(ValueError, match="read-only"):
+        model.arrays["dual"][0] = 1.0
+
+
+plain_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=10,
+)
+any_array = st.sampled_from(["f8", "f4", "i8", "i4", "u1", "?", ">f8", ">i4"]).flatmap(
+    lambda dtype: arrays(
+        dtype,
+        array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
+        elements={"allow_nan": False, "allow_infinity": False} if "f" in dtype else None,
+    )
+)
+names = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
+
+
+@given(
+    content=st.dictionaries(st.text(), plain_json, max_size=4),
+    stored=st.dictionaries(names, any_array, max_size=4),
+    fortran=st.booleans(),
+)
+@settings(max_examples=60)
+def test_any_content_comes_back_exactly(tmp_path_factory, content, stored, fortran):
+    path = tmp_path_factory.getbasetemp() / "any.model"
+    if fortran:
+        stored = {name: np.asfortranarray(array) if array.ndim else array for name, array in stored.items()}
+    path.write_bytes(model_bytes({**content, "kind": "ridge"}, stored))
+    model = read_model(path)
+    native = {name: array.astype(array.dtype.newbyteorder("="), order="C") for name, array in stored.items()}
+    assert same(model.arrays, native)
+    reserved = ("kind", "format_version", "kerntest_version", "members")
+    kept = {name: value for name, value in content.items() if name not in reserved}
+    assert {name: value for name, value in model.manifest.items() if name not in reserved} == kept
+
+
+def test_what_was_read_can_be_written_again_to_the_same_bytes(tmp_path, valid):
+    path = tmp_path / "m.model"
+    path.write_bytes(valid)
+    model = read_model(path)
+    assert model_bytes(model.manifest, model.arrays) == valid
+
+
+def test_equal_models_are_equal_bytes_whatever_the_order_of_their_keys(valid):
+    def turned(mapping):
+        return dict(reversed(mapping.items()))
+
+    assert model_bytes(turned(MANIFEST) | {"nested": turned(MANIFEST["nested"])}, turned(ARRAYS)) == valid
+    with zipfile.ZipFile(io.BytesIO(valid)) as zipped:
+        infos = zipped.infolist()
+    assert [info.filename for info in infos] == ["manifest.json", *(f"{name}.npy" for name in sorted(ARRAYS))]
+    assert {info.date_time for info in infos} == {(1980, 1, 1, 0, 0, 0)}
+    assert {info.external_attr >> 16 for info in infos} == {0o100644}
+
+
+def test_archives_beyond_the_old_limits_of_zip_come_back(tmp_path, monkeypatch, valid):
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 300)
+    large = model_bytes(MANIFEST, ARRAYS)
+    assert b"PK\x06\x06" in large
+    assert b"PK\x06\x06" not in valid
+    (tmp_path / "m.model").write_bytes(large)
+    assert same(read_model(tmp_path / "m.model").arrays, ARRAYS)
+
+
+def test_numpy_reads_each_member_by_itself(valid):
+    _, members = members_of(valid)
+    for name, array in ARRAYS.items():
+        loaded = np.load(io.BytesIO(members[f"{name}.npy"]), allow_pickle=False)
+        assert same({"it": loaded}, {"it": array})
+        plain = io.BytesIO()
+        np.lib.format.write_array(plain, array, version=(1, 0), allow_pickle=False)
+        assert members[f"{name}.npy"] == plain.getvalue()
+
+
+def read_by_hand(path):
+    """Read a model as a stranger would who has only the page that describes the format."""
+    letters = {"float64": "d", "float32": "f", "int64": "q", "int32": "i", "uint8": "B", "bool": "?"}
+    arrays = {}
+    with zipfile.ZipFile(path) as zipped:
+        manifest = json.loads(zipped.read("manifest.json"))
+        if manifest["format_version"] != 1:
+            raise SystemExit("another format")
+        for name, member in manifest["members"].items():
+            content = zipped.read(f"{name}.npy")
+            if hashlib.sha256(content).hexdigest() != member["sha256"]:
+                raise SystemExit("damaged")
+            entries = content[len(content) - member["nbytes"] :]
+            letter = letters[member["dtype"]]
+            numbers = struct.unpack(f"<{math.prod(member['shape'])}{letter}", entries)
+            arrays[name] = (member["shape"], numbers)
+    return manifest, arrays
+
+
+def test_a_stranger_can_read_a_model_without_kerntest(tmp_path):
+    path = tmp_path / "m.model"
+    write_model(path, MANIFEST, ARRAYS, force=False)
+    manifest, found = read_by_hand(path)
+    assert manifest["kind"] == "svm"
+    assert manifest["cost"] == 1 / 3
+    assert found.keys() == ARRAYS.keys()
+    for name, (shape, numbers) in found.items():
+        np.testing.assert_array_equal(np.reshape(np.array(numbers), shape), ARRAYS[name])
+
+
+def test_an_array_is_asked_for_by_dtype_and_shape(tmp_path, valid):
+    (tmp_path / "m.model").write_bytes(valid)
+    model = read_model(tmp_path / "m.model")
+    np.testing.assert_array_equal(model.array("support", "float64", (None, 4)), ARRAYS["support"])
+    for name, dtype, shape in [
+        ("support", "float32", (3, 4)),
+        ("support", "float64", (4, None)),
+        ("dual", "float64", ()),
+    ]:
+        with pytest.raises(ModelError, match=f"the array '{name}' is float64 of shape .*, not {dtype} of shape"):
+            model.array(name, dtype, shape)
+    with pytest.raises(ModelError, match="has no array 'weights'"):
+        model.array("weights", "float64", (3,))
+
+
+# Writing.
+
+
+def test_a_file_that_is_there_is_replaced_only_by_force(tmp_path):
+    path = tmp_path / "m.model"
+    path.write_text("old")
+    with pytest.raises(DataError, match=r"m\.model exists already") as caught:
+        write_model(path, MANIFEST, ARRAYS, force=False)
+    assert (caught.value.code, caught.value.exit_code) == ("data.exists", 3)
+    assert "--force" in caught.value.hint
+    assert path.read_text() == "old"
+    with pytest.raises(DataError, match="exists already"):
+        check_model_target(path, force=False)
+    check_model_target(path, force=True)
+    write_model(path, MANIFEST, ARRAYS, force=True)
+    assert same(read_model(path).arrays, ARRAYS)
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_work(tmp_path):
+    with pytest.raises(DataError, match="does not exist"):
+        check_model_target(tmp_path / "nowhere" / "m.model", force=False)
+    with pytest.raises(DataError, match="it is a folder"):
+        check_model_target(tmp_path, force=True)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="/dev/null is POSIX")
+def test_a_device_needs_no_force():
+    write_model("/dev/null", MANIFEST, ARRAYS, force=False)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "stored", "message"),
+    [
+        ({"cost": 1.0}, {}, "a model has a kind"),
+        ({"kind": "svm", "cost": math.nan}, {}, "JSON compliant"),
+        ({"kind": "svm"}, {"a": np.array([1.0, math.inf])}, "'a' has entries that are not finite"),
+        ({"kind": "svm"}, {"a": np.array(["text"], dtype=object)}, "'a' is object"),
+        ({"kind": "svm"}, {"a": np.array([1j])}, "'a' is complex128"),
+        ({"kind": "svm"}, {"../a": np.ones(1)}, "lower-case identifiers"),
+        ({"kind": "svm"}, {"A": np.ones(1)}, "lower-case identifiers"),
+    ],
+)
+def test_what_the_format_cannot_hold_is_not_written(tmp_path, manifest, stored, message):
+    with pytest.raises(ValueError, match=message):
+        write_model(tmp_path / "m.model", manifest, stored, force=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_description_that_is_too_large_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(modelfile, "LARGEST_MANIFEST", 100)
+    with pytest.raises(DataError, match=r"the description has .* bytes, more than the 100"):
+        write_model(tmp_path / "m.model", MANIFEST, {}, force=False)
+
+
+KILLED = """
+import os, pathlib, signal, sys
+import numpy
+from kerntest.learning.modelfile import write_model
+
+def kill(*arguments, **options):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+# Between the temporary file, complete and on the disk, and its new name.
+os.replace = os.rename = pathlib.Path.replace = pathlib.Path.rename = kill
+write_model(sys.argv[1], {"kind": "svm"}, {"a": numpy.ones(1000)}, force=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("old", [True, False])
+def test_a_process_killed_while_writing_leaves_the_old_model_or_none(tmp_path, valid, old):
+    target = tmp_path / "m.model"
+    if old:
+        target.write_bytes(valid)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-c", KILLED, str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert (target.read_bytes() if target.exists() else None) == (valid if old else None)
+    left = [file.name for file in tmp_path.iterdir() if file != target]
+    assert len(left) == 1
+    assert left[0].startswith(".kerntest-")
+
+
+# Files that are no model.
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "it is empty"),
+        (b"a,b\n1,2\n", "it is text, such as a CSV table"),
+        (b"PAR1" + bytes(100), "it is a Parquet table"),
+        (pickle.dumps({"a": 1}), "it is neither a zip archive nor text"),
+        (bytes(1000), "it is neither a zip archive nor text"),
+        (archive(None, {}), "it is neither a zip archive nor text"),
+        (archive(None, {"support.npy": b"x"}), "it is a zip archive without manifest.json"),
+    ],
+)
+def test_other_files_are_told_from_models(refused, content, message):
+    error = refused(content)
+    assert error.code == "model.not_a_model"
+    assert error.message.endswith(message)
+
+
+def test_a_table_given_as_the_model_is_told_the_order_of_arguments():
+    with pytest.raises(ModelError) as caught:
+        read_model(ROOT / "sample_data" / "with_missing.csv")
+    assert caught.value.hint == "the model comes first: kerntest predict MODEL DATA"
+
+
+def test_a_folder_is_no_model(tmp_path):
+    with pytest.raises(ModelError, match="is not a model: it is a folder"):
+        read_model(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes are POSIX")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelError, match="it is no regular file"):
+        read_model(tmp_path / "pipe")
+
+
+def test_a_missing_file_is_an_error_of_data_as_for_tables(tmp_path, valid):
+    (tmp_path / "iris.model").write_bytes(valid)
+    with pytest.raises(DataError, match=r"iris\.modle does not exist") as caught:
+        read_model(tmp_path / "iris.modle")
+    assert (caught.value.code, caught.value.exit_code) == ("data.missing_file", 3)
+    assert "did you mean" in caught.value.hint
+    with pytest.raises(DataError, match="does not exist"):
+        read_model(tmp_path / "nowhere" / "at_all")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_model("a\0b")
+
+
+def test_a_file_that_may_not_be_read_is_an_error_of_data(tmp_path, monkeypatch, valid):
+    (tmp_path / "m.model").write_bytes(valid)
+
+    def deny(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", deny)
+    with pytest.raises(DataError, match="cannot be read: permission denied") as caught:
+        read_model(tmp_path / "m.model")
+    assert caught.value.code == "data.permission_denied"
