@@ -124,7 +124,10 @@ def _kernel_rows(kernel: Kernel, points: Points, rows: NDArray[np.intp]) -> Arra
     """Return some rows of the kernel matrix, shape (len(rows), n)."""
     # One at a time as slices, which share what the points have derived from all rows.
     single = [kernel.evaluate(DensePairs(points.take(slice(i, i + 1)), points)) for i in rows.tolist()]
-    return np.concatenate(single)
+    found = np.concatenate(single)
+    # A row's distance to itself may be rounding, which a narrow kernel would take for a distance.
+    found[np.arange(len(rows)), rows] = kernel.diagonal(points.take(rows))
+    return found
 
 
 def _eliminate(wanted: Array, candidates: NDArray[np.intp], left: Array) -> tuple[NDArray[np.intp], Array]:

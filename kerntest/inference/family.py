@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -112,6 +113,26 @@ def choose_kernels(
     kernels = [_at(base, number, chooser, bool(numeric_names)) for base in bases for number in chosen]
     kinds = [kind for kind in range(len(bases)) for _ in chosen]
     return _plain(kernels, unused, "as given: " + ", ".join(f"{number:g}" for number in chosen), kinds)
+
+
+def choose_kernel(
+    kernel: Kernel | str,
+    bandwidth: BandwidthOption,
+    *,
+    numeric_names: Sequence[str],
+    category_names: Sequence[str],
+    chooser: BandwidthChooser,
+) -> Family:
+    """Return one kernel as `choose_kernels` does; "median" is no contradiction to a kernel that leaves nothing open."""
+    choose = partial(
+        choose_kernels, numeric_names=numeric_names, category_names=category_names, chooser=chooser, single=True
+    )
+    try:
+        return choose(kernel, bandwidth)
+    except UsageError as error:
+        if error.code != "usage.bandwidth_twice" or bandwidth != "median":
+            raise
+        return choose(kernel, "auto")
 
 
 def _plain(kernels: Sequence[Kernel], unused: tuple[str, ...], rule: str, kinds: Sequence[int]) -> Family:

@@ -12,6 +12,8 @@ from kerntest.inference.nulls.spectral import Spectrum, completed
 from kerntest.inference.sweep import Centring, Sweep, sweep
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel, Points
 
@@ -23,6 +25,8 @@ PROBE_STREAM = 2
 # A factor serves where the matrix of one column is of so low a rank, to this share of its trace.
 LARGEST_RANK = 400
 FACTOR_TOLERANCE = 1e-13
+# A cubic trace with a doubt beyond this share of |A|^3 is computed otherwise.
+CANCELLED = 1e-10
 
 
 def centre(kernel: Kernel, points: Points, engine: Engine, *, hollow: bool) -> tuple[Centring, Array]:
@@ -80,37 +84,21 @@ def kernel_invariants(
     al. 2021): the part of the matrix in the span of A S, for random signs S, exactly, and random signs for the rest.
     """
     n = len(points)
-    factor = _factor_of_one_column(kernel, points)
-    if factor is None:
-        centring, diagonal = centre(kernel, points, engine, hollow=hollow)
-    else:
-        rows = factor @ factor.sum(axis=0) - kernel.diagonal(points)
-        centring, diagonal = _centring(kernel, points, rows, hollow=hollow)
-    exact = factor is not None or n <= EXACT_TRACE_ROWS
-    rng = np.random.default_rng((seed, PROBE_STREAM))
+    centring, diagonal = centre(kernel, points, engine, hollow=hollow)
 
     def times(vectors: Array) -> Sweep:
-        ones = np.ones((n, 1))
+        ones, together = np.ones((n, 1)), np.column_stack([vectors, diagonal])
         return sweep(
-            kernel, points, vectors, engine, centring=centring, square_vectors=ones, cubes=True, progress=progress
+            kernel, points, together, engine, centring=centring, square_vectors=ones, cubes=True, progress=progress
         )
 
-    if factor is not None:
-        swept = times(diagonal[:, None])
-        trace_cube = _cube_by_factor(factor, kernel.diagonal(points), centring)
-    elif exact:
-        swept = times(np.column_stack([np.eye(n), diagonal]))
+    swept, trace_cube, exact = _of_one_column(kernel, points, times, hollow=hollow)
+    if swept is None and n <= EXACT_TRACE_ROWS:
+        swept = times(np.eye(n))
         A = swept.product[:, :n]
-        trace_cube = float(np.einsum("ij,ij->", A @ A, A))
-    else:
-        swept = times(np.column_stack([_signs(rng, n), diagonal]))
-        basis = np.linalg.qr(swept.product[:, :-1])[0]
-        probes = _signs(rng, n)
-        probes -= basis @ (basis.T @ probes)
-        once = times(np.column_stack([basis, probes])).product
-        twice = times(once).product
-        forms = np.einsum("ij,ij->j", once, twice)
-        trace_cube = float(forms[:PROBES].sum() + forms[PROBES:].mean())
+        trace_cube, exact = float(np.einsum("ij,ij->", A @ A, A)), True
+    elif swept is None:
+        swept, trace_cube = _by_probes(times, n, seed)
     invariants = Invariants(
         trace=float(diagonal.sum()),
         trace_square=swept.total_square,
@@ -124,31 +112,68 @@ def kernel_invariants(
     return invariants, exact
 
 
-def _factor_of_one_column(kernel: Kernel, points: Points) -> Array | None:
-    """Return G of low rank with K = G G' to the last digits, where there is one column and it has one; else None."""
+def _by_probes(times: Callable[[Array], Sweep], n: int, seed: int) -> tuple[Sweep, float]:
+    """Return a sweep and the estimate of tr A^3 by Hutch++."""
+    rng = np.random.default_rng((seed, PROBE_STREAM))
+    swept = times(_signs(rng, n))
+    basis = np.linalg.qr(swept.product[:, :-1])[0]
+    probes = _signs(rng, n)
+    probes -= basis @ (basis.T @ probes)
+    once = times(np.column_stack([basis, probes])).product[:, :-1]
+    twice = times(once).product[:, :-1]
+    forms = np.einsum("ij,ij->j", once, twice)
+    return swept, float(forms[:PROBES].sum() + forms[PROBES:].mean())
+
+
+def _of_one_column(
+    kernel: Kernel, points: Points, times: Callable[[Array], Sweep], *, hollow: bool
+) -> tuple[Sweep | None, float, bool]:
+    """Return a sweep and tr A^3 from a factor of low rank, where one column has one with enough digits; else None."""
+    n = len(points)
     if points.numeric.shape[1] + points.codes.shape[1] > 1:
-        return None
-    factor = kernel_factor(kernel, points, tolerance=FACTOR_TOLERANCE, most=min(LARGEST_RANK, len(points)))
-    return factor.columns if factor.complete else None
+        return None, 0.0, False
+    factor = kernel_factor(kernel, points, tolerance=FACTOR_TOLERANCE, most=min(LARGEST_RANK, n))
+    if not factor.complete:
+        return None, 0.0, False
+    swept = times(np.empty((n, 0)))
+    cube, doubt = _cube_by_factor(factor.columns, hollow=hollow)
+    if doubt > CANCELLED * swept.total_square**1.5:
+        # Centring takes nearly all of the matrix away: the factor has too few digits left.
+        return None, 0.0, False
+    return swept, cube, True
 
 
-def _cube_by_factor(factor: Array, on_diagonal: Array, centring: Centring) -> float:
-    """Return tr A^3 of the centring of K = G G'.
+def _cube_by_factor(factor: Array, *, hollow: bool) -> tuple[float, float]:
+    """Return tr A^3 of the centring of K = G G', and how far rounding can move it.
 
-    K - r 1' - 1 r' + g 1 1' = W C W' with W = [G, r, 1]. U-centring takes out the diagonal D of that besides:
-    tr (M - D)^3 = tr M^3 - 3 tr M^2 D + 2 tr D^3, as M and D have the same diagonal.
+    The columns of G are centred first: HKH = G G' then. U-centring it in turn takes out its diagonal d: with row means
+    r = -d / (n - 2), M = W C W' for W = [G, r, 1] is HKH - r 1' - 1 r' + g 1 1', and with D the diagonal of M
+    tr (M - D)^3 = tr M^3 - 3 tr M^2 D + 2 tr D^3.
     """
     n, rank = factor.shape
-    W = np.column_stack([factor, centring.row, np.ones(n)])
+    G = factor - factor.mean(axis=0)
+    # Once more: what is left of the means is rounding of large columns.
+    G -= G.mean(axis=0)
+    eps = float(np.finfo(np.float64).eps)
+    if not hollow:
+        S = G.T @ G
+        cube = float(np.trace(S @ S @ S))
+        return cube, eps * abs(cube)
+    on_diagonal = np.einsum("ir,ir->i", G, G)
+    row = -on_diagonal / (n - 2)
+    grand = float(row.sum()) / (n - 1)
+    W = np.column_stack([G, row, np.ones(n)])
     C = np.eye(rank + 2)
-    C[rank:, rank:] = [[0.0, -1.0], [-1.0, centring.grand]]
+    C[rank:, rank:] = [[0.0, -1.0], [-1.0, grand]]
     inner = C @ (W.T @ W)
-    cube = float(np.trace(inner @ inner @ inner))
-    if not centring.hollow:
-        return cube
-    taken_out = on_diagonal - 2.0 * centring.row + centring.grand
+    taken_out = on_diagonal - 2.0 * row + grand
     on_square = np.einsum("ir,ir->i", W @ (inner @ C), W)
-    return cube - 3.0 * float(on_square @ taken_out) + 2.0 * float((taken_out**3).sum())
+    terms = (
+        float(np.trace(inner @ inner @ inner)),
+        -3.0 * float(on_square @ taken_out),
+        2.0 * float((taken_out**3).sum()),
+    )
+    return sum(terms), eps * sum(abs(term) for term in terms)
 
 
 def kernel_spectrum(

@@ -13,7 +13,7 @@ from kerntest.data.selection import match_names
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UsageError
 from kerntest.inference.dependence import dependence, factor
-from kerntest.inference.family import BandwidthOption, choose_kernels
+from kerntest.inference.family import BandwidthOption, choose_kernel
 from kerntest.inference.invariants import kernel_invariants
 from kerntest.inference.joint_sums import joint_bound, refuse_too_many, relabelled_joint
 from kerntest.inference.nulls.moments import moments_p_value, permutation_moments
@@ -113,13 +113,12 @@ def hsic_joint(
     paired = pair_up(tables, missing, scale)
     refuse_too_many(paired.n, len(paired.variables))
     families = [
-        choose_kernels(
+        choose_kernel(
             kernel,
             bandwidth,
             numeric_names=variable.numeric_names,
             category_names=variable.category_names,
             chooser=BandwidthChooser(variable.points, seed, side),
-            single=True,
         )
         for side, variable in enumerate(paired.variables)
     ]
@@ -153,7 +152,10 @@ def hsic_joint(
         provenance=provenance_of(
             options, tables, paired.n, asked=(kernel,), rule=str(bandwidth), threads=engine.threads, started=started
         ),
-        columns_left_out=tuple(name for one in paired.arranged for name in one.left_out),
+        columns_left_out=(
+            *(name for one in paired.arranged for name in one.left_out),
+            *(name for family in families for name in family.unused),
+        ),
     )
 
 
@@ -180,9 +182,15 @@ def _groups(table: Table, groups: str | Sequence[Patterns], exclude: Patterns) -
                     code="usage.column_twice",
                     where={"file": table.name, "column": name},
                 )
-        if names:
-            members.append(names)
-    if len(members) < 2 or len(members) < len(groups):
+        if not names:
+            raise UsageError(
+                f"group {number + 1} has no column left",
+                hint="name more in it, and exclude fewer",
+                code="usage.groups",
+                where={"file": table.name},
+            )
+        members.append(names)
+    if len(members) < 2:
         raise UsageError(
             f"a joint test needs at least two groups of columns, not {len(members)}",
             hint="--joint a,b,c makes three groups of one column; --joint a,b --joint c makes two groups",

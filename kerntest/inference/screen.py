@@ -285,7 +285,10 @@ def _effects(
     effects = []
     for one, p, p_adjusted, p_exact in zip(tested, raw, corrected, exact, strict=True):
         found = one.found
-        known = found is not None and found.p_value is not None
+        if found is not None and found.p_value is None:
+            # What no relabelling changes is rounding.
+            found = None
+        known = found is not None
         effects.append(
             PairEffect(
                 x=one.names[0],
@@ -296,8 +299,8 @@ def _effects(
                 effect_size=found.effect_size if found else None,
                 p_value=float(p) if known else None,
                 p_adjusted=float(p_adjusted) if known else None,
-                p_permutation=found.p_permutation if found and known else None,
-                permutations=found.permutations if found and known else None,
+                p_permutation=found.p_permutation if found else None,
+                permutations=found.permutations if found else None,
                 p_step_down=p_exact if known else None,
                 reject=known and float(p_adjusted) <= alpha,
                 pearson=one.coefficients.pearson,
@@ -324,12 +327,11 @@ def _effects(
 def _stepped_down(tested: Sequence[TestedPair]) -> list[float | None]:
     """Return p-values corrected by the step-down maximum over the shared relabellings of the target.
 
-    Columns with other rows than the first one have relabellings of their own and none of these p-values.
+    None where missing values give some columns other rows, and with them other relabellings.
     """
-    shared = [k for k, one in enumerate(tested) if one.found is not None and one.found.relabelled is not None]
-    shared = [k for k in shared if tested[k].n == tested[shared[0]].n]
     result: list[float | None] = [None] * len(tested)
-    if len(shared) < len(tested):
+    shared = [k for k, one in enumerate(tested) if one.found is not None and one.found.relabelled is not None]
+    if not shared or len({tested[k].rows for k in shared}) > 1:
         return result
     found = [one.found for one in tested if one.found is not None and one.found.relabelled is not None]
     values = np.stack([one.relabelled for one in found if one.relabelled is not None])

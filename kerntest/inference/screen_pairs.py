@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.arranging import arrange, recoded
+from kerntest.data.arranging import arrange, reason_to_leave_out, recoded
 from kerntest.engines.local import LocalEngine
 from kerntest.inference.coefficients import Coefficients, coefficients_of_pairs
 from kerntest.inference.pairing import FEWEST_ROWS
@@ -16,6 +16,8 @@ from kerntest.inference.variables import variable_of
 
 # From so many sets of rows, sets are tested side by side.
 MANY_SETS = 4
+# Steps of progress in one set.
+STEPS = 1000
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +43,8 @@ class TestedPair:
     coefficients : Coefficients
     note : str or None
         Why it could not be tested.
+    rows : int
+        Which set of rows it was tested on; pairs with the same one share their relabellings.
     """
 
     names: tuple[str, str]
@@ -49,6 +53,7 @@ class TestedPair:
     kernels: tuple[Kernel, Kernel] | None
     coefficients: Coefficients
     note: str | None
+    rows: int
 
 
 def tested_pairs(
@@ -84,7 +89,9 @@ def tested_pairs(
         for done, members in enumerate(sets):
             inner = _share(progress, done, len(sets))
             found = _over_rows(columns, *_of(members, pairs, present), options, engine, keep=keep, progress=inner)
-            results.update(zip(members, found, strict=True))
+            results.update(zip(members, (replace(one, rows=done) for one in found), strict=True))
+            if progress is not None:
+                progress((done + 1) * STEPS, len(sets) * STEPS)
     else:
         # Many small pieces of work: side by side, each on one thread.
         alone = LocalEngine(1)
@@ -92,8 +99,8 @@ def tested_pairs(
         def work(members: list[int]) -> list[TestedPair]:
             return _over_rows(columns, *_of(members, pairs, present), options, alone, keep=keep, progress=None)
 
-        for members, found in zip(sets, engine.map(work, sets, progress), strict=True):
-            results.update(zip(members, found, strict=True))
+        for done, (members, found) in enumerate(zip(sets, engine.map(work, sets, progress), strict=True)):
+            results.update(zip(members, (replace(one, rows=done) for one in found), strict=True))
     return [results[index] for index in range(len(pairs))]
 
 
@@ -109,7 +116,7 @@ def _share(progress: Progress | None, done: int, total: int) -> Progress | None:
     """Return `progress` as seen by one of several screens."""
     if progress is None:
         return None
-    return lambda step, steps: progress(done * 1000 + step * 1000 // steps, total * 1000)
+    return lambda step, steps: progress(done * STEPS + step * STEPS // steps, total * STEPS)
 
 
 def _over_rows(
@@ -142,12 +149,12 @@ def _over_rows(
         names = (columns[a].name, columns[b].name)
         note = notes[a] or notes[b]
         if note is not None:
-            results.append(TestedPair(names, n, None, None, beside, note))
+            results.append(TestedPair(names, n, None, None, beside, note, 0))
             continue
         one = next(remaining)
         if one.p_value is None:
             note = "no pairing of the rows changes the statistic"
-        results.append(TestedPair(names, n, one, (kernels[within[a]], kernels[within[b]]), beside, note))
+        results.append(TestedPair(names, n, one, (kernels[within[a]], kernels[within[b]]), beside, note, 0))
     return results
 
 
@@ -157,7 +164,7 @@ def _untestable(column: Column, n: int) -> str | None:
         return f"{n} {'row' if n == 1 else 'rows'} without missing values; the test needs at least {FEWEST_ROWS}"
     if column.values.min() == column.values.max():
         return f"{column.name!r} has one value in the rows without missing values"
-    return None
+    return reason_to_leave_out(column)
 
 
 def _coefficients(taken: dict[int, Column], pairs: Sequence[tuple[int, int]]) -> list[Coefficients]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.inference.dependence import effect_size, factor
-from kerntest.inference.family import BandwidthOption, choose_kernels
+from kerntest.inference.family import BandwidthOption, choose_kernel
 from kerntest.inference.invariants import first_invariants, kernel_invariants
 from kerntest.inference.nulls.moments import Invariants, moments_p_value, permutation_moments
 from kerntest.inference.nulls.permutation import tie_tolerance
@@ -166,13 +166,12 @@ def _squares(pairs: Sequence[tuple[int, int]], together: int) -> list[list[int]]
 def _column(column: Variable, options: ScreenOptions, engine: Engine) -> ScreenedColumn:
     """Return the kernel of one column and what its pairs share."""
     kernel = options.kernel if column.numeric_names else "auto"
-    chosen = choose_kernels(
+    chosen = choose_kernel(
         kernel,
         options.bandwidth,
         numeric_names=column.numeric_names,
         category_names=column.category_names,
         chooser=BandwidthChooser(column.points, options.seed),
-        single=True,
     ).kernels[0]
     hollow = options.estimator == "unbiased"
     points = column.points
@@ -209,7 +208,7 @@ def _square(
         x, y = known[a], known[b]
         f, g = left.index(a), right.index(b)
         relabelled = values[f, g].ravel()
-        tolerance = tie_tolerance(float(x.diagonal.max()), n, float(y.diagonal.max()) * n)
+        tolerance = tie_tolerance(float(np.abs(x.diagonal).max()), n, float(np.abs(y.diagonal).max()) * n)
         moments = permutation_moments(x.invariants, y.invariants, n)
         varies = moments.standard_deviation > tolerance
         unbiased, biased = observed[0][f, g], observed[1][f, g]

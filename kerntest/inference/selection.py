@@ -16,7 +16,7 @@ from kerntest.errors import DataError, UsageError
 from kerntest.inference.dependence import Dependence, dependence
 from kerntest.inference.explain import step_down
 from kerntest.inference.family import choose_kernels
-from kerntest.inference.invariants import centre, first_invariants
+from kerntest.inference.invariants import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.options import MissingPolicy, Options, one_of, whole_number
 from kerntest.inference.order import ORDER_STREAM
@@ -233,7 +233,6 @@ class _Selection:
         ).kernels[0]
         self.target = target.points
         self.centring = centre(self.goal, self.target, engine, hollow=True)[0]
-        self.norm = math.sqrt(first_invariants(self.goal, self.target, engine, hollow=True).trace_square)
         self.circle = circle_length(self.n)
         rng = np.random.default_rng((options.seed, ORDER_STREAM))
         self.places = [rng.permutation(self.n) for _ in range(orders_needed(options.permutations, self.circle))]
@@ -301,7 +300,8 @@ class _Selection:
             )
             sums.append(found.values[0].reshape(len(part), -1))
         values = np.concatenate(sums)
-        tolerances = np.full(len(values), tie_tolerance(1.0, self.n, self.norm))
+        # |L| <= n bounds what U(L) was made of: where U(L) is 0, its own norm is rounding.
+        tolerances = np.full(len(values), tie_tolerance(1.0, self.n, float(self.n)))
         return [float(p) for p in step_down(scores(values, tolerances)[0])]
 
     def relabellings(self) -> record.Null:

@@ -14,7 +14,7 @@ from scipy.special import bdtr, bdtrc
 from kerntest import hsic_test
 from kerntest.errors import DataError, UndecidedError
 
-REPETITIONS = 200
+REPETITIONS = 100
 ALPHAS = (0.01, 0.05, 0.1, 0.2, 0.5)
 FALSE_ALARM = 1e-6
 PERMUTATIONS = 200
@@ -47,8 +47,8 @@ WAYS = {
     "moments": {"null": "moments"},
 }
 # The family takes ten times as long: not everything needs it.
-TRIED = [(case, way) for case in CASES for way in ("gaussian", "biased") if (case, way) != ("d = 100", "biased")]
-TRIED += [(case, "auto") for case in ("n = 12, two values", "d = 1", "d = 10")]
+TRIED = [(case, "gaussian") for case in CASES]
+TRIED += [(case, way) for case in ("n = 12, two values", "d = 1", "d = 10") for way in ("biased", "auto")]
 
 
 @functools.cache
@@ -149,7 +149,7 @@ FOUND = [(data, way) for data in (ten_columns, parabola, spread, category) for w
 
 @pytest.mark.parametrize(("data", "way"), [*FOUND, (circle, "auto")])
 def test_dependence_is_found_every_time(data, way):
-    for repetition in range(10):
+    for repetition in range(6):
         x, y = data(np.random.default_rng((5, repetition)))
         result = hsic_test(x, y, seed=repetition, permutations=PERMUTATIONS, **WAYS[way])
         assert 0 < result.p_value <= 0.05, repetition

@@ -129,7 +129,7 @@ def test_the_decision_is_a_sentence_about_the_columns():
     assert not nothing.reject
     assert nothing.decision.startswith("No dependence found between 'x1' and 'y1' at alpha = 0.001")
     several = hsic_test(data, y_columns="price")
-    assert several.decision.startswith("'weight' and 4 more columns and 'price' depend")
+    assert several.decision.startswith("('weight' and 4 more columns) and 'price' depend on each other")
 
 
 def test_a_family_reports_its_pairs():

@@ -87,7 +87,7 @@ def walks(n=200, seed=0):
 
 def test_two_random_walks():
     found = warnings_of(*walks())
-    assert found.startswith("neighbouring rows are alike in x1,y1: if the rows are a series in time")
+    assert found.startswith("neighbouring rows are alike in 'x1', 'y1': if the rows are a series in time")
     assert "--time-series" in found
 
 
@@ -105,13 +105,13 @@ def test_a_series_on_one_side_only_does_no_harm():
 
 def test_a_counter_beside_a_walk():
     data = pd.DataFrame({"day": np.arange(200), "level": walks()[0]})
-    assert "neighbouring rows are alike in day,level" in warnings_of(data)
+    assert "neighbouring rows are alike in 'day', 'level'" in warnings_of(data)
 
 
 def test_rows_with_missing_values_do_not_hide_a_series():
     x, y = walks()
     x[::17] = np.nan
-    assert "neighbouring rows are alike in x1,y1" in warnings_of(x, y, missing="drop")
+    assert "neighbouring rows are alike in 'x1', 'y1'" in warnings_of(x, y, missing="drop")
 
 
 def independent_columns():

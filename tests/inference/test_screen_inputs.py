@@ -110,12 +110,11 @@ def test_pairs_that_cannot_be_tested_are_listed_last_with_a_note_and_not_counted
 
 
 def test_one_common_row_and_one_common_value_have_notes_of_their_own():
-    frame = frame_of(20, "ab").assign(c=np.where(np.arange(20) < 5, np.nan, 1.0))
-    frame.loc[0, "c"] = 2.0
-    frame.loc[1:, "d"] = np.nan
-    frame["d"] = frame["d"].where(np.arange(20) != 19, 3.0)
-    frame.loc[0, "a"] = np.nan
-    frame.loc[0, "d"] = 1.0
+    frame = frame_of(20, "abd").assign(c=np.where(np.arange(20) < 5, np.nan, 1.0))
+    frame.loc[:1, "c"] = 2.0
+    frame.loc[:1, "a"] = np.nan
+    # Row 19 is the one that a and d share.
+    frame.loc[2:18, "d"] = np.nan
     found = hsic_pairs(frame, permutations=50)
     assert pair_of(found, "a", "d").note == "1 row without missing values; the test needs at least 4"
     assert pair_of(found, "a", "c").note == "'c' has one value in the rows without missing values"
@@ -169,7 +168,7 @@ def test_shared_relabellings_only_where_the_rows_are_the_same():
 def test_missing_values_may_be_refused():
     frame = frame_of()
     frame.loc[[1, 2], "a"] = np.nan
-    with pytest.raises(DataError, match="^data has 2 missing values: a 2 ") as caught:
+    with pytest.raises(DataError, match=r"^data has 2 missing values: a 2 \(the first in row 2\)$") as caught:
         hsic_pairs(frame, missing="error")
     assert caught.value.code == "data.missing_values"
     assert names_of(hsic_pairs(frame, missing="error", exclude="a", permutations=20)) == sets("bc", "bd", "cd")
@@ -222,6 +221,15 @@ def test_what_is_refused(data, options, error, message):
         hsic_pairs(data, **options)
 
 
+@pytest.mark.parametrize("offset", [-20, -100])
+def test_the_observed_pairing_is_always_counted(offset):
+    """Also where a kernel that is not positive definite has a negative diagonal."""
+    x = np.random.default_rng(0).normal(size=40)
+    frame = pd.DataFrame({"x": x, "city": np.where(x > 0, "Bern", "Oslo")})
+    (pair,) = hsic_pairs(frame, kernel=f"polynomial(3, 1, {offset})", bandwidth="auto", permutations=40).pairs
+    assert pair.p_permutation >= 1 / 40
+
+
 def test_a_kernel_that_overflows():
     with pytest.raises(UndecidedError, match="overflows") as caught:
         hsic_pairs(frame_of(), kernel="exponential(1000)", bandwidth="auto")
@@ -270,7 +278,14 @@ def test_the_record_is_plain_data_and_a_frame_has_a_row_for_each_pair():
     assert frame["p_value"].isna().sum() == sum(pair["p_value"] is None for pair in plain["pairs"]) > 0
 
 
-@pytest.mark.parametrize("make", [frame_of, unlucky_frame], ids=["complete", "holes"])
+def hopeless_frame():
+    """Return three columns of which the last two share no row."""
+    frame = frame_of(20, "abc")
+    frame.loc[9:, "c"] = frame.loc[:8, "b"] = np.nan
+    return frame
+
+
+@pytest.mark.parametrize("make", [frame_of, unlucky_frame, hopeless_frame])
 @pytest.mark.parametrize("options", [{}, {"target": "a"}], ids=["all", "target"])
 def test_progress_only_grows_and_ends_at_the_end(make, options, monkeypatch):
     monkeypatch.setattr(screening, "TOGETHER", 2)
@@ -292,8 +307,9 @@ def test_a_picture_is_written(name, start, options, tmp_path):
 
 def test_names_of_pictures_that_cannot_be(tmp_path):
     for name in ("map.gif", "map"):
-        with pytest.raises(UsageError, match="png"):
+        with pytest.raises(UsageError, match="a picture cannot be drawn into ") as caught:
             hsic_pairs("nowhere.csv", plot=tmp_path / name)
-    with pytest.raises(UsageError, match="no_such_folder"):
+        assert ".png" in caught.value.hint
+    with pytest.raises(DataError, match="no_such_folder does not exist"):
         hsic_pairs("nowhere.csv", plot=tmp_path / "no_such_folder" / "map.png")
     assert not list(tmp_path.iterdir())
