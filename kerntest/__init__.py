@@ -1,4 +1,4 @@
-"""Kernel methods on tables: two-sample tests with exact p-values, from Python and from the shell."""
+"""Kernel methods on tables: tests with exact p-values, and support vector machines, from Python and from the shell."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from kerntest.inference.two_sample import TwoSampleResult as TwoSampleResult
     from kerntest.inference.two_sample import mmd_test as mmd_test
     from kerntest.kernels.text import parse_kernel as parse_kernel
+    from kerntest.learning.inspection import inspect_model as inspect_model
+    from kerntest.learning.prediction import predict_file as predict_file
+    from kerntest.learning.svm import SVM as SVM
+    from kerntest.learning.svm_train import train_svm as train_svm
+    from kerntest.report.model_report import ModelReport as ModelReport
+    from kerntest.report.prediction_report import PredictionReport as PredictionReport
+    from kerntest.report.svm_record import SvmResult as SvmResult
     from kerntest.report.table_report import TableReport as TableReport
 
 __version__ = "0.1.0"
@@ -29,8 +36,12 @@ _HOME = {
     "IndependenceResult": "kerntest.inference.independence",
     "KerntestError": "kerntest.errors",
     "JointResult": "kerntest.inference.joint",
+    "ModelReport": "kerntest.report.model_report",
+    "PredictionReport": "kerntest.report.prediction_report",
+    "SVM": "kerntest.learning.svm",
     "ScreenResult": "kerntest.inference.screen",
     "SelectionResult": "kerntest.inference.selection",
+    "SvmResult": "kerntest.report.svm_record",
     "Table": "kerntest.data.table",
     "TableReport": "kerntest.report.table_report",
     "TwoSampleResult": "kerntest.inference.two_sample",
@@ -38,18 +49,25 @@ _HOME = {
     "hsic_pairs": "kerntest.inference.screen",
     "hsic_select": "kerntest.inference.selection",
     "hsic_test": "kerntest.inference.independence",
+    "inspect_model": "kerntest.learning.inspection",
     "inspect_table": "kerntest.inference.inspection",
     "mmd_test": "kerntest.inference.two_sample",
     "parse_kernel": "kerntest.kernels.text",
+    "predict_file": "kerntest.learning.prediction",
     "read_table": "kerntest.data.read",
+    "train_svm": "kerntest.learning.svm_train",
 }
 
 __all__ = [
+    "SVM",
     "IndependenceResult",
     "JointResult",
     "KerntestError",
+    "ModelReport",
+    "PredictionReport",
     "ScreenResult",
     "SelectionResult",
+    "SvmResult",
     "Table",
     "TableReport",
     "TwoSampleResult",
@@ -58,10 +76,13 @@ __all__ = [
     "hsic_pairs",
     "hsic_select",
     "hsic_test",
+    "inspect_model",
     "inspect_table",
     "mmd_test",
     "parse_kernel",
+    "predict_file",
     "read_table",
+    "train_svm",
 ]
 
 

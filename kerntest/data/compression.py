@@ -77,6 +77,11 @@ def head_of(file: IO[bytes], n_bytes: int) -> bytes:
     return head
 
 
+def unpacking(file: IO[bytes], method: Compression) -> Any:
+    """Return a stream of what is in an open compressed file, for readers that do not hold it in memory."""
+    return _opened(file, method)
+
+
 def _opened(file: IO[bytes], method: Compression) -> Any:
     """Return a stream of what is in the compressed file."""
     if method == "gzip":
@@ -96,14 +101,19 @@ def _read_all(stream: Any, name: str, method: Compression) -> bytes:
             if whole.tell() > limit:
                 raise too_large(name, limit)
     except (OSError, EOFError, zlib.error) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(
-            f"{name} is compressed with {method}, but it is truncated or damaged: {reason[:1].lower()}{reason[1:]}",
-            hint="copy or compress it again",
-            code="data.damaged_compression",
-            where={"file": name},
-        ) from error
+        raise damaged_compression(name, method, error) from error
     return whole.getvalue()
+
+
+def damaged_compression(name: str, method: Compression, error: Exception) -> DataError:
+    """Return the error for a compressed file that does not unpack."""
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return DataError(
+        f"{name} is compressed with {method}, but it is truncated or damaged: {reason[:1].lower()}{reason[1:]}",
+        hint="copy or compress it again",
+        code="data.damaged_compression",
+        where={"file": name},
+    )
 
 
 def largest_unpacked() -> int:

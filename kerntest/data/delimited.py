@@ -56,7 +56,7 @@ def read_delimited(source: Source, categorical: Patterns = None, decimal: Decima
         `categorical` names a column that is not there.
     """
     parts, delimiter = read_parts(source.parts)
-    names, warnings = _checked_header(parts[0].header, parts[0].name)
+    names, warnings = checked_header(parts[0].header, parts[0].name)
     if not any(part.has_rows for part in parts):
         raise DataError(
             f"{source.name} has a header but no rows",
@@ -91,7 +91,7 @@ def read_delimited(source: Source, categorical: Patterns = None, decimal: Decima
     return replace(bare, columns=tuple(columns.values()), warnings=(*source.warnings, *warnings, *notes))
 
 
-def _checked_header(header: Sequence[str], table_name: str) -> tuple[list[str], list[str]]:
+def checked_header(header: Sequence[str], table_name: str) -> tuple[list[str], list[str]]:
     """Return the column names and the warnings about them; refuse names that occur twice."""
     names, warnings = [], []
     for position, field in enumerate(header, start=1):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import Table
 
 # pandas writes its row labels as columns of this name.
-_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def read_parquet(source: Source, categorical: Patterns = None) -> Table:
@@ -44,7 +44,7 @@ def read_parquet(source: Source, categorical: Patterns = None) -> Table:
                 where={"file": name},
             )
     arrow = pa.concat_tables([table for _, table in tables])
-    labels = [name for name in arrow.column_names if _PANDAS_INDEX.fullmatch(name)]
+    labels = [name for name in arrow.column_names if PANDAS_INDEX.fullmatch(name)]
     warnings = tuple(f"{name!r} of {source.name} holds the row labels of pandas and is left out" for name in labels)
     table = table_of_arrow(
         arrow.drop_columns(labels) if labels else arrow,
@@ -88,13 +88,18 @@ def _parse(name: str, content: bytes) -> Any:
     except DataError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise DataError(
-            f"{name} is malformed Parquet: {str(error).splitlines()[0]}",
-            hint="copy or write it again",
-            code="data.malformed_parquet",
-            where=where,
-        ) from error
+        raise malformed_parquet(name, error) from error
     return table
+
+
+def malformed_parquet(name: str, error: Exception) -> DataError:
+    """Return the error for whatever Arrow objects to."""
+    return DataError(
+        f"{name} is malformed Parquet: {str(error).splitlines()[0]}",
+        hint="copy or write it again",
+        code="data.malformed_parquet",
+        where={"file": name},
+    )
 
 
 def _refuse_too_large(name: str, metadata: Any) -> None:

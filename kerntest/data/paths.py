@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import glob
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kerntest.data.wording import listed
 from kerntest.errors import DataError, suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
 
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
 _FOLDERS_BELOW = 2
@@ -102,8 +108,16 @@ def _no_parquet(folder: Path, shown: str, below: list[Path]) -> DataError:
 
 def read_bytes(location: Path, shown: str) -> bytes:
     """Read a whole file; every failure of the system becomes a DataError."""
+    with open_file(location, shown) as file:
+        return file.read()
+
+
+@contextmanager
+def open_file(location: Path, shown: str) -> Iterator[BinaryIO]:
+    """Open a file for reading; every failure of the system becomes a DataError."""
     try:
-        return location.read_bytes()
+        with location.open("rb") as file:
+            yield file
     except FileNotFoundError as error:
         raise DataError(
             f"{shown} does not exist", hint=_nearby(location), code="data.missing_file", where={"file": shown}

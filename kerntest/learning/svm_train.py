@@ -161,7 +161,7 @@ def train_svm(
     if plot is not None:
         from kerntest.learning.svm_picture import svm_picture  # noqa: PLC0415 - only to draw
 
-        picture = svm_picture(result, judged, drawn_as)
+        picture = svm_picture(result, judged, drawn_as, engine)
     if output is not None:
         save_svm(output, fit.model, force=force)
     if plot is not None and picture is not None:

@@ -10,14 +10,15 @@ import secrets
 import shlex
 import stat
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from typing import BinaryIO
 
 
 def json_text(plain: Mapping[str, Any], *, indent: int | None = 2) -> str:
@@ -114,25 +115,40 @@ def write_file(path: str | Path, content: str | bytes) -> None:
     DataError
         The folder is missing, nothing may be written there, or the disk is full.
     """
+    with opened_whole(path) as file:
+        file.write(encoded(content) if isinstance(content, str) else content)
+
+
+@contextmanager
+def opened_whole(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file to be written piece by piece: it is whole at the end of the block, or as it was if the block failed.
+
+    Raises
+    ------
+    DataError
+        As `write_file`.
+    """
     check_writable(path)
     target = _target(path)
-    content = encoded(content) if isinstance(content, str) else content
     try:
         if _is_replaceable(target):
-            _replace(target, content)
+            with _replacing(target) as file:
+                yield file
         else:
-            target.write_bytes(content)
+            with target.open("wb") as file:
+                yield file
     except OSError as error:
         raise _unwritable(str(path), error) from error
 
 
-def _replace(target: Path, content: bytes) -> None:
-    """Put `content` in the place of `target` in one step; on any failure, Ctrl-C too, remove the temporary file."""
+@contextmanager
+def _replacing(target: Path) -> Iterator[BinaryIO]:
+    """Put what is written in the place of `target` in one step; on any failure, Ctrl-C too, remove the temporary file."""
     temporary = target.with_name(f".kerntest-{secrets.token_hex(8)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if target.exists():

@@ -110,7 +110,7 @@ FACTORED = (
 def test_the_factor_gives_the_trace_of_the_whole_matrix(text, kind, hollow):
     points = column(kind, 70)
     found = by_factor(text, points, hollow=hollow)
-    if text == "delta" and hollow:
+    if text == "delta" and hollow and len(np.unique(points.numeric)) == len(points):
         # Where all rows differ, the U-centring is 0, and a factor of it has no digit.
         assert found is None
         assert trace_cube(text, points, hollow=hollow) == pytest.approx(0.0, abs=1e-13)

@@ -256,7 +256,7 @@ def test_a_process_killed_while_writing_leaves_the_old_model_or_none(tmp_path, v
         (b"PAR1" + bytes(100), "it is a Parquet table"),
         (pickle.dumps({"a": 1}), "it is neither a zip archive nor text"),
         (bytes(1000), "it is neither a zip archive nor text"),
-        (archive(None, {}), "it is neither a zip archive nor text"),
+        (archive(None, {}), "it is a zip archive without manifest.json"),
         (archive(None, {"support.npy": b"x"}), "it is a zip archive without manifest.json"),
     ],
 )

@@ -71,6 +71,10 @@ class Schedule:
         Rows that may become free at once, where each costs a row of the matrix.
     abort : int or None
         Give up at once beyond so many wrong guesses.
+    jump : ndarray, shape (n,), optional
+        A row whose violation is larger goes straight to its other bound: C_i K_ii is what fills it if nothing else moves.
+    single : bool
+        Whether the last ridge, too, may be solved for in single precision.
     """
 
     start: float
@@ -80,6 +84,8 @@ class Schedule:
     patience: int = 6
     most_freed: int | None = None
     abort: int | None = None
+    jump: Array | None = None
+    single: bool = False
 
 
 def active_set(system: System, sets: Sets, schedule: Schedule, budget: Budget) -> tuple[Point, Point | None]:
@@ -103,7 +109,7 @@ def active_set(system: System, sets: Sets, schedule: Schedule, budget: Budget) -
     while True:
         budget.count()
         last = ridge <= schedule.end
-        system.single_solve = not last
+        system.single_solve = schedule.single or not last
         chosen = np.flatnonzero(free)
         if not len(chosen):
             chosen = _freed_pair(system, upper)
@@ -120,6 +126,11 @@ def active_set(system: System, sets: Sets, schedule: Schedule, budget: Budget) -
         back = violation > allowed
         returning = int(np.count_nonzero(back))
         wrong = int(np.count_nonzero(leaving)) + returning
+        jumping = back if schedule.jump is None else back & (violation > schedule.jump)
+        if schedule.jump is not None:
+            back &= ~jumping
+            violation[jumping] = 0.0
+            returning = int(np.count_nonzero(back))
         if schedule.most_freed is not None and returning > max(schedule.most_freed, len(chosen) // 2):
             back = _worst(violation, max(schedule.most_freed, len(chosen) // 2))
         if wrong == 0 and last:
@@ -135,6 +146,8 @@ def active_set(system: System, sets: Sets, schedule: Schedule, budget: Budget) -
         upper[chosen[high]] = True
         free |= back
         upper &= ~back
+        if schedule.jump is not None:
+            upper ^= jumping
         if nearly:
             ridge, fewest, patience = max(schedule.end, schedule.factor * ridge), len(y) + 1, schedule.patience
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kerntest.learning.solvers.matrices import Matrix
 
 # Turns, rows that may join in one, and systems of the active set method without progress.
-TURNS, JOIN, PATIENCE = 40, 200, 3
+TURNS, JOIN, PATIENCE = 40, 50, 3
 # Bytes for each entry of the matrix of the free rows: itself, and its factor.
 ENTRY_BYTES = 24
 
@@ -49,6 +49,8 @@ class Guess:
         How they were found.
     outputs : ndarray, shape (n,), optional
         K beta, if it was computed from the exact matrix in double precision.
+    width : float
+        Of the band from which Newton's method goes on over the free rows; 0 if their sets are right already.
     """
 
     sets: Sets
@@ -56,6 +58,7 @@ class Guess:
     intercept: float
     method: str
     outputs: Array | None = None
+    width: float = 0.0
 
 
 class Exact:
@@ -106,14 +109,15 @@ class Finish:
         working, upper = guess.sets.free.copy(), guess.sets.upper
         beta, f = self._start(guess)
         best = None if f is None else self._certified(beta, f, guess.method)
-        turns = 0
+        turns, width = 0, guess.width
         while best is None or not best.converged:
             rows = np.flatnonzero(working)
             if turns == TURNS or len(rows) > self.most or (self.budget.spent and best is not None):
                 break
             turns += 1
             try:
-                beta, f = self._turn(rows, upper, beta, f, guess.intercept if best is None else best.intercept)
+                b = guess.intercept if best is None else best.intercept
+                beta, f = self._turn(rows, upper, beta, f, b, width)
             except LinAlgError:
                 if best is None:
                     raise
@@ -125,13 +129,16 @@ class Finish:
             a = problem.signs * beta
             upper = a >= problem.costs
             wrong = np.where(working, 0.0, np.where(upper, -slack, slack))
-            wrong[(a <= 0) & (slack < 0)] = 0.0
-            joining = np.flatnonzero(wrong > self.violation)
-            if len(joining):
-                most = max(JOIN, len(rows))
-                working[joining[np.argsort(-wrong[joining], kind="stable")[:most]]] = True
+            count = int(np.count_nonzero(wrong > self.violation))
+            if count:
+                # As many that are nearly wrong join too: they will be wrong next.
+                wrong[working] = -np.inf
+                most = min(2 * count + JOIN, len(wrong) - len(rows))
+                joining = np.argpartition(-wrong, most - 1)[:most]
+                working[joining] = True
+                width = 0.0
             else:
-                self.ridge, self.violation = 0.1 * self.ridge, 0.1 * self.violation
+                self.ridge, self.violation, width = 0.1 * self.ridge, 0.1 * self.violation, 0.0
         if best is None:
             best = self._certified(beta, self.exact.outputs(beta), guess.method + ", unfinished")
         return best
@@ -146,7 +153,7 @@ class Finish:
         return beta, guess.outputs + self.exact.outputs(change) if moved else guess.outputs
 
     def _turn(
-        self, rows: NDArray[np.intp], upper: NDArray[np.bool_], beta: Array, f: Array | None, intercept: float
+        self, rows: NDArray[np.intp], upper: NDArray[np.bool_], beta: Array, f: Array | None, b: float, width: float
     ) -> tuple[Array, Array]:
         """Return coefficients that are optimal over some rows, the others at their bounds, and all outputs."""
         problem = self.problem
@@ -172,7 +179,7 @@ class Finish:
         inside = fixed.copy()
         if len(rows):
             at_upper = a >= part.costs
-            inside[rows] = self._solved(K, part, Sets((a > 0) & ~at_upper, at_upper), beta[rows], intercept)
+            inside[rows] = self._solved(K, part, Sets((a > 0) & ~at_upper, at_upper), beta[rows], b, width)
         new = feasible(problem, inside)
         others = np.ones(len(problem), dtype=bool)
         others[rows] = False
@@ -186,16 +193,17 @@ class Finish:
             return new, self.exact.outputs(new)
         return new, f + self.exact.outputs(new - beta)
 
-    def _solved(self, K: Array, part: Problem, sets: Sets, beta: Array, intercept: float) -> Array:
+    def _solved(self, K: Array, part: Problem, sets: Sets, beta: Array, b: float, width: float) -> Array:
         """Return the coefficients that solve a dense problem."""
         system = DenseSystem(K, part)
-        schedule = Schedule(self.ridge, self.ridge, 1.0, self.violation, patience=PATIENCE)
-        point: Point = active_set(system, sets, schedule, self.budget)[0]
-        if point.reached or self.budget.spent:
-            return point.coefficients
-        largest = float(part.costs.max())
-        widths = Widths(max(0.03, min(5.0, 1e-3 * largest)), self.violation, 0.1, 200, (self.ridge, self.violation))
-        return newton(system, beta, K @ beta, intercept, widths, self.budget).coefficients
+        if not width:
+            schedule = Schedule(self.ridge, self.ridge, 1.0, self.violation, patience=PATIENCE)
+            point: Point = active_set(system, sets, schedule, self.budget)[0]
+            if point.reached or self.budget.spent:
+                return point.coefficients
+            width = 0.01
+        widths = Widths(width, min(width, self.violation), 0.1, 200, (self.ridge, self.violation))
+        return newton(system, beta, K @ beta, b, widths, self.budget).coefficients
 
     def _certified(self, beta: Array, f: Array, method: str) -> Solution:
         return certify(self.problem, beta, f, tolerance=self.tolerance, iterations=self.budget.used, method=method)

@@ -41,16 +41,20 @@ PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK = 256, 1e-2, 0.85
 FACTOR_ROWS, FACTOR_SHARE = 4000, 16
 # Beyond so many rows the active set method would free too many at once.
 ACTIVE_SET_ROWS = 40_000
-# Newton's method takes the rows whose slack is above minus this; others join where they are wrong.
-NEAR_MARGIN = 0.5
-ROUNDS = 20
+# Newton's method takes the rows whose slack is above minus this.
+NEAR_MARGIN = 0.8
+# Its last width over all rows; the rows so close to the margin are then solved alone, the closest if they are many.
+LAST_WIDTH, CLOSE, MOST_CLOSE = 0.03, 0.01, 200
 # Rows of the largest subset before all.
 MOST_LEVEL = 6000
 # Up to so many rows the whole matrix is made.
 WHOLE = 1000
 MOST_FREED = 400
+# The first ridge of the active set method over all rows, and what it is multiplied by.
+RIDGE, RIDGE_FACTOR, JUMP = 0.01, 0.01, 1.5
 # The violation of a margin that the way to the last step works with.
 ROUGH = 3e-4
+ROUGH_RIDGE = 1e-5
 # Sum of coefficients beyond which single precision is too coarse.
 SINGLE_SUM = 3e4
 # Bytes that kept rows of the matrix may take.
@@ -138,7 +142,7 @@ class _Solver:
         self.n = len(problem)
         self.largest = float(problem.costs.max())
         # Ridge and violation on the way, where the matrix is not exact, and at the end: see Finish.
-        self.rough = (min(1e-5, 1e-7 / self.largest), ROUGH)
+        self.rough = (min(1e-5, ROUGH_RIDGE / self.largest), ROUGH)
         self.exact = (0.05 * tolerance / self.largest, 0.1 * tolerance)
 
     # -- the ways ---------------------------------------------------------------------------------------------------
@@ -160,7 +164,7 @@ class _Solver:
         full = full and point.reached
         first = _Start(members, point.coefficients, point.intercept)
         if not full and n >= FACTOR_ROWS:
-            G = pivoted_factor(self.matrix, 1e-4 / float(problem.costs.sum()), n // FACTOR_SHARE, self.rng)
+            G = pivoted_factor(self.matrix, 1e-4 / float(problem.costs.sum()), n // FACTOR_SHARE, members)
             if G is not None:
                 return self._by_factor(G, first)
         if full and n <= ACTIVE_SET_ROWS:
@@ -204,20 +208,26 @@ class _Solver:
 
     def _by_active_set(self, first: _Start, whole: Array | None) -> Guess | None:
         """Return a guess by the active set method over all rows; None where it fails and leaves no start."""
+        problem, n = self.problem, self.n
         single = whole is None and self.matrix.single and float(np.abs(first.coefficients).sum()) < SINGLE_SUM
-        system = self._system(np.arange(self.n), whole, room=2 * len(first.members), single=single)
+        system = self._system(np.arange(self.n), whole, self.problem, room=2 * len(first.members), single=single)
         free = np.zeros(self.n, dtype=bool)
         free[first.members[first.coefficients != 0]] = True
         end, violation = self.rough if single else self.exact
-        schedule = Schedule(0.01, end, 0.03, violation, most_freed=MOST_FREED)
-        point, good = active_set(system, Sets(free, np.zeros(self.n, dtype=bool)), schedule, self.budget)
+        # Where costs are small, rows well beyond the margin of the subset's function are at their bound.
+        jump = JUMP * problem.costs * self.matrix.diagonal
+        f = Exact(self.matrix).outputs(_spread(first.coefficients, first.members, n))
+        upper = problem.slack(f, first.intercept) > jump
+        free &= ~upper
+        schedule = Schedule(RIDGE, end, RIDGE_FACTOR, violation, most_freed=MOST_FREED, jump=jump, single=single)
+        point, good = active_set(system, Sets(free, upper), schedule, self.budget)
         if point.reached:
             return _guess(point, "active set", exact=not single)
         if good is None:
             return None
         f = good.outputs
         if single:
-            system = self._system(np.arange(self.n), whole, room=512)
+            system = self._system(np.arange(self.n), whole, self.problem, room=512)
             f = system.outputs(good.coefficients)
         width = max(min(good.ridge * self.largest, 4.0), 0.1)
         widths = _widths(width, 0.1, self.exact)
@@ -227,89 +237,63 @@ class _Solver:
     def _by_factor(self, G: Array, first: _Start) -> Guess:
         """Return a guess for the problem of the factor, from larger and larger subsets to the rows near the margin."""
         problem, n = self.problem, self.n
-        members, beta, b = first.members, first.coefficients, first.intercept
-        weights = beta @ G[members]
-        width = _width(self.largest)
-        while 6 * len(members) < n:
-            members, beta = self._enlarged(members, beta, 6 * len(members))
-            part = problem.rows(members, n / len(members))
-            rows, width = G[members], 0.03
-            widths = Widths(_width(float(part.costs.max())), width, 0.3, 100)
-            point = newton(FactorSystem(rows, part), beta, rows @ weights, b, widths, self.budget)
-            beta, b = point.coefficients, point.intercept
-            weights = beta @ rows
-        coefficients = _spread(beta, members, n)
-        active = problem.slack(G @ weights, b) > -0.5
-        active |= coefficients != 0
-        for _ in range(ROUNDS):
-            if active.mean() > 0.8:
-                active[:] = True
-            near = np.flatnonzero(active)
+        order, coefficients, b = self._order(first), _spread(first.coefficients, first.members, n), first.intercept
+        sizes = _levels(len(first.members), n, 6, n)
+        for size in sizes:
+            taken = np.sort(order[:size])
+            part = problem.rows(taken, n / size)
+            weights = coefficients @ G
+            chosen = _near(part, G[taken] @ weights, b, coefficients[taken])
+            near, part = taken[chosen], part.rows(chosen)
             rows = G[near]
-            widths = _widths(width, 0.1, self.rough)
-            system = FactorSystem(rows, problem.rows(near))
-            point = newton(system, coefficients[near], rows @ weights, b, widths, self.budget)
+            start = LAST_WIDTH if size == n and len(sizes) > 1 else _width(float(part.costs.max()))
+            widths = _widths(start, 0.1, self.rough) if size == n else Widths(start, LAST_WIDTH, 0.3, 100)
+            point = newton(FactorSystem(rows, part), coefficients[near], rows @ weights, b, widths, self.budget)
             coefficients, b = _spread(point.coefficients, near, n), point.intercept
-            weights = point.coefficients @ rows
-            slack = problem.slack(G @ weights, b)
-            if not (~active & (slack > ROUGH)).any():
-                break
-            active |= slack > -0.2
-            width = 0.03
-        return _guess(point, "factor", exact=False, rows=near, n=n)
+        return self._near_guess(point, near, "factor")
 
     def _by_levels(self, first: _Start, whole: Array | None) -> Guess:
         """Return a guess by Newton's method on larger and larger subsets, then on the rows near the margin."""
         problem, n = self.problem, self.n
-        members, beta, b = first.members, first.coefficients, first.intercept
+        order, coefficients, b = self._order(first), _spread(first.coefficients, first.members, n), first.intercept
         exact = Exact(self.matrix)
-        while 3 * len(members) < n and len(members) < MOST_LEVEL:
-            known = _spread(beta, members, n)
-            members, beta = self._enlarged(members, beta, min(3 * len(members), MOST_LEVEL))
-            part = problem.rows(members, n / len(members))
+        sizes = _levels(len(first.members), n, 3, MOST_LEVEL)
+        for level, size in enumerate(sizes):
+            taken = np.sort(order[:size])
+            part = problem.rows(taken, n / size)
+            f = exact.outputs(coefficients, taken)
+            chosen = _near(part, f, b, coefficients[taken])
+            near, part = taken[chosen], part.rows(chosen)
             width = _width(float(part.costs.max()))
-            end = 0.1 if 3 * len(members) >= n else width
-            system = self._system(members, whole, part, room=256)
-            widths = Widths(width, end, 0.1, 100)
-            point = newton(system, beta, exact.outputs(known, members), b, widths, self.budget)
-            beta, b = point.coefficients, point.intercept
-        coefficients = _spread(beta, members, n)
-        f = exact.outputs(coefficients)
-        active = (problem.slack(f, b) > -NEAR_MARGIN) | (coefficients != 0)
-        width = _width(self.largest)
-        for _ in range(ROUNDS):
-            if active.mean() > 0.8:
-                active[:] = True
-            near = np.flatnonzero(active)
-            system = self._system(near, whole, problem.rows(near), room=256)
-            widths = _widths(width, 0.1, self.exact)
-            point = newton(system, coefficients[near], f[near], b, widths, self.budget)
+            # The subset before the last is solved a little further.
+            end = 0.1 if level == len(sizes) - 2 else width
+            widths = _widths(width, 0.1, self.rough) if size == n else Widths(width, min(width, end), 0.1, 100)
+            system = self._system(near, whole, part, room=256)
+            point = newton(system, coefficients[near], f[chosen], b, widths, self.budget)
             coefficients, b = _spread(point.coefficients, near, n), point.intercept
-            far = np.flatnonzero(~active)
-            f[near], f[far] = point.outputs, exact.outputs(coefficients, far)
-            slack = problem.slack(f, b)
-            if not (slack[far] > 0).any():
-                break
-            active |= slack > -0.1
-            width = 0.01
-        return replace(_guess(point, "levels", exact=True, rows=near, n=n), outputs=f)
+        return self._near_guess(point, near, "levels")
+
+    def _near_guess(self, point: Point, rows: NDArray[np.intp], method: str) -> Guess:
+        """Return a guess from the last width: the rows next to the margin are still to be solved."""
+        slack = np.abs(self.problem.rows(rows).slack(point.outputs, point.intercept))
+        closest = (slack < CLOSE) & ~point.sets.free
+        if np.count_nonzero(closest) > MOST_CLOSE:
+            closest[np.argpartition(slack, MOST_CLOSE)[MOST_CLOSE:]] = False
+        a = point.coefficients * self.problem.signs[rows]
+        free = point.sets.free | closest
+        upper = (a > 0.5 * self.problem.costs[rows]) & ~free
+        sets = Sets(_spread(free, rows, self.n), _spread(upper, rows, self.n))
+        coefficients = _spread(point.coefficients, rows, self.n)
+        return Guess(sets, coefficients, point.intercept, method)
 
     # -- pieces -----------------------------------------------------------------------------------------------------
 
     def _system(
-        self,
-        members: NDArray[np.intp],
-        whole: Array | None,
-        problem: Problem | None = None,
-        *,
-        room: int,
-        single: bool = False,
+        self, members: NDArray[np.intp], whole: Array | None, part: Problem, *, room: int, single: bool = False
     ) -> DenseSystem | CachedSystem:
         """Return the system of some rows, from the whole matrix where it is there."""
-        everything = len(members) == self.n
-        part = self.problem if problem is None or everything else problem
         if whole is not None:
-            return DenseSystem(whole if everything else whole[members[:, None], members], part)
+            return DenseSystem(whole if len(members) == self.n else whole[members[:, None], members], part)
         dtype = np.float32 if single else np.float64
         return CachedSystem(self.matrix, members, part, room=room, dtype=dtype, kept_bytes=self.kept_bytes)
 
@@ -322,11 +306,27 @@ class _Solver:
                 members[: len(some)] = some
         return np.unique(members)
 
-    def _enlarged(self, members: NDArray[np.intp], beta: Array, size: int) -> tuple[NDArray[np.intp], Array]:
-        """Return the members with more random rows, whose coefficients are zero."""
-        others = np.setdiff1d(np.arange(self.n), members, assume_unique=True)
-        added = self.rng.choice(others, size - len(members), replace=False)
-        return np.concatenate([members, added]), np.concatenate([beta, np.zeros(len(added))])
+    def _order(self, first: _Start) -> NDArray[np.intp]:
+        """Return all rows in random order, those of the first subset first."""
+        others = np.ones(self.n, dtype=bool)
+        others[first.members] = False
+        return np.concatenate([first.members, self.rng.permutation(np.flatnonzero(others))])
+
+
+def _levels(first: int, n: int, factor: int, most: int) -> list[int]:
+    """Return the sizes of the subsets between the first and all rows, and n."""
+    sizes = []
+    size = first
+    while factor * size < n and size < most:
+        size = min(factor * size, most)
+        sizes.append(size)
+    return [*sizes, n]
+
+
+def _near(problem: Problem, f: Array, b: float, coefficients: Array) -> NDArray[np.intp]:
+    """Return the rows near the margin or beyond it, and those in use; all if they are most."""
+    near = (problem.slack(f, b) > -NEAR_MARGIN) | (coefficients != 0)
+    return np.flatnonzero(near) if near.mean() < 0.8 else np.arange(len(near))
 
 
 def _width(largest: float) -> float:
@@ -346,12 +346,9 @@ def _spread(values: Array, rows: NDArray[np.intp], n: int) -> Array:
     return everywhere
 
 
-def _guess(point: Point, method: str, *, exact: bool, rows: NDArray[np.intp] | None = None, n: int = 0) -> Guess:
-    """Return the point of all rows, or of some of them, as one of all; `exact` if its outputs are."""
-    if rows is None or len(rows) == n:
-        return Guess(point.sets, point.coefficients, point.intercept, method, point.outputs if exact else None)
-    sets = Sets(_spread(point.sets.free, rows, n), _spread(point.sets.upper, rows, n))
-    return Guess(sets, _spread(point.coefficients, rows, n), point.intercept, method)
+def _guess(point: Point, method: str, *, exact: bool) -> Guess:
+    """Return the point as a guess; `exact` if its outputs are."""
+    return Guess(point.sets, point.coefficients, point.intercept, method, point.outputs if exact else None)
 
 
 def _full_rank(K: Array) -> bool:

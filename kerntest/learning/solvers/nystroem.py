@@ -8,13 +8,15 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from kerntest.kernels.base import Array
     from kerntest.learning.solvers.matrices import Matrix
 
-SAMPLE, WORST, ROUNDS = 800, 200, 8
+WORST, ROUNDS = 200, 8
 
 
-def pivoted_factor(matrix: Matrix, tolerance: float, most: int, rng: np.random.Generator) -> Array | None:
+def pivoted_factor(matrix: Matrix, tolerance: float, most: int, sample: NDArray[np.intp]) -> Array | None:
     """Return G with 0 <= (K - G G')_ii <= tolerance; None if that takes more than `most` columns.
 
     Pivots come from the Cholesky factorisation of a sample; then the rows with the largest residual take part, until
@@ -25,12 +27,13 @@ def pivoted_factor(matrix: Matrix, tolerance: float, most: int, rng: np.random.G
     Cost: O(n r^2) time in few matrix products, O(n r) memory.
     """
     n = matrix.n
-    candidates = np.arange(n) if n <= SAMPLE else rng.choice(n, SAMPLE, replace=False)
+    candidates = sample
     residual = matrix.diagonal.copy()
     G = np.empty((n, 0))
     for _ in range(ROUNDS):
         K = np.asarray(matrix.block(candidates, candidates), dtype=np.float64)
-        K -= G[candidates] @ G[candidates].T
+        if G.shape[1]:
+            K -= G[candidates] @ G[candidates].T
         L, order, rank, _info = lapack.dpstrf(np.asfortranarray(K), lower=1, tol=tolerance)
         if rank == 0:
             break
@@ -38,7 +41,8 @@ def pivoted_factor(matrix: Matrix, tolerance: float, most: int, rng: np.random.G
             return None
         pivots = candidates[order[:rank] - 1]
         columns = np.asarray(matrix.block(slice(None), pivots), dtype=np.float64)
-        columns -= G @ G[pivots].T
+        if G.shape[1]:
+            columns -= G @ G[pivots].T
         added = blas.dtrsm(
             1.0, np.asfortranarray(L[:rank, :rank]), np.asfortranarray(columns), side=1, lower=1, trans_a=1
         )

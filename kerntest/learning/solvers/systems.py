@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from kerntest.kernels.base import Array
     from kerntest.learning.solvers.matrices import Matrix
     from kerntest.learning.solvers.problem import Problem
@@ -46,6 +45,7 @@ class System(Protocol):
         ...
 
 
+Kept = NDArray[np.floating]
 Target = tuple["Array", "Array", float]
 """beta, f and b."""
 
@@ -148,10 +148,8 @@ class FactorSystem:
         """Return the point that the sets ask for; by Woodbury's identity where rows outnumber columns."""
         change, adds = self._bounded.update(upper)
         chosen = np.flatnonzero(change)
-        if 4 * len(chosen) < len(change):
-            weights = change[chosen] @ self.G[chosen]
-        else:
-            weights = change @ self.G
+        few = 4 * len(chosen) < len(change)
+        weights = change[chosen] @ self.G[chosen] if few else change @ self.G
         self._weights = self._weights + weights if adds else weights
         u = self._bounded.coefficients
         G = self.G[free]
@@ -182,7 +180,7 @@ class CachedSystem:
     ----------
     matrix : Matrix
     members : ndarray of int, shape (m,)
-        Which rows of the matrix take part.
+        Which rows of the matrix take part, in their order.
     problem : Problem
         Over these rows.
     room : int
@@ -209,7 +207,10 @@ class CachedSystem:
         size = len(members)
         self._whole = size == matrix.n
         self._most = size if kept_bytes is None else min(size, kept_bytes // (np.dtype(dtype).itemsize * max(size, 1)))
-        self._kept = np.empty((min(room, self._most), size), dtype)
+        self._kept: Kept = np.empty((min(room, self._most), size), dtype)
+        # Entries among kept rows, side by side: gathered from whole rows they would be scattered over memory.
+        self._square: Kept = np.empty((0, 0), dtype)
+        self._order = np.empty(0, dtype=np.intp)
         self._place = np.full(size, -1)
         self._bounded = _Bounded(problem)
         self._product = np.zeros(size)
@@ -225,21 +226,35 @@ class CachedSystem:
             needed = self.used + len(new)
             if needed > len(self._kept):
                 size = len(self.members)
-                larger = np.empty((max(needed, min(self._most, 2 * len(self._kept))), size), self.dtype)
+                larger: Kept = np.empty((max(needed, min(self._most, 2 * len(self._kept))), size), self.dtype)
                 larger[: self.used] = self._kept[: self.used]
                 self._kept = larger
             step = max(16, BLOCK // len(self.members))
             for start in range(self.used, needed, step):
                 stop = min(start + step, needed)
                 self._rows(new[start - self.used : stop - self.used], self._kept[start:stop])
+            self._extend(new)
             self._place[new] = np.arange(self.used, needed)
             self.used = needed
         return np.asarray(self._place[rows])
 
+    def _extend(self, new: NDArray[np.intp]) -> None:
+        """Take the entries among the rows that were kept and the new ones."""
+        used, needed = self.used, self.used + len(new)
+        if needed > len(self._square):
+            size = max(needed, min(self._most, 2 * len(self._square)))
+            larger: Kept = np.empty((size, size), self.dtype)
+            larger[:used, :used] = self._square[:used, :used]
+            self._square = larger
+        self._order = np.concatenate([self._order, new])
+        added = self._kept[used:needed][:, self._order]
+        self._square[used:needed, :needed] = added
+        self._square[:used, used:needed] = added[:, :used].T
+
     def _kept_product(self, places: NDArray[np.intp], values: Array) -> Array:
         """Return values @ kept[places], without gathering rows where most are needed."""
         if 3 * len(places) > self.used:
-            weights = np.zeros(self.used, self.dtype)
+            weights: Kept = np.zeros(self.used, self.dtype)
             weights[places] = values
             return np.asarray(weights @ self._kept[: self.used], dtype=np.float64)
         return np.asarray(values.astype(self.dtype) @ self._kept[places], dtype=np.float64)
@@ -263,8 +278,8 @@ class CachedSystem:
         """Return K[F, F]."""
         kept = places >= 0
         if kept.all():
-            return self._kept[places[:, None], free]
-        A = np.empty((len(free), len(free)), self.dtype)
+            return self._square[places[:, None], places]
+        A: Kept = np.empty((len(free), len(free)), self.dtype)
         A[kept] = self._kept[places[kept][:, None], free]
         A[~kept] = self.matrix.block(self.members[free[~kept]], self.members[free], self.dtype)
         return A
@@ -279,9 +294,10 @@ class CachedSystem:
         right = np.empty((len(free), 2), order="F")
         right[:, 0] = self.problem.signs[free] * margins[free] - self._product[free]
         right[:, 1] = 1.0
-        solved_in = np.float32 if self.dtype is np.float32 and self.single_solve else np.float64
         # Symmetric: its transpose is in the order that LAPACK wants.
-        A = self._among(free, places).T.astype(solved_in, copy=False)
+        A = self._among(free, places).T
+        if self.dtype is np.float32 and not self.single_solve:
+            A = A.astype(np.float64)
         diagonal = np.arange(len(free))
         A[diagonal, diagonal] += ridge
         beta_free, b = _bordered(solve_positive(A, right), float(u.sum()), self.problem.total)

@@ -1,0 +1,361 @@
+"""CSV files as blocks of rows: see `blocks`. Every value is read as text and then becomes what was asked for."""
+
+from __future__ import annotations
+
+import csv
+import zlib
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from kerntest.data.blocks import Block, BlockReader, BlockTable
+from kerntest.data.compression import compression_of, damaged_compression, unpacking
+from kerntest.data.csv_parts import read_parts
+from kerntest.data.csv_values import typed_column
+from kerntest.data.delimited import checked_header
+from kerntest.data.dialect import sniff_delimiter, split_header
+from kerntest.data.paths import open_file
+from kerntest.data.read import read_table
+from kerntest.data.wording import counted
+from kerntest.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from kerntest.data.numerals import Decimal
+    from kerntest.data.table import Kind, Table
+
+BLOCK_BYTES = 1 << 22
+# A row longer than a block makes Arrow give up: then blocks become larger, up to this.
+LARGEST_BLOCK = 1 << 30
+# Of a file not larger than this everything is checked before the first block; of others each block as it comes.
+SMALL_BYTES = 1 << 24
+_HEAD_BYTES = 1 << 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One CSV file whose header is known.
+
+    Parameters
+    ----------
+    shown : str
+        How messages call it.
+    location : Path
+    header : tuple of str
+        As it stands there.
+    start : int
+        Where, without compression, the rows begin.
+    n_header_lines : int
+    """
+
+    shown: str
+    location: Path
+    header: tuple[str, ...]
+    start: int
+    n_header_lines: int
+
+    @contextmanager
+    def rows(self, seen: list[BinaryIO]) -> Iterator[Any]:
+        """Open the text below the header; `seen` gets the file as stored, whose position tells how far one is."""
+        with open_file(self.location, self.shown) as file, unpacked_stream(file, self.shown) as stream:
+            seen[:] = [file]
+            skipped = self.start
+            while skipped:
+                skipped -= len(stream.read(min(skipped, 1 << 20)))
+            yield stream
+
+
+@contextmanager
+def unpacked_stream(file: BinaryIO, shown: str) -> Iterator[Any]:
+    """Give a file without its compression, whose damage becomes a DataError."""
+    method = compression_of(file.read(4))
+    file.seek(0)
+    if method is None:
+        yield file
+        return
+    try:
+        yield unpacking(file, method)
+    except (EOFError, zlib.error, OSError) as error:
+        raise damaged_compression(shown, method, error) from error
+
+
+class CsvBlocks(BlockReader):
+    """The rows of CSV files with one header."""
+
+    format = "csv"
+
+    def __init__(
+        self,
+        name: str,
+        files: Sequence[tuple[str, Path]],
+        warnings: tuple[str, ...],
+        decimal: Decimal,
+        block_bytes: int | None,
+    ) -> None:
+        self.name, self._decimal = name, decimal
+        self._block_bytes = block_bytes or BLOCK_BYTES
+        self._where = files
+        self._delimiter = ""
+        self._files: list[_File] = []
+        for shown, location in files:
+            self._files.append(self._opened(shown, location))
+        names, warned = checked_header(self._files[0].header, self._files[0].shown)
+        self.names = tuple(names)
+        self.warnings = (*warnings, *warned)
+        self.total = sum(location.stat().st_size for _, location in files)
+        self._before, self._seen = 0, list[BinaryIO]()
+
+    def _opened(self, shown: str, location: Path) -> _File:
+        """Read the header of a file, and all of a small one, whatever is wrong with it."""
+        with open_file(location, shown) as file, unpacked_stream(file, shown) as stream:
+            head = stream.read(SMALL_BYTES)
+            whole = len(head) < SMALL_BYTES
+        if not head:
+            raise DataError(f"{shown} is empty", hint="it has 0 bytes", code="data.empty_file", where={"file": shown})
+        head = head if whole else head[:_HEAD_BYTES]
+        if whole or b"\0" in head:
+            parts, delimiter = read_parts([(shown, head)])
+            header, start, lines = list(parts[0].header), parts[0].start, parts[0].n_header_lines
+        else:
+            try:
+                bare = head.removeprefix(_BYTE_ORDER_MARK)
+                delimiter = sniff_delimiter(bare)
+                header, start, lines = split_header(bare, delimiter)
+            except (UnicodeDecodeError, csv.Error):
+                read_parts([(shown, head)])
+                raise
+        if head.startswith(_BYTE_ORDER_MARK):
+            start += len(_BYTE_ORDER_MARK)
+        self._delimiter = self._delimiter or delimiter
+        opened = _File(shown, location, tuple(header), start, lines)
+        first = self._files[0] if self._files else opened
+        if delimiter != self._delimiter or _stripped(opened) != _stripped(first):
+            raise DataError(
+                f"{shown} has another header than {first.shown}",
+                hint="files that are read together need one header and one delimiter",
+                code="data.headers_differ",
+                where={"file": shown, "line": 1},
+            )
+        return opened
+
+    @property
+    def done(self) -> int:
+        """Bytes read, as they are stored."""
+        try:
+            return self._before + sum(file.tell() for file in self._seen)
+        except ValueError:  # closed
+            return self._before
+
+    def blocks(self, kinds: Mapping[str, Kind], keep: Sequence[str] = ()) -> Iterator[Block]:
+        """Yield all rows; numbers with a decimal comma are looked at as a whole first."""
+        numbers = [name for name, kind in kinds.items() if kind == "number"]
+        commas = self._with_decimal_commas(numbers)
+        first_row = 0
+        for file, offset, batch in self._batches(list(dict.fromkeys((*kinds, *keep)))):
+            bare = self._bare(file, offset, batch.num_rows)
+            columns = []
+            for name, kind in kinds.items():
+                if commas is not None and name in commas.names:
+                    columns.append(commas[name].take(np.arange(first_row, first_row + batch.num_rows)))
+                else:
+                    columns.append(typed_column(name, batch[name], kind, bare, self._decimal))
+            yield Block(replace(bare, columns=tuple(columns)), batch.select(list(keep)), first_row)
+            first_row += batch.num_rows
+        if not first_row:
+            raise DataError(
+                f"{self.name} has a header but no rows",
+                hint="the first line names the columns, each line after it is a row",
+                code="data.no_rows",
+                where={"file": self.name},
+            )
+
+    def _bare(self, file: _File, offset: int, n_rows: int) -> BlockTable:
+        part = file.shown if len(self._files) > 1 else ""
+        return BlockTable(self.name, (), n_rows, "csv", delimiter=self._delimiter, offset=offset, part=part)
+
+    def _with_decimal_commas(self, numbers: Sequence[str]) -> Table | None:
+        """Return columns of numbers as they are read from the whole file, where commas may stand in them."""
+        if not numbers or self._decimal == "." or (self._decimal == "auto" and self._delimiter == ","):
+            return None
+        if self._decimal == "auto" and not any(_has_comma(batch) for _, _, batch in self._batches(numbers)):
+            return None
+        # A comma in one value says how those of the whole column are to be read.
+        location = str(self._where[0][1]) if len(self._where) == 1 else self.name
+        whole = read_table(location, name=self.name, decimal=self._decimal)
+        self.warnings = (*self.warnings, *(text for text in whole.warnings if text not in self.warnings))
+        return whole.select(numbers)
+
+    def _batches(self, names: Sequence[str]) -> Iterator[tuple[_File, int, Any]]:
+        """Yield columns as text, a block at a time, with the rows of the file before it."""
+        self._before = 0
+        for file in self._files:
+            offset, size = 0, self._block_bytes
+            while size:
+                try:
+                    with file.rows(self._seen) as stream:
+                        for batch in _after(self._reader(stream, names, size), offset):
+                            yield file, offset, batch
+                            offset += batch.num_rows
+                    size = 0
+                except pa.ArrowException as error:
+                    if "straddling" not in str(error) or size >= LARGEST_BLOCK:
+                        raise self._malformed(file, error) from error
+                    size *= 8
+            self._before += file.location.stat().st_size
+            self._seen.clear()
+
+    def _reader(self, stream: Any, names: Sequence[str], block_bytes: int) -> Iterator[Any]:
+        """Run Arrow's parser over rows, without guessing any type."""
+        if not (first := stream.read(1 << 16)).strip():
+            rest = stream.read(1)
+            if not rest:
+                return
+            first += rest
+        reader = arrow_csv.open_csv(
+            pa.PythonFile(_Prefixed(first, stream), mode="r"),
+            read_options=arrow_csv.ReadOptions(column_names=list(self.names), block_size=block_bytes),
+            parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(self.names, pa.string()),
+                include_columns=list(names) or [self.names[0]],
+                strings_can_be_null=False,
+                check_utf8=True,
+            ),
+        )
+        with reader:
+            for batch in reader:
+                if batch.num_rows:
+                    yield pa.table(batch)
+
+    def located(self, block: Block) -> BlockTable:
+        """Return the table of a block with the lines on which its rows stand."""
+        bare = block.table
+        file = next(one for one in self._files if not bare.part or one.shown == bare.part)
+        try:
+            with file.rows([]) as stream:
+                records = _records(stream, self._delimiter, file.n_header_lines)
+                lines = [line for line, _ in islice(records, bare.offset, bare.offset + bare.n_rows)]
+        except (csv.Error, UnicodeDecodeError):
+            return bare
+        return replace(bare, lines=np.array(lines, dtype=np.int64)) if len(lines) == bare.n_rows else bare
+
+    def _malformed(self, file: _File, error: Exception) -> DataError:
+        """Return the error for text that Arrow cannot parse, with the line that Arrow does not tell."""
+        expected, line = len(self.names), file.n_header_lines
+        try:
+            with file.rows([]) as stream:
+                for line, record in _records(stream, self._delimiter, file.n_header_lines, strict=True):  # noqa: B007 - the last line is told below
+                    if len(record) != expected:
+                        return _ragged(file.shown, line, len(record), expected, self._delimiter)
+        except UnicodeDecodeError:
+            return self._not_utf8(file)
+        except csv.Error as reason:
+            if "unexpected end of data" in str(reason):
+                return DataError(
+                    f"{file.shown}: a quote is opened after line {line} and never closed",
+                    hint='close it, or double it (""), or quote the whole field',
+                    code="data.open_quote",
+                    where={"file": file.shown, "line": line + 1},
+                )
+        return DataError(
+            f"{file.shown} is malformed CSV: {str(error).splitlines()[0]}",
+            hint="open it in a text editor, or write it anew",
+            code="data.malformed_csv",
+            where={"file": file.shown},
+        )
+
+    def _not_utf8(self, file: _File) -> DataError:
+        """Return the error for the first line that is not UTF-8."""
+        number = file.n_header_lines
+        with file.rows([]) as stream:
+            for number, line in enumerate(_lines(stream), start=file.n_header_lines + 1):
+                try:
+                    line.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    return DataError(
+                        f"{file.shown}, line {number}: byte 0x{line[error.start]:02x} is not UTF-8",
+                        hint="convert the file with iconv -t UTF-8",
+                        code="data.not_utf8",
+                        where={"file": file.shown, "line": number},
+                    )
+        return DataError(
+            f"{file.shown} is not UTF-8", hint="convert the file with iconv -t UTF-8", code="data.not_utf8"
+        )
+
+
+class _Prefixed:
+    """A stream of which the beginning has been read already."""
+
+    closed = False
+
+    def __init__(self, first: bytes, stream: Any) -> None:
+        self._first, self._stream = first, stream
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        if not self._first:
+            return bytes(self._stream.read(size))
+        taken, self._first = (self._first, b"") if size < 0 else (self._first[:size], self._first[size:])
+        return taken
+
+    def close(self) -> None:
+        """Leave the stream to its owner."""
+
+
+def _after(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+    """Yield batches without the first rows."""
+    for batch in batches:
+        if rows < batch.num_rows:
+            yield batch.slice(rows)
+        rows = max(0, rows - batch.num_rows)
+
+
+def _has_comma(batch: Any) -> bool:
+    """Say whether a comma stands in any value."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - 30 ms that a CSV with points does not need
+
+    return any(pc.any(pc.match_substring(column, ",")).as_py() for column in batch.columns)
+
+
+def _lines(stream: Any) -> Iterator[bytes]:
+    """Yield lines, with their ends."""
+    rest = b""
+    while chunk := stream.read(1 << 20):
+        *lines, rest = (rest + chunk).splitlines(keepends=True) if b"\n" in chunk else (rest + chunk,)
+        yield from lines
+    if rest:
+        yield rest
+
+
+def _records(
+    stream: Any, delimiter: str, n_header_lines: int, *, strict: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the records that are not blank, with the lines on which they begin."""
+    reader = csv.reader((line.decode("utf-8") for line in _lines(stream)), delimiter=delimiter, strict=strict)
+    line = n_header_lines + 1
+    for record in reader:
+        if record:
+            yield line, record
+        line = n_header_lines + reader.line_num + 1
+
+
+def _stripped(file: _File) -> list[str]:
+    return [field.strip() for field in file.header]
+
+
+def _ragged(name: str, line: int, found: int, expected: int, delimiter: str) -> DataError:
+    return DataError(
+        f"{name}, line {line}: expected {counted(expected, 'field')}, found {found:,}",
+        hint=f"the header has {counted(expected, 'name')}; the delimiter was taken to be {delimiter!r}",
+        code="data.ragged_rows",
+        where={"file": name, "line": line},
+    )

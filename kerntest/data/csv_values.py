@@ -1,0 +1,70 @@
+"""Values of CSV as text, made into what a column must be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kerntest.data.delimited import MISSING
+from kerntest.data.numerals import read_numerals
+from kerntest.data.typed import column_of
+
+if TYPE_CHECKING:
+    from kerntest.data.numerals import Decimal
+    from kerntest.data.table import Column, Kind, Table
+
+_DATES = (pa.date32(), pa.timestamp("s"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"))
+_BLANKS = " \t"
+_LEADING_ZERO = r"^[+-]?0[0-9xX]"
+
+
+def typed_column(name: str, texts: Any, kind: Kind, table: Table, decimal: Decimal) -> Column:
+    """Return a column of what was asked for, or of text where some value cannot be that.
+
+    Parameters
+    ----------
+    name : str
+    texts : pyarrow.ChunkedArray of string, shape (n,)
+        As typed; the empty text and words such as NA are missing.
+    kind : {"number", "boolean", "text", "date"}
+        Booleans stay text, for True and true are told apart by nobody who knows that they are booleans.
+    table : Table
+        For its name, its delimiter and its lines.
+    decimal : {"auto", ".", ","}
+        "." allows commas between thousands.
+
+    Notes
+    -----
+    Values become numbers and dates as those of `read_table` do, each by itself.
+    """
+    present = pc.if_else(pc.is_in(texts, value_set=pa.array(MISSING)), pa.scalar(None, pa.string()), texts)
+    if kind == "number":
+        return _numbers(name, present, table, decimal)
+    if kind == "date":
+        for date in _DATES:
+            if (found := _cast(pc.utf8_trim(present, _BLANKS), date)) is not None:
+                return column_of(name, found, table.name)
+    return column_of(name, present, table.name)
+
+
+def _numbers(name: str, present: Any, table: Table, decimal: Decimal) -> Column:
+    """Return numbers; a value like 001 is a name, and makes the column one of text."""
+    trimmed = pc.utf8_trim(present, _BLANKS)
+    if not pc.any(pc.match_substring_regex(trimmed, _LEADING_ZERO)).as_py():
+        found = _cast(trimmed, pa.float64())
+        if found is not None:
+            return column_of(name, found, table.name)
+    text = column_of(name, present, table.name)
+    if decimal != ".":
+        return text
+    return read_numerals([text], table, decimal, lambda _: ())[0][0]
+
+
+def _cast(texts: Any, kind: Any) -> Any:
+    """Return texts as another type; None where one of them is not of it."""
+    try:
+        return pc.cast(texts, kind)
+    except pa.ArrowException:
+        return None

@@ -1,0 +1,209 @@
+"""Fitted support vector machines in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kerntest.report.learning_record import ClassificationMetrics, RegressionMetrics
+from kerntest.report.summary import (
+    Summary,
+    counted,
+    input_notes,
+    input_text,
+    name_list,
+    number,
+    run_note,
+    shortened_kernel,
+    visible,
+)
+
+if TYPE_CHECKING:
+    from kerntest.report.svm_record import SvmResult
+
+TITLES = {
+    "svm": "Support vector machine",
+    "mean": "Nearest-mean classifier",
+    "perceptron": "Kernel perceptron",
+}
+PARTS = {"train": "training", "test": "test"}
+
+
+def svm_summary(result: SvmResult) -> Summary:
+    """Return a fitted machine in words."""
+    lines = [
+        *_data_lines(result),
+        ("columns", name_list(result.columns)),
+        ("kernel", visible(shortened_kernel(result.kernel))),
+    ]
+    if result.features is not None:
+        lines.append(("features", _features_text(result)))
+    lines += _cost_lines(result)
+    if result.grid is not None:
+        lines.append(("chosen by", _grid_text(result)))
+    lines += [*_solver_lines(result), *_judgement_lines(result)]
+    if result.model is not None:
+        lines.append(("model", visible(result.model)))
+    title = TITLES[result.method]
+    if result.task != "classify":
+        title += " for numbers" if result.task == "regress" else " for one class"
+    warnings = tuple(visible(warning) for warning in result.warnings)
+    return Summary(title, tuple(lines), visible(svm_sentence(result)), warnings)
+
+
+def svm_sentence(result: SvmResult) -> str:
+    """Return how good a machine is, as a sentence."""
+    rows = counted(_judged(result), f"{PARTS[result.judged_on]} row")
+    if result.accuracy is not None:
+        against = ""
+        if result.baseline is not None and result.method != "mean":
+            against = f" ({result.baseline.method}: {percent(result.baseline.accuracy)})"
+        return f"{percent(result.accuracy)} of {rows} are classified correctly{against}."
+    if result.rmse is not None:
+        explained = "" if result.r2 is None else f", r2 = {number(result.r2)}"
+        return f"Predictions of {rows} are off by {number(result.rmse)} (root mean square{explained})."
+    share = percent(result.outliers or 0.0)
+    return f"{share} of {rows} are outliers."
+
+
+def svm_notes(result: SvmResult) -> list[str]:
+    """Return what was found out and chosen on the way to a machine, one line each."""
+    provenance = result.provenance
+    notes = [*input_notes(provenance), f"columns used: {name_list(result.columns, shown=None)}"]
+    if result.columns_left_out:
+        notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
+    notes.append(f"kernel {provenance.kernel}, bandwidth: {provenance.bandwidth}, scale {provenance.scale}")
+    notes.append(f"kernel as resolved: {result.kernel}")
+    if result.grid is not None:
+        notes.append(f"of the grid was chosen {result.grid.tie_rule}")
+    notes += [f"seed {provenance.seed}", run_note(provenance)]
+    return [visible(note) for note in notes]
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """Return a share as "98.1 %": 0 and 100 only where it is exactly so."""
+    rounded = round(100 * share, digits)
+    least = 10.0**-digits
+    if share > 0:
+        rounded = max(rounded, least)
+    if share < 1:
+        rounded = min(rounded, 100 - least)
+    return f"{rounded:.{digits}f}".removesuffix(".0") + " %"
+
+
+def _judged(result: SvmResult) -> int:
+    return result.n_train if result.judged_on == "train" else result.n_test
+
+
+def _data_lines(result: SvmResult) -> list[tuple[str, str]]:
+    """Return what was read, and how many rows of it are for what."""
+    inputs = result.provenance.inputs
+    lines = [("data", input_text(inputs[0]))]
+    if len(inputs) > 1:
+        lines.append(("test data", input_text(inputs[1])))
+    elif result.n_test:
+        lines.append(("", f"{result.n_train:,} to learn from, {result.n_test:,} held out to judge by"))
+    if result.target is not None:
+        target = visible(result.target)
+        if result.classes:
+            target += f": {counted(len(result.classes), 'class').replace('classs', 'classes')}, "
+            target += name_list(result.classes)
+        lines.append(("target", target))
+    return lines
+
+
+def _features_text(result: SvmResult) -> str:
+    """Return which explicit features stand for the kernel, and how well."""
+    kind, _, count = (result.features or "").partition(":")
+    name = {"nystroem": "Nystroem", "fourier": "random Fourier"}.get(kind, kind)
+    error = "" if result.feature_error is None else f", kernel values off by {number(result.feature_error, 2)} (RMS)"
+    return f"{count} {name} features{error}"
+
+
+def _cost_lines(result: SvmResult) -> list[tuple[str, str]]:
+    """Return the cost in both of its conventions, or nu."""
+    if result.method != "svm":
+        return []
+    parts = [] if result.nu is None else [f"nu = {number(result.nu)}"]
+    if result.C is not None:
+        parts.append(f"C = {number(result.C)}")
+        if result.lambda_ is not None:
+            parts.append(f"lambda = 1/(2 n C) = {number(result.lambda_)}")
+    elif result.nu is None:
+        parts.append("hard margin: no training row may be on the wrong side")
+    return [("cost", ", ".join(parts))]
+
+
+def _grid_text(result: SvmResult) -> str:
+    """Return how the options were judged."""
+    grid = result.grid
+    if grid is None:
+        return ""
+    best = grid.cells[grid.chosen]
+    if grid.score == "accuracy":
+        score = f"{percent(best.mean)} correct"
+        spread = None if best.standard_error is None else percent(best.standard_error)
+    else:
+        score = f"RMSE {number(-best.mean)}"
+        spread = None if best.standard_error is None else number(best.standard_error)
+    error = "" if spread is None else f" +- {spread}"
+    how = f"{grid.folds}-fold cross-validation of the training rows"
+    return f"{how}: {score}{error}" + (f", the best of {len(grid.cells)}" if len(grid.cells) > 1 else "")
+
+
+def _solver_lines(result: SvmResult) -> list[tuple[str, str]]:
+    """Return what the machine consists of and how surely it is the best one."""
+    if result.method == "mean":
+        return []
+    bounded = "" if result.method != "svm" else f", {result.n_bounded:,} of them at the bound"
+    lines = [("support", f"{result.n_support:,} of {counted(result.n_train, 'training row')}{bounded}")]
+    if result.method == "perceptron":
+        settled = "converged" if result.converged else "not converged"
+        return [*lines, ("solver", f"{settled} after {counted(result.iterations, 'correction')}")]
+    settled = "converged" if result.converged else "NOT converged"
+    gap = "" if result.duality_gap is None else f": duality gap {number(result.duality_gap, 2)} of the objective"
+    lines.append(("solver", f"{settled}{gap}, {counted(result.iterations, 'linear system')}"))
+    if result.objective is not None and result.dual_objective is not None:
+        lines.append(("objective", f"{number(result.objective, 6)}, dual {number(result.dual_objective, 6)}"))
+    if isinstance(result.intercept, float):
+        lines.append(("intercept", number(result.intercept)))
+    return lines
+
+
+def _judgement_lines(result: SvmResult) -> list[tuple[str, str]]:
+    """Return how good the machine is on the rows that it is judged by, and on those that it has learned."""
+    judged = result.train if result.judged_on == "train" else result.test
+    if isinstance(judged, ClassificationMetrics):
+        return _class_lines(result, judged)
+    if isinstance(judged, RegressionMetrics):
+        return _number_lines(result, judged)
+    return [] if result.outliers is None else [("outliers", f"{percent(result.outliers)} of the {result.judged_on} rows")]
+
+
+def _class_lines(result: SvmResult, judged: ClassificationMetrics) -> list[tuple[str, str]]:
+    low, high = (percent(end) for end in judged.accuracy_interval)
+    interval = f", 95 % interval {low} to {high}" if result.judged_on == "test" else ""
+    lines = [("accuracy", f"{percent(judged.accuracy)} of {counted(judged.n, f'{result.judged_on} row')}{interval}")]
+    lines.append(("", f"balanced {percent(judged.balanced_accuracy)}, mean F1 {number(judged.macro_f1)}"))
+    if judged.roc_auc is not None:
+        lines.append(("ROC AUC", number(judged.roc_auc)))
+    if judged.log_loss is not None and judged.brier is not None:
+        lines.append(("probability", f"log loss {number(judged.log_loss)}, Brier score {number(judged.brier)}"))
+    if result.judged_on == "test" and isinstance(result.train, ClassificationMetrics):
+        lines.append(("training", f"{percent(result.train.accuracy)} of {counted(result.train.n, 'training row')}"))
+    if result.baseline is not None and result.method != "mean":
+        balanced = percent(result.baseline.balanced_accuracy)
+        lines.append(
+            ("baseline", f"{result.baseline.method}: {percent(result.baseline.accuracy)}, balanced {balanced}")
+        )
+    return lines
+
+
+def _number_lines(result: SvmResult, judged: RegressionMetrics) -> list[tuple[str, str]]:
+    lines = [("RMSE", f"{number(judged.rmse)} on {counted(judged.n, f'{result.judged_on} row')}")]
+    lines.append(("MAE", f"{number(judged.mae)}, largest error {number(judged.max_error)}"))
+    if judged.r2 is not None:
+        lines.append(("r2", number(judged.r2)))
+    if result.judged_on == "test" and isinstance(result.train, RegressionMetrics):
+        explained = "" if result.train.r2 is None else f", r2 {number(result.train.r2)}"
+        lines.append(("training", f"RMSE {number(result.train.rmse)}{explained}"))
+    return lines
