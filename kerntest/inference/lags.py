@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from kerntest.kernels.base import Array, Columns, DensePairs, Pairs, Points, left_factor, right_factor
+from kerntest.kernels.base import Array, Columns, DensePairs, Pairs, Points, left_factor, right_factor, root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -206,6 +206,10 @@ class LagPairs(Pairs):
             np.abs(difference, out=difference)
             total += difference
         return total
+
+    def distance(self) -> Array:
+        """Return |x - y| over the numeric columns as a new array, 0 where it is no more than rounding."""
+        return root(self.squared_distance(), self.x, self.y)
 
     def manhattan(self) -> Array:
         """Return |x - y|_1 over the numeric columns."""

@@ -17,9 +17,10 @@ from kerntest.inference.options import one_of
 from kerntest.inference.pair_family import PairFamily, choose_pair
 from kerntest.inference.pair_verdict import PairVerdict, pair_curve_verdict, pair_permutation_verdict
 from kerntest.inference.pair_warnings import pair_warnings
-from kerntest.inference.pairing import Groups, Paired, PairReading, pair_up, read_pair, swapped
+from kerntest.inference.pairing import Groups, Paired, PairReading, pair_up, read_pair
 from kerntest.inference.series import shift_verdict
 from kerntest.inference.strongest import coco_verdict
+from kerntest.kernels.dot import moved_to_origin
 from kerntest.report import record
 from kerntest.report.independence_record import IndependenceResult, KernelPair, KernelPairs
 from kerntest.report.independence_summary import independence_sentence
@@ -81,18 +82,32 @@ def analyse_pair(
             hint="leave out --time-series, or --statistic coco",
             code="usage.time_series",
         )
+    if min_lag is not None and not time_series:
+        raise UsageError(
+            "min_lag is for time series",
+            hint="--time-series tests rows in the order of time",
+            code="usage.min_lag",
+        )
     engine = LocalEngine(threads)
     reading = reading or PairReading()
     groups = read_pair(x, y, reading)
     paired = pair_up(groups, reading.missing, options.scale, in_file_order=time_series)
     options, adapted = fitting(options, statistic)
     # The two sides are put into an order of their own, so that x and y swapped give the same test to the last bit.
-    turned = swapped(paired)
+    turned = paired.turned
     x_variable, y_variable = paired.variables
     first, second = (y_variable, x_variable) if turned else (x_variable, y_variable)
     asked = (kernels[1], kernels[0]) if turned else kernels
     single = options.null != "permutation" or statistic == "coco"
+    if statistic == "coco" and not isinstance(bandwidth, str) and np.size(bandwidth) > 1:
+        raise UsageError(
+            "the constrained covariance is tested for one pair of kernels: give one bandwidth",
+            hint="--statistic hsic judges several bandwidths together",
+            code="usage.bandwidth_family",
+        )
     family = choose_pair(asked, bandwidth, (first, second), seed=options.seed, single=single)
+    first = first.at(moved_to_origin(first.points, family.first.kernels))
+    second = second.at(moved_to_origin(second.points, family.second.kernels))
     if time_series:
         verdict = shift_verdict(family, (first, second), options, engine, progress, minimum=min_lag)
     elif statistic == "coco":
@@ -169,7 +184,9 @@ def _result(
     values = {"unbiased": found.unbiased, "biased": found.biased}
     texts = [str(kernel) for kernel in verdict.kernels]
     used = _columns_used(groups, paired, family)
-    left_out = [name for table in groups.tables for name in table.names if not any(name in names for names in used)]
+    left_out = [
+        name for table, names in zip(groups.tables, used, strict=True) for name in table.names if name not in names
+    ]
     members = tuple(KernelPair(str(k), str(h), z, p) for k, h, z, p in verdict.members)
     names = (_variable_name(used[0]), _variable_name(used[1]))
     if names[0] == names[1]:

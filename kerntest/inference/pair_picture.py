@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.inference.coco import coco, coco_function
-from kerntest.inference.pairing import swapped
 from kerntest.inference.picture import LINE_POINTS, null_picture
 from kerntest.kernels.base import Points
 from kerntest.report.pair_contents import ColumnPicture, FunctionPicture, LagsPicture, PairPicture, SidePicture
@@ -192,7 +191,7 @@ def _lags(analysis: IndependenceAnalysis) -> LagsPicture | None:
         return None
     n, minimum = analysis.paired.n, result.lags.minimum
     # The series that the test put first stood still: seen from the other one, the shifts run backwards.
-    statistics = shifted[:0:-1] if swapped(analysis.paired) else shifted[1:]
+    statistics = shifted[:0:-1] if analysis.paired.turned else shifted[1:]
     lags = np.arange(minimum, n - minimum + 1)
     lags = np.where(lags <= n // 2, lags, lags - n)
     order = np.argsort(lags)

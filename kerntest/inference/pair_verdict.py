@@ -13,6 +13,7 @@ from kerntest.errors import UndecidedError
 from kerntest.inference.curves import curve_p_value
 from kerntest.inference.dependence import Dependence, dependence, factor, pair_sums
 from kerntest.inference.invariants import centre, first_invariants, kernel_invariants, kernel_spectrum
+from kerntest.inference.nulls.moments import permutation_moments
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
 from kerntest.inference.relabelling import Relabelled, relabelled_sums
 from kerntest.inference.verdict import floor_warning, overflow
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from kerntest.report.independence_record import Lags
 
 Variables = tuple["Variable", "Variable"]
-# Random relabellings that show whether a pair of kernels can tell any two apart, where those of the test cannot.
-OTHER_RELABELLINGS = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,11 +81,9 @@ def pair_permutation_verdict(
     relabelled = _relabelled(family, variables, options, engine, progress)
     values, tolerances = _of_pairs(relabelled, family)
     judged = judge(values, tolerances, family.handicaps)
-    if judged.degenerate.all():
-        # A few shifts of a few rows can all give one value (p = 1): others tell what the kernels see.
-        more = _relabelled(family, variables, options, engine, None, others=True)
-        if judge(*_of_pairs(more, family)).degenerate.all():
-            raise degenerate_pair(*family.kernels(0))
+    # A few shifts of a few rows can all give one value (p = 1): all permutations tell what the kernels see.
+    if judged.degenerate.all() and _never_varies(family, variables, options, engine):
+        raise degenerate_pair(*family.kernels(0))
     chosen, used, scale = judged.selected, values.shape[1], relabelled.factor
     null = record.Null(
         method="permutation",
@@ -156,20 +153,18 @@ def _relabelled(
     options: Options,
     engine: Engine,
     progress: Progress | None,
-    *,
-    others: bool = False,
 ) -> Relabelled:
-    """Return the sums of all kernels of both sides; with `others`, over a few random permutations."""
+    """Return the sums of all kernels of both sides."""
     first, second = family.first.kernels, family.second.kernels
     with np.errstate(over="ignore", invalid="ignore"):
         relabelled = relabelled_sums(
             [(variables[0].points, first)],
             [(variables[1].points, second)],
             estimator=options.estimator,
-            relabellings=OTHER_RELABELLINGS if others else options.permutations,
+            relabellings=options.permutations,
             seed=options.seed,
             engine=engine,
-            resampling="random" if others else options.resampling,
+            resampling=options.resampling,
             progress=progress,
         )
     finite = np.isfinite(relabelled.sums).all(axis=2)
@@ -177,6 +172,16 @@ def _relabelled(
         f, g = (int(place) for place in np.argwhere(~finite)[0])
         raise _overflowing((first[f], second[g]), variables)
     return relabelled
+
+
+def _never_varies(family: PairFamily, variables: Variables, options: Options, engine: Engine) -> bool:
+    """Say whether no pairing of rows changes the statistic of any pair, by its exact variance over all of them."""
+    for place in range(len(family.pairs)):
+        pair = _TwoKernels(family.kernels(place), variables, options, engine=engine, progress=None, observed=0.0)
+        a, b = pair.first_invariants()
+        if permutation_moments(a, b, pair.n).standard_deviation > pair.rounding:
+            return False
+    return True
 
 
 def _of_pairs(relabelled: Relabelled, family: PairFamily) -> tuple[Array, Array]:

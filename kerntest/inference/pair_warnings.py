@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 SERIAL_ERRORS = 6.0
 FEWEST_ROWS = 30
 LARGEST_SHARE = 0.1
+# Share of the different rows that the finest column of copies tells apart.
+TELLS_ROWS = 0.9
 
 
 def pair_warnings(
@@ -101,22 +103,25 @@ def _runs(column: Column, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> bo
     values = column.values[rows]
     if counts_rows(values):
         return True
-    ranks = np.argsort(np.argsort(values, kind="stable"), kind="stable").astype(np.float64)
+    # Equal values have equal ranks: their place in the file would make a series of any column with ties.
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - 0.5 * (counts + 1))[place]
     ranks -= ranks.mean()
     total = float(ranks @ ranks)
     return total > 0 and float(ranks[1:] @ ranks[:-1]) / total * np.sqrt(len(ranks)) > SERIAL_ERRORS
 
 
 def _repeated(paired: Paired) -> list[str]:
-    """Return a warning where many rows are equal in every number: copies make a sample look larger than it is."""
-    numeric = [variable.points.numeric for variable in paired.variables]
-    columns = np.hstack(numeric)
-    # In a few columns of coarse numbers equal rows are no copies.
-    if not all(part.shape[1] for part in numeric) or len(np.unique(columns[:, 0])) < len(columns) / 2:
-        return []
+    """Return a warning where many rows are copies of others: they make a sample look larger than it is."""
+    columns = np.hstack([part for one in paired.variables for part in (one.points.numeric, one.points.codes)])
     # In canonical order equal rows stand next to one another.
-    copies = int(np.count_nonzero((columns[1:] == columns[:-1]).all(axis=1)))
-    if copies <= LARGEST_SHARE * len(columns):
+    different = 1 + int(np.count_nonzero((columns[1:] != columns[:-1]).any(axis=1)))
+    copies = len(columns) - different
+    if copies <= LARGEST_SHARE * len(columns) or different < FEWEST_ROWS // 2:
+        return []
+    # Rows of a few coarse columns meet by chance. In copies the finest column tells nearly all rows apart.
+    finest = max(len(np.unique(column)) for column in columns.T)
+    if finest < TELLS_ROWS * different:
         return []
     warning = (
         f"{counted(copies, 'row')} of {len(columns):,} repeat another row: the test takes copies for independent rows, "

@@ -10,12 +10,12 @@ import numpy as np
 from kerntest.data.arranging import Arranged, arrange
 from kerntest.data.missing import apply_missing, check_usable
 from kerntest.data.read import read_table
-from kerntest.data.selection import match_names
-from kerntest.data.table import Table
+from kerntest.data.selection import find, match_names, split_patterns
+from kerntest.data.table import Table, unknown_column
 from kerntest.data.wording import listed
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.options import MissingPolicy, Scale, one_of
-from kerntest.inference.variables import Variable, canonical_first, canonical_rows, variable_of
+from kerntest.inference.variables import Variable, canonical_first, canonical_rows, reordered, variable_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,12 +73,15 @@ class Paired:
     arranged : tuple of Arranged
         What each was made from.
     warnings : tuple of str
+    turned : bool
+        Whether the second of two comes first in an order that does not depend on which is called x.
     """
 
     variables: tuple[Variable, ...]
     origin: NDArray[np.intp]
     arranged: tuple[Arranged, ...]
     warnings: tuple[str, ...]
+    turned: bool
 
     @property
     def n(self) -> int:
@@ -98,7 +101,7 @@ def read_pair(x: Any, y: Any, reading: PairReading) -> Groups:
     """
     if y is None:
         return _from_one(x, reading)
-    first, second = (_read(source, letter, reading) for source, letter in ((x, "x"), (y, "y")))
+    first, second = _read_both(x, y, reading)
     if first.n_rows != second.n_rows:
         raise DataError(
             f"{first.name} has {first.n_rows:,} rows and {second.name} {second.n_rows:,}: rows cannot be paired",
@@ -143,15 +146,14 @@ def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale, *, in_file_ord
                 where={"file": table.name},
             )
         arranged.append(one)
-    variables = tuple(
-        variable_of(one, scale, named=table.format != "array")
-        for one, table in zip(arranged, groups.tables, strict=True)
-    )
+    turned = len(arranged) == 2 and not canonical_first(*arranged)
     if not in_file_order:
-        order = canonical_rows(variables)
-        variables, kept = tuple(variable.take(order) for variable in variables), kept[order]
+        # Before anything is summed, so that not even the last digits depend on the order of the rows.
+        order = canonical_rows(arranged[::-1] if turned else arranged)
+        arranged, kept = [reordered(one, order) for one in arranged], kept[order]
+    variables = tuple(variable_of(one, scale) for one in arranged)
     warnings += [warning for one in arranged for warning in one.warnings]
-    return Paired(variables, kept, tuple(arranged), tuple(warnings))
+    return Paired(variables, kept, tuple(arranged), tuple(warnings), turned)
 
 
 def too_few_rows(groups: Groups, n: int, *, dropped: bool) -> DataError:
@@ -165,31 +167,25 @@ def too_few_rows(groups: Groups, n: int, *, dropped: bool) -> DataError:
     )
 
 
-def swapped(paired: Paired) -> bool:
-    """Say whether y comes before x in the canonical order of the two, see `canonical_first`."""
-    return not canonical_first(*paired.variables)
-
-
 def complete_rows(groups: Groups, missing: MissingPolicy) -> tuple[NDArray[np.intp], list[str]]:
     """Return the rows without a missing value in any group, and a warning where some are left out."""
     tables = groups.tables
     rows = np.arange(tables[0].n_rows)
     everything = replace(tables[0], columns=tuple(column for table in tables for column in table.columns))
     if len({id(read) for read in groups.read}) == 1:
-        used, dropped = apply_missing(everything, missing)
+        apply_missing(everything, missing)
         names = groups.read[0].name
     else:
-        # Each by itself first, so that an error names the right file.
+        # Each by itself, so that an error names the right file.
         for table in tables:
             apply_missing(table, missing)
-        used, dropped = apply_missing(everything, missing)
         names = _named(groups)
-    if not dropped:
-        return rows, []
     absent = np.zeros(len(rows), dtype=bool)
     for column in everything.columns:
         absent |= column.missing
-    del used
+    dropped = int(np.count_nonzero(absent))
+    if not dropped:
+        return rows, []
     counted = "1 row" if dropped == 1 else f"{dropped:,} rows"
     return rows[~absent], [f"{names}: {counted} of {len(rows):,} with missing values left out"]
 
@@ -264,14 +260,38 @@ def _left_out(reading: PairReading, table: Table, tables: tuple[Table, ...]) -> 
     return excluded & set(table.names)
 
 
+def _read_both(x: Any, y: Any, reading: PairReading) -> tuple[Table, Table]:
+    """Return both tables; a name in `categorical` must be in one of them."""
+    plain = replace(reading, categorical=())
+    tables = []
+    patterns = split_patterns(reading.categorical)
+    unknown = set(patterns)
+    for source, letter in ((x, "x"), (y, "y")):
+        known: list[str] = []
+        if patterns:
+            # Which of the names are here, is known only once the table is read. Stdin can be read once only.
+            known = patterns
+            if not (isinstance(source, str) and source == "-"):
+                names = _read(source, letter, plain).names
+                known = [pattern for pattern in patterns if find(pattern, names)]
+        tables.append(_read(source, letter, replace(reading, categorical=known)))
+        unknown -= set(known)
+    if unknown:
+        names = tuple(name for table in tables for name in table.names)
+        raise unknown_column(min(unknown), f"{tables[0].name} or {tables[1].name}", names)
+    return tables[0], tables[1]
+
+
 def _read(source: Any, letter: str, reading: PairReading) -> Table:
     named = isinstance(source, (str, Table)) or hasattr(source, "__fspath__")
-    table = read_table(source, name=None if named else letter, categorical=reading.categorical, decimal=reading.decimal)
-    if table.format == "array" and letter == "y":
+    name = None if named else letter
+    if isinstance(source, np.ndarray) and letter == "y":
         # So that x1 of one array is not taken for x1 of the other.
-        renamed = tuple(replace(column, name=f"y{k + 1}") for k, column in enumerate(table.columns))
-        table = replace(table, columns=renamed)
-    return table
+        plain = read_table(source, name=name)
+        source = replace(
+            plain, columns=tuple(replace(column, name=f"y{k + 1}") for k, column in enumerate(plain.columns))
+        )
+    return read_table(source, name=name, categorical=reading.categorical, decimal=reading.decimal)
 
 
 def _named(groups: Groups) -> str:

@@ -16,7 +16,6 @@ from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.relabelling import centred_sums
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
 from kerntest.inference.stacks import KernelStack
-from kerntest.inference.variables import canonical_rows
 from kerntest.kernels.bandwidth import BandwidthChooser
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def screen(
     Parameters
     ----------
     columns : sequence of P Variable
-        One column each, n >= 4 rows, none of them constant.
+        One column each, n >= 4 rows in canonical order, none of them constant.
     pairs : sequence of (int, int)
         Which to test.
     options : ScreenOptions
@@ -135,7 +134,6 @@ def screen(
     Cost: O(P n^2 + n^2 log n P^2 / 32 + pairs n^2 / 4) time; matrices are never held.
     """
     n = len(columns[0].points)
-    order = canonical_rows(columns)
     circle = circle_length(n)
     rng = np.random.default_rng((options.seed, ORDER_STREAM))
     places = [rng.permutation(n) for _ in range(orders_needed(options.permutations, circle))]
@@ -144,7 +142,7 @@ def screen(
     steps = len(columns) + len(squares)
     known: list[ScreenedColumn] = []
     for place, column in enumerate(columns):
-        known.append(_column(column.take(order), options, engine))
+        known.append(_column(column, options, engine))
         _tell(progress, place + 1, steps)
     found: list[ScreenedPair | None] = [None] * len(pairs)
     for number, members in enumerate(squares):

@@ -24,7 +24,7 @@ from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.pairing import FEWEST_ROWS, Groups, PairReading, complete_rows, read_one, too_few_rows
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
 from kerntest.inference.stacks import KernelStack
-from kerntest.inference.variables import Variable, canonical_rows, variable_of
+from kerntest.inference.variables import Variable, canonical_rows, reordered, variable_of
 from kerntest.inference.weighted import CentredProduct
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
@@ -134,9 +134,8 @@ def hsic_select(
                 code="data.no_columns",
                 where={"file": table.name, "column": group.names[0]},
             )
-    variables = [variable_of(one, "standardize") for one in arranged]
-    order = canonical_rows(variables)
-    candidates, goal = (variable.take(order) for variable in variables)
+    order = canonical_rows(arranged)
+    candidates, goal = (variable_of(reordered(one, order), "standardize") for one in arranged)
     selection = _Selection(candidates, goal, options, engine)
     chosen = selection.steps(min(k, len(candidates.names)), progress)
     significant = sum(step.significant for step in chosen)

@@ -122,12 +122,14 @@ def shift_verdict(
         null=null,
         members=members if len(members) > 1 else (),
         relabelled=scale * every[chosen][used],
-        warnings=floor_warning(shifts + 1, options.alpha),
+        warnings=floor_warning(shifts + 1, options.alpha, "it takes longer series, or a smaller --min-lag"),
     )
-    strongest = int(every[chosen].argmax())
+    # At which shift any of the pairs sees most, by its standard deviations over the shifts that stand for independence.
+    z = (every - judged.mean[:, None]) / np.where(judged.degenerate, np.inf, judged.standard_deviation)[:, None]
+    strongest = int(z.max(axis=0).argmax())
     # A shift by more than half the circle is one in the other direction.
     signed = strongest if strongest <= n // 2 else strongest - n
-    return replace(verdict, lags=Lags(minimum, shifts, signed, float(scale * every[chosen].max())))
+    return replace(verdict, lags=Lags(minimum, shifts, signed, float(scale * every[chosen, strongest])))
 
 
 def _tolerances(family: PairFamily, variables: Variables) -> Array:

@@ -160,13 +160,13 @@ def permutation_verdict(
     return Verdict(judged.p_value, kernel, found, null, together, values, floor_warning(used, options.alpha))
 
 
-def floor_warning(used: int, alpha: float) -> tuple[str, ...]:
+def floor_warning(used: int, alpha: float, way_out: str = "use more --permutations") -> tuple[str, ...]:
     """Return a warning where no p-value that the relabellings can give would reject."""
     if 1.0 / used <= alpha:
         return ()
     warning = (
         f"the smallest p-value that {used:,} {'relabelling' if used == 1 else 'relabellings'} can give is {1.0 / used:.3g}, above alpha = {alpha:g}: the "
-        "test cannot reject; use more --permutations"
+        f"test cannot reject; {way_out}"
     )
     return (warning,)
 

@@ -106,6 +106,14 @@ class Points:
             self._expandable = bool(largest <= LOST_DIGITS * near)
         return self._expandable
 
+    @property
+    def rounding(self) -> float:
+        """How far rounding can move a squared distance between these rows (of the whole) from 0."""
+        if not self.expandable:
+            return 0.0
+        squares = self.whole.derive("right factor", right_factor)[:, -1]
+        return ROUNDING_UNITS * float(np.finfo(np.float64).eps) * float(squares.max(initial=0.0))
+
     def derive(self, name: str, compute: Callable[[Array], Array]) -> Array:
         """Return compute(numeric), one entry per row, computed once for the whole of which this is a slice."""
         if self._whole is not None:
@@ -122,6 +130,10 @@ class Columns:
 
     numeric: tuple[int, ...]
     categories: tuple[int, ...]
+
+
+# Rounding of a squared distance from a product, in units of the largest squared norm.
+ROUNDING_UNITS = 32.0
 
 
 class Pairs(ABC):
@@ -144,6 +156,10 @@ class Pairs(ABC):
     @abstractmethod
     def squared_distance(self) -> Array:
         """Return |x - y|^2 over the numeric columns, never negative."""
+
+    @abstractmethod
+    def distance(self) -> Array:
+        """Return |x - y| over the numeric columns as a new array, 0 where it is no more than rounding."""
 
     @abstractmethod
     def manhattan(self) -> Array:
@@ -245,6 +261,10 @@ class DensePairs(Pairs):
         """Return |x - y|^2 over the numeric columns, never negative."""
         return self._keep("squared", lambda: squared_distances(self.x, self.y))
 
+    def distance(self) -> Array:
+        """Return |x - y| over the numeric columns as a new array, 0 where it is no more than rounding."""
+        return root(self.squared_distance(), self.x, self.y)
+
     def manhattan(self) -> Array:
         """Return |x - y|_1 over the numeric columns."""
         return self._keep("manhattan", self._manhattan)
@@ -306,6 +326,18 @@ def squared_distances(x: Points, y: Points) -> Array:
         left, right = left_factor(both.numeric)[: len(x)], right_factor(both.numeric)[len(x) :]
     squared: Array = left @ right.T
     return np.maximum(squared, 0.0, out=squared)
+
+
+def root(squared: Array, x: Points, y: Points) -> Array:
+    """Return the roots of squared distances between rows of x and of y as a new array.
+
+    The root of a rounding error is a hundred million times larger: equal rows must not be told apart by it.
+    """
+    floor = max(x.rounding, y.rounding)
+    rooted: Array = np.sqrt(squared)
+    if floor > 0:
+        rooted[squared <= floor] = 0.0
+    return rooted
 
 
 def left_factor(numeric: Array) -> Array:

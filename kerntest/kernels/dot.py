@@ -11,10 +11,13 @@ import numpy as np
 from kerntest.kernels.arguments import FINITE, POSITIVE, WHOLE
 from kerntest.kernels.arrays import raised, refuse_overflow, shaped
 from kerntest.kernels.atoms import Atom
+from kerntest.kernels.base import Points
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kerntest.kernels.algebra import Kind
-    from kerntest.kernels.base import Array, Pairs, Points
+    from kerntest.kernels.base import Array, Kernel, Pairs
 
 
 class Dot(Atom):
@@ -132,3 +135,13 @@ class Exponential(Dot):
     def _of_inner_product(self, inner: Array) -> Array:
         np.multiply(inner, self.gain, out=inner)
         return np.exp(inner, out=inner)
+
+
+def moved_to_origin(points: Points, kernels: Sequence[Kernel]) -> Points:
+    """Return rows with their mean at the origin where every kernel is the linear one, which centring makes blind to it.
+
+    A common offset would only take digits away from all that is computed.
+    """
+    if not all(isinstance(kernel, Linear) for kernel in kernels):
+        return points
+    return Points(points.numeric - points.numeric.mean(axis=0), points.codes)

@@ -118,7 +118,7 @@ class Laplacian2(Stationary):
     remark: ClassVar[str] = "the laplacian with the Euclidean distance; matern with nu=0.5"
 
     def _values(self, pairs: Pairs, bandwidth: float) -> Array:
-        values = np.sqrt(pairs.squared_distance())
+        values = pairs.distance()
         np.multiply(values, -1 / bandwidth, out=values)
         return np.exp(values, out=values)
 
@@ -205,7 +205,7 @@ class Matern(Stationary):
     nu: float = field(default=1.5, metadata=SMOOTHNESS)
 
     def _values(self, pairs: Pairs, bandwidth: float) -> Array:
-        z = np.sqrt(pairs.squared_distance())
+        z = pairs.distance()
         np.multiply(z, math.sqrt(2 * self.nu) / bandwidth, out=z)
         # exp(-1000) is zero in float64 and so is the kernel; beyond, the polynomial in front of it could overflow.
         np.minimum(z, 1000.0, out=z)

@@ -252,6 +252,22 @@ def test_a_long_run_finds_the_p_value_of_all_pairings():
         assert found.p_value == pytest.approx(exact, abs=5 * math.sqrt(exact / 30_000 * 6) + 1e-4)
 
 
+@pytest.mark.parametrize("kernel", ["delta", "gaussian(1)", "laplacian(2)"])
+@pytest.mark.parametrize("resampling", ["shifts", "random"])
+def test_two_values_have_the_p_value_of_their_fourfold_table(resampling, kernel):
+    """HSIC_b is then (n_11 - n_1. n_.1 / n)^2 times a constant, and n_11 hypergeometric: ties count, all of them."""
+    n, permutations = 12, 4000
+    options = {"kernel_x": kernel, "kernel_y": kernel, "estimator": "biased", "permutations": permutations}
+    for seed in range(5):
+        x, y = np.random.default_rng((1, seed)).integers(0, 2, (2, n))
+        table = stats.hypergeom(n, x.sum(), y.sum())
+        possible = np.arange(n + 1)
+        apart = np.abs(possible - x.sum() * y.sum() / n)
+        exact = table.pmf(possible)[apart >= apart[(x * y).sum()] - 1e-9].sum()
+        p_value = hsic_test(x, y, resampling=resampling, **options).p_value
+        assert p_value == pytest.approx(exact, abs=5 * math.sqrt(exact * (1 - exact) / permutations) + 1e-9)
+
+
 def p_values_of_all_pairings(x, y, seed, permutations, **options):
     """Return the p-value of every way to pair the rows."""
     options |= {"seed": seed, "permutations": permutations, "threads": 1}

@@ -9,6 +9,7 @@ import naive_joint
 import numpy as np
 import pandas as pd
 import pytest
+from canonical_frames import in_canonical_order
 from scipy.special import bdtr, bdtrc
 
 from kerntest import hsic_joint, hsic_test
@@ -66,8 +67,7 @@ def kernel_matrix(frame):
 def oracle(n, groups, permutations, seed):
     """Return dHSIC under every relabelling, the observed first."""
     frame = mixed_frame(n)
-    involved = sorted(name for group in groups for name in group)
-    frame = frame.sort_values(involved, kind="stable").reset_index(drop=True)
+    frame = in_canonical_order(frame[[name for group in groups for name in group]])
     matrices = [kernel_matrix(frame[list(group)]) for group in groups]
     rng = np.random.default_rng((seed, 0))
     moved = len(groups) - 1

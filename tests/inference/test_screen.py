@@ -7,6 +7,7 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+from canonical_frames import canonical_order
 from scipy.special import bdtr, bdtrc
 
 from kerntest import hsic_pairs, hsic_test
@@ -16,7 +17,7 @@ from kerntest.inference.corrections import adjusted
 from kerntest.inference.dependence import factor
 from kerntest.inference.nulls.permutation import scores
 from kerntest.inference.screening import ScreenOptions, screen
-from kerntest.inference.variables import Variable, canonical_rows
+from kerntest.inference.variables import Variable
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 
@@ -57,6 +58,14 @@ def single_test(frame, x, y, **options):
     return hsic_test(both, x_columns=x, y_columns=y, bandwidth="median", threads=1, **kernels, **options)
 
 
+def assert_same_kernel(found, expected):
+    """Rows stand in another order in a test of two columns: the last digit of a bandwidth may differ."""
+    one, other = parse_kernel(found), parse_kernel(expected)
+    assert one.name == other.name
+    if hasattr(one, "bandwidth"):
+        assert one.bandwidth == pytest.approx(other.bandwidth, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("estimator", "holes", "n"),
     [
@@ -79,7 +88,8 @@ def test_every_pair_is_the_test_of_its_two_columns(estimator, holes, n):
         np.testing.assert_allclose(pair.hsic_unbiased, alone.hsic_unbiased, rtol=1e-9, atol=1e-14)
         np.testing.assert_allclose(pair.hsic_biased, alone.hsic_biased, rtol=1e-9)
         np.testing.assert_allclose(pair.effect_size**2, alone.effect_size**2, rtol=1e-8, atol=1e-12)
-        assert (pair.kernel_x, pair.kernel_y) == (alone.kernel_x, alone.kernel_y)
+        assert_same_kernel(pair.kernel_x, alone.kernel_x)
+        assert_same_kernel(pair.kernel_y, alone.kernel_y)
         assert pair.note is None
 
 
@@ -92,7 +102,7 @@ def test_other_kernels_of_the_numbers(kernel, bandwidth):
         )
         np.testing.assert_allclose(pair.p_value, alone.p_value, rtol=1e-8)
         np.testing.assert_allclose(pair.hsic_unbiased, alone.hsic_unbiased, rtol=1e-9, atol=1e-14)
-        assert pair.kernel_x == alone.kernel_x
+        assert_same_kernel(pair.kernel_x, alone.kernel_x)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "gaussian(0.7)", "polynomial(2)"])
@@ -191,8 +201,7 @@ def test_every_relabelled_value_is_that_of_whole_matrices(permutations, small_ci
     found, kernels = screen(variables, pairs, options, ENGINE, keep=True)
     rng = np.random.default_rng((seed, 0))
     places = [rng.permutation(n) for _ in range(math.ceil(permutations / circle))]
-    order = canonical_rows(variables)
-    matrices = [kernel(one.take(order).points) for kernel, one in zip(kernels, variables, strict=True)]
+    matrices = [kernel(one.points) for kernel, one in zip(kernels, variables, strict=True)]
     for (a, b), one in zip(pairs, found, strict=True):
         expected = expected_values(matrices[a], matrices[b], places, circle, estimator)
         np.testing.assert_allclose(one.relabelled, expected, rtol=1e-9, atol=1e-14)
@@ -267,7 +276,7 @@ def test_with_a_target_step_down_p_values_are_those_of_the_table_of_all_relabell
     found = hsic_pairs(frame, target="plain", permutations=permutations, seed=seed, threads=1)
     assert {pair.y for pair in found.pairs} == {"plain"}
     variables = variables_of(frame)
-    order = canonical_rows(variables)
+    order = canonical_order(frame)
     rng = np.random.default_rng((seed, 0))
     places = [rng.permutation(n) for _ in range(math.ceil(permutations / n))]
     kernels = {pair.x: pair.kernel_x for pair in found.pairs} | {"plain": found.pairs[0].kernel_y}

@@ -8,6 +8,7 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+from canonical_frames import in_canonical_order
 from scipy.special import bdtr, bdtrc
 
 from kerntest import hsic_select
@@ -79,7 +80,7 @@ def relabelled(weights, K, places, circle):
 
 def oracle(frame, target, k, permutations, seed):
     """Return (column, unbiased HSIC, effect, p_value, p_alone) of every step."""
-    frame = frame.sort_values(sorted(frame.columns), kind="stable").reset_index(drop=True)
+    frame = in_canonical_order(frame)
     n, names = len(frame), [name for name in frame.columns if name != target]
     circle = circle_length(n)
     rng = np.random.default_rng((seed, 0))
