@@ -62,7 +62,7 @@ class Schedule:
     start, end : float
         First and last ridge.
     factor : float
-        What it is multiplied by.
+        What it is multiplied by; by its square, and so on, while no guess is wrong.
     tolerance : float
         Violation of a margin that is accepted at the end.
     patience : int
@@ -104,7 +104,7 @@ def active_set(system: System, sets: Sets, schedule: Schedule, budget: Budget) -
     y, C, o = problem.signs, problem.costs, problem.margins
     largest = float(C.max())
     free, upper = sets.free, sets.upper
-    ridge, patience, fewest = schedule.start, schedule.patience, len(y) + 1
+    ridge, factor, patience, fewest = schedule.start, schedule.factor, schedule.patience, len(y) + 1
     good: Point | None = None
     while True:
         budget.count()
@@ -149,7 +149,9 @@ def active_set(system: System, sets: Sets, schedule: Schedule, budget: Budget) -
         if schedule.jump is not None:
             upper ^= jumping
         if nearly:
-            ridge, fewest, patience = max(schedule.end, schedule.factor * ridge), len(y) + 1, schedule.patience
+            # Faster and faster while nothing is wrong.
+            factor = schedule.factor if wrong else factor * factor
+            ridge, fewest, patience = max(schedule.end, factor * ridge), len(y) + 1, schedule.patience
 
 
 def _freed_pair(system: System, upper: NDArray[np.bool_]) -> NDArray[np.intp]:

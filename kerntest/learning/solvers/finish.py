@@ -117,7 +117,7 @@ class Finish:
             turns += 1
             try:
                 b = guess.intercept if best is None else best.intercept
-                beta, f = self._turn(rows, upper, beta, f, b, width)
+                beta, f = self._turn(rows, upper, beta, f, b=b, width=width)
             except LinAlgError:
                 if best is None:
                     raise
@@ -153,7 +153,7 @@ class Finish:
         return beta, guess.outputs + self.exact.outputs(change) if moved else guess.outputs
 
     def _turn(
-        self, rows: NDArray[np.intp], upper: NDArray[np.bool_], beta: Array, f: Array | None, b: float, width: float
+        self, rows: NDArray[np.intp], upper: NDArray[np.bool_], beta: Array, f: Array | None, *, b: float, width: float
     ) -> tuple[Array, Array]:
         """Return coefficients that are optimal over some rows, the others at their bounds, and all outputs."""
         problem = self.problem
@@ -179,7 +179,7 @@ class Finish:
         inside = fixed.copy()
         if len(rows):
             at_upper = a >= part.costs
-            inside[rows] = self._solved(K, part, Sets((a > 0) & ~at_upper, at_upper), beta[rows], b, width)
+            inside[rows] = self._solved(K, part, Sets((a > 0) & ~at_upper, at_upper), beta[rows], b=b, width=width)
         new = feasible(problem, inside)
         others = np.ones(len(problem), dtype=bool)
         others[rows] = False
@@ -193,7 +193,7 @@ class Finish:
             return new, self.exact.outputs(new)
         return new, f + self.exact.outputs(new - beta)
 
-    def _solved(self, K: Array, part: Problem, sets: Sets, beta: Array, b: float, width: float) -> Array:
+    def _solved(self, K: Array, part: Problem, sets: Sets, beta: Array, *, b: float, width: float) -> Array:
         """Return the coefficients that solve a dense problem."""
         system = DenseSystem(K, part)
         if not width:
@@ -203,7 +203,7 @@ class Finish:
                 return point.coefficients
             width = 0.01
         widths = Widths(width, min(width, self.violation), 0.1, 200, (self.ridge, self.violation))
-        return newton(system, beta, K @ beta, b, widths, self.budget).coefficients
+        return newton(system, beta, K @ beta, b, widths=widths, budget=self.budget).coefficients
 
     def _certified(self, beta: Array, f: Array, method: str) -> Solution:
         return certify(self.problem, beta, f, tolerance=self.tolerance, iterations=self.budget.used, method=method)

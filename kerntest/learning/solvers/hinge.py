@@ -14,7 +14,7 @@ All ends with the active set method in double precision on the exact matrix, whi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from scipy.linalg import lapack
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from kerntest.learning.solvers.matrices import Matrix
     from kerntest.learning.solvers.problem import Problem, Solution
 
+Scalar = TypeVar("Scalar", bound=np.generic)
+
 # Rows of the first subset: a sixth of all, within these bounds.
 FEWEST, MOST = 100, 400
 # The matrix has numerically full rank if so many of its pivots stand out.
@@ -44,14 +46,14 @@ ACTIVE_SET_ROWS = 40_000
 # Newton's method takes the rows whose slack is above minus this.
 NEAR_MARGIN = 0.8
 # Its last width over all rows; the rows so close to the margin are then solved alone, the closest if they are many.
-LAST_WIDTH, CLOSE, MOST_CLOSE = 0.03, 0.01, 200
+LAST_WIDTH, CLOSE, MOST_CLOSE = 0.03, 0.03, 200
 # Rows of the largest subset before all.
 MOST_LEVEL = 6000
 # Up to so many rows the whole matrix is made.
-WHOLE = 1000
+WHOLE = 600
 MOST_FREED = 400
 # The first ridge of the active set method over all rows, and what it is multiplied by.
-RIDGE, RIDGE_FACTOR, JUMP = 0.01, 0.01, 1.5
+RIDGE, RIDGE_FACTOR, JUMP = 0.01, 0.01, 1.0
 # The violation of a margin that the way to the last step works with.
 ROUGH = 3e-4
 ROUGH_RIDGE = 1e-5
@@ -112,10 +114,10 @@ def solve_hinge(
     Notes
     -----
     Cost: |F|^3 / 3 + n |F| for each of some 10 to 60 systems with |F| free rows, and n kernel values for each row
-    that was ever free; never n x n beyond a thousand rows.
+    that was ever free; never n x n beyond six hundred rows.
     """
     budget = Budget(max_systems, max_seconds)
-    solver = _Solver(matrix, problem, tolerance, np.random.default_rng((seed, 0)), kept_bytes, budget)
+    solver = _Solver(matrix, problem, tolerance, np.random.default_rng((seed, 0)), kept_bytes=kept_bytes, budget=budget)
     if start is not None:
         guess = solver.from_start(start)
     elif factor is not None:
@@ -134,6 +136,7 @@ class _Solver:
         problem: Problem,
         tolerance: float,
         rng: np.random.Generator,
+        *,
         kept_bytes: int,
         budget: Budget,
     ) -> None:
@@ -158,7 +161,11 @@ class _Solver:
                 point = self._first(whole, problem, full=_full_rank(whole), last=True)
                 return _guess(point, "dense", exact=True)
         members = self._subset(size)
-        K = np.asarray(self.matrix.block(members, members)) if whole is None else whole[members[:, None], members]
+        K = (
+            np.asarray(self.matrix.block(members, members))
+            if whole is None
+            else whole.take(members, axis=0).take(members, axis=1)
+        )
         full = _full_rank(K)
         point = self._first(K, problem.rows(members, n / size), full=full, last=False)
         full = full and point.reached
@@ -186,7 +193,7 @@ class _Solver:
         """Return a guess where a factor is exact."""
         zero = np.zeros(self.n)
         widths = _widths(max(1.0, 0.01 * self.largest), 0.1, self.exact)
-        point = newton(FactorSystem(G, self.problem), zero, zero, 0.0, widths, self.budget)
+        point = newton(FactorSystem(G, self.problem), zero, zero, 0.0, widths=widths, budget=self.budget)
         return _guess(point, "exact factor", exact=True)
 
     def _first(self, K: Array, problem: Problem, *, full: bool, last: bool) -> Point:
@@ -203,14 +210,14 @@ class _Solver:
         zero = np.zeros(m)
         start = max(1.0, 0.01 * largest)
         widths = _widths(start, 0.1, self.exact) if last else Widths(start, min(start, _width(largest)), 0.1)
-        point = newton(system, zero, zero, 0.0, widths, self.budget)
+        point = newton(system, zero, zero, 0.0, widths=widths, budget=self.budget)
         return replace(point, reached=False) if full else point
 
     def _by_active_set(self, first: _Start, whole: Array | None) -> Guess | None:
         """Return a guess by the active set method over all rows; None where it fails and leaves no start."""
         problem, n = self.problem, self.n
         single = whole is None and self.matrix.single and float(np.abs(first.coefficients).sum()) < SINGLE_SUM
-        system = self._system(np.arange(self.n), whole, self.problem, room=2 * len(first.members), single=single)
+        system = self._system(np.arange(self.n), whole, self.problem, single=single)
         free = np.zeros(self.n, dtype=bool)
         free[first.members[first.coefficients != 0]] = True
         end, violation = self.rough if single else self.exact
@@ -227,11 +234,11 @@ class _Solver:
             return None
         f = good.outputs
         if single:
-            system = self._system(np.arange(self.n), whole, self.problem, room=512)
+            system = self._system(np.arange(self.n), whole, self.problem)
             f = system.outputs(good.coefficients)
         width = max(min(good.ridge * self.largest, 4.0), 0.1)
         widths = _widths(width, 0.1, self.exact)
-        last = newton(system, good.coefficients, f, good.intercept, widths, self.budget)
+        last = newton(system, good.coefficients, f, good.intercept, widths=widths, budget=self.budget)
         return _guess(last, "active set, then Newton", exact=True)
 
     def _by_factor(self, G: Array, first: _Start) -> Guess:
@@ -248,7 +255,9 @@ class _Solver:
             rows = G[near]
             start = LAST_WIDTH if size == n and len(sizes) > 1 else _width(float(part.costs.max()))
             widths = _widths(start, 0.1, self.rough) if size == n else Widths(start, LAST_WIDTH, 0.3, 100)
-            point = newton(FactorSystem(rows, part), coefficients[near], rows @ weights, b, widths, self.budget)
+            point = newton(
+                FactorSystem(rows, part), coefficients[near], rows @ weights, b, widths=widths, budget=self.budget
+            )
             coefficients, b = _spread(point.coefficients, near, n), point.intercept
         return self._near_guess(point, near, "factor")
 
@@ -268,8 +277,8 @@ class _Solver:
             # The subset before the last is solved a little further.
             end = 0.1 if level == len(sizes) - 2 else width
             widths = _widths(width, 0.1, self.rough) if size == n else Widths(width, min(width, end), 0.1, 100)
-            system = self._system(near, whole, part, room=256)
-            point = newton(system, coefficients[near], f[chosen], b, widths, self.budget)
+            system = self._system(near, whole, part)
+            point = newton(system, coefficients[near], f[chosen], b, widths=widths, budget=self.budget)
             coefficients, b = _spread(point.coefficients, near, n), point.intercept
         return self._near_guess(point, near, "levels")
 
@@ -289,13 +298,15 @@ class _Solver:
     # -- pieces -----------------------------------------------------------------------------------------------------
 
     def _system(
-        self, members: NDArray[np.intp], whole: Array | None, part: Problem, *, room: int, single: bool = False
+        self, members: NDArray[np.intp], whole: Array | None, part: Problem, *, single: bool = False
     ) -> DenseSystem | CachedSystem:
         """Return the system of some rows, from the whole matrix where it is there."""
         if whole is not None:
-            return DenseSystem(whole if len(members) == self.n else whole[members[:, None], members], part)
+            return DenseSystem(
+                whole if len(members) == self.n else whole.take(members, axis=0).take(members, axis=1), part
+            )
         dtype = np.float32 if single else np.float64
-        return CachedSystem(self.matrix, members, part, room=room, dtype=dtype, kept_bytes=self.kept_bytes)
+        return CachedSystem(self.matrix, members, part, dtype=dtype, kept_bytes=self.kept_bytes)
 
     def _subset(self, size: int) -> NDArray[np.intp]:
         """Return random rows, of both signs where there are both."""
@@ -317,7 +328,8 @@ def _levels(first: int, n: int, factor: int, most: int) -> list[int]:
     """Return the sizes of the subsets between the first and all rows, and n."""
     sizes = []
     size = first
-    while factor * size < n and size < most:
+    # A subset that is nearly all rows is not worth its systems.
+    while 1.2 * factor * size < n and size < most:
         size = min(factor * size, most)
         sizes.append(size)
     return [*sizes, n]
@@ -339,7 +351,7 @@ def _widths(start: float, factor: float, finish: tuple[float, float]) -> Widths:
     return Widths(start, min(start, finish[1]), factor, finish=finish)
 
 
-def _spread(values: Array, rows: NDArray[np.intp], n: int) -> Array:
+def _spread(values: NDArray[Scalar], rows: NDArray[np.intp], n: int) -> NDArray[Scalar]:
     """Return the values of some rows as those of all, zero elsewhere."""
     everywhere = np.zeros(n, dtype=values.dtype)
     everywhere[rows] = values

@@ -64,10 +64,11 @@ class GaussianMatrix:
         out: NDArray[np.floating] | None = None,
     ) -> NDArray[np.floating]:
         """Return the entries of some rows and columns."""
-        left, right = self._left, self._right
+        left: NDArray[np.floating] = self._left
+        right: NDArray[np.floating] = self._right
         if dtype is np.float32:
             if self._singles is None:
-                self._singles = (left.astype(np.float32), right.astype(np.float32))
+                self._singles = (self._left.astype(np.float32), self._right.astype(np.float32))
             left, right = self._singles
         product = np.matmul(left[rows], right[columns].T, out=out)
         # Rounding may leave values above 1 by its own size: clipping them would take as long as the exponential.

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Steps in one stage; steps that only rounding keeps from being descents.
 STAGE_STEPS, ROUNDING_STEPS = 120, 30
+# A stage but the last is over when a full step changed so few of the free rows.
+SETTLED = 0.1
 # From this width down, each stage ends with an attempt of the active set method to finish.
 FINISH_WIDTH, FINISH_FACTOR, FINISH_PATIENCE = 0.31, 0.3, 2
 
@@ -41,7 +43,7 @@ class Widths:
     finish: tuple[float, float] | None = None
 
 
-def newton(system: System, beta: Array, f: Array, b: float, widths: Widths, budget: Budget) -> Point:
+def newton(system: System, beta: Array, f: Array, b: float, *, widths: Widths, budget: Budget) -> Point:
     """Return the point that the smoothed problem leads to, exact where the active set method could finish.
 
     Parameters
@@ -60,56 +62,75 @@ def newton(system: System, beta: Array, f: Array, b: float, widths: Widths, budg
     while True:
         steps += 1
         # The band lies symmetric about the margin while it is narrow, and not far above while it is wide.
-        margins = problem.margins + min(h / 2, 0.25)
+        above = min(h / 2, 0.25)
+        margins = problem.margins + above
         z = margins - y * (f + b)
-        upper = z >= h
-        band = (z > 0) & ~upper
-        if not band.any():
-            nearest = int(np.argmin(np.abs(z - min(h / 2, 0.25))))
-            band[nearest], upper[nearest] = True, False
-        free = np.flatnonzero(band)
-        beta_new, f_new, b_new = system.target(free, upper, h / C[free], margins)
+        sets = _band(z, h)
+        if not sets.free.any():
+            nearest = int(np.argmin(np.abs(z - above)))
+            sets.free[nearest], sets.upper[nearest] = True, False
+        free = np.flatnonzero(sets.free)
+        beta_new, f_new, b_new = system.target(free, sets.upper, h / C[free], margins)
         budget.count()
         moved = y * (f_new + b_new - f - b)
-        z_new = z - moved
-        upper_new = z_new >= h
-        band_new = (z_new > 0) & ~upper_new
-        changed = int(np.count_nonzero(upper_new != upper)) + int(np.count_nonzero(band_new != band))
-        same = changed == 0
+        there = _band(z - moved, h)
+        changed = int(np.count_nonzero(there.upper != sets.upper)) + int(np.count_nonzero(there.free != sets.free))
         step = 1.0
-        if not same:
+        if changed:
             along = f_new - f
             linear = float(beta @ along) + problem.total * (b_new - b)
-            step = _line_search(problem, z, moved, linear, float((beta_new - beta) @ along), h)
+            quadratic = float((beta_new - beta) @ along)
+            step = _line_search(problem, z, moved, linear=linear, quadratic=quadratic, h=h)
         if step == 0.0 and rounding < ROUNDING_STEPS:
             # Only rounding keeps this from being a descent: a plain step of the active set.
             rounding, step = rounding + 1, 1.0
         if step == 1.0:
             beta, f, b = beta_new, f_new, b_new
-        elif step > 0:
+        else:
             beta, f, b = beta + step * (beta_new - beta), f + step * (f_new - f), b + step * (b_new - b)
         inner += 1
-        stage_done = same or inner >= STAGE_STEPS or step == 0.0 or steps >= widths.steps or budget.spent
-        stage_done = stage_done or (h > widths.end and step == 1.0 and changed <= 0.1 * len(free))
-        if not stage_done:
+        over = steps >= widths.steps or budget.spent
+        settled = step == 1.0 and changed <= SETTLED * len(free)
+        if not (changed == 0 or inner >= STAGE_STEPS or step == 0.0 or over or (settled and h > widths.end)):
             continue
         if widths.finish is not None and h <= FINISH_WIDTH and step == 1.0:
-            end, tolerance = widths.finish
-            start = max(end, h * FINISH_FACTOR / float(C.max()))
-            schedule = Schedule(start, end, FINISH_FACTOR, tolerance, FINISH_PATIENCE, abort=len(free) + 10)
-            point = active_set(system, Sets(band_new.copy(), upper_new.copy()), schedule, budget)[0]
-            if point.reached:
+            point = _finished(system, there, len(free), h=h, finish=widths.finish, budget=budget)
+            if point is not None:
                 return point
-        if h <= widths.end or steps >= widths.steps or budget.spent:
-            a = np.clip(y * beta, 0.0, C) if same else C * np.clip((margins - y * (f + b)) / h, 0.0, 1.0)
-            change = y * a - beta
-            if change.any():
-                f = f + system.outputs(change)
-            return Point(y * a, f, b, Sets((a > 0) & (a < C), a >= C), same, h / float(C.max()))
+        if h <= widths.end or over:
+            a = np.clip(y * beta, 0.0, C) if changed == 0 else C * np.clip((margins - y * (f + b)) / h, 0.0, 1.0)
+            return _feasible_point(system, Point(beta, f, b, sets, changed == 0, h / float(C.max())), a)
         h, inner = max(h * widths.factor, widths.end), 0
 
 
-def _line_search(problem: Problem, z: Array, moved: Array, linear: float, quadratic: float, h: float) -> float:
+def _band(z: Array, h: float) -> Sets:
+    """Return the rows inside the band, and those beyond it."""
+    upper = z >= h
+    return Sets((z > 0) & ~upper, upper)
+
+
+def _finished(
+    system: System, sets: Sets, size: int, *, h: float, finish: tuple[float, float], budget: Budget
+) -> Point | None:
+    """Return the exact point if the active set method gets there from these sets."""
+    end, tolerance = finish
+    start = max(end, h * FINISH_FACTOR / float(system.problem.costs.max()))
+    schedule = Schedule(start, end, FINISH_FACTOR, tolerance, FINISH_PATIENCE, abort=size + 10)
+    point = active_set(system, sets.copy(), schedule, budget)[0]
+    return point if point.reached else None
+
+
+def _feasible_point(system: System, point: Point, a: Array) -> Point:
+    """Return the point with coefficients y a, its sets and outputs theirs."""
+    C = system.problem.costs
+    coefficients = system.problem.signs * a
+    change = coefficients - point.coefficients
+    f = point.outputs + system.outputs(change) if change.any() else point.outputs
+    sets = Sets((a > 0) & (a < C), a >= C)
+    return Point(coefficients, f, point.intercept, sets, point.reached, point.ridge)
+
+
+def _line_search(problem: Problem, z: Array, moved: Array, *, linear: float, quadratic: float, h: float) -> float:
     """Return the step in (0, 1] that minimises the smoothed objective along the direction; 0 if it does not descend.
 
     Its derivative is piecewise linear and grows: a root is found by regula falsi (Illinois), to 1 % of what it is at 0.

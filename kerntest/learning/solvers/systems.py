@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Entries of the matrix made at once.
 BLOCK = 2**18
+# Gathering a row costs about as much as multiplying by so many.
+GATHER = 3
 ATTEMPTS = 6
 
 
@@ -110,7 +112,7 @@ class DenseSystem:
         """Return K beta."""
         chosen = np.flatnonzero(coefficients)
         if 3 * len(chosen) < len(coefficients):
-            return np.asarray(coefficients[chosen] @ self.K[chosen])
+            return np.asarray(coefficients[chosen] @ self.K.take(chosen, axis=0))
         return np.asarray(self.K @ coefficients)
 
     def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
@@ -119,8 +121,9 @@ class DenseSystem:
         product = self.outputs(change)
         self._product = self._product + product if adds else product
         u = self._bounded.coefficients
-        rows = self.K[free]
-        A = np.asfortranarray(rows[:, free])
+        rows = self.K.take(free, axis=0)
+        # Symmetric: its transpose is in the order that LAPACK wants.
+        A = rows.take(free, axis=1).T
         places = np.arange(len(free))
         A[places, places] += ridge
         right = np.empty((len(free), 2), order="F")
@@ -183,8 +186,6 @@ class CachedSystem:
         Which rows of the matrix take part, in their order.
     problem : Problem
         Over these rows.
-    room : int
-        Rows to make room for at first.
     dtype : type
         float32 halves memory and time where its digits are enough.
     kept_bytes : int or None
@@ -197,7 +198,6 @@ class CachedSystem:
         members: NDArray[np.intp],
         problem: Problem,
         *,
-        room: int = 64,
         dtype: type = np.float64,
         kept_bytes: int | None = None,
     ) -> None:
@@ -207,7 +207,8 @@ class CachedSystem:
         size = len(members)
         self._whole = size == matrix.n
         self._most = size if kept_bytes is None else min(size, kept_bytes // (np.dtype(dtype).itemsize * max(size, 1)))
-        self._kept: Kept = np.empty((min(room, self._most), size), dtype)
+        # Rows in chunks, as they came: a larger array would have to be filled again.
+        self._chunks: list[Kept] = []
         # Entries among kept rows, side by side: gathered from whole rows they would be scattered over memory.
         self._square: Kept = np.empty((0, 0), dtype)
         self._order = np.empty(0, dtype=np.intp)
@@ -223,22 +224,17 @@ class CachedSystem:
         """Return where the rows are kept, after making those that are not; -1 where there is no room."""
         new = rows[self._place[rows] < 0][: self._most - self.used]
         if len(new):
-            needed = self.used + len(new)
-            if needed > len(self._kept):
-                size = len(self.members)
-                larger: Kept = np.empty((max(needed, min(self._most, 2 * len(self._kept))), size), self.dtype)
-                larger[: self.used] = self._kept[: self.used]
-                self._kept = larger
+            chunk: Kept = np.empty((len(new), len(self.members)), self.dtype)
             step = max(16, BLOCK // len(self.members))
-            for start in range(self.used, needed, step):
-                stop = min(start + step, needed)
-                self._rows(new[start - self.used : stop - self.used], self._kept[start:stop])
-            self._extend(new)
-            self._place[new] = np.arange(self.used, needed)
-            self.used = needed
+            for start in range(0, len(new), step):
+                self._rows(new[start : start + step], chunk[start : start + step])
+            self._chunks.append(chunk)
+            self._extend(new, chunk)
+            self._place[new] = np.arange(self.used, self.used + len(new))
+            self.used += len(new)
         return np.asarray(self._place[rows])
 
-    def _extend(self, new: NDArray[np.intp]) -> None:
+    def _extend(self, new: NDArray[np.intp], chunk: Kept) -> None:
         """Take the entries among the rows that were kept and the new ones."""
         used, needed = self.used, self.used + len(new)
         if needed > len(self._square):
@@ -247,17 +243,25 @@ class CachedSystem:
             larger[:used, :used] = self._square[:used, :used]
             self._square = larger
         self._order = np.concatenate([self._order, new])
-        added = self._kept[used:needed][:, self._order]
+        added = chunk.take(self._order, axis=1)
         self._square[used:needed, :needed] = added
         self._square[:used, used:needed] = added[:, :used].T
 
     def _kept_product(self, places: NDArray[np.intp], values: Array) -> Array:
         """Return values @ kept[places], without gathering rows where most are needed."""
-        if 3 * len(places) > self.used:
-            weights: Kept = np.zeros(self.used, self.dtype)
-            weights[places] = values
-            return np.asarray(weights @ self._kept[: self.used], dtype=np.float64)
-        return np.asarray(values.astype(self.dtype) @ self._kept[places], dtype=np.float64)
+        weights: Kept = np.zeros(self.used, self.dtype)
+        weights[places] = values
+        result = np.zeros(len(self.members))
+        start = 0
+        for chunk in self._chunks:
+            part = weights[start : start + len(chunk)]
+            start += len(chunk)
+            chosen = np.flatnonzero(part)
+            if GATHER * len(chosen) > len(chunk):
+                result += part @ chunk
+            elif len(chosen):
+                result += part[chosen] @ chunk.take(chosen, axis=0)
+        return result
 
     def outputs(self, coefficients: Array) -> Array:
         """Return K beta."""
@@ -278,10 +282,12 @@ class CachedSystem:
         """Return K[F, F]."""
         kept = places >= 0
         if kept.all():
-            return self._square[places[:, None], places]
+            return self._square[: self.used, : self.used].take(places, axis=0).take(places, axis=1)
         A: Kept = np.empty((len(free), len(free)), self.dtype)
-        A[kept] = self._kept[places[kept][:, None], free]
-        A[~kept] = self.matrix.block(self.members[free[~kept]], self.members[free], self.dtype)
+        inside, others = np.flatnonzero(kept), np.flatnonzero(~kept)
+        A[inside[:, None], inside] = self._square[places[inside][:, None], places[inside]]
+        A[others] = self.matrix.block(self.members[free[others]], self.members[free], self.dtype)
+        A[inside[:, None], others] = A[others[:, None], inside].T
         return A
 
     def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
