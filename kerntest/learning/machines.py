@@ -14,6 +14,7 @@ from kerntest.errors import UndecidedError, UsageError
 from kerntest.learning.solvers.hinge import solve_hinge
 from kerntest.learning.solvers.matrices import Repeated
 from kerntest.learning.solvers.problem import Problem, Solution
+from kerntest.learning.solvers.smo import solve_indefinite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +84,7 @@ def fit_pairs(
     names: Sequence[str],
     start: Sequence[Machine] | None = None,
     factor: Array | None = None,
+    definite: bool = True,
 ) -> list[Machine]:
     """Return a machine for every pair of classes.
 
@@ -104,6 +106,8 @@ def fit_pairs(
         Machines of similar costs.
     factor : ndarray, shape (n, r), optional
         G with K = G G'.
+    definite : bool
+        Whether the matrix is positive semi-definite; else SMO finds a stationary point.
     """
     members = [np.flatnonzero(codes == k) for k in range(classes)]
     pairs = list(combinations(range(classes), 2))
@@ -121,7 +125,7 @@ def fit_pairs(
         else:
             C = min(costs.C, HARD)
             problem = Problem(signs, C * weights, np.ones(len(rows)))
-            solution = _solved(part, problem, tolerance=tolerance, seed=seed, start=known, factor=G)
+            solution = _solved(part, problem, tolerance=tolerance, seed=seed, start=known, factor=G, definite=definite)
             if math.isinf(costs.C):
                 _check_hard(problem, solution, (names[i], names[j]))
                 C = math.inf
@@ -138,8 +142,11 @@ def _solved(
     seed: int,
     start: Solution | None = None,
     factor: Array | None = None,
+    definite: bool = True,
 ) -> Solution:
-    """Return the solution; a matrix that is not positive semi-definite is refused with a reason."""
+    """Return the solution; of a matrix that is not positive semi-definite, a stationary point by SMO."""
+    if not definite:
+        return solve_indefinite(matrix, problem)
     try:
         return solve_hinge(matrix, problem, tolerance=tolerance, seed=seed, start=start, factor=factor)
     except LinAlgError as error:
@@ -221,7 +228,7 @@ def _by_nu(
 
 
 def fit_numbers(
-    matrix: Matrix, target: Array, C: float, epsilon: float, *, tolerance: float, seed: int
+    matrix: Matrix, target: Array, C: float, epsilon: float, *, tolerance: float, seed: int, definite: bool = True
 ) -> tuple[Solution, Array]:
     """Return epsilon support vector regression (Drucker et al. 1997), and its coefficients, shape (n,).
 
@@ -237,7 +244,9 @@ def fit_numbers(
     signs = np.repeat([1.0, -1.0], n)
     margins = np.concatenate([z, -z]) - epsilon / spread
     problem = Problem(signs, np.full(2 * n, C / spread), margins)
-    solution = _solved(Repeated(matrix, np.tile(np.arange(n), 2)), problem, tolerance=tolerance, seed=seed)
+    solution = _solved(
+        Repeated(matrix, np.tile(np.arange(n), 2)), problem, tolerance=tolerance, seed=seed, definite=definite
+    )
     coefficients = spread * (solution.coefficients[:n] + solution.coefficients[n:])
     scaled = replace(
         solution,
@@ -248,8 +257,8 @@ def fit_numbers(
     return scaled, coefficients
 
 
-def fit_one_class(matrix: Matrix, nu: float, *, tolerance: float, seed: int) -> Solution:
+def fit_one_class(matrix: Matrix, nu: float, *, tolerance: float, seed: int, definite: bool = True) -> Solution:
     """Return the one-class machine (Schoelkopf et al. 2001): coefficients up to 1 with sum nu n, b = -rho."""
     n = matrix.n
     problem = Problem(np.ones(n), np.ones(n), np.zeros(n), total=nu * n)
-    return _solved(matrix, problem, tolerance=tolerance, seed=seed)
+    return _solved(matrix, problem, tolerance=tolerance, seed=seed, definite=definite)

@@ -12,7 +12,7 @@ from kerntest.learning.metrics import regression_metrics
 from kerntest.learning.svm_data import chosen_kernel, fit_machine, given_rows, rows_of, with_target
 from kerntest.learning.svm_file import load_svm, save_svm
 from kerntest.learning.svm_options import ClassWeights, SvmOptions
-from kerntest.learning.training import TrainingOptions, read_labelled
+from kerntest.learning.training import TrainingOptions, column_of, numbers_of, read_labelled
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -169,11 +169,11 @@ class SVM:
 
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy; of a regression r2."""
-        predicted = self.predict(X)
-        truth = np.asarray(y)
-        if self.options.task == "regress":
-            return regression_metrics(truth.astype(np.float64), predicted).r2 or 0.0
-        return float(np.mean(predicted.astype(str) == truth.astype(str)))
+        model, scores = self.model, self._scores(X)
+        truth = column_of(y, "y")
+        if model.classes is None:
+            return regression_metrics(numbers_of(truth, "y"), scores[:, 0]).r2 or 0.0
+        return float(np.mean(model.codes(scores) == model.classes.codes(truth, "y")))
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the model to a file that `kerntest predict` and `SVM.load` read."""

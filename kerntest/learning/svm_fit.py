@@ -153,7 +153,8 @@ def fit_rows(
             else GivenMatrix(np.asarray(points))
         )
     cost = options.C if C is None else C
-    fitted = _Fitter(rows, options, engine, matrix, factor, cost, start)
+    definite = _is_definite(np.asarray(points)) if kernel is None else kernel.positive_definite or features is not None
+    fitted = _Fitter(rows, options, engine, matrix, factor, cost, start, definite)
     solved = fitted.solve()
     expansion, chosen = _expansion(solved, kernel, points, features)
     error = None
@@ -211,6 +212,7 @@ class _Fitter:
     factor: Array | None
     C: float
     start: Sequence[Machine] | None
+    definite: bool
 
     def solve(self) -> _Solved:
         """Return the coefficients."""
@@ -247,6 +249,7 @@ class _Fitter:
             names=self._names,
             start=self.start,
             factor=self.factor,
+            definite=self.definite,
         )
         n = len(self.rows)
         coefficients, intercepts = np.zeros((n, len(machines))), np.empty(len(machines))
@@ -271,14 +274,22 @@ class _Fitter:
         target = np.zeros(len(self.rows)) if self.rows.numbers is None else self.rows.numbers
         options = self.options
         solution, coefficients = fit_numbers(
-            self.matrix, target, self.C, options.epsilon, tolerance=options.tolerance, seed=options.seed
+            self.matrix,
+            target,
+            self.C,
+            options.epsilon,
+            tolerance=options.tolerance,
+            seed=options.seed,
+            definite=self.definite,
         )
         bounded = int((np.abs(coefficients) >= self.C * (1.0 - 1e-9)).sum())
         return _Solved(coefficients[:, None], np.array([solution.intercept]), (), (), (solution,), bounded, self.C)
 
     def _one_class(self) -> _Solved:
         nu = 0.1 if self.options.nu is None else self.options.nu
-        solution = fit_one_class(self.matrix, nu, tolerance=self.options.tolerance, seed=self.options.seed)
+        solution = fit_one_class(
+            self.matrix, nu, tolerance=self.options.tolerance, seed=self.options.seed, definite=self.definite
+        )
         bounded = int((solution.coefficients >= 1.0 - 1e-9).sum())
         return _Solved(solution.coefficients[:, None], np.array([solution.intercept]), (), (), (solution,), bounded)
 
@@ -297,6 +308,16 @@ class _Fitter:
             coefficients[members, place] = found
             mistakes, settled = mistakes + made, settled and done
         return _Solved(coefficients, intercepts, pairs, mistakes=mistakes, settled=settled)
+
+
+def _is_definite(K: Array) -> bool:
+    """Say whether a symmetric matrix is positive semi-definite to rounding. Cost: n^3 / 3."""
+    shift = 1e-8 * max(float(np.abs(K.diagonal()).max(initial=0.0)), np.finfo(np.float64).tiny)
+    try:
+        np.linalg.cholesky(K + shift * np.eye(len(K)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _expansion(

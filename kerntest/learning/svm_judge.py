@@ -142,11 +142,17 @@ def _baseline(rows: Rows, judged_by: Rows, options: SvmOptions, kernel: Kernel, 
 def _warnings(rows: Rows, fit: SvmFit, train_scores: Array, test_scores: Array | None) -> list[str]:
     """Return what a reader must know before trusting the machine."""
     warnings = []
+    if fit.machines and fit.gap is None:
+        state = "" if fit.converged else ", and SMO stopped before it was reached"
+        warnings.append(
+            "the kernel is not positive definite: the machine is a stationary point of a problem without a single "
+            f"solution{state}"
+        )
     if fit.gap is not None and not fit.converged:
         warnings.append(
             f"the solver stopped at a relative duality gap of {fit.gap:.1e}: the machine is usable, not exact"
         )
-    if fit.gap is None and not fit.converged:
+    if fit.gap is None and not fit.machines and not fit.converged and rows.codes is not None:
         warnings.append("the perceptron still makes mistakes on the training rows: the classes may not be separable")
     if fit.machines and len(fit.support) >= NEARLY_ALL * len(rows) and len(rows) >= 50:
         warnings.append(

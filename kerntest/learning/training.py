@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from kerntest.data.arranging import EXACT_INTEGERS
 from kerntest.data.categories import as_text, number_text
 from kerntest.data.missing import apply_missing, check_usable
 from kerntest.data.read import read_table
@@ -180,7 +181,9 @@ class Classes:
     def values(self, codes: NDArray[np.intp]) -> NDArray[Any]:
         """Return classes as they stood in the data: numbers, truth values or texts."""
         if self.kind == "number":
-            return np.array([float(name) for name in self.names])[codes]
+            numbers = np.array([float(name) for name in self.names])
+            whole = bool(np.all(numbers == np.floor(numbers)) and np.all(np.abs(numbers) < EXACT_INTEGERS))
+            return (numbers.astype(np.int64) if whole else numbers)[codes]
         if self.kind == "boolean":
             return np.array([name == "true" for name in self.names])[codes]
         return np.array(self.names, dtype=object)[codes]
