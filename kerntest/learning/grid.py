@@ -80,7 +80,7 @@ def search(
 
     def work(cell: _Cell) -> list[float]:
         train, test = np.flatnonzero(folds != cell.fold), np.flatnonzero(folds == cell.fold)
-        return _scores(rows, train, test, kernels[cell.multiple], costs, options, alone)
+        return _scores(rows, train, test, kernels[cell.multiple], costs, options=options, engine=alone)
 
     values = np.array(list(engine.map(work, cells, progress))).reshape(len(multiples), count, len(costs))
     found = [
@@ -117,6 +117,7 @@ def _scores(
     test: NDArray[np.intp],
     kernel: Kernel | None,
     costs: Sequence[float],
+    *,
     options: SvmOptions,
     engine: Engine,
 ) -> list[float]:
@@ -145,7 +146,7 @@ def _columns(rows: Rows, columns: NDArray[np.intp]) -> Rows:
 
 
 def held_out_scores(
-    rows: Rows, kernel: Kernel | None, options: SvmOptions, C: float, folds: NDArray[np.intp], engine: Engine
+    rows: Rows, kernel: Kernel | None, options: SvmOptions, *, C: float, folds: NDArray[np.intp], engine: Engine
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """Return the scores of every row by a machine that has not seen it, shape (n, J): what probabilities are fitted to."""
     alone = LocalEngine(1)

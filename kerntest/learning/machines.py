@@ -17,7 +17,7 @@ from kerntest.learning.solvers.problem import Problem, Solution
 from kerntest.learning.solvers.smo import solve_indefinite
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 HARD = 1e8
 # Slack of a hard margin that is rounding.
 HARD_SLACK = 1e-4
-NU_STEPS = 60
+NU_STEPS, WIDENINGS = 60, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,8 @@ def fit_pairs(
         known = None if start is None else start[place].solution
         G = None if factor is None else factor[rows]
         if costs.nu is not None:
-            solution, C = _by_nu(part, signs, costs.nu, tolerance, seed, (names[i], names[j]))
+            pair = (names[i], names[j])
+            solution, C = _by_nu(part, signs, costs.nu, tolerance=tolerance, seed=seed, names=pair)
         else:
             C = min(costs.C, HARD)
             problem = Problem(signs, C * weights, np.ones(len(rows)))
@@ -169,11 +170,16 @@ def _check_hard(problem: Problem, solution: Solution, names: tuple[str, str]) ->
 
 
 def _by_nu(
-    matrix: Matrix, signs: Array, nu: float, tolerance: float, seed: int, names: tuple[str, str]
+    matrix: Matrix, signs: Array, nu: float, *, tolerance: float, seed: int, names: tuple[str, str]
 ) -> tuple[Solution, float]:
-    """Return the nu-machine: the C-machine whose coefficients are the share nu of their bounds.
+    """Return the nu-machine: the C-machine whose coefficients are the share nu of their bounds (Chang and Lin 2001).
 
     sum a(C) / (C n) falls with C: its root is found by regula falsi (Illinois) on log C.
+
+    Raises
+    ------
+    UsageError
+        If nu is infeasible, or below the share that any C leaves.
     """
     n = len(signs)
     fewest = int(min((signs > 0).sum(), (signs < 0).sum()))
@@ -192,39 +198,45 @@ def _by_nu(
         solved[log_c] = _solved(matrix, problem, tolerance=0.1 * tolerance, seed=seed)
         return float(np.abs(solved[log_c].coefficients).sum()) / (C * n) - nu
 
-    low, high = math.log(1e-3), math.log(1e3)
-    at_low, at_high = excess(low), excess(high)
-    for _ in range(20):
-        if at_low > -1e-9:
-            break
-        low, high, at_high = low - 3.0, low, at_low
-        at_low = excess(low)
-    for _ in range(20):
-        if at_high <= 0:
-            break
-        low, high, at_low = high, high + 2.0, at_high
-        at_high = excess(high)
-    if at_high > 0:
+    best = _root(excess, math.log(1e-3), math.log(1e3), accuracy=1e-7 * nu)
+    if best is None:
         raise UsageError(
             f"nu = {nu:g} is too small: these rows can be separated, and every margin is reached with fewer support vectors",
             hint="a larger --nu, or --hard-margin",
             code="usage.nu",
         )
-    best = min(solved, key=lambda at: abs(float(np.abs(solved[at].coefficients).sum()) / (math.exp(at) * n) - nu))
+    return solved[best], math.exp(best)
+
+
+def _root(falling: Callable[[float], float], low: float, high: float, *, accuracy: float) -> float | None:
+    """Return where a falling function is 0, to an accuracy of its value; None if it stays above."""
+    at_low, at_high = falling(low), falling(high)
+    for _ in range(WIDENINGS):
+        if at_low < 0:
+            low, high, at_high = low - 3.0, low, at_low
+            at_low = falling(low)
+        elif at_high > 0:
+            low, high, at_low = high, high + 2.0, at_high
+            at_high = falling(high)
+    if at_high > 0:
+        return None
+    best = low if abs(at_low) < abs(at_high) else high
+    if min(abs(at_low), abs(at_high)) < accuracy:
+        return best
     for _ in range(NU_STEPS):
-        if abs(at_high - at_low) < 1e-300 or high - low < 1e-10:
+        if high - low < 1e-10:
             break
-        middle = high - at_high * (high - low) / (at_high - at_low) if at_high != at_low else 0.5 * (low + high)
-        middle = min(max(middle, low + 0.01 * (high - low)), high - 0.01 * (high - low))
-        found = excess(middle)
-        best = middle
-        if abs(found) < 1e-7 * nu:
+        middle = high - at_high * (high - low) / (at_high - at_low)
+        # Not too near to an end, or the other end would never move.
+        best = min(max(middle, low + 0.01 * (high - low)), high - 0.01 * (high - low))
+        found = falling(best)
+        if abs(found) < accuracy:
             break
         if found > 0:
-            low, at_low, at_high = middle, found, 0.5 * at_high
+            low, at_low, at_high = best, found, 0.5 * at_high
         else:
-            high, at_high, at_low = middle, found, 0.5 * at_low
-    return solved[best], math.exp(best)
+            high, at_high, at_low = best, found, 0.5 * at_low
+    return best
 
 
 def fit_numbers(

@@ -116,7 +116,7 @@ def fit_machine(
         return fit
     folds, _ = folds_of(rows, PROBABILITY_FOLDS, options.seed)
     cost = options.C if C is None else C
-    scores = held_out_scores(rows, kernel, options, cost, folds, engine)
+    scores = held_out_scores(rows, kernel, options, C=cost, folds=folds, engine=engine)
     through = len(fit.model.pairs) == 1
     sigmoids = []
     for place, (i, j) in enumerate(fit.model.pairs):
