@@ -35,7 +35,8 @@ class Judged:
     p_value : float
         Of the whole family; the smallest possible is 1 / relabellings.
     selected : int
-        The member with the most extreme observed value.
+        The member with the most extreme observed value; with handicaps, of those that no relabelling could make more
+        extreme the one with the least.
     z : ndarray, shape (F,)
         Observed values in standard deviations of the relabelled ones.
     p_values : ndarray, shape (F,)
@@ -108,6 +109,11 @@ def judge(values: Array, tolerances: Array, handicaps: Array | None = None) -> J
     combined = scored.max(axis=0)
     p_value = float(np.mean(combined >= combined[0]))
     selected = int(scored[:, 0].argmax())
+    if handicaps is not None:
+        # Of members that are all as clear as these relabellings can tell, the one with the least handicap: scores beyond
+        # the relabelled values are extrapolated.
+        clear = np.flatnonzero(~degenerate & (own == own[~degenerate].min(initial=1.0)))
+        selected = int(min(clear, key=lambda place: (handicaps[place], -scored[place, 0]), default=selected))
     return Judged(p_value, selected, z[:, 0], own, mean, deviation, skewness, degenerate)
 
 
