@@ -22,6 +22,8 @@ ProgressCallback = Callable[[int, int], None]
 PIPED_WIDTH = 100
 NARROWEST = 40
 PATIENCE_SECONDS = 1.0
+# Stands for a blank while lines are broken: rich breaks at every blank, also at those that are not to be broken at.
+_NO_BREAK = "\ue000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +90,34 @@ def terminal_width() -> int:
     return max(NARROWEST, shutil.get_terminal_size((PIPED_WIDTH, 24)).columns)
 
 
-def summary_text(summary: Summary, *, width: int, colour: bool, body: Sequence[RenderableType] = ()) -> str:
+def summary_text(
+    summary: Summary,
+    *,
+    width: int,
+    colour: bool,
+    body: Sequence[RenderableType] = (),
+    answer: str = "Decision",
+) -> str:
     """Return a summary drawn as a table: the same content in any width, with or without colour.
 
-    `body` stands between the lines and the decision.
+    `body` stands between the lines and the decision, which `answer` introduces.
     """
     from rich.console import Group  # noqa: PLC0415 - rich is loaded only to draw
     from rich.text import Text  # noqa: PLC0415 - as above
 
     parts: list[RenderableType] = [Text(summary.title, style="bold")]
-    parts.append(_grid([(f"  {label}", text) for label, text in summary.lines]))
+    parts.append(_grid([(f"  {label}", _held(text)) for label, text in summary.lines]))
     parts.extend(body)
-    parts.append(Text(f"Decision: {summary.decision}", style="bold"))
+    parts.append(Text(f"{answer}: {_held(summary.decision)}", style="bold"))
     if summary.warnings:
         parts.append(Text("Warnings:", style="yellow"))
-        parts.append(_grid([("  -", warning) for warning in summary.warnings]))
-    return drawn(Group(*parts), width=width, colour=colour)
+        parts.append(_grid([("  -", _held(warning)) for warning in summary.warnings]))
+    return drawn(Group(*parts), width=width, colour=colour).replace(_NO_BREAK, " ")
+
+
+def _held(text: str) -> str:
+    """Return text in which no line ends between a number and its percent sign."""
+    return text.replace(" %", f"{_NO_BREAK}%")
 
 
 def sections_text(sections: Sequence[tuple[str, list[tuple[str, str]]]], *, width: int, colour: bool) -> str:
@@ -159,12 +173,12 @@ def _console(file: IO[str], *, width: int | None = None, colour: bool, live: boo
 
 
 @contextmanager
-def progress_bar(*, quiet: bool) -> Iterator[ProgressCallback | None]:
+def progress_bar(*, quiet: bool, doing: str = "testing") -> Iterator[ProgressCallback | None]:
     """Give a function that draws (done, total) on stderr once a second has passed; None where nobody is looking."""
     if quiet or not is_terminal(sys.stderr) or os.environ.get("TERM") == "dumb":
         yield None
         return
-    bar = _PatientBar(PATIENCE_SECONDS)
+    bar = _PatientBar(PATIENCE_SECONDS, doing)
     try:
         yield bar.advance
     finally:
@@ -174,7 +188,8 @@ def progress_bar(*, quiet: bool) -> Iterator[ProgressCallback | None]:
 class _PatientBar:
     """A progress bar that waits before it appears; `advance` may be called from any thread."""
 
-    def __init__(self, patience: float) -> None:
+    def __init__(self, patience: float, doing: str = "testing") -> None:
+        self._doing = doing
         self._appears = time.monotonic() + patience
         self._lock = threading.Lock()
         self._progress: Any = None
@@ -194,7 +209,7 @@ class _PatientBar:
         from rich import progress  # noqa: PLC0415 - rich is loaded only to draw
 
         self._progress = progress.Progress(
-            progress.TextColumn("testing"),
+            progress.TextColumn(self._doing),
             progress.BarColumn(),
             progress.TaskProgressColumn(),
             progress.TimeRemainingColumn(),
@@ -202,7 +217,7 @@ class _PatientBar:
             console=_console(sys.stderr, colour=uses_colour(sys.stderr), live=True),
             transient=True,
         )
-        self._task = self._progress.add_task("testing", total=total)
+        self._task = self._progress.add_task(self._doing, total=total)
         self._progress.start()
 
     def close(self) -> None:

@@ -19,6 +19,8 @@ from kerntest.cli.commands.hsic import hsic
 from kerntest.cli.commands.inspection import inspect_file
 from kerntest.cli.commands.kernels import kernels
 from kerntest.cli.commands.mmd import mmd
+from kerntest.cli.commands.predict import predict
+from kerntest.cli.commands.svm import svm
 from kerntest.cli.console import is_terminal
 from kerntest.cli.documented import EXIT_CODES, DocumentedGroup, Manual
 
@@ -35,6 +37,10 @@ MANUAL = Manual(
     examples=(
         ("Do two files come from the same distribution?", "kerntest mmd before.csv after.csv"),
         ("Which columns depend on one another?", "kerntest hsic machines.csv --pairwise"),
+        (
+            "Learn to predict a column, judged on rows held out",
+            "kerntest svm iris.csv --target species --test-fraction 0.3",
+        ),
         ("Which kernels are there?", "kerntest kernels"),
         ("Stop a pipeline when the data have drifted", "kerntest mmd before.csv after.csv --fail-on reject"),
     ),
@@ -52,11 +58,11 @@ MANUAL = Manual(
 def group() -> None:
     """Kernel methods on tables.
 
-    Two-sample tests and tests of independence with exact p-values, from CSV or Parquet files to a table for people or JSON for programs.
+    Two-sample tests and tests of independence with exact p-values, and support vector machines, from CSV or Parquet files to a table for people or JSON for programs.
     """
 
 
-for command in (mmd, hsic, inspect_file, kernels, completion):
+for command in (mmd, hsic, svm, predict, inspect_file, kernels, completion):
     group.add_command(command)
 
 

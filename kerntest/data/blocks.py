@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from kerntest.data.compression import compression_of, unpacking
 from kerntest.data.numerals import Decimal, check_decimal
-from kerntest.data.paths import find_files, open_file
+from kerntest.data.paths import Found, find_files, open_file
 from kerntest.data.source import PARQUET_MAGIC
 from kerntest.data.table import Table
 from kerntest.errors import DataError
@@ -130,7 +130,9 @@ class BlockReader(ABC):
 
 
 @contextmanager
-def open_blocks(path: str | Path, *, decimal: Decimal = "auto", block_bytes: int | None = None) -> Iterator[BlockReader]:
+def open_blocks(
+    path: str | Path, *, decimal: Decimal = "auto", block_bytes: int | None = None
+) -> Iterator[BlockReader]:
     """Open a file, those of a glob, a folder of Parquet, or stdin (``"-"``) for reading block by block.
 
     Parameters
@@ -151,12 +153,14 @@ def open_blocks(path: str | Path, *, decimal: Decimal = "auto", block_bytes: int
     with ExitStack() as stack:
         if str(path) == "-":
             spooled = stack.enter_context(_spooled(sys.stdin.buffer))
-            shown, files, warnings = _STDIN, ((_STDIN, spooled),), ()
+            shown, found = _STDIN, Found(((_STDIN, spooled),))
+        elif str(path):
+            shown, found = str(path), find_files(path, str(path))
         else:
-            if not str(path):
-                raise DataError("the name of the file is empty", code="data.missing_file", hint="name a file, or - for stdin")
-            found = find_files(path, str(path))
-            shown, files, warnings = str(path), found.files, found.warnings
+            raise DataError(
+                "the name of the file is empty", code="data.missing_file", hint="name a file, or - for stdin"
+            )
+        files, warnings = found.files, found.warnings
         if _is_parquet(*files[0]):
             from kerntest.data.parquet_blocks import ParquetBlocks  # noqa: PLC0415 - 90 ms that a CSV does not need
 

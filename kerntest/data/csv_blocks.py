@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kerntest.data.numerals import Decimal
     from kerntest.data.table import Kind, Table
 
-BLOCK_BYTES = 1 << 22
+BLOCK_BYTES = 1 << 20
 # A row longer than a block makes Arrow give up: then blocks become larger, up to this.
 LARGEST_BLOCK = 1 << 30
 # Of a file not larger than this everything is checked before the first block; of others each block as it comes.
@@ -69,8 +69,8 @@ class _File:
         with open_file(self.location, self.shown) as file, unpacked_stream(file, self.shown) as stream:
             seen[:] = [file]
             skipped = self.start
-            while skipped:
-                skipped -= len(stream.read(min(skipped, 1 << 20)))
+            while skipped and (head := stream.read(min(skipped, 1 << 20))):
+                skipped -= len(head)
             yield stream
 
 
@@ -112,7 +112,8 @@ class CsvBlocks(BlockReader):
         self.names = tuple(names)
         self.warnings = (*warnings, *warned)
         self.total = sum(location.stat().st_size for _, location in files)
-        self._before, self._seen = 0, list[BinaryIO]()
+        self._before = 0
+        self._seen: list[BinaryIO] = []
 
     def _opened(self, shown: str, location: Path) -> _File:
         """Read the header of a file, and all of a small one, whatever is wrong with it."""
@@ -222,7 +223,9 @@ class CsvBlocks(BlockReader):
             first += rest
         reader = arrow_csv.open_csv(
             pa.PythonFile(_Prefixed(first, stream), mode="r"),
-            read_options=arrow_csv.ReadOptions(column_names=list(self.names), block_size=block_bytes),
+            read_options=arrow_csv.ReadOptions(
+                column_names=list(self.names), block_size=block_bytes, use_threads=False
+            ),
             parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(self.names, pa.string()),
@@ -250,21 +253,21 @@ class CsvBlocks(BlockReader):
 
     def _malformed(self, file: _File, error: Exception) -> DataError:
         """Return the error for text that Arrow cannot parse, with the line that Arrow does not tell."""
-        expected, line = len(self.names), file.n_header_lines
+        expected = len(self.names)
         try:
             with file.rows([]) as stream:
-                for line, record in _records(stream, self._delimiter, file.n_header_lines, strict=True):  # noqa: B007 - the last line is told below
+                for line, record in _records(stream, self._delimiter, file.n_header_lines, strict=True):
                     if len(record) != expected:
                         return _ragged(file.shown, line, len(record), expected, self._delimiter)
         except UnicodeDecodeError:
             return self._not_utf8(file)
-        except csv.Error as reason:
+        except _BrokenRecordError as reason:
             if "unexpected end of data" in str(reason):
                 return DataError(
-                    f"{file.shown}: a quote is opened after line {line} and never closed",
+                    f"{file.shown}, line {reason.line}: a quote is opened and never closed",
                     hint='close it, or double it (""), or quote the whole field',
                     code="data.open_quote",
-                    where={"file": file.shown, "line": line + 1},
+                    where={"file": file.shown, "line": reason.line},
                 )
         return DataError(
             f"{file.shown} is malformed CSV: {str(error).splitlines()[0]}",
@@ -290,6 +293,14 @@ class CsvBlocks(BlockReader):
         return DataError(
             f"{file.shown} is not UTF-8", hint="convert the file with iconv -t UTF-8", code="data.not_utf8"
         )
+
+
+class _BrokenRecordError(csv.Error):
+    """A record that cannot be read, and the line on which it begins."""
+
+    def __init__(self, reason: csv.Error, line: int) -> None:
+        super().__init__(str(reason))
+        self.line = line
 
 
 class _Prefixed:
@@ -330,8 +341,8 @@ def _lines(stream: Any) -> Iterator[bytes]:
     """Yield lines, with their ends."""
     rest = b""
     while chunk := stream.read(1 << 20):
-        *lines, rest = (rest + chunk).splitlines(keepends=True) if b"\n" in chunk else (rest + chunk,)
-        yield from lines
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (line + b"\n" for line in lines)
     if rest:
         yield rest
 
@@ -342,10 +353,13 @@ def _records(
     """Yield the records that are not blank, with the lines on which they begin."""
     reader = csv.reader((line.decode("utf-8") for line in _lines(stream)), delimiter=delimiter, strict=strict)
     line = n_header_lines + 1
-    for record in reader:
-        if record:
-            yield line, record
-        line = n_header_lines + reader.line_num + 1
+    try:
+        for record in reader:
+            if record:
+                yield line, record
+            line = n_header_lines + reader.line_num + 1
+    except csv.Error as error:
+        raise _BrokenRecordError(error, line) from error
 
 
 def _stripped(file: _File) -> list[str]:

@@ -58,7 +58,12 @@ class ParquetBlocks(BlockReader):
             readers = []
             for shown, location in files:
                 try:
-                    readers.append((shown, stack.enter_context(parquet.ParquetFile(location, pre_buffer=False))))
+                    readers.append(
+                        (
+                            shown,
+                            stack.enter_context(parquet.ParquetFile(location, pre_buffer=False, buffer_size=1 << 20)),
+                        )
+                    )
                 except (pa.ArrowException, OSError, ValueError) as error:
                     raise malformed_parquet(shown, error) from error
             yield cls(name, readers, warnings, block_rows)

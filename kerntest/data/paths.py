@@ -108,16 +108,21 @@ def _no_parquet(folder: Path, shown: str, below: list[Path]) -> DataError:
 
 def read_bytes(location: Path, shown: str) -> bytes:
     """Read a whole file; every failure of the system becomes a DataError."""
-    with open_file(location, shown) as file:
-        return file.read()
+    with _told_apart(location, shown):
+        return location.read_bytes()
+
+
+def open_file(location: Path, shown: str) -> BinaryIO:
+    """Open a file for reading; every failure of the system becomes a DataError."""
+    with _told_apart(location, shown):
+        return location.open("rb")
 
 
 @contextmanager
-def open_file(location: Path, shown: str) -> Iterator[BinaryIO]:
-    """Open a file for reading; every failure of the system becomes a DataError."""
+def _told_apart(location: Path, shown: str) -> Iterator[None]:
+    """Turn what the system says about a file into our errors."""
     try:
-        with location.open("rb") as file:
-            yield file
+        yield
     except FileNotFoundError as error:
         raise DataError(
             f"{shown} does not exist", hint=_nearby(location), code="data.missing_file", where={"file": shown}

@@ -39,7 +39,7 @@ def svm_summary(result: SvmResult) -> Summary:
         lines.append(("features", _features_text(result)))
     lines += _cost_lines(result)
     if result.grid is not None:
-        lines.append(("chosen by", _grid_text(result)))
+        lines.append(("chosen by" if len(result.grid.cells) > 1 else "validated", _grid_text(result)))
     lines += [*_solver_lines(result), *_judgement_lines(result)]
     if result.model is not None:
         lines.append(("model", visible(result.model)))
@@ -53,6 +53,9 @@ def svm_summary(result: SvmResult) -> Summary:
 def svm_sentence(result: SvmResult) -> str:
     """Return how good a machine is, as a sentence."""
     rows = counted(_judged(result), f"{PARTS[result.judged_on]} row")
+    if result.grid is not None and result.judged_on == "train" and result.grid.score == "accuracy":
+        mean = percent(result.grid.cells[result.grid.chosen].mean)
+        return f"{mean} of rows held out in {result.grid.folds} folds are classified correctly."
     if result.accuracy is not None:
         against = ""
         if result.baseline is not None and result.method != "mean":
@@ -105,8 +108,7 @@ def _data_lines(result: SvmResult) -> list[tuple[str, str]]:
     if result.target is not None:
         target = visible(result.target)
         if result.classes:
-            target += f": {counted(len(result.classes), 'class').replace('classs', 'classes')}, "
-            target += name_list(result.classes)
+            target += f": {name_list(result.classes)}"
         lines.append(("target", target))
     return lines
 
@@ -176,13 +178,19 @@ def _judgement_lines(result: SvmResult) -> list[tuple[str, str]]:
         return _class_lines(result, judged)
     if isinstance(judged, RegressionMetrics):
         return _number_lines(result, judged)
-    return [] if result.outliers is None else [("outliers", f"{percent(result.outliers)} of the {result.judged_on} rows")]
+    return (
+        []
+        if result.outliers is None
+        else [("outliers", f"{percent(result.outliers)} of the {PARTS[result.judged_on]} rows")]
+    )
 
 
 def _class_lines(result: SvmResult, judged: ClassificationMetrics) -> list[tuple[str, str]]:
     low, high = (percent(end) for end in judged.accuracy_interval)
     interval = f", 95 % interval {low} to {high}" if result.judged_on == "test" else ""
-    lines = [("accuracy", f"{percent(judged.accuracy)} of {counted(judged.n, f'{result.judged_on} row')}{interval}")]
+    lines = [
+        ("accuracy", f"{percent(judged.accuracy)} of {counted(judged.n, f'{PARTS[result.judged_on]} row')}{interval}")
+    ]
     lines.append(("", f"balanced {percent(judged.balanced_accuracy)}, mean F1 {number(judged.macro_f1)}"))
     if judged.roc_auc is not None:
         lines.append(("ROC AUC", number(judged.roc_auc)))
@@ -199,7 +207,7 @@ def _class_lines(result: SvmResult, judged: ClassificationMetrics) -> list[tuple
 
 
 def _number_lines(result: SvmResult, judged: RegressionMetrics) -> list[tuple[str, str]]:
-    lines = [("RMSE", f"{number(judged.rmse)} on {counted(judged.n, f'{result.judged_on} row')}")]
+    lines = [("RMSE", f"{number(judged.rmse)} on {counted(judged.n, f'{PARTS[result.judged_on]} row')}")]
     lines.append(("MAE", f"{number(judged.mae)}, largest error {number(judged.max_error)}"))
     if judged.r2 is not None:
         lines.append(("r2", number(judged.r2)))

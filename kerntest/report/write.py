@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import BinaryIO
 
 
@@ -61,6 +61,17 @@ def write_standard_output(text: str, *, encoding: str = "utf-8") -> None:
     DataError
         The standard output is closed, or its disk is full.
     """
+    write_standard_bytes([encoded(text, encoding)])
+
+
+def write_standard_bytes(chunks: Iterable[bytes]) -> None:
+    """Write bytes to the standard output, piece by piece, and flush it.
+
+    Raises
+    ------
+    DataError
+        As `write_standard_output`.
+    """
     if sys.stdout is None:
         raise DataError(
             "the standard output is closed",
@@ -69,7 +80,8 @@ def write_standard_output(text: str, *, encoding: str = "utf-8") -> None:
         )
     try:
         sys.stdout.flush()
-        sys.stdout.buffer.write(encoded(text, encoding))
+        for chunk in chunks:
+            sys.stdout.buffer.write(chunk)
         sys.stdout.buffer.flush()
     except OSError as error:
         raise _unwritable("the standard output", error) from error

@@ -20,7 +20,7 @@ from command_line import ROOT, environment, put_on_path
 from kerntest.cli.documented import EXIT_CODES
 from kerntest.inference.options import NullMethod
 from kerntest.kernels.names import NAMES
-from kerntest.report import independence_record, record
+from kerntest.report import independence_record, learning_record, model_report, prediction_report, record, svm_record
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -47,6 +47,19 @@ RECORDS = (
     independence_record.JointResult,
     independence_record.JointGroup,
     independence_record.GroupPair,
+    svm_record.SvmResult,
+    svm_record.GridSearch,
+    svm_record.GridCell,
+    svm_record.Baseline,
+    svm_record.LearnerProvenance,
+    learning_record.ClassificationMetrics,
+    learning_record.ClassMetrics,
+    learning_record.RegressionMetrics,
+    prediction_report.PredictionReport,
+    prediction_report.UnknownLevels,
+    prediction_report.NumberSummary,
+    model_report.ModelReport,
+    model_report.ModelColumn,
 )
 END_MARK = "@@ end of output @@"
 MASKS = (

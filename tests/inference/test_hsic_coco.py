@@ -10,7 +10,6 @@ from kerntest import hsic_test, parse_kernel
 from kerntest.inference import strongest
 from kerntest.inference.options import Options
 from kerntest.inference.pair_analysis import analyse_pair
-from kerntest.inference.pairing import swapped
 
 KERNELS = [("gaussian(1)", "gaussian(0.5)"), ("gaussian(1)", "laplacian(1)"), ("linear", "polynomial(2)")]
 
@@ -87,7 +86,7 @@ def test_every_relabelled_value_is_that_of_a_pairing(monkeypatch):
     options = Options("biased", "permutation", 40, 0.05, "none", 0)
     analysis = analyse_pair(x, y, options, kernels=kernels, statistic="coco")
     matrices = centred_matrices(*(variable.points for variable in analysis.paired.variables), kernels)
-    A, B = reversed(matrices) if swapped(analysis.paired) else matrices
+    A, B = reversed(matrices) if analysis.paired.turned else matrices
     assert len(drawn) == 39
     expected = [np.sqrt(np.linalg.eigvals(A @ B[p][:, p]).real.max()) / 8 for p in [np.arange(8), *drawn]]
     np.testing.assert_allclose(analysis.relabelled, expected, rtol=1e-8)

@@ -1,8 +1,9 @@
-"""Show what a file holds and what a test would do with it: ``kerntest inspect``."""
+"""Show what a file holds, a table or a model: ``kerntest inspect``."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,11 +13,17 @@ from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual
 from kerntest.cli.inputs import check_stdin, join_names
 from kerntest.cli.options import chosen_format, format_options
 from kerntest.cli.shared_options import columns_option, decimal_option
+from kerntest.errors import UsageError
+from kerntest.report.record import flatten
 from kerntest.report.summary import visible
 from kerntest.report.write import csv_text, json_text, write_standard_output
 
 if TYPE_CHECKING:
     from kerntest.report.table_report import ColumnReport, TableReport
+
+# The name of the first member, at its place in the header of that member.
+MANIFEST_AT = 30
+MODEL_START = b"manifest.json"
 
 MANUAL = Manual(
     examples=(
@@ -25,13 +32,14 @@ MANUAL = Manual(
         ("Many files with one header, as one table", "kerntest inspect 'iris_*.csv'"),
         ("A compressed file from a pipe", "gzip -c after.csv | kerntest inspect -"),
         ("One line for each column, for a spreadsheet", "kerntest inspect wine.csv --format csv"),
+        ("What is in a model, and which columns does it need?", "kerntest inspect species.kt"),
     ),
     arguments=(
         (
             "FILE",
             (
                 "CSV or Parquet file, also compressed with gzip or zstd; a quoted glob of such files with one header; "
-                "a folder of Parquet files; or - for stdin."
+                "a folder of Parquet files; or - for stdin. Or a model file."
             ),
         ),
     ),
@@ -45,13 +53,11 @@ MANUAL = Manual(
             ),
         ),
     ),
-    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code in {"0", "2", "3", "70", "130", "141"}),
+    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code in {"0", "2", "3", "5", "70", "130", "141"}),
 )
 
 
-@click.command(
-    "inspect", cls=DocumentedCommand, manual=MANUAL, short_help="Show the columns of a file and what a test would use."
-)
+@click.command("inspect", cls=DocumentedCommand, manual=MANUAL, short_help="Show what a table or a model holds.")
 @click.argument("file", type=click.Path(allow_dash=True, readable=False))
 @columns_option("--columns", "Columns to show, such as 'price,size:weight,temp_*' (a:b is a range).", topic="Columns")
 @columns_option("--exclude", "Columns to leave out, written the same way.", topic="Columns")
@@ -61,14 +67,55 @@ MANUAL = Manual(
 def inspect_file(file: str, *, output_format: str | None, as_json: bool, **options: Any) -> None:
     """Show what FILE holds: rows, format, and for each column its type, missing values, range or most frequent values.
 
-    For each column it also says whether a two-sample test would use it, and if not, why.
+    For each column it also says whether a two-sample test would use it, and if not, why. Of a model it shows what the
+    model predicts, from which columns, and how.
     """
     shown_as = chosen_format(output_format, as_json=as_json)
     check_stdin({"FILE": file}, "kerntest inspect - < before.csv")
+    if is_model(file):
+        _deliver_model(file, shown_as, {name for name, value in options.items() if value not in ((), "auto")})
+        return
     from kerntest.inference.inspection import inspect_table  # noqa: PLC0415 - numerics are loaded only to compute
 
     join_names(options, "columns", "exclude", "categorical")
     _deliver(inspect_table(file, **options), shown_as)
+
+
+def is_model(path: str) -> bool:
+    """Say whether a file is a model, whole or damaged: a zip archive that begins with a manifest, or named .kt."""
+    location = Path(path)
+    try:
+        if not location.is_file():
+            return False
+        with location.open("rb") as file:
+            head = file.read(len(MODEL_START) + MANIFEST_AT)
+    except (OSError, ValueError):
+        return False
+    begins = head.startswith(b"PK\x03\x04") and head[MANIFEST_AT:] == MODEL_START
+    return begins or location.suffix.lower() == ".kt"
+
+
+def _deliver_model(file: str, shown_as: str, options: set[str]) -> None:
+    """Write what a model holds to stdout."""
+    if options:
+        raise UsageError(
+            f"--{min(options)} is for tables, and {file} is a model",
+            hint="leave it out",
+            code="usage.contradiction",
+            where={"file": file},
+        )
+    from kerntest.learning.inspection import inspect_model  # noqa: PLC0415 - numerics are loaded only to compute
+
+    report = inspect_model(file)
+    if shown_as == "table":
+        from kerntest.cli.model_view import model_text  # noqa: PLC0415 - rich is loaded only to draw
+
+        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+        text = model_text(report, width=terminal_width(), colour=uses_colour(sys.stdout))
+        write_standard_output(text, encoding=encoding)
+        return
+    plain = report.to_dict()
+    write_standard_output(json_text(plain) if shown_as == "json" else csv_text([flatten(plain)]))
 
 
 def _deliver(report: TableReport, shown_as: str) -> None:

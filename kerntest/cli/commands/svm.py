@@ -1,0 +1,242 @@
+"""Learn to predict a column: ``kerntest svm``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kerntest.cli.completion import ColumnNames
+from kerntest.cli.console import progress_bar
+from kerntest.cli.delivery import Delivery
+from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
+from kerntest.cli.inputs import check_outputs, check_stdin, join_names, point_at
+from kerntest.cli.learner_options import FORCE, THREADS, model_output, report_options
+from kerntest.cli.options import POSITIVE, PROBABILITY, SEED, Bandwidth, KernelText, OneOf, OutputPath, Quantity
+from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
+from kerntest.errors import KerntestError
+from kerntest.report.summary import visible
+
+if TYPE_CHECKING:
+    from kerntest.report.svm_record import SvmResult
+
+MACHINE = "Machine"
+JUDGED = "Choosing and judging"
+SHARE = Quantity(float, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
+NOT_NEGATIVE = Quantity(float, lambda value: 0 <= value < float("inf"), "a number from 0 up")
+FOLDS = Quantity(int, lambda value: 2 <= value <= 1000, "a whole number from 2 to 1000")
+DELIVERY = ("output_format", "as_json", "report", "quiet", "verbose")
+
+MANUAL = Manual(
+    examples=(
+        (
+            "Learn to tell three species apart, judge on rows held out",
+            "kerntest svm iris.csv --target species --test-fraction 0.3",
+        ),
+        (
+            "Choose the cost and the bandwidth, and keep the model",
+            "kerntest svm breast_cancer.csv --target diagnosis --test-fraction 0.3 --grid -o diagnosis.kt",
+        ),
+        ("Predict a number", "kerntest svm machines.csv --target wear_um --task regress --test-fraction 0.3"),
+        (
+            "Learn what rows usually look like, and find others among new ones",
+            "kerntest svm before.csv --task one-class --nu 0.05 --test after.csv",
+        ),
+        (
+            "Probabilities of classes, in the model too",
+            "kerntest svm wine.csv --target cultivar --test-fraction 0.3 --probability -o wine.kt",
+        ),
+        ("How well would it do? Five folds, no model", "kerntest svm wine.csv --target cultivar --cv 5 --json"),
+        (
+            "Rare classes count as much as frequent ones",
+            "kerntest svm breast_cancer.csv --target diagnosis --class-weight balanced --test-fraction 0.3",
+        ),
+    ),
+    arguments=(
+        ("TRAIN", "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin."),
+    ),
+    notes=(
+        (
+            "What is fitted",
+            (
+                "The machine minimises 1/2 |w|^2 + C sum(slack), and prints lambda = 1/(2 n C) too. A larger C follows the "
+                "training rows more closely. The duality gap says how far the result can be from the best one, relative to "
+                "it. Of two classes, sorted, a positive decision is for the second. Several classes are told apart in "
+                "pairs, which vote; ties go to the first class. Numbers are standardised by the training rows, categories "
+                "compared by how many differ, and the model keeps all of that: new rows need the same columns, in any order."
+            ),
+        ),
+        (
+            "How to read the result",
+            (
+                "Believe the accuracy on test rows, which the machine has not seen; that on training rows is too good. "
+                "--grid chooses by cross-validation inside the training rows only. The nearest mean is a simple classifier "
+                "with the same kernel: a machine that is no better has not paid for itself. Balanced accuracy is the mean "
+                "recall of the classes, and says more where one class is rare."
+            ),
+        ),
+    ),
+    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code not in {"1", "5"}),
+)
+
+
+@click.command(
+    cls=DocumentedCommand, manual=MANUAL, short_help="Learn to predict a column: classes, numbers, outliers."
+)
+@click.argument("train", type=click.Path(allow_dash=True, readable=False))
+@option("--target", type=ColumnNames(), metavar="NAME", topic=ROWS, help="Column to predict; none for one-class.")
+@columns_option("--columns", "Columns to learn from, such as 'price,size:weight,temp_*' (a:b is a range).")
+@columns_option("--exclude", "Columns to leave out.")
+@CATEGORICAL
+@SCALE
+@decimal_option()
+@option(
+    "--missing",
+    type=OneOf("error", "drop"),
+    default="error",
+    metavar="RULE",
+    topic=ROWS,
+    help="Missing values: error (stop and count them) or drop (leave out their rows).",
+)
+@option(
+    "--task",
+    type=OneOf("classify", "regress", "one-class"),
+    default="classify",
+    metavar="NAME",
+    topic=MACHINE,
+    help="classify (two classes or more), regress (predict a number) or one-class (tell rows like these from others).",
+)
+@option(
+    "--method",
+    type=OneOf("svm", "mean", "perceptron"),
+    default="svm",
+    metavar="NAME",
+    topic=MACHINE,
+    help="svm; or, of classes, the nearest mean or the perceptron with the same kernel.",
+)
+@option(
+    "--kernel",
+    type=KernelText(),
+    default="gaussian",
+    metavar="TEXT",
+    topic=MACHINE,
+    help="Kernel, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; `kerntest kernels` lists them.",
+)
+@option(
+    "--bandwidth",
+    type=Bandwidth(),
+    default="median",
+    metavar="VALUE",
+    topic=MACHINE,
+    help="Bandwidth of a kernel that names none: median (of the distances of training rows) or a number.",
+)
+@option(
+    "--C", "C", type=POSITIVE, default=1.0, metavar="COST", topic=MACHINE, help="Cost of a violation of the margin."
+)
+@option(
+    "--nu",
+    type=SHARE,
+    metavar="SHARE",
+    topic=MACHINE,
+    help="Instead of --C: at most this share of margin errors, at least this share of support vectors. For one-class "
+    "the share of training rows to call outliers (0.1 without it).",
+)
+@option("--hard-margin", is_flag=True, topic=MACHINE, help="No errors at all on the training rows.")
+@option(
+    "--epsilon",
+    type=NOT_NEGATIVE,
+    default=0.1,
+    metavar="E",
+    topic=MACHINE,
+    help="Of regress: errors up to E, in units of the target, cost nothing.",
+)
+@option(
+    "--class-weight",
+    metavar="WEIGHTS",
+    topic=MACHINE,
+    help="Factors of C by class: balanced, or such as 'good:1,bad:5'.",
+)
+@option("--probability", is_flag=True, topic=MACHINE, help="Fit probabilities of the classes, on rows held out.")
+@option(
+    "--features",
+    metavar="KIND:M",
+    topic=MACHINE,
+    help="For very many rows: nystroem:M or fourier:M, M explicit features instead of the kernel; the error is told.",
+)
+@option(
+    "--tolerance",
+    type=POSITIVE,
+    default=1e-6,
+    metavar="GAP",
+    topic=MACHINE,
+    help="Duality gap, relative to the objective, at which to stop.",
+)
+@option("--seed", type=SEED, default=0, metavar="N", topic=MACHINE, help="Seed; the same seed gives the same model.")
+@THREADS
+@option("--test", type=click.Path(readable=False), metavar="FILE", topic=JUDGED, help="Rows to judge by, in a file.")
+@option(
+    "--test-fraction",
+    type=PROBABILITY,
+    metavar="SHARE",
+    topic=JUDGED,
+    help="Share of the rows of TRAIN to hold out and judge by, drawn by class.",
+)
+@option(
+    "--grid", is_flag=True, topic=JUDGED, help="Choose C and the bandwidth by cross-validation of the training rows."
+)
+@option(
+    "--cv",
+    type=FOLDS,
+    metavar="K",
+    topic=JUDGED,
+    help="Folds; without --grid, the cross-validated score of the options as they are.  [default: with --grid 5]",
+)
+@option(
+    "--plot",
+    type=OutputPath(),
+    metavar="FILE",
+    topic="Output",
+    help="Draw the decision regions of two columns, or the ROC curve and the confusion matrix, and the grid, into a .png, "
+    ".svg or .pdf file.",
+)
+@model_output("for `kerntest predict`")
+@FORCE
+@report_options
+def svm(train: str, **options: Any) -> None:
+    """Learn to predict a column from the others with a support vector machine.
+
+    The machine tells classes apart, two or many, predicts numbers, or finds rows unlike those of TRAIN. It is judged on
+    rows that it has not seen, beside the nearest mean, and kept in a model file with everything that new rows need.
+    """
+    given = {name: options.pop(name) for name in DELIVERY}
+    delivery = Delivery.asked_for(**{("output" if name == "report" else name): given[name] for name in DELIVERY})
+    sources = {"TRAIN": train} if options["test"] is None else {"TRAIN": train, "--test": options["test"]}
+    check_stdin(sources, "kerntest svm - --target species < iris.csv")
+    outputs = {"-o": options["output"], "--plot": options["plot"], "--report": delivery.output}
+    check_outputs(tuple(sources.values()), outputs)
+    result = _trained(train, options, quiet=delivery.messages.quiet)
+    from kerntest.report.svm_summary import svm_notes  # noqa: PLC0415 - --help must start at once
+
+    delivery.messages.explain(svm_notes(result))
+    delivery.deliver(result, lambda **page: _draw(result, **page), result.warnings)
+    if result.model is not None:
+        delivery.messages.note(f"wrote {visible(result.model)}")
+
+
+def _trained(train: str, options: dict[str, Any], *, quiet: bool) -> SvmResult:
+    """Fit the machine, with a progress bar where somebody is looking."""
+    import kerntest  # noqa: PLC0415 - numerics are loaded only to compute
+
+    join_names(options, "columns", "exclude", "categorical")
+    try:
+        with progress_bar(quiet=quiet, doing="fitting") as progress:
+            return kerntest.train_svm(train, progress=progress, **options)
+    except KerntestError as error:
+        point_at(error, options["kernel"])
+        raise
+
+
+def _draw(result: SvmResult, **page: Any) -> str:
+    from kerntest.cli.svm_view import svm_text  # noqa: PLC0415 - rich is loaded only to draw
+
+    return svm_text(result, **page)

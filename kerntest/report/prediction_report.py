@@ -1,0 +1,122 @@
+"""What came of applying a model to a table: the record that `kerntest predict` reports, field by field its JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kerntest.report.record import Record
+from kerntest.report.summary import Summary, counted, name_list, number, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CLASSES_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownLevels(Record):
+    """Values of a column that no training row had.
+
+    Parameters
+    ----------
+    column : str
+    values : tuple of str
+        At most 20 of them, in the order in which they were met.
+    rows : int
+        Rows that hold one.
+    """
+
+    column: str
+    values: tuple[str, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSummary(Record):
+    """Predicted numbers: their range and their mean."""
+
+    minimum: float
+    mean: float
+    maximum: float
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionReport(Record):
+    """A model applied to a table.
+
+    Parameters
+    ----------
+    schema : str
+        "kerntest.predict/1".
+    model, kind, task, target
+        The file of the model, which learner wrote it, and what it predicts.
+    data : str
+    rows : int
+        Rows of the data.
+    predicted : int
+        Rows with a prediction.
+    incomplete : int
+        Rows with a missing value, left out or left without a prediction.
+    predictions : mapping of str to int, or None
+        How many rows got each class; of a one-class model "true" for rows like the training rows, "false" for outliers.
+    numbers : NumberSummary or None
+        Of a regression.
+    output : str or None
+        The file; None for the standard output.
+    columns : tuple of str
+        Of the output.
+    columns_ignored : tuple of str
+        Of the data, which the model does not use.
+    unknown : tuple of UnknownLevels
+    warnings : tuple of str
+    version : str
+        Of kerntest.
+    seconds : float
+    """
+
+    schema: str
+    command: str
+    model: str
+    kind: str
+    task: str
+    target: str | None
+    data: str
+    rows: int
+    predicted: int
+    incomplete: int
+    predictions: Mapping[str, int] | None
+    numbers: NumberSummary | None
+    output: str | None
+    columns: tuple[str, ...]
+    columns_ignored: tuple[str, ...]
+    unknown: tuple[UnknownLevels, ...]
+    warnings: tuple[str, ...]
+    version: str
+    seconds: float
+
+
+def prediction_summary(report: PredictionReport) -> Summary:
+    """Return what was predicted, in words."""
+    target = "" if report.target is None else f", predicts {visible(report.target)}"
+    lines = [
+        ("model", f"{visible(report.model)}: {report.kind}, {report.task}{target}"),
+        ("data", f"{visible(report.data)}: {counted(report.rows, 'row')}"),
+    ]
+    if report.columns_ignored:
+        lines.append(("not used", name_list(report.columns_ignored)))
+    if report.predictions is not None:
+        frequent = sorted(report.predictions.items(), key=lambda item: -item[1])
+        shown = [f"{visible(name)} {count:,}" for name, count in frequent[:CLASSES_SHOWN]]
+        more = len(frequent) - len(shown)
+        lines.append(("predicted", ", ".join(shown) + (f" and {more:,} more classes" if more else "")))
+    if report.numbers is not None:
+        low, mean, high = (number(one) for one in (report.numbers.minimum, report.numbers.mean, report.numbers.maximum))
+        lines.append(("predicted", f"{low} to {high}, mean {mean}"))
+    if report.incomplete:
+        lines.append(("incomplete", f"{counted(report.incomplete, 'row')} with missing values"))
+    if report.output is not None:
+        lines.append(("output", visible(report.output)))
+    lines.append(("columns", name_list(report.columns)))
+    decision = f"{report.predicted:,} of {counted(report.rows, 'row')} have a prediction."
+    return Summary("Prediction", tuple(lines), decision, tuple(visible(warning) for warning in report.warnings))

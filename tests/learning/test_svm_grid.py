@@ -1,0 +1,179 @@
+"""The grid of costs and bandwidths, and cross-validation."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from learning.svm_cases import bundled, clouds
+
+from kerntest.learning.folds import plain_folds, stratified_folds, train_test_split
+from kerntest.learning.svm import SVM
+from kerntest.learning.svm_train import train_svm
+
+
+def frame_of(X, y):
+    return pd.DataFrame({**{f"x{k}": column for k, column in enumerate(X.T)}, "y": y})
+
+
+def noisy(n=70, seed=0, classes=2):
+    X, y = clouds(n, separation=1.2, seed=seed, classes=classes)
+    return X, y
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_chosen_cell_is_the_best_then_the_cheapest_then_the_widest(seed):
+    X, y = noisy(seed=seed)
+    result = train_svm(frame_of(X, y), "y", grid=True, cv=3, seed=seed)
+    cells = result.grid.cells
+    assert len(cells) == 25
+    assert {cell.C for cell in cells} == {0.1, 1, 10, 100, 1000}
+    assert {cell.multiple for cell in cells} == {0.25, 0.5, 1, 2, 4}
+    top = max(cell.mean for cell in cells)
+    tied = [cell for cell in cells if cell.mean >= top - 1e-9]
+    least = min(cell.C for cell in tied)
+    widest = max((cell for cell in tied if least >= cell.C), key=lambda cell: cell.bandwidth)
+    chosen = cells[result.grid.chosen]
+    assert chosen == widest
+    assert (result.C, result.bandwidth, result.kernel) == (chosen.C, chosen.bandwidth, chosen.kernel)
+
+
+def test_bandwidths_of_the_grid_are_multiples_of_the_median():
+    X, y = noisy()
+    median = train_svm(frame_of(X, y), "y").bandwidth
+    for cell in train_svm(frame_of(X, y), "y", grid=True, cv=3).grid.cells:
+        np.testing.assert_allclose(cell.bandwidth, cell.multiple * median, rtol=1e-12)
+
+
+def by_hand(X, y, folds, cell, **options):
+    """The score of a cell by a loop over the same folds; columns are scaled by the whole training part."""
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    scores = []
+    for fold in range(folds.max() + 1):
+        train, test = folds != fold, folds == fold
+        machine = SVM(C=cell.C, kernel=cell.kernel, scale="none", **options).fit(scaled[train], y[train])
+        predicted = machine.predict(scaled[test])
+        if options.get("task") == "regress":
+            scores.append(-np.sqrt(np.mean((predicted - y[test]) ** 2)))
+        else:
+            scores.append(np.mean(predicted == y[test]))
+    return np.mean(scores), np.std(scores, ddof=1) / np.sqrt(len(scores))
+
+
+@pytest.mark.parametrize("options", [{}, {"class_weight": "balanced"}, {"method": "perceptron"}])
+def test_the_score_of_a_cell_is_that_of_a_loop_over_the_folds(options):
+    X, y = noisy(80, classes=3)
+    result = train_svm(frame_of(X, y), "y", grid=True, cv=4, seed=5, **options)
+    folds = stratified_folds(y, 4, 5)
+    # The perceptron has no cost: its grid is one of bandwidths.
+    assert len(result.grid.cells) == (5 if options.get("method") == "perceptron" else 25)
+    for cell in result.grid.cells[::3]:
+        mean, error = by_hand(X, y, folds, cell, seed=5, **options)
+        np.testing.assert_allclose((cell.mean, cell.standard_error), (mean, error), rtol=1e-12)
+
+
+def test_the_score_of_a_regression_is_minus_its_rmse():
+    X, y = bundled("diabetes")
+    X, y = X[::2, :4], y[::2]
+    result = train_svm(frame_of(X, y), "y", task="regress", grid=True, cv=3, seed=1, epsilon=10.0, tolerance=1e-8)
+    assert result.grid.score == "negative RMSE"
+    folds = plain_folds(len(y), 3, 1)
+    for cell in result.grid.cells[1::6]:
+        mean, error = by_hand(X, y, folds, cell, task="regress", epsilon=10.0, tolerance=1e-8)
+        np.testing.assert_allclose((cell.mean, cell.standard_error), (mean, error), rtol=1e-5)
+    assert result.grid.cells[result.grid.chosen].mean == max(cell.mean for cell in result.grid.cells)
+
+
+def test_cross_validation_without_a_grid_is_of_the_options_as_they_are():
+    X, y = noisy(60)
+    result = train_svm(frame_of(X, y), "y", cv=6, C=3.0, bandwidth=0.8, seed=2)
+    (cell,) = result.grid.cells
+    assert (cell.C, cell.kernel, result.grid.folds) == (3.0, "gaussian(0.8)", 6)
+    assert (result.C, result.bandwidth) == (3.0, 0.8)
+    mean, error = by_hand(X, y, stratified_folds(y, 6, 2), cell)
+    np.testing.assert_allclose((cell.mean, cell.standard_error), (mean, error), rtol=1e-12)
+
+
+def test_nothing_that_is_fitted_depends_on_the_test_rows(tmp_path):
+    X, y = noisy(90)
+    _, test = train_test_split(y, 90, 0.3, 7)
+    changed = X.copy()
+    changed[test] = 100 * changed[test] - 50
+    for name, columns in (("a", X), ("b", changed)):
+        train_svm(
+            frame_of(columns, y),
+            "y",
+            test_fraction=0.3,
+            grid=True,
+            cv=3,
+            probability=True,
+            seed=7,
+            output=tmp_path / name,
+        )
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_test_file_changes_nothing_that_is_fitted(tmp_path):
+    X, y = noisy(60)
+    rng = np.random.default_rng(0)
+    one = train_svm(frame_of(X, y), "y", grid=True, cv=3, test=frame_of(X + 3, y), output=tmp_path / "a")
+    two = train_svm(frame_of(X, y), "y", grid=True, cv=3, test=frame_of(rng.normal(size=X.shape), y))
+    train_svm(frame_of(X, y), "y", grid=True, cv=3, output=tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert one.grid == two.grid
+    assert one.train == two.train
+    assert one.accuracy != two.accuracy
+
+
+def test_the_number_of_threads_changes_nothing(tmp_path):
+    X, y = noisy(80, classes=3)
+    options = {"grid": True, "cv": 3, "probability": True, "test_fraction": 0.25}
+    results = [
+        train_svm(frame_of(X, y), "y", threads=threads, output=tmp_path / str(threads), **options) for threads in (1, 2)
+    ]
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+    assert results[0].grid == results[1].grid
+    assert (results[0].train, results[0].test) == (results[1].train, results[1].test)
+
+
+def test_progress_runs_to_its_end():
+    X, y = noisy(40)
+    seen = []
+    train_svm(frame_of(X, y), "y", grid=True, cv=2, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (10, 10)
+
+
+def test_a_kernel_without_a_free_bandwidth_has_a_grid_of_costs():
+    X, y = noisy(50)
+    result = train_svm(frame_of(X, y), "y", kernel="linear", grid=True, cv=3)
+    assert [cell.C for cell in result.grid.cells] == [0.1, 1, 10, 100, 1000]
+    assert {cell.kernel for cell in result.grid.cells} == {"linear"}
+
+
+@pytest.mark.parametrize("options", [{"nu": 0.3}, {"hard_margin": True, "kernel": "laplacian"}])
+def test_a_machine_without_a_cost_has_a_grid_of_bandwidths(options):
+    X, y = noisy(40)
+    result = train_svm(frame_of(X, y), "y", grid=True, cv=3, **options)
+    assert [cell.multiple for cell in result.grid.cells] == [0.25, 0.5, 1, 2, 4]
+
+
+@pytest.mark.parametrize("options", [{"grid": True}, {"cv": 3}])
+def test_one_class_has_no_score_to_choose_by(options):
+    X, _ = noisy(40)
+    with pytest.raises(ValueError, match="one-class"):
+        train_svm(X, task="one-class", **options)
+
+
+def test_a_largest_nu_is_feasible_in_the_folds_too():
+    X, y = noisy(41)
+    largest = 2 * min(np.bincount(y)) / 41
+    result = train_svm(frame_of(X, y), "y", nu=largest * (1 - 1e-9), cv=5)
+    assert result.grid.cells[0].mean > 0
+
+
+def test_what_held_out_rows_say_is_near_what_new_rows_say():
+    X, y = noisy(200, seed=3)
+    new, truth = noisy(2000, seed=4)
+    result = train_svm(frame_of(X, y), "y", grid=True, test=frame_of(new, truth))
+    cell = result.grid.cells[result.grid.chosen]
+    # Five standard errors of both.
+    assert abs(cell.mean - result.accuracy) < 5 * np.hypot(cell.standard_error, 0.5 / np.sqrt(2000))
+    assert result.judged_on == "test"

@@ -1,0 +1,255 @@
+"""Model files of machines: they decide as the machine did, in any process, and damaged ones are refused."""
+
+import json
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from learning.svm_cases import bundled, clouds, gaussian, raises
+from model_archives import archive, members_of
+
+from kerntest.errors import DataError, ModelError
+from kerntest.learning.svm import SVM
+from kerntest.learning.svm_train import train_svm
+
+READER = """
+import pickle, sys
+from kerntest.learning.svm import SVM
+for path, X in pickle.load(sys.stdin.buffer):
+    sys.stdout.write(SVM.load(path, threads=1).decision_function(X).tobytes().hex() + "\\n")
+"""
+X, Y = clouds(60, 3, classes=3)
+TWO, COLOURS = (Y > 0).astype(int), np.array(["red", "blue", "green"])
+MIXED = pd.DataFrame({"a": X[:, 0], "colour": COLOURS[np.arange(60) % 3], "b": X[:, 1] ** 2, "ok": X[:, 2] > 0})
+MATRIX = gaussian(X, X, 1.0)
+KINDS = {
+    "two classes": (X, TWO, {}),
+    "several classes": (X, COLOURS[Y], {"C": 3.0}),
+    "probabilities": (X, TWO, {"probability": True}),
+    "probabilities of several": (X, Y, {"probability": True}),
+    "nystroem": (X, Y, {"features": "nystroem:20"}),
+    "fourier": (X, TWO, {"features": "fourier:50"}),
+    "regress": (X, X[:, 0] ** 2, {"task": "regress"}),
+    "one-class": (X, None, {"task": "one-class"}),
+    "mean": (X, Y, {"method": "mean"}),
+    "perceptron": (X, Y, {"method": "perceptron"}),
+    "categories": (MIXED, TWO, {}),
+    "groups": (MIXED, TWO, {"kernel": "a: gaussian; colour: delta; b, ok: 0.5*laplacian"}),
+    "categories by nystroem": (MIXED, TWO, {"features": "nystroem:15"}),
+    "precomputed": (MATRIX, Y, {"kernel": "precomputed"}),
+    "nu": (X, TWO, {"nu": 0.3}),
+    "linear": (X, TWO, {"kernel": "linear", "scale": "none"}),
+}
+
+
+def fitted(kind):
+    data, y, options = KINDS[kind]
+    return SVM(**options).fit(data, y), data
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory):
+    """Return decisions of every kind of model by another process: one start for all."""
+    import pickle  # noqa: PLC0415 - only here, for our own data
+
+    folder = tmp_path_factory.mktemp("models")
+    asked = []
+    for place, kind in enumerate(KINDS):
+        machine, data = fitted(kind)
+        machine.save(folder / f"{place}.model")
+        asked.append((str(folder / f"{place}.model"), data))
+    found = subprocess.run(
+        [sys.executable, "-c", READER], input=pickle.dumps(asked), capture_output=True, check=True, timeout=60
+    )
+    return dict(zip(KINDS, found.stdout.decode().split(), strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_process_decides_the_same_to_the_last_bit(kind, elsewhere):
+    machine, data = fitted(kind)
+    assert machine.decision_function(data).tobytes().hex() == elsewhere[kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_loaded_machine_predicts_in_kind(kind, tmp_path):
+    machine, data = fitted(kind)
+    machine.save(tmp_path / "m")
+    loaded = SVM.load(tmp_path / "m")
+    ours, theirs = machine.predict(data), loaded.predict(data)
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_array_equal(ours, theirs)
+    assert loaded.classes_ == machine.classes_
+    if "probabilities" in kind:
+        np.testing.assert_array_equal(loaded.predict_proba(data), machine.predict_proba(data))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_machines_are_equal_files(kind, tmp_path):
+    machine, _ = fitted(kind)
+    again, _ = fitted(kind)
+    machine.save(tmp_path / "a")
+    again.save(tmp_path / "b")
+    SVM.load(tmp_path / "a").save(tmp_path / "c")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
+
+
+def test_the_command_and_the_class_write_the_same_model(tmp_path):
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y)
+    result = train_svm(table, "y", output=tmp_path / "a", C=2.0)
+    SVM(C=2.0, kernel=result.kernel).fit(table, "y").save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert result.model == str(tmp_path / "a")
+
+
+def read_by_hand(path, rows):
+    """The decisions of a gaussian machine of numbers, from the description of the format alone."""
+    with zipfile.ZipFile(path) as zipped:
+        manifest = json.loads(zipped.read("manifest.json"))
+
+        def array(name):
+            fields = manifest["members"][name]
+            content = zipped.read(f"{name}.npy")[-fields["nbytes"] :] if fields["nbytes"] else b""
+            return np.frombuffer(content, np.dtype(fields["dtype"]).newbyteorder("<")).reshape(fields["shape"])
+
+        centres, coefficients, intercepts = map(array, ("centres_numeric", "coefficients", "intercepts"))
+    bandwidth = float(manifest["kernel"].removeprefix("gaussian(").removesuffix(")"))
+    columns = manifest["encoder"]["columns"]
+    scaled = (rows - [column["centre"] for column in columns]) / [column["spread"] for column in columns]
+    squared = ((scaled[:, None, :] - centres[None, :, :]) ** 2).sum(axis=2)
+    return np.exp(-squared / (2 * bandwidth**2)) @ coefficients + intercepts
+
+
+@pytest.mark.parametrize("name", ["iris", "cancer"])
+def test_a_reader_of_twenty_lines_decides_the_same(name, tmp_path):
+    rows, y = bundled(name)
+    rows = 3 * rows + 10
+    machine = SVM(C=5.0).fit(rows, y)
+    machine.save(tmp_path / "m")
+    found = read_by_hand(tmp_path / "m", rows)
+    np.testing.assert_allclose(
+        found.squeeze(), machine.decision_function(rows), rtol=0, atol=1e-9 * np.abs(found).max()
+    )
+
+
+def test_columns_are_found_by_name(tmp_path):
+    machine, _ = fitted("categories")
+    machine.save(tmp_path / "m")
+    shuffled = MIXED[["ok", "b", "colour", "a"]].assign(extra=1.0)
+    np.testing.assert_array_equal(
+        SVM.load(tmp_path / "m").decision_function(shuffled), machine.decision_function(MIXED)
+    )
+
+
+def test_a_file_that_is_there_is_kept_without_force(tmp_path):
+    (tmp_path / "m").write_text("mine")
+    machine, _ = fitted("two classes")
+    raises(DataError, "data.exists", lambda: machine.save(tmp_path / "m"))
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y)
+    raises(DataError, "data.exists", lambda: train_svm(table, "y", output=tmp_path / "m"))
+    assert (tmp_path / "m").read_text() == "mine"
+    machine.save(tmp_path / "m", force=True)
+    assert SVM.load(tmp_path / "m").classes_ == ("0", "1")
+
+
+def changed(tmp_path, kind, change):
+    """Return what loading, and then using, a model says after its manifest was changed."""
+    machine, data = fitted(kind)
+    machine.save(tmp_path / "m", force=True)
+    manifest, members = members_of((tmp_path / "m").read_bytes())
+    change(manifest)
+    (tmp_path / "m").write_bytes(archive(manifest, members))
+
+    def use():
+        loaded = SVM.load(tmp_path / "m")
+        loaded.predict(data)
+        if loaded.model.sigmoids:
+            loaded.predict_proba(data)
+
+    return use
+
+
+def put(**fields):
+    return lambda manifest: manifest.update(fields)
+
+
+DAMAGED = {
+    "another task": ("two classes", put(task="cluster")),
+    "another method": ("two classes", put(method="forest")),
+    "no task": ("two classes", lambda manifest: manifest.pop("task")),
+    "a regression by means": ("regress", put(method="mean")),
+    "a kernel of no name": ("two classes", put(kernel="gausian(1)")),
+    "a kernel that is no text": ("two classes", put(kernel=3)),
+    "an open bandwidth": ("two classes", put(kernel="gaussian")),
+    "no kernel": ("two classes", put(kernel=None)),
+    "an unknown column": ("groups", put(kernel="z: gaussian(1)")),
+    "classes that are a text": ("two classes", put(classes="ab")),
+    "one class": ("two classes", put(classes={"names": ["0"], "kind": "number"})),
+    "equal classes": ("two classes", put(classes={"names": ["0", "0"], "kind": "number"})),
+    "classes of another kind": ("two classes", put(classes={"names": ["0", "1"], "kind": "colour"})),
+    "numbers that are none": ("two classes", put(classes={"names": ["a", "b"], "kind": "number"})),
+    "no classes": ("two classes", put(classes=None, pairs=[])),
+    "no pairs": ("two classes", put(pairs=[])),
+    "a pair too many": ("two classes", put(pairs=[[0, 1], [0, 1]])),
+    "a pair of no class": ("two classes", put(pairs=[[0, 2]])),
+    "a pair the wrong way": ("two classes", put(pairs=[[1, 0]])),
+    "a pair of flags": ("two classes", put(pairs=[[False, True]])),
+    "pairs that are no list": ("two classes", put(pairs={"0": 1})),
+    "equal pairs": ("several classes", put(pairs=[[0, 1], [0, 1], [1, 2]])),
+    "a class more than means": ("mean", put(classes={"names": ["0", "1", "2", "3"], "kind": "number"})),
+    "a sigmoid too few": ("probabilities of several", put(sigmoids=[{"slope": -1.0, "offset": 0.0}])),
+    "a sigmoid too many": ("two classes", put(sigmoids=[{"slope": -1.0, "offset": 0.0}] * 2)),
+    "a sigmoid of text": ("probabilities", put(sigmoids=[{"slope": "steep", "offset": 0.0}])),
+    "a sigmoid without offset": ("probabilities", put(sigmoids=[{"slope": -1.0}])),
+    "features of no kind": ("fourier", put(features="wavelets")),
+    "features of the other kind": ("fourier", put(features="nystroem")),
+    "no features": ("nystroem", put(features=None)),
+    "features that are not there": ("two classes", put(features="nystroem")),
+    "no encoder": ("two classes", put(encoder=None)),
+    "an encoder that is a text": ("two classes", put(encoder="standardize")),
+    "several scores for one number": ("several classes", put(task="regress", classes=None, pairs=[])),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_model_is_refused_before_it_is_used(name, tmp_path):
+    kind, change = DAMAGED[name]
+    use = changed(tmp_path, kind, change)
+    with pytest.raises(ModelError) as caught:
+        use()
+    assert caught.value.message.isprintable()
+    assert caught.value.exit_code == 5
+
+
+def test_another_kind_of_model_is_refused(tmp_path):
+    error = raises(ModelError, "model.kind", changed(tmp_path, "two classes", put(kind="ridge")))
+    assert "'ridge'" in error.message
+
+
+@pytest.mark.parametrize("kind", ["two classes", "categories", "fourier", "nystroem", "precomputed"])
+def test_every_changed_byte_of_an_array_is_noticed(kind, tmp_path):
+    machine, _ = fitted(kind)
+    machine.save(tmp_path / "m")
+    manifest, members = members_of((tmp_path / "m").read_bytes())
+    for name, content in members.items():
+        if not manifest["members"][name.removesuffix(".npy")]["nbytes"]:
+            continue
+        flipped = content[:-1] + bytes([content[-1] ^ 1])
+        (tmp_path / "m").write_bytes(archive(manifest, {**members, name: flipped}))
+        with pytest.raises(ModelError):
+            SVM.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("kind", ["two classes", "categories", "fourier", "nystroem", "precomputed"])
+def test_no_array_may_be_missing(kind, tmp_path):
+    machine, _ = fitted(kind)
+    machine.save(tmp_path / "m")
+    manifest, members = members_of((tmp_path / "m").read_bytes())
+    for name in members:
+        less = {other: content for other, content in members.items() if other != name}
+        fewer = {**manifest, "members": {k: v for k, v in manifest["members"].items() if f"{k}.npy" != name}}
+        (tmp_path / "m").write_bytes(archive(fewer, less))
+        with pytest.raises(ModelError):
+            SVM.load(tmp_path / "m")

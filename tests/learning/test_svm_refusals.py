@@ -1,0 +1,265 @@
+"""What cannot be fitted is refused in one clear line, before anything is computed where that is possible."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from learning.svm_cases import clouds, gaussian, raises
+
+from kerntest.errors import DataError, UndecidedError, UsageError
+from kerntest.learning.svm import SVM
+from kerntest.learning.svm_train import train_svm
+
+X, Y = clouds(40)
+TABLE = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y)
+K = gaussian(X, X, 1.0)
+
+
+def train(table=TABLE, target="y", **options):
+    return partial(train_svm, table, target, **options)
+
+
+OPTIONS = [
+    ({"C": 0}, "usage.C"),
+    ({"C": -1.0}, "usage.C"),
+    ({"C": math.nan}, "usage.C"),
+    ({"C": math.inf}, "usage.C"),
+    ({"C": "1"}, "usage.C"),
+    ({"C": True}, "usage.C"),
+    ({"tolerance": 0.0}, "usage.tolerance"),
+    ({"epsilon": -0.1}, "usage.epsilon"),
+    ({"epsilon": math.nan}, "usage.epsilon"),
+    ({"epsilon": math.inf}, "usage.epsilon"),
+    ({"epsilon": "0.1"}, "usage.epsilon"),
+    ({"nu": 0.0}, "usage.nu"),
+    ({"nu": 1.5}, "usage.nu"),
+    ({"nu": math.nan}, "usage.nu"),
+    ({"nu": "0.5"}, "usage.nu"),
+    ({"nu": True}, "usage.nu"),
+    ({"seed": -1}, "usage.seed"),
+    ({"seed": 1.5}, "usage.seed"),
+    ({"task": "regression"}, "usage.task"),
+    ({"method": "means"}, "usage.method"),
+    ({"scale": "standardise"}, "usage.scale"),
+    ({"bandwidth": "medain"}, "usage.bandwidth"),
+    ({"bandwidth": -2.0}, "usage.bandwidth"),
+    ({"bandwidth": math.inf}, "usage.bandwidth"),
+    ({"features": "nystrom:10"}, "usage.features"),
+    ({"features": "nystroem"}, "usage.features"),
+    ({"features": "fourier:0"}, "usage.features"),
+    ({"features": "fourier:-3"}, "usage.features"),
+    ({"nu": 0.2, "hard_margin": True}, "usage.contradiction"),
+    ({"nu": 0.2, "class_weight": "balanced"}, "usage.contradiction"),
+    ({"nu": 0.2, "task": "regress"}, "usage.contradiction"),
+    ({"nu": 0.2, "method": "mean"}, "usage.contradiction"),
+    ({"hard_margin": True, "task": "regress"}, "usage.contradiction"),
+    ({"hard_margin": True, "method": "perceptron"}, "usage.contradiction"),
+    ({"class_weight": "balanced", "task": "one-class"}, "usage.contradiction"),
+    ({"class_weight": "balanced", "method": "perceptron"}, "usage.contradiction"),
+    ({"probability": True, "task": "regress"}, "usage.contradiction"),
+    ({"probability": True, "method": "mean"}, "usage.contradiction"),
+    ({"method": "mean", "task": "one-class"}, "usage.contradiction"),
+    ({"method": "mean", "features": "nystroem:5"}, "usage.contradiction"),
+    ({"kernel": "precomputed", "features": "nystroem:5"}, "usage.contradiction"),
+    ({"kernel": "precomputed", "bandwidth": 2.0}, "usage.bandwidth_twice"),
+]
+
+
+@pytest.mark.parametrize(("options", "code"), OPTIONS, ids=str)
+def test_options_that_make_no_sense_are_refused_at_once(options, code):
+    raises(UsageError, code, lambda: SVM(**options))
+
+
+CALLS = [
+    (train(target=None), "usage.target"),
+    (train(task="one-class"), "usage.target"),
+    (train(target="z"), "usage.unknown_column"),
+    (train(target="Y"), "usage.unknown_column"),
+    (train(test=TABLE, test_fraction=0.3), "usage.contradiction"),
+    (train(test_fraction=0.0), "usage.test_fraction"),
+    (train(test_fraction=1.0), "usage.test_fraction"),
+    (train(test_fraction=math.nan), "usage.test_fraction"),
+    (train(cv=1), "usage.cv"),
+    (train(cv=2.5), "usage.cv"),
+    (train(kernel="precomputed"), "usage.precomputed"),
+    (train(kernel="gaussian(2)", bandwidth=1.0), "usage.bandwidth_twice"),
+    (train(kernel="linear", bandwidth=1.0), "usage.bandwidth_twice"),
+    (train(kernel="gaussian(2)", bandwidth=1.0, grid=True), "usage.bandwidth_twice"),
+    (train(kernel="laplacian", features="fourier:20"), "usage.features"),
+    (
+        train(TABLE.assign(c=["red", "blue"] * 20), features="fourier:20", kernel="a, b: gaussian; c: delta"),
+        "usage.features",
+    ),
+    (train(class_weight="1:2,7:3"), "usage.class_weight"),
+    (train(class_weight="heavy"), "usage.class_weight"),
+    (train(class_weight="0:-1"), "usage.class_weight"),
+    (train(class_weight={0: math.nan}), "usage.class_weight"),
+    (train(class_weight=[1, 2]), "usage.class_weight"),
+    (train(exclude="a,b"), "usage.no_columns"),
+    (train(threads=0), "usage.threads"),
+    (train(task="regress", plot="picture.png"), "usage.picture"),
+]
+
+
+@pytest.mark.parametrize(("call", "code"), CALLS, ids=[str(call.keywords) for call, _ in CALLS])
+def test_calls_that_make_no_sense_are_refused(call, code):
+    raises(UsageError, code, call)
+
+
+DATA = [
+    (train(TABLE.assign(y="same")), "data.one_class"),
+    (train(TABLE.assign(y=3)), "data.one_class"),
+    (train(TABLE.assign(y=1.5), task="regress"), "data.constant_target"),
+    (train(TABLE.assign(y=np.array(["u", "v"])[Y]), task="regress"), "data.target_not_numeric"),
+    (train(TABLE.assign(y=Y > 0), task="regress"), "data.target_not_numeric"),
+    (train(TABLE.assign(y=[None, *["u", "v"] * 19, "u"])), "data.missing_values"),
+    (train(TABLE.assign(y=[math.nan, *Y[1:]]), task="regress"), "data.missing_values"),
+    (train(TABLE.assign(a=[math.nan, *X[1:, 0]])), "data.missing_values"),
+    (train(TABLE.iloc[:6], cv=7), "data.folds"),
+    (train(TABLE.assign(y=[9, *Y[1:]]), cv=3), "data.folds"),
+    (train(test=TABLE.drop(columns="a")), "data.columns_differ"),
+    (train(test=TABLE[["y"]].assign(z=1.0)), "data.columns_differ"),
+    (train(test=TABLE.assign(y=Y + 1)), "data.unknown_class"),
+    (train(test=TABLE.assign(a="text")), "data.types_differ"),
+    (train(test=TABLE.assign(b=math.nan)), "data.missing_values"),
+]
+
+
+@pytest.mark.parametrize(("call", "code"), DATA)
+def test_rows_that_do_not_allow_it_are_refused(call, code):
+    raises(DataError, code, call)
+
+
+def test_more_than_five_hundred_classes_are_none():
+    many = pd.DataFrame({"a": np.arange(501.0), "y": np.arange(501)})
+    assert "501" in raises(DataError, "data.too_many_classes", train(many)).message
+    texts = many.assign(y=[f"id{k}" for k in range(501)])
+    raises(DataError, "data.too_many_classes", train(texts))
+
+
+def test_a_test_file_without_the_target_is_refused():
+    raises(UsageError, "usage.unknown_column", train(test=TABLE[["a", "b"]]))
+
+
+def test_a_category_that_no_training_row_has_is_said():
+    table = TABLE.assign(c=["red", "blue"] * 20)
+    error = raises(DataError, "data.unknown_level", train(table, test=table.assign(c=["green", "blue"] * 20)))
+    assert "'green'" in error.message
+    raises(DataError, "data.unknown_level", lambda: SVM().fit(table, "y").predict(table.assign(c="green")))
+
+
+def test_a_constant_column_is_known_to_kernels_by_its_name():
+    table = TABLE.assign(c="red")
+    assert train_svm(table, "y").columns_left_out == ("c",)
+    error = raises(UsageError, "usage.unknown_column", train(table, kernel="a, b: gaussian; c: delta"))
+    assert "there is no column" not in error.message
+
+
+@pytest.mark.parametrize(("few", "n"), [(4, 40), (7, 30), (1, 12)])
+def test_an_infeasible_nu_names_the_largest_that_is_feasible(few, n):
+    y = (np.arange(n) < few).astype(int)
+    largest = 2 * few / n
+    error = raises(UsageError, "usage.nu", lambda: SVM(nu=largest + 0.01).fit(X[:n], y))
+    assert f"{largest:.4g}" in error.message
+    hinted = float(error.hint.split()[1].rstrip(","))
+    assert 0 <= largest - hinted < 1e-3
+    machine = SVM(nu=hinted, kernel="laplacian").fit(X[:n], y)
+    assert machine.fit_.converged
+
+
+@pytest.mark.parametrize("C", [1e3, 1e12])
+def test_classes_that_overlap_have_no_hard_margin(C):
+    same = np.concatenate([X[:10], X[:10]])
+    labels = np.repeat(["good", "bad"], 10)
+    error = raises(UndecidedError, "undecided.not_separable", lambda: SVM(C=C, hard_margin=True).fit(same, labels))
+    assert "'good'" in error.message
+    assert "'bad'" in error.message
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "mean"}, {"features": "nystroem:10"}, {"grid": True, "cv": 2}])
+def test_a_kernel_that_overflows_is_refused(options):
+    table = TABLE.assign(a=1e5 * X[:, 0])
+    raises(UndecidedError, "undecided.overflow", train(table, kernel="exponential", scale="none", **options))
+
+
+def test_a_kernel_that_is_not_positive_definite_is_said_to_be():
+    result = train_svm(TABLE, "y", kernel="polynomial(3, 1, -1)")
+    assert result.duality_gap is None
+    assert any("not positive definite" in warning for warning in result.warnings)
+    raises(
+        UndecidedError, "undecided.not_positive_definite", lambda: SVM(kernel="polynomial(3, 1, -1)", nu=0.3).fit(X, Y)
+    )
+
+
+MATRICES = [
+    (K[:, :5], Y, "data.wrong_shape"),
+    (K[0], Y, "data.wrong_shape"),
+    (np.where(np.eye(40) > 0, math.nan, K), Y, "data.wrong_shape"),
+    (np.triu(K), Y, "data.not_symmetric"),
+    (K, Y[:-1], "data.rows_do_not_pair"),
+    (K, np.zeros(40), "data.one_class"),
+    (K, [None, *["u", "v"] * 19, "u"], "data.missing_values"),
+    (K, [math.nan, *Y[1:]], "data.missing_values"),
+]
+
+
+@pytest.mark.parametrize(("matrix", "y", "code"), MATRICES)
+def test_a_precomputed_matrix_that_is_none_is_refused(matrix, y, code):
+    raises(DataError, code, lambda: SVM(kernel="precomputed").fit(matrix, y))
+
+
+@pytest.mark.parametrize(
+    ("y", "code"), [([math.nan, *Y[1:]], "data.missing_values"), (np.ones(40), "data.constant_target")]
+)
+def test_a_precomputed_regression_needs_numbers_that_vary(y, code):
+    raises(DataError, code, lambda: SVM(kernel="precomputed", task="regress").fit(K, y))
+
+
+def test_a_precomputed_matrix_needs_a_target():
+    raises(UsageError, "usage.target", lambda: SVM(kernel="precomputed").fit(K))
+
+
+@pytest.mark.parametrize("rows", [K[:3, :20], np.hstack([K, K])[:3], K[0], np.full((3, 40), math.nan)])
+def test_rows_of_a_precomputed_matrix_are_against_all_training_rows(rows):
+    machine = SVM(kernel="precomputed").fit(K, Y)
+    raises(DataError, "data.wrong_shape", lambda: machine.predict(rows))
+
+
+LABELS = [
+    ([*Y[:-1], math.nan], "data.missing_values"),
+    (pd.Series(["u", "v"] * 19 + ["u", None]), "data.missing_values"),
+    (pd.Series(["u", "v"] * 19 + ["u", None], dtype="string"), "data.missing_values"),
+    (pd.Series(pd.Categorical(["u", "v"] * 19 + ["u", None])), "data.missing_values"),
+    (np.array(["u", "v"] * 19 + ["u", math.nan], dtype=object), "data.missing_values"),
+    (["u", "v"] * 19 + ["u", None], "data.missing_values"),
+    (Y[:-1], "data.rows_do_not_pair"),
+    (Y[:, None], "data.wrong_shape"),
+]
+
+
+@pytest.mark.parametrize(("y", "code"), LABELS)
+def test_labels_that_are_missing_are_no_class(y, code):
+    raises(DataError, code, lambda: SVM().fit(X, y))
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf])
+def test_a_number_to_predict_is_finite(value):
+    with pytest.raises(DataError):
+        SVM(task="regress").fit(X, np.array([value, *X[1:, 0]]))
+
+
+def test_what_is_not_there_is_asked_for_in_vain():
+    raises(UsageError, "usage.not_fitted", lambda: SVM().predict(X))
+    raises(UsageError, "usage.no_probabilities", lambda: SVM().fit(X, Y).predict_proba(X))
+    raises(UsageError, "usage.target", lambda: SVM().fit(X))
+    raises(DataError, "data.columns_differ", lambda: SVM().fit(X, Y).predict(X[:, :1]))
+    raises(DataError, "data.unknown_class", lambda: SVM().fit(X, Y).score(X, Y + 1))
+
+
+def test_the_path_of_a_model_is_looked_at_before_anything_is_fitted(tmp_path):
+    (tmp_path / "m").write_text("there")
+    raises(DataError, "data.exists", train(output=tmp_path / "m", kernel="exponential", scale="none"))
+    with pytest.raises(DataError):
+        train_svm(TABLE, "y", output=tmp_path / "no" / "folder")
