@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.engines.local import LocalEngine
+from kerntest.errors import UsageError
 from kerntest.kernels.base import Points
 from kerntest.learning.kernel_choice import at_multiple
 from kerntest.learning.solvers.matrices import matrix_of
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Kernel
     from kerntest.learning.kernel_choice import ChosenKernel
+    from kerntest.learning.machines import Machine
     from kerntest.learning.svm_fit import Rows
     from kerntest.learning.svm_options import SvmOptions
 
 # Costs, and bandwidths as multiples of the median.
 COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
+# Relative duality gap of the machines of a grid.
+GRID_TOLERANCE = 1e-3
 TIES = "the best mean over the folds; of equal ones the smallest C, then the largest bandwidth"
 
 
@@ -70,17 +74,25 @@ def search(
     -----
     Cost: that of a fit for each cell of the grid and fold; the matrix of a bandwidth is shared by all costs of a fold.
     """
+    if options.task == "one-class":
+        raise UsageError(
+            "one class has no score to cross-validate by",
+            hint="leave out --grid and --cv; --nu sets the share of outliers",
+            code="usage.grid",
+        )
     count = int(folds.max()) + 1
     costs = COSTS if whole_grid and options.nu is None and options.method == "svm" else (options.C,)
     several = whole_grid and chosen is not None and chosen.free.free
     multiples: Sequence[float] = MULTIPLES if several else (1.0,)
     kernels = _kernels(rows, chosen, multiples if several else None, options.seed)
+    # Which cell is best does not hang on the last digits of a machine.
+    rough = replace(options, tolerance=max(options.tolerance, GRID_TOLERANCE))
     cells = [_Cell(multiple, fold) for multiple in multiples for fold in range(count)]
     alone = LocalEngine(1)
 
     def work(cell: _Cell) -> list[float]:
         train, test = np.flatnonzero(folds != cell.fold), np.flatnonzero(folds == cell.fold)
-        return _scores(rows, train, test, kernels[cell.multiple], costs, options=options, engine=alone)
+        return _scores(rows, train, test, kernels[cell.multiple], costs, options=rough, engine=alone)
 
     values = np.array(list(engine.map(work, cells, progress))).reshape(len(multiples), count, len(costs))
     found = [
@@ -130,8 +142,12 @@ def _scores(
     if isinstance(part.points, Points) and kernel is not None and options.features is None:
         matrix = matrix_of(kernel, part.points)
     results = []
+    start: tuple[Machine, ...] | None = None
     for cost in costs:
-        fitted = fit_rows(part, kernel, options, engine, C=cost, matrix=matrix)
+        fitted = fit_rows(part, kernel, options, engine, C=cost, matrix=matrix, start=start)
+        # From a smaller cost to the next a start saves half the work, but not where the matrix has low rank.
+        warm = fitted.machines and not any("factor" in one.solution.method for one in fitted.machines)
+        start = fitted.machines if warm else None
         scores = fitted.model.scores(held.points, engine)
         if options.task == "classify":
             results.append(float(np.mean(fitted.model.codes(scores) == held.codes)))

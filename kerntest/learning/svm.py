@@ -9,7 +9,7 @@ import numpy as np
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UsageError
 from kerntest.learning.metrics import regression_metrics
-from kerntest.learning.svm_data import chosen_kernel, fit_machine, given_rows, rows_of, with_target
+from kerntest.learning.svm_data import as_rows, chosen_kernel, fit_machine, given_rows, rows_of, with_target
 from kerntest.learning.svm_file import load_svm, save_svm
 from kerntest.learning.svm_options import ClassWeights, SvmOptions
 from kerntest.learning.training import TrainingOptions, column_of, numbers_of, read_labelled
@@ -130,7 +130,7 @@ class SVM:
             rows = given_rows(X, y, options)
             chosen = None
         else:
-            labelled = with_target(X, y, options)
+            labelled = with_target(as_rows(X), y, options)
             rows, _, _ = rows_of(labelled, options)
             chosen = chosen_kernel(rows, options)
         self.fit_ = fit_machine(rows, chosen, options, self._engine)
@@ -191,5 +191,5 @@ class SVM:
         model = self.model
         if model.encoder is None:
             return model.scores(np.asarray(X, dtype=np.float64), self._engine)
-        labelled = read_labelled(X, None, TrainingOptions(), name="X")
+        labelled = read_labelled(as_rows(X), None, TrainingOptions(), name="X")
         return model.scores(model.encoder.transform(labelled.features).points, self._engine)

@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 
 # Folds whose held-out scores probabilities are fitted to.
 PROBABILITY_FOLDS = 5
+# Beyond so many different numbers, and this share of the rows, numbers are hardly classes.
+MANY_CLASSES, MANY_SHARE = 20, 0.1
+
+
+def as_rows(X: Any) -> Any:
+    """Return lists of numbers as an array, and everything else as it is."""
+    return np.asarray(X, dtype=np.float64) if isinstance(X, (list, tuple)) else X
 
 
 def with_target(X: Any, y: Any, options: SvmOptions) -> Labelled:
@@ -79,6 +86,7 @@ def given_rows(X: Any, y: Any, options: SvmOptions) -> Rows:
 def rows_of(labelled: Labelled, options: SvmOptions) -> tuple[Rows, tuple[str, ...], list[str]]:
     """Return the rows of a table as a machine takes them, the columns left out, and warnings."""
     fitted = Encoder.fit(labelled.features, options.scale)
+    warnings = list(fitted.warnings)
     name = labelled.read.name
     codes, numbers, classes = None, None, None
     if labelled.target is not None and options.task == "regress":
@@ -93,9 +101,14 @@ def rows_of(labelled: Labelled, options: SvmOptions) -> tuple[Rows, tuple[str, .
     elif labelled.target is not None:
         classes = Classes.of(labelled.target, name)
         codes = classes.codes(labelled.target, name)
+        if classes.kind == "number" and len(classes.names) > max(MANY_CLASSES, MANY_SHARE * labelled.n):
+            warnings.append(
+                f"column {labelled.target.name!r} has {len(classes.names):,} different numbers in {labelled.n:,} rows, each "
+                "taken for a class; --task regress predicts numbers"
+            )
     target = None if labelled.target is None else labelled.target.name
     rows = Rows(fitted.points, fitted.encoder, codes, numbers, classes, target)
-    return rows, fitted.left_out, list(fitted.warnings)
+    return rows, fitted.left_out, warnings
 
 
 def chosen_kernel(rows: Rows, options: SvmOptions) -> ChosenKernel:

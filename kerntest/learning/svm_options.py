@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from kerntest.errors import UsageError, suggest
+from kerntest.learning.features import parse_features
 from kerntest.learning.kernel_choice import check_bandwidth
 
 if TYPE_CHECKING:
@@ -57,13 +58,17 @@ class SvmOptions:
         one_of("scale", self.scale, ("standardize", "none"))
         positive("C", self.C)
         positive("tolerance", self.tolerance)
-        if not (isinstance(self.epsilon, (int, float, np.number)) and self.epsilon >= 0):
-            raise UsageError(f"epsilon must be 0 or more, not {self.epsilon!r}", code="usage.epsilon")
-        if self.nu is not None and not 0 < self.nu <= 1:
+        if not (isinstance(self.epsilon, (int, float, np.number)) and 0 <= self.epsilon < math.inf):
+            raise UsageError(f"epsilon must be 0 or more and finite, not {self.epsilon!r}", code="usage.epsilon")
+        if self.nu is not None:
+            positive("nu", self.nu)
+        if self.nu is not None and self.nu > 1:
             raise UsageError(f"nu must be above 0 and at most 1, not {self.nu:g}", code="usage.nu")
         if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
             raise UsageError(f"seed must be a whole number of at least 0, not {self.seed!r}", code="usage.seed")
         check_bandwidth(self.bandwidth)
+        if self.features is not None:
+            parse_features(self.features)
         self._refuse_contradictions()
 
     def _refuse_contradictions(self) -> None:
@@ -90,6 +95,13 @@ class SvmOptions:
                 "they belong to --method svm",
             ),
             (self.method == "mean" and self.features is not None, "--method mean and --features", "give one of them"),
+            (self.method == "mean" and self.probability, "--method mean and --probability", "give one of them"),
+            (self.precomputed and self.features is not None, "a precomputed kernel and features", "give one of them"),
+            (
+                self.precomputed and self.bandwidth != "median",
+                "a precomputed kernel and a bandwidth",
+                "give one of them",
+            ),
         )
         for wrong, what, hint in contradictions:
             if wrong:

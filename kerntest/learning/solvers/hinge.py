@@ -40,7 +40,7 @@ FEWEST, MOST = 100, 400
 # The matrix has numerically full rank if so many of its pivots stand out.
 PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK = 256, 1e-2, 0.85
 # From so many rows on, a matrix of low rank is replaced by a factor of at most a sixteenth as many columns.
-FACTOR_ROWS, FACTOR_SHARE = 4000, 16
+FACTOR_ROWS, FACTOR_SHARE = 1000, 16
 # Beyond so many rows the active set method would free too many at once.
 ACTIVE_SET_ROWS = 40_000
 # Newton's method takes the rows whose slack is above minus this.
