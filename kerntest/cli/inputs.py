@@ -89,8 +89,17 @@ def _same_file(source: str, output: str) -> bool:
 
 
 def join_names(options: dict[str, Any], *names: str) -> None:
-    """Make one text of the lists of columns that were given, None where none was."""
+    """Make one text of the lists of columns that were given, None where none was.
+
+    Raises
+    ------
+    UsageError
+        If a list was given that names nothing, as an unset variable of the shell does.
+    """
     for name in names:
+        if options[name] and not any(given.strip() for given in options[name]):
+            shown = name.removesuffix("_columns").replace("_", "-")
+            raise UsageError(f"--{shown} names no column", hint="leave it out, or name one", code="usage.no_columns")
         options[name] = ",".join(options[name]) or None
     if "categorical" in names:
         options["categorical"] = options["categorical"] or ()

@@ -31,10 +31,16 @@ GAP = 2
 NARROWEST_NAME = 8
 # A long name is best broken after one of these.
 _SEAMS = re.compile(r"[^_\-. ]*[_\-. ]*")
+# Narrower tables would lose numbers.
+NARROWEST = 78
 
 
 def screen_text(result: ScreenResult, *, width: int, colour: bool) -> str:
-    """Return a screen drawn as a table: the same content in any width, with or without colour."""
+    """Return a screen drawn as a table: the same content in any width, with or without colour.
+
+    Narrower than 78 characters the columns would lose numbers and names: the terminal then wraps the lines itself.
+    """
+    width = max(width, NARROWEST)
     tested = [pair for pair in result.pairs if pair.p_value is not None]
     shown = tested[:ROWS_SHOWN]
     body: list[RenderableType] = [_pairs(result, shown, width)] if shown else []
@@ -111,6 +117,7 @@ def _untested(result: ScreenResult) -> list[str]:
 
 def selection_text(result: SelectionResult, *, width: int, colour: bool) -> str:
     """Return a selection drawn as a table: the same content in any width, with or without colour."""
+    width = max(width, NARROWEST)
     rows = [
         (
             step.significant,

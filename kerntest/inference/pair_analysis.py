@@ -10,7 +10,7 @@ import numpy as np
 
 import kerntest
 from kerntest.engines.local import LocalEngine
-from kerntest.errors import UsageError
+from kerntest.errors import DataError, UsageError
 from kerntest.inference.analysis import library_versions
 from kerntest.inference.nulls.permutation import COMBINATION
 from kerntest.inference.options import one_of
@@ -92,6 +92,8 @@ def analyse_pair(
     reading = reading or PairReading()
     groups = read_pair(x, y, reading)
     paired = pair_up(groups, reading.missing, options.scale, in_file_order=time_series)
+    if time_series:
+        _refuse_gaps(paired, groups)
     options, adapted = fitting(options, statistic)
     # The two sides are put into an order of their own, so that x and y swapped give the same test to the last bit.
     turned = paired.turned
@@ -137,6 +139,21 @@ def analyse_pair(
         started=started,
     )
     return IndependenceAnalysis(result, paired, verdict.kernels, verdict.relabelled, groups)
+
+
+def _refuse_gaps(paired: Paired, groups: Groups) -> None:
+    """Refuse a series that lost rows in its middle: what is left would not be one step apart."""
+    gaps = np.flatnonzero(np.diff(paired.origin) > 1)
+    if len(gaps):
+        table = groups.tables[0]
+        row = int(paired.origin[gaps[0]]) + 1
+        raise DataError(
+            f"{table.name}, {table.place(row)}: a row with missing values inside the series; leaving it out would close "
+            "the gap and shift all lags",
+            hint="fill the value in, or test the longest stretch without gaps",
+            code="data.gap",
+            where=table.where(row),
+        )
 
 
 def fitting(options: Options, statistic: Statistic) -> tuple[Options, tuple[str, ...]]:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from kerntest.report.independence_record import Lags
 
 Variables = tuple["Variable", "Variable"]
+# Fewer rows have fewer than some thousand pairings.
+FEWEST_FOR_CURVES = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +91,7 @@ def pair_permutation_verdict(
         method="permutation",
         permutations=used,
         requested=options.permutations,
-        p_floor=1.0 / used,
+        p_floor=1.0 / different_pairings(used, len(variables[0].points)),
         exact=True,
         resampling=relabelled.resampling,
         orders=relabelled.orders,
@@ -107,7 +109,13 @@ def pair_permutation_verdict(
     kernels = family.kernels(chosen)
     found = _dependence(kernels, variables, engine)
     return PairVerdict(
-        judged.p_value, kernels, found, null, members, scale * values[chosen], floor_warning(used, options.alpha)
+        judged.p_value,
+        kernels,
+        found,
+        null,
+        members,
+        scale * values[chosen],
+        floor_warning(different_pairings(used, len(variables[0].points)), options.alpha),
     )
 
 
@@ -129,7 +137,15 @@ def pair_curve_verdict(
         p_value, null = curve_p_value(options.null, pair, permutations=options.permutations)
     except OverflowError as error:
         raise overflow(kernels[0]) from error
-    return PairVerdict(p_value, kernels, found, null, (), None, ())
+    warnings: tuple[str, ...] = ()
+    if pair.n < FEWEST_FOR_CURVES:
+        warnings = (f"of {pair.n} rows no curve follows the few possible values: --null permutation is exact",)
+    return PairVerdict(p_value, kernels, found, null, (), None, warnings)
+
+
+def different_pairings(used: int, n: int) -> int:
+    """Return how many of the relabellings of n rows can be different."""
+    return min(used, math.factorial(n)) if n < FEWEST_FOR_CURVES else used
 
 
 def _dependence(kernels: tuple[Kernel, Kernel], variables: Variables, engine: Engine) -> Dependence:

@@ -218,6 +218,13 @@ def _sides(
     if target is not None and target not in table.names:
         match_names([target], table.names, table.name)
     excluded = set(match_names(exclude, table.names, table.name))
+    if target in excluded:
+        raise UsageError(
+            f"column {target!r} is both the target and excluded",
+            hint="leave it out of --exclude",
+            code="usage.column_twice",
+            where={"file": table.name, "column": str(target)},
+        )
     taking_part = match_names(columns, table.names, table.name) if columns else list(table.names)
     taking_part = [name for name in taking_part if name not in excluded]
 

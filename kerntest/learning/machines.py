@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 HARD = 1e8
 # Slack of a hard margin that is rounding.
 HARD_SLACK = 1e-4
-NU_STEPS, WIDENINGS = 60, 20
+# Halvings of the search for the cost of a nu, and widenings of where it is looked for: costs from 1e-12 to 1e9.
+NU_STEPS, WIDENINGS = 60, 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def _check_hard(problem: Problem, solution: Solution, names: tuple[str, str]) ->
     slack = problem.slack(solution.outputs, solution.intercept)
     if float(slack.max()) > HARD_SLACK:
         raise UndecidedError(
-            f"{names[0]!r} and {names[1]!r} cannot be separated without errors by this kernel: there is no hard margin",
+            f"no hard margin was found between {names[0]!r} and {names[1]!r}: this kernel cannot separate them without errors",
             hint="a finite --C allows errors; a smaller --bandwidth separates more",
             code="undecided.not_separable",
         )
@@ -205,7 +206,9 @@ def _by_nu(
             hint="a larger --nu, or --hard-margin",
             code="usage.nu",
         )
-    return solved[best], math.exp(best)
+    found = solved[best]
+    converged = found.gap is None or found.gap <= tolerance
+    return replace(found, converged=converged), math.exp(best)
 
 
 def _root(falling: Callable[[float], float], low: float, high: float, *, accuracy: float) -> float | None:

@@ -7,7 +7,7 @@ from scipy.special import bdtrc
 from two_variables import columns_of
 
 from kerntest import hsic_test, parse_kernel
-from kerntest.errors import UsageError
+from kerntest.errors import DataError, UsageError
 from kerntest.inference.dependence import factor
 from kerntest.inference.options import Options
 from kerntest.inference.pair_analysis import analyse_pair
@@ -217,3 +217,14 @@ def test_dependent_series_are_found():
         (x,) = autoregressive(rng, 200, 0.6, count=1)
         y = x**2 + 0.5 * rng.normal(size=200)
         assert hsic_test(x, y, time_series=True, **MEDIAN).reject
+
+
+def test_a_gap_inside_a_series_is_refused_and_missing_ends_are_not():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=60), rng.normal(size=60)
+    x[[0, 59]] = np.nan
+    assert hsic_test(x, y, time_series=True, missing="drop").n == 58
+    x[30] = np.nan
+    with pytest.raises(DataError, match="row 31: a row with missing values inside the series") as caught:
+        hsic_test(x, y, time_series=True, missing="drop")
+    assert caught.value.code == "data.gap"

@@ -162,3 +162,11 @@ def test_series_say_that_their_p_value_is_asymptotic():
     assert "asymptotic" in found
     assert "minimum lag of 20 rows" in found
     assert "neighbouring" not in found
+
+
+def test_a_few_rows_have_fewer_pairings_than_relabellings():
+    result = hsic_test(np.arange(4.0), np.arange(4.0), alpha=0.02)
+    assert result.null.p_floor == 1 / 24
+    assert any("is 0.0417, above alpha = 0.02" in warning for warning in result.warnings)
+    curve = hsic_test(np.arange(6.0), np.arange(6.0) ** 2, null="moments")
+    assert any("of 6 rows no curve" in warning for warning in curve.warnings)

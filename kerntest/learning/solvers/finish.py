@@ -19,7 +19,7 @@ from kerntest.learning.solvers.active_set import Schedule, Sets, active_set
 from kerntest.learning.solvers.matrices import products
 from kerntest.learning.solvers.newton import Widths, newton
 from kerntest.learning.solvers.problem import Problem, Solution, certify, feasible
-from kerntest.learning.solvers.systems import DenseSystem
+from kerntest.learning.solvers.systems import DenseSystem, solve_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 
 # Turns, rows that may join in one, and systems of the active set method without progress.
 TURNS, JOIN, PATIENCE = 40, 50, 3
+# Turns without a smaller gap after which no further one will help.
+IDLE = 4
+# The ridge leaves so much of the tolerance.
+RIDGE_SHARE = 0.05
+# Least ridge, as a share of the largest diagonal entry.
+LEAST_RIDGE = 1e-13
 # Bytes for each entry of the matrix of the free rows: itself, and its factor.
 ENTRY_BYTES = 24
 
@@ -99,9 +105,15 @@ class Finish:
     def __init__(self, exact: Exact, problem: Problem, tolerance: float, budget: Budget, kept_bytes: int) -> None:
         self.exact, self.problem, self.tolerance, self.budget = exact, problem, tolerance, budget
         self.most = math.isqrt(kept_bytes // ENTRY_BYTES)
-        # A ridge e leaves a relative gap of about 2 e C.
-        self.ridge = 0.05 * tolerance / float(problem.costs.max())
+        # A ridge below this is lost in rounding beside the matrix.
+        self.least_ridge = LEAST_RIDGE * max(float(exact.matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
+        self.refinements = 0
         self.violation = 0.1 * tolerance
+
+    def _ridge(self, beta: Array) -> float:
+        """Return the ridge to use: e leaves a relative gap of about 2 e max a, and a may be far below C."""
+        largest = float(np.abs(beta).max(initial=0.0)) or float(self.problem.costs.max())
+        return max(RIDGE_SHARE * self.tolerance / largest, self.least_ridge)
 
     def solution(self, guess: Guess) -> Solution:
         """Return the certified solution, the best one met where the certificate was not reached."""
@@ -109,7 +121,7 @@ class Finish:
         working, upper = guess.sets.free.copy(), guess.sets.upper
         beta, f = self._start(guess)
         best = None if f is None else self._certified(beta, f, guess.method)
-        turns, width = 0, guess.width
+        turns, width, idle = 0, guess.width, 0
         while best is None or not best.converged:
             rows = np.flatnonzero(working)
             if turns == TURNS or len(rows) > self.most or (self.budget.spent and best is not None):
@@ -123,7 +135,11 @@ class Finish:
                     raise
                 break
             found = self._certified(beta, f, guess.method)
-            best = found if best is None or found.dual_objective >= best.dual_objective else best
+            better = best is None or _gap(found) < _gap(best)
+            idle = 0 if better else idle + 1
+            best = found if better or best is None else best
+            if idle > IDLE:
+                break
             # Rows that violate their margins join; if there are none, the systems were not exact enough.
             slack = problem.slack(f, found.intercept)
             a = problem.signs * beta
@@ -138,7 +154,7 @@ class Finish:
                 working[joining] = True
                 width = 0.0
             else:
-                self.ridge, self.violation, width = 0.1 * self.ridge, 0.1 * self.violation, 0.0
+                self.refinements, self.violation, width = self.refinements + 2, 0.1 * self.violation, 0.0
         if best is None:
             best = self._certified(beta, self.exact.outputs(beta), guess.method + ", unfinished")
         return best
@@ -196,17 +212,54 @@ class Finish:
     def _solved(self, K: Array, part: Problem, sets: Sets, beta: Array, *, b: float, width: float) -> Array:
         """Return the coefficients that solve a dense problem."""
         system = DenseSystem(K, part)
+        ridge = self._ridge(beta)
         if not width:
-            schedule = Schedule(self.ridge, self.ridge, 1.0, self.violation, patience=PATIENCE)
+            schedule = Schedule(ridge, ridge, 1.0, self.violation, patience=PATIENCE)
             point: Point = active_set(system, sets, schedule, self.budget)[0]
             if point.reached or self.budget.spent:
-                return point.coefficients
+                return self._refined(system, point.coefficients, ridge)
             width = 0.01
-        widths = Widths(width, min(width, self.violation), 0.1, 200, (self.ridge, self.violation))
-        return newton(system, beta, K @ beta, b, widths=widths, budget=self.budget).coefficients
+        widths = Widths(width, min(width, self.violation), 0.1, 200, (ridge, self.violation))
+        point = newton(system, beta, K @ beta, b, widths=widths, budget=self.budget)
+        return self._refined(system, point.coefficients, ridge)
+
+    def _refined(self, system: DenseSystem, beta: Array, ridge: float) -> Array:
+        """Return coefficients with the same sets, freed of what the ridge and rounding have done to them.
+
+        Iterative refinement: the residual of f + b = y o on the free rows is solved for with the ridge, again and
+        again; each turn takes out nearly all that the ridge left in. As they are where a coefficient would leave its
+        bounds.
+        """
+        problem = system.problem
+        a = problem.signs * beta
+        free = np.flatnonzero((a > 0) & (a < problem.costs))
+        if not self.refinements or not len(free) or self.budget.spent:
+            return beta
+        self.budget.count()
+        K = system.K[np.ix_(free, free)]
+        A = np.asfortranarray(K)
+        A[np.diag_indices(len(free))] += ridge
+        inverse = solve_positive(A, np.asfortranarray(np.eye(len(free))))
+        ones = inverse.sum(axis=1)
+        wanted = (problem.signs * problem.margins)[free]
+        f, new = system.outputs(beta)[free], beta.copy()
+        b = float((wanted - f).mean())
+        for _ in range(self.refinements):
+            step = inverse @ (wanted - f - b)
+            change = (float(step.sum()) - (problem.total - float(new.sum()))) / float(ones.sum())
+            step -= change * ones
+            new[free] += step
+            b += change
+            f += K @ step
+        inside = problem.signs[free] * new[free]
+        return new if ((inside > 0) & (inside < problem.costs[free])).all() else beta
 
     def _certified(self, beta: Array, f: Array, method: str) -> Solution:
         return certify(self.problem, beta, f, tolerance=self.tolerance, iterations=self.budget.used, method=method)
+
+
+def _gap(solution: Solution) -> float:
+    return math.inf if solution.gap is None else solution.gap
 
 
 def _reachable(problem: Problem, rows: NDArray[np.intp], total: float) -> bool:

@@ -21,7 +21,7 @@ from scipy.linalg import lapack
 
 from kerntest.learning.solvers.active_set import Point, Schedule, Sets, active_set
 from kerntest.learning.solvers.budget import Budget
-from kerntest.learning.solvers.finish import Exact, Finish, Guess
+from kerntest.learning.solvers.finish import LEAST_RIDGE, Exact, Finish, Guess
 from kerntest.learning.solvers.newton import Widths, newton
 from kerntest.learning.solvers.nystroem import pivoted_factor
 from kerntest.learning.solvers.systems import CachedSystem, DenseSystem, FactorSystem
@@ -145,8 +145,9 @@ class _Solver:
         self.n = len(problem)
         self.largest = float(problem.costs.max())
         # Ridge and violation on the way, where the matrix is not exact, and at the end: see Finish.
-        self.rough = (min(1e-5, ROUGH_RIDGE / self.largest), ROUGH)
-        self.exact = (0.05 * tolerance / self.largest, 0.1 * tolerance)
+        least = LEAST_RIDGE * max(float(matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
+        self.rough = (max(min(1e-5, ROUGH_RIDGE / self.largest), least), ROUGH)
+        self.exact = (max(0.05 * tolerance / self.largest, least), 0.1 * tolerance)
 
     # -- the ways ---------------------------------------------------------------------------------------------------
 
