@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kerntest.engines.local import LocalEngine
-from kerntest.errors import UsageError
+from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.learning.kernel_choice import at_multiple
 from kerntest.learning.solvers.matrices import matrix_of
@@ -17,7 +18,7 @@ from kerntest.learning.svm_fit import fit_rows
 from kerntest.report.svm_record import GridCell, GridSearch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,6 +34,8 @@ COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
 # Relative duality gap of the machines of a grid.
 GRID_TOLERANCE = 1e-3
+# How far a nu stays below the largest one, where rounding decides.
+BELOW_LARGEST = 1e-9
 TIES = "the best mean over the folds; of equal ones the smallest C, then the largest bandwidth"
 
 
@@ -70,6 +73,11 @@ def search(
         Whether to try all costs and bandwidths; otherwise the cross-validation of the options as they are.
     progress : callable, optional
 
+    Raises
+    ------
+    UsageError, UndecidedError
+        If there is nothing to score by, or a machine cannot be fitted in a fold.
+
     Notes
     -----
     Cost: that of a fit for each cell of the grid and fold; the matrix of a bandwidth is shared by all costs of a fold.
@@ -80,13 +88,15 @@ def search(
             hint="leave out --grid and --cv; --nu sets the share of outliers",
             code="usage.grid",
         )
+    _check_nu(options, rows)
     count = int(folds.max()) + 1
-    costs = COSTS if whole_grid and options.nu is None and options.method == "svm" else (options.C,)
+    has_cost = options.nu is None and not options.hard_margin and options.method == "svm"
+    costs = COSTS if whole_grid and has_cost else (options.C,)
     several = whole_grid and chosen is not None and chosen.free.free
     multiples: Sequence[float] = MULTIPLES if several else (1.0,)
     kernels = _kernels(rows, chosen, multiples if several else None, options.seed)
-    # Which cell is best does not hang on the last digits of a machine.
-    rough = replace(options, tolerance=max(options.tolerance, GRID_TOLERANCE))
+    # Which cell is best does not hang on the last digits of a machine; a score of the options as they are may.
+    rough = replace(options, tolerance=max(options.tolerance, GRID_TOLERANCE)) if whole_grid else options
     cells = [_Cell(multiple, fold) for multiple in multiples for fold in range(count)]
     alone = LocalEngine(1)
 
@@ -134,17 +144,16 @@ def _scores(
     engine: Engine,
 ) -> list[float]:
     """Return the score on one fold for every cost."""
-    part, held = rows.take(train), rows.take(test)
-    if not isinstance(part.points, Points):
-        # Rows of a matrix: training rows against training rows, test rows against training rows.
-        part, held = _columns(part, train), _columns(held, train)
+    part, held = _parted(rows, train, test)
+    options = _feasible(options, part)
     matrix = None
     if isinstance(part.points, Points) and kernel is not None and options.features is None:
         matrix = matrix_of(kernel, part.points)
     results = []
     start: tuple[Machine, ...] | None = None
     for cost in costs:
-        fitted = fit_rows(part, kernel, options, engine, C=cost, matrix=matrix, start=start)
+        with _said_of_folds(kernel):
+            fitted = fit_rows(part, kernel, options, engine, C=cost, matrix=matrix, start=start)
         # From a smaller cost to the next a start saves half the work, but not where the matrix has low rank.
         warm = fitted.machines and not any("factor" in one.solution.method for one in fitted.machines)
         start = fitted.machines if warm else None
@@ -157,8 +166,62 @@ def _scores(
     return results
 
 
+def _parted(rows: Rows, train: NDArray[np.intp], test: NDArray[np.intp]) -> tuple[Rows, Rows]:
+    """Return the rows of a fold to fit to and to judge by; of a matrix both against the rows to fit to."""
+    part, held = rows.take(train), rows.take(test)
+    if isinstance(part.points, Points):
+        return part, held
+    return _columns(part, train), _columns(held, train)
+
+
 def _columns(rows: Rows, columns: NDArray[np.intp]) -> Rows:
     return replace(rows, points=np.asarray(rows.points)[:, columns])
+
+
+def _feasible(options: SvmOptions, part: Rows) -> SvmOptions:
+    """Return the options for a part of the rows: a nu that all rows allow is brought down to what the part allows.
+
+    The shares of the classes differ from fold to fold by a row, and with them the largest nu.
+    """
+    largest = 0.0 if part.codes is None else largest_nu(part.codes)
+    if options.nu is None or not 0 < largest < options.nu:
+        return options
+    return replace(options, nu=largest * (1.0 - BELOW_LARGEST))
+
+
+def _check_nu(options: SvmOptions, rows: Rows) -> None:
+    """Refuse a nu that all rows together do not allow, before any fold is fitted."""
+    if options.nu is None or rows.codes is None:
+        return
+    largest = largest_nu(rows.codes)
+    if options.nu > largest * (1.0 + 1e-12):
+        raise UsageError(
+            f"nu = {options.nu:g} is infeasible: the sizes of the classes allow at most {largest:.4g}",
+            hint=f"--nu {math.floor(largest * 1000) / 1000:g}, or class weights with --C",
+            code="usage.nu",
+        )
+
+
+def largest_nu(codes: NDArray[np.intp]) -> float:
+    """Return the largest nu that every pair of classes allows, 2 min(n_i, n_j) / (n_i + n_j) (Chang and Lin 2001)."""
+    counts = np.bincount(codes)
+    fewest, most = float(counts.min()), float(counts.max())
+    return 2.0 * fewest / (fewest + most)
+
+
+@contextmanager
+def _said_of_folds(kernel: Kernel | None) -> Iterator[None]:
+    """Say of an error that it came up in a fold, and with which kernel: all rows together may be fine."""
+    try:
+        yield
+    except (UsageError, UndecidedError) as error:
+        of = "" if kernel is None else f" with the kernel '{kernel}'"
+        raise type(error)(
+            f"in a fold of the cross-validation{of}: {error.message}",
+            hint=error.hint,
+            code=error.code,
+            where=error.where,
+        ) from error
 
 
 def held_out_scores(
@@ -169,10 +232,9 @@ def held_out_scores(
 
     def work(fold: int) -> tuple[NDArray[np.intp], np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
         train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        part, held = rows.take(train), rows.take(test)
-        if not isinstance(part.points, Points):
-            part, held = _columns(part, train), _columns(held, train)
-        fitted = fit_rows(part, kernel, options, alone, C=C)
+        part, held = _parted(rows, train, test)
+        with _said_of_folds(kernel):
+            fitted = fit_rows(part, kernel, _feasible(options, part), alone, C=C)
         return test, fitted.model.scores(held.points, alone)
 
     parts = list(engine.map(work, range(int(folds.max()) + 1)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from kerntest.errors import UsageError, suggest
@@ -13,6 +14,8 @@ from kerntest.kernels.discrete import Hamming
 from kerntest.kernels.text import parse_kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kerntest.kernels.base import Columns, Kernel, Metric, Points
     from kerntest.learning.encoding import Encoder
 
@@ -41,7 +44,13 @@ class ChosenKernel:
 
 
 def choose_kernel(
-    kernel: Kernel | str, bandwidth: Bandwidth, encoder: Encoder, points: Points, seed: int
+    kernel: Kernel | str,
+    bandwidth: Bandwidth,
+    encoder: Encoder,
+    points: Points,
+    seed: int,
+    *,
+    left_out: Mapping[str, str],
 ) -> ChosenKernel:
     """Return a kernel for some rows.
 
@@ -55,6 +64,8 @@ def choose_kernel(
     points : Points
         The training rows.
     seed : int
+    left_out : mapping of str to str
+        Columns of the table that the encoder does not have, and why in words.
 
     Raises
     ------
@@ -64,7 +75,19 @@ def choose_kernel(
     if isinstance(kernel, str):
         plain = kernel.strip().lower() == "gaussian"
         kernel = Hamming() if plain and not encoder.numeric_names else parse_kernel(kernel)
-    bound = bind(kernel, encoder.numeric_names, encoder.category_names)
+    try:
+        bound = bind(kernel, encoder.numeric_names, encoder.category_names)
+    except UsageError as error:
+        wanted = str(error.where.get("value", ""))
+        reason = next((left_out[name] for name in left_out if name == wanted or fnmatchcase(name, wanted)), None)
+        if error.code != "usage.unknown_column" or reason is None:
+            raise
+        raise UsageError(
+            f"the kernel sees no {wanted!r}: {reason}",
+            hint="leave the column out of the kernel",
+            code=error.code,
+            where=error.where,
+        ) from error
     if not bound.kernel.free:
         if bandwidth != "median":
             raise UsageError(

@@ -8,11 +8,20 @@ import numpy as np
 
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UsageError
+from kerntest.learning.given_values import target_of
 from kerntest.learning.metrics import regression_metrics
-from kerntest.learning.svm_data import as_rows, chosen_kernel, fit_machine, given_rows, rows_of, with_target
+from kerntest.learning.svm_data import (
+    as_rows,
+    chosen_kernel,
+    fit_machine,
+    given_rows,
+    rows_against,
+    rows_of,
+    with_target,
+)
 from kerntest.learning.svm_file import load_svm, save_svm
 from kerntest.learning.svm_options import ClassWeights, SvmOptions
-from kerntest.learning.training import TrainingOptions, column_of, numbers_of, read_labelled
+from kerntest.learning.training import TrainingOptions, numbers_of, read_labelled
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -131,8 +140,8 @@ class SVM:
             chosen = None
         else:
             labelled = with_target(as_rows(X), y, options)
-            rows, _, _ = rows_of(labelled, options)
-            chosen = chosen_kernel(rows, options)
+            rows, left_out, _ = rows_of(labelled, options)
+            chosen = chosen_kernel(rows, options, left_out)
         self.fit_ = fit_machine(rows, chosen, options, self._engine)
         self._model = self.fit_.model
         return self
@@ -170,7 +179,7 @@ class SVM:
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy; of a regression r2."""
         model, scores = self.model, self._scores(X)
-        truth = column_of(y, "y")
+        truth = target_of(y, len(scores))
         if model.classes is None:
             return regression_metrics(numbers_of(truth, "y"), scores[:, 0]).r2 or 0.0
         return float(np.mean(model.codes(scores) == model.classes.codes(truth, "y")))
@@ -190,6 +199,6 @@ class SVM:
     def _scores(self, X: Any) -> NDArray[np.float64]:
         model = self.model
         if model.encoder is None:
-            return model.scores(np.asarray(X, dtype=np.float64), self._engine)
+            return model.scores(rows_against(X, model.n_train), self._engine)
         labelled = read_labelled(as_rows(X), None, TrainingOptions(), name="X")
         return model.scores(model.encoder.transform(labelled.features).points, self._engine)

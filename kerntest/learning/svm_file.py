@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 import kerntest
+from kerntest.data.categories import number_text
 from kerntest.errors import ModelError, UsageError
 from kerntest.kernels.base import Kernel, Points
 from kerntest.kernels.binding import bind
@@ -29,6 +32,7 @@ KIND = "svm"
 TASKS: tuple[Task, ...] = get_args(Task)
 METHODS: tuple[Method, ...] = get_args(Method)
 FEATURES: tuple[FeatureKind, ...] = get_args(FeatureKind)
+BOOLEAN_NAMES = ("false", "true")
 
 
 def save_svm(path: str | PathLike[str], model: SvmModel, *, force: bool) -> None:
@@ -45,6 +49,7 @@ def save_svm(path: str | PathLike[str], model: SvmModel, *, force: bool) -> None
         "task": model.task,
         "method": model.method,
         "target": model.target,
+        "n_train": model.n_train,
         "encoder": None if model.encoder is None else model.encoder.to_plain(),
         "classes": None if model.classes is None else {"names": list(model.classes.names), "kind": model.classes.kind},
         "pairs": [list(pair) for pair in model.pairs],
@@ -111,19 +116,47 @@ def svm_of(file: ModelFile) -> SvmModel:
     coefficients, intercepts = arrays.matrix("coefficients"), arrays.vector("intercepts")
     if coefficients.shape[1] != len(intercepts):
         raise damaged(name, "its coefficients and intercepts do not fit together")
+    n_train = fields.whole("n_train", at_least=1)
     expansion, features = _expansion(manifest, arrays, encoder, coefficients, intercepts)
+    if encoder is None and isinstance(expansion, GivenExpansion) and expansion.columns.max(initial=-1) >= n_train:
+        raise damaged(name, "its centres are no training rows")
     target = manifest.get("target")
+    pairs = _pairs(manifest.get("pairs"), classes, name)
+    sigmoids = tuple(_sigmoid(one, name) for one in _list(manifest.get("sigmoids"), "sigmoids", name))
+    _check_scores((task, method), classes, pairs, len(intercepts), name)
+    if sigmoids and len(sigmoids) != len(pairs):
+        raise damaged(name, "its sigmoids and pairs do not fit together")
     return SvmModel(
         task,
         method,
         encoder,
         expansion,
-        _pairs(manifest.get("pairs"), classes, len(intercepts), name, needed=task == "classify" and method != "mean"),
+        pairs,
         target if isinstance(target, str) else None,
         classes,
-        tuple(_sigmoid(one, name) for one in _list(manifest.get("sigmoids"), "sigmoids", name)),
+        sigmoids,
         features,
+        n_train,
     )
+
+
+def _check_scores(
+    kind: tuple[Task, Method], classes: Classes | None, pairs: tuple[tuple[int, int], ...], scores: int, name: str
+) -> None:
+    """Refuse scores that are not those of the task and the method: one for each pair, class, or one in all."""
+    task, method = kind
+    if task != "classify":
+        if method != "svm" or classes is not None or pairs or scores != 1:
+            raise damaged(name, f"a model for {task} has method 'svm', one score, no classes and no pairs")
+        return
+    if classes is None:
+        raise damaged(name, "a classifier has classes")
+    count = len(classes.names)
+    expected = () if method == "mean" else tuple(combinations(range(count), 2))
+    if tuple(sorted(pairs)) != expected:
+        raise damaged(name, f"its pairs are not those of {count:,} classes, each once")
+    if scores != (count if method == "mean" else len(pairs)):
+        raise damaged(name, f"its {scores:,} scores are not those of {count:,} classes")
 
 
 def _expansion(
@@ -176,20 +209,30 @@ def _classes(plain: Any, name: str) -> Classes | None:
     names = fields.texts("names")
     if len(names) < 2 or len(set(names)) < len(names):
         raise fields.refuse("names", "two classes or more, all different")
-    return Classes(tuple(names), fields.one_of("kind", ("number", "boolean", "text", "date")))
+    kind = fields.one_of("kind", ("number", "boolean", "text", "date"))
+    if kind == "number" and not all(map(_is_number, names)):
+        raise fields.refuse("names", "numbers in their shortest form")
+    if kind == "boolean" and tuple(names) != BOOLEAN_NAMES:
+        raise fields.refuse("names", "'false' and 'true'")
+    return Classes(tuple(names), kind)
 
 
-def _pairs(
-    plain: Any, classes: Classes | None, machines: int, name: str, *, needed: bool
-) -> tuple[tuple[int, int], ...]:
+def _is_number(text: str) -> bool:
+    """Say whether a text is what we write for a finite number."""
+    try:
+        number = float(text)
+    except ValueError:
+        return False
+    return math.isfinite(number) and number_text(number) == text
+
+
+def _pairs(plain: Any, classes: Classes | None, name: str) -> tuple[tuple[int, int], ...]:
     pairs = tuple(tuple(pair) if isinstance(pair, list) else () for pair in _list(plain, "pairs", name))
     count = 0 if classes is None else len(classes.names)
     for pair in pairs:
         whole = len(pair) == 2 and all(isinstance(k, int) and not isinstance(k, bool) for k in pair)
         if not whole or not 0 <= pair[0] < pair[1] < count:
             raise damaged(name, f"pairs: {list(pair)!r} are no two classes")
-    if needed and len(pairs) != machines:
-        raise damaged(name, "its pairs and intercepts do not fit together")
     return tuple((int(pair[0]), int(pair[1])) for pair in pairs)
 
 

@@ -169,6 +169,7 @@ def fit_rows(
         rows.target,
         rows.classes,
         features=features,
+        n_train=len(rows),
     )
     solutions = solved.solutions
     return SvmFit(

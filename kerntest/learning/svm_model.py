@@ -47,6 +47,8 @@ class SvmModel:
         From scores to probabilities, one for each pair; empty without.
     features : FeatureMap or None
         Explicit features that the scores are linear in.
+    n_train : int
+        Number of training rows: that of the columns of a precomputed matrix.
     """
 
     task: Task
@@ -58,6 +60,7 @@ class SvmModel:
     classes: Classes | None
     sigmoids: tuple[Sigmoid, ...] = ()
     features: FeatureMap | None = None
+    n_train: int = 0
 
     def scores(self, points: Points | Array, engine: Engine) -> Array:
         """Return the scores of n rows (points, or rows of a precomputed matrix), shape (n, J)."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from kerntest.data.categories import number_text
 from kerntest.errors import UsageError, suggest
 from kerntest.learning.features import parse_features
 from kerntest.learning.kernel_choice import check_bandwidth
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from kerntest.learning.svm_model import Method, Task
     from kerntest.learning.training import Classes
 
-ClassWeights: TypeAlias = str | Mapping[str, float] | None
-PRECOMPUTED = "precomputed"
+ClassWeights: TypeAlias = str | Mapping[Any, float] | None
+PRECOMPUTED, BALANCED = "precomputed", "balanced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class SvmOptions:
         check_bandwidth(self.bandwidth)
         if self.features is not None:
             parse_features(self.features)
+        if self.class_weight is not None and not _is_balanced(self.class_weight):
+            _named_weights(self.class_weight)
         self._refuse_contradictions()
 
     def _refuse_contradictions(self) -> None:
@@ -124,7 +127,7 @@ class SvmOptions:
         if given is None:
             return None
         counts = np.bincount(codes, minlength=len(classes.names))
-        if given == "balanced":
+        if _is_balanced(given):
             return np.asarray(counts.sum() / (len(counts) * np.maximum(counts, 1)), dtype=np.float64)
         weights = np.ones(len(classes.names))
         for name, weight in _named_weights(given).items():
@@ -139,27 +142,54 @@ class SvmOptions:
         return weights
 
 
-def _named_weights(given: str | Mapping[str, float]) -> dict[str, float]:
-    """Return weights by class, from a mapping or from a text like 'good:1,bad:5'."""
-    if isinstance(given, Mapping):
-        weights = {str(name): float(weight) for name, weight in given.items()}
+def _is_balanced(given: ClassWeights) -> bool:
+    return isinstance(given, str) and given == BALANCED
+
+
+def _named_weights(given: str | Mapping[Any, float]) -> dict[str, float]:
+    """Return weights by the name of their class, from a mapping or from a text like 'good:1,bad:5'.
+
+    Raises
+    ------
+    UsageError
+        If it is neither, or a weight is not positive.
+    """
+    if isinstance(given, str):
+        weights: dict[str, float] = dict(map(_written_weight, given.split(",")))
+    elif isinstance(given, Mapping):
+        weights = {_class_name(label): weight for label, weight in given.items()}
     else:
-        weights = {}
-        for part in given.split(","):
-            name, found, number = part.rpartition(":")
-            try:
-                weights[name.strip()] = float(number)
-            except ValueError:
-                found = ""
-            if not found:
-                raise UsageError(
-                    f"{part.strip()!r} is no class with a weight",
-                    hint="write --class-weight balanced, or --class-weight 'good:1,bad:5'",
-                    code="usage.class_weight",
-                )
+        raise UsageError(
+            f"class_weight is 'balanced' or a mapping of classes to weights, not a {type(given).__name__}",
+            hint="such as {'good': 1, 'bad': 5}",
+            code="usage.class_weight",
+        )
     for name, weight in weights.items():
-        positive(f"the weight of {name!r}", weight)
-    return weights
+        positive(f"the weight of {name!r}", weight, code="usage.class_weight")
+    return {name: float(weight) for name, weight in weights.items()}
+
+
+def _written_weight(part: str) -> tuple[str, float]:
+    """Return a class and its weight, from a text like 'bad:5'."""
+    name, _, number = part.rpartition(":")
+    try:
+        weight = float(number)
+    except ValueError:
+        name = ""
+    if not name:
+        raise UsageError(
+            f"{part.strip()!r} is no class with a weight",
+            hint="write --class-weight balanced, or --class-weight 'good:1,bad:5'",
+            code="usage.class_weight",
+        )
+    return name.strip(), weight
+
+
+def _class_name(label: object) -> str:
+    """Return what a class is called that holds a label: true, 1 and 1.0 as 1, 0.5, or a text or date as it is."""
+    if isinstance(label, (bool, np.bool_)):
+        return str(bool(label)).lower()
+    return number_text(float(label)) if isinstance(label, (int, float, np.number)) else str(label)
 
 
 def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
@@ -179,8 +209,8 @@ def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
         )
 
 
-def positive(name: str, value: object) -> None:
-    """Refuse what is not a positive, finite number.
+def positive(name: str, value: object, *, code: str | None = None) -> None:
+    """Refuse what is not a positive, finite number; the code is usage.NAME if not given.
 
     Raises
     ------
@@ -189,4 +219,4 @@ def positive(name: str, value: object) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < math.inf:
         shown = f"{value:g}" if isinstance(value, (int, float, np.number)) else repr(value)
-        raise UsageError(f"{name} must be positive and finite, not {shown}", code=f"usage.{name.split(maxsplit=1)[0]}")
+        raise UsageError(f"{name} must be positive and finite, not {shown}", code=code or f"usage.{name}")

@@ -139,7 +139,7 @@ def train_svm(
     held, inputs = _parts(labelled, test, test_fraction, options, reading)
     learned, tested = held
     rows, left_out, warnings = rows_of(learned, options)
-    chosen = chosen_kernel(rows, options)
+    chosen = chosen_kernel(rows, options, left_out)
     found: GridSearch | None = None
     cost, used = options.C, chosen.kernel
     if grid or cv is not None:

@@ -216,6 +216,25 @@ def numbers_of(target: Column, table: str) -> Array:
     return np.asarray(target.values, dtype=np.float64)
 
 
+def varied_numbers_of(target: Column, table: str) -> Array:
+    """Return a target of numbers to learn from.
+
+    Raises
+    ------
+    DataError
+        If it holds text, or the same number everywhere.
+    """
+    numbers = numbers_of(target, table)
+    if numbers.min() == numbers.max():
+        raise DataError(
+            f"column {target.name!r} of {table} has one value in all rows: there is nothing to predict",
+            hint="name another --target",
+            code="data.constant_target",
+            where={"file": table, "column": target.name},
+        )
+    return numbers
+
+
 def read_like(data: Any, names: Sequence[str], target: str | None, options: TrainingOptions) -> Labelled:
     """Return further rows for a model: those of its columns that are there, whatever else is in the table.
 
@@ -252,29 +271,3 @@ def read_like(data: Any, names: Sequence[str], target: str | None, options: Trai
     if dropped:
         warnings.append(f"{table.name}: {dropped:,} of {table.n_rows:,} rows with missing values left out")
     return Labelled(table, kept.select(there), None if target is None else kept[target], tuple(warnings))
-
-
-def column_of(values: Any, name: str) -> Column:
-    """Return values that a Python caller hands over as a column.
-
-    Raises
-    ------
-    DataError
-        If they are no sequence of numbers, truth values or texts.
-    """
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise DataError(
-            f"{name} has shape {array.shape}, not (n,)",
-            hint="hand over one value for each row",
-            code="data.wrong_shape",
-        )
-    if array.dtype.kind in "iuf":
-        return Column(name, "number", array.astype(np.float64))
-    texts = [None if value is None else str(value) for value in array.tolist()]
-    kind: Literal["boolean", "text"] = "boolean" if array.dtype.kind == "b" else "text"
-    if kind == "boolean":
-        texts = [str(value).lower() for value in array.tolist()]
-    place = {text: k for k, text in enumerate(sorted({text for text in texts if text is not None}))}
-    codes = np.array([-1 if text is None else place[text] for text in texts], dtype=np.int64)
-    return Column(name, kind, codes, tuple(place))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from learning.svm_cases import bundled, coefficients_of, cubic, gaussian, laplacian
+from learning.svm_cases import bundled, clouds, coefficients_of, cubic, gaussian, laplacian
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 
 from kerntest.learning.svm import SVM
@@ -64,6 +64,19 @@ def test_two_classes_are_those_of_svc(name, C, kernel):
     if kernel != "linear" and kernel[:4] != "poly":
         # Their matrices have full rank: the coefficients are unique.
         same_support(beta, other, C)
+
+
+@pytest.mark.parametrize("C", [1.0, 10.0, 100.0, 1000.0])
+@pytest.mark.parametrize("n", [20, 100])
+def test_classes_far_apart_are_no_worse_than_those_of_svc(n, C):
+    for seed in range(4):
+        X, y = clouds(n, separation=8.0, seed=seed)
+        K, signs = X @ X.T, np.where(y == 1, 1.0, -1.0)
+        peer = SVC(C=C, kernel="precomputed", tol=1e-6).fit(K, y)
+        ours = SVM(C=C, kernel="linear", scale="none").fit(X, y)
+        assert ours.fit_.converged
+        theirs = dual_of(K, spread_out(peer, n), signs)
+        assert dual_of(K, coefficients_of(ours, n)[:, 0], signs) >= theirs * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("s", [1.0, 4.0])

@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from learning.svm_cases import bundled, clouds
+from learning.svm_cases import bundled, clouds, raises
 
+from kerntest.errors import UsageError
 from kerntest.learning.folds import plain_folds, stratified_folds, train_test_split
 from kerntest.learning.svm import SVM
 from kerntest.learning.svm_train import train_svm
@@ -29,8 +30,7 @@ def test_the_chosen_cell_is_the_best_then_the_cheapest_then_the_widest(seed):
     assert {cell.multiple for cell in cells} == {0.25, 0.5, 1, 2, 4}
     top = max(cell.mean for cell in cells)
     tied = [cell for cell in cells if cell.mean >= top - 1e-9]
-    least = min(cell.C for cell in tied)
-    widest = max((cell for cell in tied if least >= cell.C), key=lambda cell: cell.bandwidth)
+    widest = min(tied, key=lambda cell: (cell.C, -cell.bandwidth))
     chosen = cells[result.grid.chosen]
     assert chosen == widest
     assert (result.C, result.bandwidth, result.kernel) == (chosen.C, chosen.bandwidth, chosen.kernel)
@@ -60,12 +60,12 @@ def by_hand(X, y, folds, cell, **options):
 
 @pytest.mark.parametrize("options", [{}, {"class_weight": "balanced"}, {"method": "perceptron"}])
 def test_the_score_of_a_cell_is_that_of_a_loop_over_the_folds(options):
-    X, y = noisy(80, classes=3)
+    X, y = noisy(60, classes=3)
     result = train_svm(frame_of(X, y), "y", grid=True, cv=4, seed=5, **options)
     folds = stratified_folds(y, 4, 5)
     # The perceptron has no cost: its grid is one of bandwidths.
     assert len(result.grid.cells) == (5 if options.get("method") == "perceptron" else 25)
-    for cell in result.grid.cells[::3]:
+    for cell in result.grid.cells[::4]:
         mean, error = by_hand(X, y, folds, cell, seed=5, **options)
         np.testing.assert_allclose((cell.mean, cell.standard_error), (mean, error), rtol=1e-12)
 
@@ -73,12 +73,13 @@ def test_the_score_of_a_cell_is_that_of_a_loop_over_the_folds(options):
 def test_the_score_of_a_regression_is_minus_its_rmse():
     X, y = bundled("diabetes")
     X, y = X[::2, :4], y[::2]
-    result = train_svm(frame_of(X, y), "y", task="regress", grid=True, cv=3, seed=1, epsilon=10.0, tolerance=1e-8)
+    result = train_svm(frame_of(X, y), "y", task="regress", grid=True, cv=3, seed=1, epsilon=10.0)
     assert result.grid.score == "negative RMSE"
     folds = plain_folds(len(y), 3, 1)
     for cell in result.grid.cells[1::6]:
-        mean, error = by_hand(X, y, folds, cell, task="regress", epsilon=10.0, tolerance=1e-8)
-        np.testing.assert_allclose((cell.mean, cell.standard_error), (mean, error), rtol=1e-5)
+        mean, error = by_hand(X, y, folds, cell, task="regress", epsilon=10.0)
+        # A grid stops at a gap of 1e-3.
+        np.testing.assert_allclose((cell.mean, cell.standard_error), (mean, error), rtol=1e-3)
     assert result.grid.cells[result.grid.chosen].mean == max(cell.mean for cell in result.grid.cells)
 
 
@@ -114,9 +115,9 @@ def test_nothing_that_is_fitted_depends_on_the_test_rows(tmp_path):
 def test_a_test_file_changes_nothing_that_is_fitted(tmp_path):
     X, y = noisy(60)
     rng = np.random.default_rng(0)
-    one = train_svm(frame_of(X, y), "y", grid=True, cv=3, test=frame_of(X + 3, y), output=tmp_path / "a")
-    two = train_svm(frame_of(X, y), "y", grid=True, cv=3, test=frame_of(rng.normal(size=X.shape), y))
-    train_svm(frame_of(X, y), "y", grid=True, cv=3, output=tmp_path / "b")
+    one = train_svm(frame_of(X, y), "y", grid=True, cv=2, test=frame_of(X + 3, y), output=tmp_path / "a")
+    two = train_svm(frame_of(X, y), "y", grid=True, cv=2, test=frame_of(rng.normal(size=X.shape), y))
+    train_svm(frame_of(X, y), "y", grid=True, cv=2, output=tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert one.grid == two.grid
     assert one.train == two.train
@@ -124,8 +125,8 @@ def test_a_test_file_changes_nothing_that_is_fitted(tmp_path):
 
 
 def test_the_number_of_threads_changes_nothing(tmp_path):
-    X, y = noisy(80, classes=3)
-    options = {"grid": True, "cv": 3, "probability": True, "test_fraction": 0.25}
+    X, y = noisy(50, classes=3)
+    options = {"grid": True, "cv": 2, "probability": True, "test_fraction": 0.25}
     results = [
         train_svm(frame_of(X, y), "y", threads=threads, output=tmp_path / str(threads), **options) for threads in (1, 2)
     ]
@@ -158,8 +159,8 @@ def test_a_machine_without_a_cost_has_a_grid_of_bandwidths(options):
 @pytest.mark.parametrize("options", [{"grid": True}, {"cv": 3}])
 def test_one_class_has_no_score_to_choose_by(options):
     X, _ = noisy(40)
-    with pytest.raises(ValueError, match="one-class"):
-        train_svm(X, task="one-class", **options)
+    error = raises(UsageError, "usage.grid", lambda: train_svm(X, task="one-class", **options))
+    assert "one class" in error.message
 
 
 def test_a_largest_nu_is_feasible_in_the_folds_too():
@@ -170,7 +171,7 @@ def test_a_largest_nu_is_feasible_in_the_folds_too():
 
 
 def test_what_held_out_rows_say_is_near_what_new_rows_say():
-    X, y = noisy(200, seed=3)
+    X, y = noisy(120, seed=3)
     new, truth = noisy(2000, seed=4)
     result = train_svm(frame_of(X, y), "y", grid=True, test=frame_of(new, truth))
     cell = result.grid.cells[result.grid.chosen]

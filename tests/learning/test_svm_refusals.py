@@ -63,7 +63,7 @@ OPTIONS = [
     ({"method": "mean", "task": "one-class"}, "usage.contradiction"),
     ({"method": "mean", "features": "nystroem:5"}, "usage.contradiction"),
     ({"kernel": "precomputed", "features": "nystroem:5"}, "usage.contradiction"),
-    ({"kernel": "precomputed", "bandwidth": 2.0}, "usage.bandwidth_twice"),
+    ({"kernel": "precomputed", "bandwidth": 2.0}, "usage.contradiction"),
 ]
 
 
