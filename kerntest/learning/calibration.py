@@ -101,7 +101,10 @@ def sigmoid_probability(sigmoid: Sigmoid, scores: Array) -> Array:
     ndarray, the same shape
         In [0, 1].
     """
-    probability: Array = expit(-(sigmoid.slope * scores + sigmoid.offset))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        # Scores as small as numbers get have slopes as large as they get.
+        moved = np.where(scores == 0, 0.0, sigmoid.slope * scores)
+    probability: Array = expit(-(moved + sigmoid.offset))
     return probability
 
 

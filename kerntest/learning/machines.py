@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array
     from kerntest.learning.solvers.matrices import Matrix
 
-# A hard margin is a cost so high that no separable problem reaches it.
-HARD = 1e8
+# The costs at which a machine without errors is looked for, and the share of the cost that a coefficient may have.
+HARD_COSTS, REACHED = (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, 1e8), 0.99
 # Slack of a hard margin that is rounding.
 HARD_SLACK = 1e-4
 # Halvings of the search for the cost of a nu, and widenings of where it is looked for: costs from 1e-12 to 1e9.
@@ -121,16 +121,18 @@ def fit_pairs(
         part = matrix if len(rows) == matrix.n else Repeated(matrix, rows)
         known = None if start is None else start[place].solution
         G = None if factor is None else factor[rows]
+        pair, C = (names[i], names[j]), costs.C
+
+        def at(cost: float) -> Solution:
+            problem = Problem(signs, cost * weights, np.ones(len(rows)))
+            return _solved(part, problem, tolerance=tolerance, seed=seed, start=known, factor=G, definite=definite)
+
         if costs.nu is not None:
-            pair = (names[i], names[j])
             solution, C = _by_nu(part, signs, costs.nu, tolerance=tolerance, seed=seed, names=pair)
+        elif math.isinf(costs.C):
+            solution = _hard(at, signs, pair)
         else:
-            C = min(costs.C, HARD)
-            problem = Problem(signs, C * weights, np.ones(len(rows)))
-            solution = _solved(part, problem, tolerance=tolerance, seed=seed, start=known, factor=G, definite=definite)
-            if math.isinf(costs.C):
-                _check_hard(problem, solution, (names[i], names[j]))
-                C = math.inf
+            solution = at(costs.C)
         return Machine((i, j), rows, solution, C)
 
     return list(engine.map(work, range(len(pairs))))
@@ -159,15 +161,25 @@ def _solved(
         ) from error
 
 
-def _check_hard(problem: Problem, solution: Solution, names: tuple[str, str]) -> None:
-    """Refuse a hard margin where the classes cannot be separated."""
-    slack = problem.slack(solution.outputs, solution.intercept)
-    if float(slack.max()) > HARD_SLACK:
-        raise UndecidedError(
-            f"no hard margin was found between {names[0]!r} and {names[1]!r}: this kernel cannot separate them without errors",
-            hint="a finite --C allows errors; a smaller --bandwidth separates more",
-            code="undecided.not_separable",
-        )
+def _hard(at: Callable[[float], Solution], signs: Array, names: tuple[str, str]) -> Solution:
+    """Return the machine without errors: that of any cost which no coefficient reaches, the least of some.
+
+    Raises
+    ------
+    UndecidedError
+        If coefficients grow with every cost: the classes cannot be separated.
+    """
+    for cost in HARD_COSTS:
+        solution = at(cost)
+        slack = 1.0 - signs * (solution.outputs + solution.intercept)
+        free = float(np.abs(solution.coefficients).max()) < REACHED * cost
+        if free and solution.converged and float(slack.max()) <= HARD_SLACK:
+            return solution
+    raise UndecidedError(
+        f"no hard margin was found between {names[0]!r} and {names[1]!r}: this kernel cannot separate them without errors",
+        hint="a finite --C allows errors; a smaller --bandwidth separates more",
+        code="undecided.not_separable",
+    )
 
 
 def _by_nu(

@@ -86,11 +86,13 @@ def regression_metrics(true: Array, predicted: Array) -> RegressionMetrics:
     errors = np.abs(true - predicted)
     rmse = _root_mean_square(errors)
     varies = true.min() < true.max()
+    # A product, unlike a power, goes to infinity without an error.
+    ratio = rmse / _root_mean_square(true - _mean(true)) if varies else 0.0
     return RegressionMetrics(
         n=len(true),
         rmse=rmse,
         mae=_mean(errors),
-        r2=1.0 - (rmse / _root_mean_square(true - _mean(true))) ** 2 if varies else None,
+        r2=1.0 - ratio * ratio if varies else None,
         max_error=float(errors.max()),
     )
 
