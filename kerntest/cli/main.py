@@ -99,7 +99,9 @@ def main() -> NoReturn:
             code = code or 3
     if code == INTERRUPTED:
         _leave_at_once()
-    sys.exit(code)
+    # Everything is written and closed. Threads of the libraries that read files may still be starting, and taking the
+    # interpreter down around them can end in an abort.
+    os._exit(code)
 
 
 def _prepare_process() -> None:
