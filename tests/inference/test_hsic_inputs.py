@@ -132,7 +132,7 @@ def holed(x_rows=(2, 5), y_rows=(5, 7, 30)):
     return data, kept
 
 
-@pytest.mark.parametrize("options", [{}, {"null": "moments"}, {"time_series": True}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"null": "moments"}], ids=str)
 def test_rows_with_missing_values_on_either_side_can_be_dropped(options):
     data, kept = holed()
     options |= {"x_columns": "weight,depth", "y_columns": "city,price"}
