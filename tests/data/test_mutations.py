@@ -232,7 +232,7 @@ def test_damaged_gzip():
             assert found is None or plain == content
 
 
-def test_damaged_files_on_the_command_line(tmp_path, monkeypatch, capfd):
+def test_damaged_files_on_the_command_line(tmp_path, capfd):
     from kerntest.cli import main  # noqa: PLC0415 - the other tests need no command line
 
     content = (SAMPLES / "with_missing.csv").read_bytes()
@@ -244,11 +244,7 @@ def test_damaged_files_on_the_command_line(tmp_path, monkeypatch, capfd):
         arguments = ["mmd", str(path), str(SAMPLES / "before.csv"), "--missing", "drop", "--permutations", "5"]
         if index % 2:
             arguments = ["inspect", str(path), "--json"]
-        monkeypatch.setattr(sys, "argv", ["kerntest", *arguments])
-        monkeypatch.setattr(main, "_prepare_process", lambda: None)
-        with pytest.raises(SystemExit) as caught:
-            main.main()
-        codes.append(caught.value.code)
+        codes.append(main.run(arguments))
         captured = capfd.readouterr()
         if codes[-1]:
             assert captured.out == ""
