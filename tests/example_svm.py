@@ -1,8 +1,8 @@
 """Results of learners as the library would give them, for tests of what is made of them."""
 
 from kerntest.report.learning_record import ClassificationMetrics, ClassMetrics, RegressionMetrics
-from kerntest.report.record import InputRecord
-from kerntest.report.svm_record import Baseline, GridCell, GridSearch, LearnerProvenance, SvmResult
+from kerntest.report.record import InputRecord, Provenance
+from kerntest.report.svm_record import Baseline, GridCell, GridSearch, SvmResult
 
 TIES = "the best mean over the folds; of equal ones the smallest C, then the largest bandwidth"
 
@@ -82,7 +82,7 @@ def svm_result(**changes):
         "columns": ("price", "size"),
         "columns_left_out": (),
         "warnings": (),
-        "provenance": LearnerProvenance(
+        "provenance": Provenance(
             version="0.1.0",
             seed=0,
             inputs=(InputRecord("shop.csv", "csv", 80, 80, "ab" * 32, ",", None, 1),),

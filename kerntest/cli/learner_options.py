@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kerntest.cli.documented import option
-from kerntest.cli.options import COUNT, OutputPath, format_options
+from kerntest.cli.options import COUNT, VERBOSITY, OutputPath, format_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,20 +37,7 @@ def model_output(purpose: str) -> Callable[[AnyCommand], AnyCommand]:
 def report_options(function: AnyCommand) -> AnyCommand:
     """Add --report, --format, --json, --quiet and --verbose, in this order."""
     decorators = (
-        option(
-            "-v",
-            "--verbose",
-            is_flag=True,
-            topic="Output",
-            help="Explain on stderr what was found in the files and chosen automatically.",
-        ),
-        option(
-            "-q",
-            "--quiet",
-            is_flag=True,
-            topic="Output",
-            help="Nothing on stderr but errors: no warnings, no progress.",
-        ),
+        *VERBOSITY,
         format_options(),
         option(
             "--report",

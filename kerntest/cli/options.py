@@ -225,23 +225,29 @@ def chosen_format(output_format: str | None, *, as_json: bool) -> str:
     return "json" if as_json else output_format or "table"
 
 
+# --quiet and --verbose of every command that reports.
+VERBOSITY = (
+    option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        topic="Output",
+        help="Explain on stderr what was found in the files and chosen automatically.",
+    ),
+    option(
+        "-q",
+        "--quiet",
+        is_flag=True,
+        topic="Output",
+        help="Nothing on stderr but errors: no warnings, no progress.",
+    ),
+)
+
+
 def result_options(*, lines: bool = False) -> Callable[[AnyCommand], AnyCommand]:
     """Return the decorator that adds --format, --json, --output, --fail-on, --quiet and --verbose, in this order."""
     decorators = (
-        option(
-            "-v",
-            "--verbose",
-            is_flag=True,
-            topic="Output",
-            help="Explain on stderr what was found in the files and chosen automatically.",
-        ),
-        option(
-            "-q",
-            "--quiet",
-            is_flag=True,
-            topic="Output",
-            help="Nothing on stderr but errors: no warnings, no progress.",
-        ),
+        *VERBOSITY,
         option(
             "--fail-on",
             type=OneOf("reject", "accept"),

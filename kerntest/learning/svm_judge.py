@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from kerntest.learning.svm_model import SvmModel
     from kerntest.learning.svm_options import SvmOptions
     from kerntest.learning.training import Labelled
-    from kerntest.report.svm_record import GridSearch, LearnerProvenance
+    from kerntest.report.record import Provenance
+    from kerntest.report.svm_record import GridSearch
 
 # A share of support vectors at which a machine has learned the rows by heart.
 NEARLY_ALL = 0.9
@@ -178,7 +179,7 @@ def svm_result(
     left_out: tuple[str, ...],
     warnings: tuple[str, ...],
     output: str | PathLike[str] | None,
-    provenance: LearnerProvenance,
+    provenance: Provenance,
 ) -> SvmResult:
     """Return the record of a fitted machine."""
     fit, rows, options = judged.fit, judged.rows, judged.options

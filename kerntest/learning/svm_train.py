@@ -22,7 +22,6 @@ from kerntest.learning.svm_options import ClassWeights, SvmOptions
 from kerntest.learning.training import Classes, Labelled, TrainingOptions, read_labelled, read_like
 from kerntest.report import record
 from kerntest.report.plot import picture_kind
-from kerntest.report.svm_record import GridSearch, LearnerProvenance, SvmResult
 from kerntest.report.write import check_writable, write_file
 
 if TYPE_CHECKING:
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from kerntest.learning.kernel_choice import Bandwidth
     from kerntest.learning.svm_model import Method, Task
     from kerntest.learning.training import MissingPolicy
+    from kerntest.report.svm_record import GridSearch, SvmResult
 
 LIBRARIES = ("numpy", "scipy", "pyarrow")
 
@@ -224,8 +224,8 @@ def _input(labelled: Labelled) -> record.InputRecord:
 
 def _provenance(
     options: SvmOptions, inputs: tuple[record.InputRecord, ...], rule: str, engine: Engine, started: float
-) -> LearnerProvenance:
-    return LearnerProvenance(
+) -> record.Provenance:
+    return record.Provenance(
         version=kerntest.__version__,
         seed=options.seed,
         inputs=inputs,

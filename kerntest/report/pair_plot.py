@@ -266,9 +266,9 @@ def _write_dates(axis: Any) -> None:
     """Write days as dates; matplotlib counts them from 1970-01-01 too."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter  # noqa: PLC0415 - only to draw
 
-    locator: Any = AutoDateLocator(maxticks=6)  # type: ignore[no-untyped-call]
+    locator: Any = AutoDateLocator(maxticks=6)  # type: ignore[no-untyped-call]  # not annotated there
     axis.set_major_locator(locator)
-    axis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    axis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]  # not annotated there
 
 
 def _point_size(rows: int) -> float:

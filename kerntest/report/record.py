@@ -51,7 +51,7 @@ class InputRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class Provenance(Record):
-    """What is needed to run the same test again and get the same numbers."""
+    """What is needed to run the same test, or fit the same model, again and get the same numbers."""
 
     version: str
     seed: int

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kerntest.report.record import Explanation, InputRecord, MinimumEffect, Null, Provenance, TwoSampleResult
-    from kerntest.report.svm_record import LearnerProvenance
 
 COLUMNS_SHOWN = 12
 CURVES = {
@@ -97,12 +96,12 @@ def two_sample_notes(result: TwoSampleResult) -> list[str]:
     return [visible(note) for note in notes]
 
 
-def input_notes(provenance: Provenance | LearnerProvenance) -> list[str]:
+def input_notes(provenance: Provenance) -> list[str]:
     """Return what was found in each input, one line each."""
     return [_input_note(record) for record in provenance.inputs]
 
 
-def run_note(provenance: Provenance | LearnerProvenance) -> str:
+def run_note(provenance: Provenance) -> str:
     """Return how it was computed, and how long it took."""
     threads = "1 thread" if provenance.threads == 1 else f"{provenance.threads} threads"
     return f"{threads}, {provenance.dtype}, {number(provenance.seconds)} seconds"

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 from kerntest.report.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from kerntest.report.learning_record import ClassificationMetrics, RegressionMetrics
-    from kerntest.report.record import InputRecord
+    from kerntest.report.record import Provenance
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +68,6 @@ class Baseline(Record):
     method: str
     accuracy: float
     balanced_accuracy: float
-
-
-@dataclass(frozen=True, slots=True)
-class LearnerProvenance(Record):
-    """What is needed to fit the same model again."""
-
-    version: str
-    seed: int
-    inputs: tuple[InputRecord, ...]
-    kernel: str
-    bandwidth: str
-    scale: str
-    dtype: str
-    threads: int
-    libraries: Mapping[str, str]
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,4 +168,4 @@ class SvmResult(Record):
     columns: tuple[str, ...]
     columns_left_out: tuple[str, ...]
     warnings: tuple[str, ...]
-    provenance: LearnerProvenance
+    provenance: Provenance

@@ -51,7 +51,6 @@ RECORDS = (
     svm_record.GridSearch,
     svm_record.GridCell,
     svm_record.Baseline,
-    svm_record.LearnerProvenance,
     learning_record.ClassificationMetrics,
     learning_record.ClassMetrics,
     learning_record.RegressionMetrics,

@@ -196,7 +196,9 @@ def test_row_sums_are_left_out_where_nobody_wants_them():
         for wanted in (True, False)
     ]
     found = shift_sums(*stacks, n=20, circle=20, orders=1, engine=LocalEngine(1))
-    np.testing.assert_allclose(found.rows_first[0], matrices([(points, [kernel_of("linear")])])[0].sum(axis=1))
+    np.testing.assert_allclose(
+        found.rows_first[0], matrices([(points, [kernel_of("linear")])])[0].sum(axis=1), rtol=1e-10, atol=1e-12
+    )
     assert not found.rows_second.any()
 
 
