@@ -15,10 +15,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.inference.factors import Factor, centred, kernel_factor
 from kerntest.inference.lanczos import leading_eigenvalues
 from kerntest.inference.verdict import overflow
 from kerntest.kernels.base import DensePairs
+from kerntest.kernels.factors import Factor, centred, kernel_factor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ With A and B the centred kernel matrices of x and y (Gretton et al. 2005, 2008; 
     biased     HSIC_b = <HKH, HLH> / n^2
     unbiased   HSIC_u = <U(K), U(L)> / (n (n - 3))
 
-Everything comes from one pass over the tiles of both matrices.
+Everything comes from one pass over the tiles of both matrices, or from factors of low rank where they have them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.inference.low_rank import inner, low_rank_pair
 from kerntest.inference.sweep import TILE
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.labels import Estimator
+    from kerntest.inference.low_rank import LowRank
     from kerntest.inference.sweep import Centring
 
 
@@ -84,9 +86,13 @@ def dependence(kernel_x: Kernel, x: Points, kernel_y: Kernel, y: Points, engine:
 
     Notes
     -----
-    Cost: O(n^2 p / 2) time for p columns in all, O(n) memory.
+    Cost: O(n^2 p / 2) time for p columns in all, O(n) memory; of matrices of low ranks r_x and r_y, O(n (r_x + r_y)^2).
     """
     n = len(x)
+    pair = low_rank_pair(kernel_x, x, kernel_y, y, engine)
+    if pair is not None:
+        # Through the engine, which holds BLAS to one thread: for so small products more of them only wait.
+        return next(engine.map(lambda both: low_rank_dependence(*both), [pair]))
     sums = pair_sums(kernel_x, x, kernel_y, y, engine)
     on_x, on_y = kernel_x.diagonal(x), kernel_y.diagonal(y)
     hollow = _u_centred(sums.product, sums.rows_k, sums.rows_l)
@@ -102,10 +108,22 @@ def dependence(kernel_x: Kernel, x: Points, kernel_y: Kernel, y: Points, engine:
     )
 
 
-def effect_size(inner: float, norm_x: float, norm_y: float) -> float:
-    """Return sqrt(max(r, 0)) for r = inner / sqrt(norm_x norm_y); 0 where a norm vanishes."""
+def low_rank_dependence(first: LowRank, second: LowRank) -> Dependence:
+    """Return the same from factors of both matrices. Cost: O(n (r_x + r_y)^2) time."""
+    n = len(first.columns)
+    hollow = inner(first, second, hollow=True)
+    norm_x, norm_y = inner(first, first, hollow=True), inner(second, second, hollow=True)
+    return Dependence(
+        unbiased=factor(n, "unbiased") * hollow,
+        biased=factor(n, "biased") * inner(first, second, hollow=False),
+        effect_size=effect_size(hollow, norm_x, norm_y),
+    )
+
+
+def effect_size(product: float, norm_x: float, norm_y: float) -> float:
+    """Return sqrt(max(r, 0)) for r = product / sqrt(norm_x norm_y); 0 where a norm vanishes."""
     scale = math.sqrt(max(norm_x, 0.0)) * math.sqrt(max(norm_y, 0.0))
-    return math.sqrt(min(max(inner / scale, 0.0), 1.0)) if scale > 0 else 0.0
+    return math.sqrt(min(max(product / scale, 0.0), 1.0)) if scale > 0 else 0.0
 
 
 def _u_centred(product: float, rows_k: Array, rows_l: Array) -> float:

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.inference.factors import kernel_factor
+from kerntest.inference.low_rank import centred_factor, low_rank
+from kerntest.inference.low_rank_invariants import CANCELLED, low_rank_invariants, trace_cube
 from kerntest.inference.nulls.moments import Invariants
 from kerntest.inference.nulls.spectral import Spectrum, completed
 from kerntest.inference.sweep import Centring, Sweep, sweep
+from kerntest.kernels.factors import kernel_factor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,11 +24,9 @@ EXACT_TRACE_ROWS = 2000
 # Random vectors for tr A^3 beyond: so many find the leading part of the matrix, and as many again measure the rest.
 PROBES = 60
 PROBE_STREAM = 2
-# A factor serves where the matrix of one column is of so low a rank, to this share of its trace.
+# A factor serves for tr A^3 where the matrix of one column is of so low a rank, to this share of its trace.
 LARGEST_RANK = 400
 FACTOR_TOLERANCE = 1e-13
-# A cubic trace with a doubt beyond this share of |A|^3 is computed otherwise.
-CANCELLED = 1e-10
 
 
 def centre(kernel: Kernel, points: Points, engine: Engine, *, hollow: bool) -> tuple[Centring, Array]:
@@ -79,11 +79,16 @@ def kernel_invariants(
 
     Notes
     -----
-    Cost: of one column, O(n^2 + n r^2) time for a matrix of numerical rank r, exact. Of several, O(n^3) time up to
-    2,000 rows; beyond, three sweeps of O(n^2 (p + 120)) time and O(120 n) memory. The estimate is Hutch++ (Meyer et
-    al. 2021): the part of the matrix in the span of A S, for random signs S, exactly, and random signs for the rest.
+    Cost: of a matrix of low rank r, such as that of a smooth kernel on one column, O(n r^3) time, exact; where the
+    rank is some hundreds, O(n^2 + n r^2) for one column. Of others, O(n^3) time up to 2,000 rows; beyond, three sweeps of O(n^2 (p + 120)) time and O(120 n) memory. The estimate is
+    Hutch++ (Meyer et al. 2021): the part of the matrix in the span of A S, for random signs S, exactly, and random
+    signs for the rest.
     """
     n = len(points)
+    factor = low_rank(kernel, points)
+    by_factor = None if factor is None else low_rank_invariants(factor, hollow=hollow)
+    if by_factor is not None:
+        return by_factor, True
     centring, diagonal = centre(kernel, points, engine, hollow=hollow)
 
     def times(vectors: Array) -> Sweep:
@@ -92,13 +97,13 @@ def kernel_invariants(
             kernel, points, together, engine, centring=centring, square_vectors=ones, cubes=True, progress=progress
         )
 
-    swept, trace_cube, exact = _of_one_column(kernel, points, times, hollow=hollow)
+    swept, cube, exact = _of_one_column(kernel, points, times, hollow=hollow)
     if swept is None and n <= EXACT_TRACE_ROWS:
         swept = times(np.eye(n))
         A = swept.product[:, :n]
-        trace_cube, exact = float(np.einsum("ij,ij->", A @ A, A)), True
+        cube, exact = float(np.einsum("ij,ij->", A @ A, A)), True
     elif swept is None:
-        swept, trace_cube = _by_probes(times, n, seed)
+        swept, cube = _by_probes(times, n, seed)
     invariants = Invariants(
         trace=float(diagonal.sum()),
         trace_square=swept.total_square,
@@ -106,7 +111,7 @@ def kernel_invariants(
         diagonal_cube=float((diagonal**3).sum()),
         diagonal_with_square=float(diagonal @ swept.squares[:, 0]),
         diagonal_form=float(diagonal @ swept.product[:, -1]),
-        trace_cube=trace_cube,
+        trace_cube=cube,
         entry_cubes=swept.cubes,
     )
     return invariants, exact
@@ -136,44 +141,11 @@ def _of_one_column(
     if not factor.complete:
         return None, 0.0, False
     swept = times(np.empty((n, 0)))
-    cube, doubt = _cube_by_factor(factor.columns, hollow=hollow)
+    cube, doubt = trace_cube(centred_factor(factor), hollow=hollow)
     if doubt > CANCELLED * swept.total_square**1.5:
         # Centring takes nearly all of the matrix away: the factor has too few digits left.
         return None, 0.0, False
     return swept, cube, True
-
-
-def _cube_by_factor(factor: Array, *, hollow: bool) -> tuple[float, float]:
-    """Return tr A^3 of the centring of K = G G', and how far rounding can move it.
-
-    The columns of G are centred first: HKH = G G' then. U-centring it in turn takes out its diagonal d: with row means
-    r = -d / (n - 2), M = W C W' for W = [G, r, 1] is HKH - r 1' - 1 r' + g 1 1', and with D the diagonal of M
-    tr (M - D)^3 = tr M^3 - 3 tr M^2 D + 2 tr D^3.
-    """
-    n, rank = factor.shape
-    G = factor - factor.mean(axis=0)
-    # Once more: what is left of the means is rounding of large columns.
-    G -= G.mean(axis=0)
-    eps = float(np.finfo(np.float64).eps)
-    if not hollow:
-        S = G.T @ G
-        cube = float(np.trace(S @ S @ S))
-        return cube, eps * abs(cube)
-    on_diagonal = np.einsum("ir,ir->i", G, G)
-    row = -on_diagonal / (n - 2)
-    grand = float(row.sum()) / (n - 1)
-    W = np.column_stack([G, row, np.ones(n)])
-    C = np.eye(rank + 2)
-    C[rank:, rank:] = [[0.0, -1.0], [-1.0, grand]]
-    inner = C @ (W.T @ W)
-    taken_out = on_diagonal - 2.0 * row + grand
-    on_square = np.einsum("ir,ir->i", W @ (inner @ C), W)
-    terms = (
-        float(np.trace(inner @ inner @ inner)),
-        -3.0 * float(on_square @ taken_out),
-        2.0 * float((taken_out**3).sum()),
-    )
-    return sum(terms), eps * sum(abs(term) for term in terms)
 
 
 def kernel_spectrum(

@@ -9,6 +9,7 @@ import numpy as np
 
 from kerntest.errors import UndecidedError
 from kerntest.inference.dependence import factor
+from kerntest.inference.low_rank import low_rank_pair, low_rank_sums
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.shifts import ShiftSums, circle_length, orders_needed, shift_sums
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.labels import Estimator
+    from kerntest.inference.low_rank import LowRank
     from kerntest.inference.options import Resampling
     from kerntest.kernels.base import Array, Kernel, Points
 
@@ -58,6 +60,14 @@ class Relabelled:
 Source = tuple["Points", "Sequence[Kernel]"]
 
 
+def _low_rank(first: Sequence[Source], second: Sequence[Source], engine: Engine) -> tuple[LowRank, LowRank] | None:
+    """Return both matrices as products of few columns, for one kernel on either side that has this form."""
+    if [len(kernels) for side in (first, second) for _, kernels in side] != [1, 1]:
+        return None
+    (x, (kernel_x,)), (y, (kernel_y,)) = first[0], second[0]
+    return low_rank_pair(kernel_x, x, kernel_y, y, engine)
+
+
 def relabelled_sums(
     first: Sequence[Source],
     second: Sequence[Source],
@@ -91,11 +101,12 @@ def relabelled_sums(
 
     Notes
     -----
-    Cost: of shifts as in `shift_sums`; of random permutations O(F G n^2) time each and 8 (F + G) n^2 bytes.
+    Cost: of shifts as in `shift_sums`, or as in `low_rank_sums` where that is less; of random permutations O(F G n^2) time each and 8 (F + G) n^2 bytes.
     """
     n = len(first[0][0])
     rng = np.random.default_rng((seed, ORDER_STREAM))
     orders: int | None = None
+    left_out = (0.0, 0.0)
     if resampling == "random":
         permutations = [np.arange(n)] + [rng.permutation(n) for _ in range(relabellings - 1)]
         sums = _random_sums(first, second, permutations, estimator=estimator, engine=engine, progress=progress)
@@ -104,14 +115,23 @@ def relabelled_sums(
         orders = orders_needed(relabellings, circle)
         order = rng.permutation(n)
         places = [order] + [rng.permutation(n) for _ in range(orders - 1)]
-        sums = shifted_statistics(
-            first, second, order, places, circle=circle, estimator=estimator, engine=engine, progress=progress
-        )
+        pair = _low_rank(first, second, engine)
+        if pair is not None:
+            hollow = estimator == "unbiased"
+            found = low_rank_sums(*pair, places, circle, hollow=hollow, engine=engine, progress=progress)
+            sums = found.reshape(1, 1, -1)
+            left_out = pair[0].residual, pair[1].residual
+        else:
+            sums = shifted_statistics(
+                first, second, order, places, circle=circle, estimator=estimator, engine=engine, progress=progress
+            )
     largest_x, largest_y = (
         np.array([np.abs(kernel.diagonal(points)).max() for points, kernels in side for kernel in kernels])
         for side in (first, second)
     )
     tolerances = np.array([[tie_tolerance(float(a), n, float(b) * n) for b in largest_y] for a in largest_x])
+    # The trace of what is left out of one matrix, times a bound on the norm of the other, bounds what it could add.
+    tolerances += n * (left_out[0] * largest_y[None, :] + left_out[1] * largest_x[:, None])
     words = "random permutations" if orders is None else "cyclic shifts"
     return Relabelled(sums, factor(n, estimator), tolerances, words, orders)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from kerntest.inference.dependence import effect_size, factor
 from kerntest.inference.family import BandwidthOption, choose_kernel
 from kerntest.inference.invariants import first_invariants, kernel_invariants
+from kerntest.inference.low_rank import CORRELATIONS_PER_ROW, inner, low_rank, low_rank_sums
+from kerntest.inference.low_rank_invariants import low_rank_invariants
 from kerntest.inference.nulls.moments import Invariants, moments_p_value, permutation_moments
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.order import ORDER_STREAM
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.labels import Estimator
+    from kerntest.inference.low_rank import LowRank
     from kerntest.inference.shifts import ShiftSums
     from kerntest.inference.variables import Variable
     from kerntest.kernels.base import Array, Kernel, Points
@@ -89,6 +92,8 @@ class ScreenedColumn:
     norm : float
         <U(K), U(K)>.
     diagonal : ndarray, shape (n,)
+    low_rank : LowRank or None
+        The centred matrix as a product of few columns, where it has that form.
     """
 
     kernel: Kernel
@@ -96,6 +101,7 @@ class ScreenedColumn:
     invariants: Invariants
     norm: float
     diagonal: Array
+    low_rank: LowRank | None
 
 
 def screen(
@@ -173,9 +179,17 @@ def _column(column: Variable, options: ScreenOptions, engine: Engine) -> Screene
     ).kernels[0]
     hollow = options.estimator == "unbiased"
     points = column.points
-    invariants = kernel_invariants(chosen, points, engine, hollow=hollow, seed=options.seed)[0]
-    norm = invariants.trace_square if hollow else first_invariants(chosen, points, engine, hollow=True).trace_square
-    return ScreenedColumn(chosen, points, invariants, norm, chosen.diagonal(points))
+    factor = low_rank(chosen, points)
+    invariants = None if factor is None else low_rank_invariants(factor, hollow=hollow)
+    if invariants is None:
+        invariants = kernel_invariants(chosen, points, engine, hollow=hollow, seed=options.seed)[0]
+    if hollow:
+        norm = invariants.trace_square
+    elif factor is not None:
+        norm = inner(factor, factor, hollow=True)
+    else:
+        norm = first_invariants(chosen, points, engine, hollow=True).trace_square
+    return ScreenedColumn(chosen, points, invariants, norm, chosen.diagonal(points), factor)
 
 
 def _square(
@@ -189,8 +203,69 @@ def _square(
 ) -> Iterator[ScreenedPair]:
     """Yield what is found for some pairs of a few columns."""
     n = len(places[0])
-    circle = circle_length(n)
+    scale = factor(n, options.estimator)
     hollow = options.estimator == "unbiased"
+    factors = _factors(known, pairs, n)
+    measured = (
+        _by_lines(known, pairs, places, engine, hollow=hollow)
+        if factors is None
+        else _by_factors(factors, places, engine, hollow=hollow)
+    )
+    for (a, b), (unbiased, biased, relabelled) in zip(pairs, measured, strict=True):
+        x, y = known[a], known[b]
+        tolerance = tie_tolerance(float(np.abs(x.diagonal).max()), n, float(np.abs(y.diagonal).max()) * n)
+        moments = permutation_moments(x.invariants, y.invariants, n)
+        varies = moments.standard_deviation > tolerance
+        yield ScreenedPair(
+            unbiased=unbiased * factor(n, "unbiased"),
+            biased=biased * factor(n, "biased"),
+            effect_size=effect_size(unbiased, x.norm, y.norm),
+            p_value=moments_p_value(float(relabelled[0]), moments) if varies else None,
+            p_permutation=float(np.mean(relabelled >= relabelled[0] - tolerance)),
+            permutations=len(relabelled),
+            relabelled=scale * relabelled if keep else None,
+            tolerance=scale * tolerance,
+        )
+
+
+# Observed <U(K), U(L)> and <HKH, HLH>, and the one that is tested under every relabelling.
+Measured: TypeAlias = "tuple[float, float, Array]"
+
+
+def _factors(
+    known: Sequence[ScreenedColumn], pairs: Sequence[tuple[int, int]], n: int
+) -> list[tuple[LowRank, LowRank]] | None:
+    """Return the factors of every pair if their correlations cost less than the lags of columns, which pairs share."""
+    factors = [
+        (x, y) for x, y in ((known[a].low_rank, known[b].low_rank) for a, b in pairs) if x is not None and y is not None
+    ]
+    columns = len({place for pair in pairs for place in pair})
+    correlations = sum(x.rank * y.rank for x, y in factors)
+    least = len(factors) == len(pairs) and correlations <= CORRELATIONS_PER_ROW * n * columns / 2
+    return factors if least else None
+
+
+def _by_factors(
+    factors: Sequence[tuple[LowRank, LowRank]], places: Sequence[NDArray[np.intp]], engine: Engine, *, hollow: bool
+) -> Iterator[Measured]:
+    """Yield what is measured for each pair, from factors of low rank."""
+    circle = circle_length(len(places[0]))
+    for x, y in factors:
+        values = low_rank_sums(x, y, places, circle, hollow=hollow, engine=engine)
+        yield inner(x, y, hollow=True), inner(x, y, hollow=False), values.ravel()
+
+
+def _by_lines(
+    known: Sequence[ScreenedColumn],
+    pairs: Sequence[tuple[int, int]],
+    places: Sequence[NDArray[np.intp]],
+    engine: Engine,
+    *,
+    hollow: bool,
+) -> Iterator[Measured]:
+    """Yield what is measured for each pair, from the lines of all columns."""
+    n = len(places[0])
+    circle = circle_length(n)
     left, right = (sorted({pair[side] for pair in pairs}) for side in (0, 1))
     first, second = (
         KernelStack(
@@ -199,27 +274,13 @@ def _square(
         for side, orders in ((left, places[:1]), (right, places))
     )
     sums = shift_sums(first, second, n=n, circle=circle, orders=len(places), engine=engine)
-    observed = _both_estimates(sums, [known[k] for k in left], [known[k] for k in right], places[0], hollow=hollow)
+    unbiased, biased = _both_estimates(
+        sums, [known[k] for k in left], [known[k] for k in right], places[0], hollow=hollow
+    )
     values = centred_sums(sums, places, circle, hollow=hollow)
-    scale = factor(n, options.estimator)
     for a, b in pairs:
-        x, y = known[a], known[b]
         f, g = left.index(a), right.index(b)
-        relabelled = values[f, g].ravel()
-        tolerance = tie_tolerance(float(np.abs(x.diagonal).max()), n, float(np.abs(y.diagonal).max()) * n)
-        moments = permutation_moments(x.invariants, y.invariants, n)
-        varies = moments.standard_deviation > tolerance
-        unbiased, biased = observed[0][f, g], observed[1][f, g]
-        yield ScreenedPair(
-            unbiased=float(unbiased) * factor(n, "unbiased"),
-            biased=float(biased) * factor(n, "biased"),
-            effect_size=effect_size(float(unbiased), x.norm, y.norm),
-            p_value=moments_p_value(float(relabelled[0]), moments) if varies else None,
-            p_permutation=float(np.mean(relabelled >= relabelled[0] - tolerance)),
-            permutations=len(relabelled),
-            relabelled=scale * relabelled if keep else None,
-            tolerance=scale * tolerance,
-        )
+        yield float(unbiased[f, g]), float(biased[f, g]), values[f, g].ravel()
 
 
 def _both_estimates(

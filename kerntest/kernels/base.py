@@ -63,9 +63,12 @@ class Points:
 
     def take(self, rows: NDArray[np.intp] | slice) -> Points:
         """Return the named rows, in that order; a slice shares what is derived from the whole."""
+        if not isinstance(rows, slice):
+            # `take` is four times as fast as an index, but not for rows of no columns.
+            codes = self.codes.take(rows, axis=0) if self.codes.size else self.codes[rows]
+            return Points(self.numeric.take(rows, axis=0) if self.numeric.size else self.numeric[rows], codes)
         taken = Points(self.numeric[rows], self.codes[rows])
-        if isinstance(rows, slice):
-            taken._whole = (self, rows)
+        taken._whole = (self, rows)
         return taken
 
     def select(self, columns: Columns) -> Points:

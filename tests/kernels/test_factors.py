@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kerntest.inference import factors
-from kerntest.inference.factors import centred, kernel_factor
+from kerntest.kernels import factors
 from kerntest.kernels.base import Points
+from kerntest.kernels.factors import centred, kernel_factor
 from kerntest.kernels.text import parse_kernel
 
 

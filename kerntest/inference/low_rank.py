@@ -1,0 +1,190 @@
+"""Kernel matrices of low rank under every relabelling: without n^2.
+
+A smooth kernel on one column, or any kernel on few different rows, has a matrix of some tens of columns: K = G G' to
+the last digits. With the columns of G and H centred, HKH = G G' and HLH = H H', and for every shift t
+
+    <HKH, HLH>(t) = sum_ab ( sum_i G_ia H_{i+t,b} )^2
+
+needs r_K r_L circular correlations of length n. U-centring takes out the diagonals d and e of both as well:
+
+    <U(K), U(L)>(t) = <HKH, HLH>(t) - n/(n-2) sum_i d_i e_{i+t} + sum_i d_i sum_i e_i / ((n-1)(n-2))
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.kernels.factors import centred, kernel_factor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.kernels.base import Array, Kernel, Points
+    from kerntest.kernels.factors import Factor
+
+# What a factor may leave of the trace: less than rounding moves the sums over the whole matrices.
+TOLERANCE = 1e-15
+# After so many columns it is known whether a matrix is of low rank: so much of its trace may then be left.
+FIRST_COLUMNS = 32
+HOPEFUL = 1e-2
+# A factor costs more than the shifts that it saves beyond so many columns, in units of sqrt(n).
+MOST_COLUMNS = 1.5
+# One correlation costs about what one line of lags does on both sides: forming it, and its transform.
+CORRELATIONS_PER_ROW = 1.0
+# Entries of the correlations under way in one thread (4 MB).
+HELD_ENTRIES = 2**19
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LowRank:
+    """A centred kernel matrix HKH = G G'.
+
+    Parameters
+    ----------
+    columns : ndarray, shape (n, r)
+        G, its columns centred.
+    diagonal : ndarray, shape (n,)
+        The diagonal of G G'.
+    residual : float
+        The trace of what the factor leaves out: bounds how far any sum moves, per unit of the other matrix's norm.
+    """
+
+    columns: Array
+    diagonal: Array
+    residual: float
+
+    @property
+    def rank(self) -> int:
+        """The number of columns r."""
+        return int(self.columns.shape[1])
+
+
+def low_rank(kernel: Kernel, points: Points) -> LowRank | None:
+    """Return the centred matrix of a kernel as a product of few columns; None where it has no such form.
+
+    Cost: O(32 n (p + 32)) time to find out, O(n r (p + r)) to do, with r up to 1.5 sqrt(n); O(n r) memory.
+    """
+    n = len(points)
+    most = int(MOST_COLUMNS * math.sqrt(n))
+    if not kernel.positive_definite:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        factor = kernel_factor(kernel, points, tolerance=TOLERANCE, most=min(FIRST_COLUMNS, most))
+        if not factor.complete and factor.residual <= HOPEFUL * float(kernel.diagonal(points).sum()):
+            factor = kernel_factor(kernel, points, tolerance=TOLERANCE, most=most)
+    return centred_factor(factor) if factor.complete else None
+
+
+def centred_factor(factor: Factor) -> LowRank:
+    """Return HKH as a product of few columns from K as one."""
+    # Twice: what is left of the means after once is rounding of large columns.
+    columns = centred(centred(factor.columns))
+    return LowRank(columns, np.einsum("ir,ir->i", columns, columns), factor.residual)
+
+
+def low_rank_pair(
+    kernel_x: Kernel, x: Points, kernel_y: Kernel, y: Points, engine: Engine
+) -> tuple[LowRank, LowRank] | None:
+    """Return both matrices as products of few columns; None where the lags of whole matrices cost less."""
+
+    def work(side: tuple[Kernel, Points]) -> LowRank | None:
+        return low_rank(*side)
+
+    first, second = engine.map(work, [(kernel_x, x), (kernel_y, y)])
+    return (first, second) if first is not None and second is not None and worthwhile(first, second) else None
+
+
+def worthwhile(first: LowRank, second: LowRank) -> bool:
+    """Say whether the correlations cost less than the lags of both matrices."""
+    return first.rank * second.rank <= CORRELATIONS_PER_ROW * len(first.columns)
+
+
+def inner(first: LowRank, second: LowRank, *, hollow: bool) -> float:
+    """Return <HKH, HLH>, or <U(K), U(L)> of the hollow matrices. Cost: O(n r_K r_L) time."""
+    whole = float(np.square(first.columns.T @ second.columns).sum())
+    if not hollow:
+        return whole
+    n = len(first.columns)
+    crossed = float(first.diagonal @ second.diagonal)
+    return whole - n / (n - 2) * crossed + _grand(first, second)
+
+
+def _grand(first: LowRank, second: LowRank) -> float:
+    n = len(first.columns)
+    return float(first.diagonal.sum()) * float(second.diagonal.sum()) / ((n - 1) * (n - 2))
+
+
+def low_rank_sums(
+    first: LowRank,
+    second: LowRank,
+    places: Sequence[NDArray[np.intp]],
+    circle: int,
+    *,
+    hollow: bool,
+    engine: Engine,
+    progress: Progress | None = None,
+) -> Array:
+    """Return the inner product of the centred matrices for every shift of every order of the second.
+
+    Parameters
+    ----------
+    first, second : LowRank
+        n rows each.
+    places : sequence of C ndarray of int, shape (n,)
+        Which row stands at each place in each order of the second matrix; the first is that of the first matrix too.
+    circle : int
+        Rows n' that lie on the circle; the others keep their partner.
+    hollow : bool
+        U-centring instead of HKH.
+    engine : Engine
+    progress : callable, optional
+
+    Returns
+    -------
+    ndarray, shape (C, circle)
+
+    Notes
+    -----
+    Cost: O(C r_K r_L n' log n') time, O((r_K + C r_L) n) memory. Sums have a fixed order.
+    """
+    n = len(first.columns)
+    still = first.columns[places[0]]
+    moved = [second.columns[place] for place in places]
+    left = np.conj(np.fft.rfft(np.ascontiguousarray(still[:circle].T), axis=1))
+    height = max(1, HELD_ENTRIES // circle)
+    items = [
+        (order, a, start)
+        for order in range(len(places))
+        for a in range(first.rank)
+        for start in range(0, second.rank, height)
+    ]
+    right = [np.fft.rfft(np.ascontiguousarray(columns[:circle].T), axis=1) for columns in moved]
+
+    def work(item: tuple[int, int, int]) -> Array:
+        order, a, start = item
+        some = slice(start, start + height)
+        crossed = np.fft.irfft(left[a] * right[order][some], n=circle, axis=1)
+        if circle < n:
+            crossed += (still[circle:, a] @ moved[order][circle:, some])[:, None]
+        np.square(crossed, out=crossed)
+        summed: Array = crossed.sum(axis=0)
+        return summed
+
+    sums = np.zeros((len(places), circle))
+    for (order, _, _), found in zip(items, engine.map(work, items, progress), strict=True):
+        sums[order] += found
+    if hollow:
+        ahead = np.conj(np.fft.rfft(first.diagonal[places[0]][:circle]))
+        for order, place in enumerate(places):
+            beside = second.diagonal[place]
+            crossed = np.fft.irfft(ahead * np.fft.rfft(beside[:circle]), n=circle)
+            crossed += float(first.diagonal[places[0]][circle:] @ beside[circle:])
+            sums[order] += _grand(first, second) - n / (n - 2) * crossed
+    return sums

@@ -1,0 +1,167 @@
+"""Sums over matrices of low rank against the matrices themselves."""
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kerntest import hsic_pairs, hsic_test
+from kerntest.engines.local import LocalEngine
+from kerntest.inference import dependence as dependence_module
+from kerntest.inference import low_rank as low_rank_module
+from kerntest.inference import relabelling, screening
+from kerntest.inference.dependence import dependence
+from kerntest.inference.low_rank import inner, low_rank, low_rank_pair, low_rank_sums
+from kerntest.inference.low_rank_invariants import low_rank_invariants
+from kerntest.inference.relabelling import shifted_statistics
+from kerntest.kernels.base import Points
+from kerntest.kernels.text import parse_kernel
+
+ENGINE = LocalEngine(1)
+
+
+def points(seed: int, n: int, columns: int = 1) -> Points:
+    return Points.of(np.random.default_rng(seed).normal(size=(n, columns)))
+
+
+def few_values(seed: int, n: int) -> Points:
+    return Points.of(np.random.default_rng(seed).poisson(2.0, n).astype(float))
+
+
+def factored(text: str, rows: Points):
+    factor = low_rank(parse_kernel(text), rows)
+    assert factor is not None
+    return factor
+
+
+@pytest.mark.parametrize("text", ["gaussian(1)", "gaussian(0.6)", "rational-quadratic(2)", "linear", "polynomial(2)"])
+def test_the_factor_is_the_centred_matrix(text):
+    rows = points(0, 900)
+    factor = factored(text, rows)
+    K = parse_kernel(text)(rows)
+    H = np.eye(900) - 1 / 900
+    np.testing.assert_allclose(factor.columns @ factor.columns.T, H @ K @ H, rtol=0, atol=1e-14 * np.abs(K).max() * 900)
+    np.testing.assert_allclose(factor.diagonal, np.diagonal(H @ K @ H), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("text", ["laplacian(1)", "gaussian(0.001)", "matern(1, nu=0.5)", "polynomial(3, 1, -20)"])
+def test_matrices_without_the_form_are_left_alone(text):
+    assert low_rank(parse_kernel(text), points(0, 900)) is None
+
+
+def test_any_kernel_on_few_different_rows_has_the_form():
+    rows = few_values(0, 500)
+    factor = factored("laplacian(1)", rows)
+    assert factor.rank <= len(np.unique(rows.numeric))
+
+
+def test_two_matrices_of_high_rank_take_the_lags():
+    """Both have the form, but too many correlations between them."""
+    x, y = points(0, 300), points(1, 300)
+    kernel = parse_kernel("gaussian(1.5)")
+    assert low_rank(kernel, x) is not None
+    assert low_rank_pair(kernel, x, kernel, y, ENGINE) is None
+    assert low_rank_pair(kernel, x, parse_kernel("linear"), y, ENGINE) is not None
+
+
+@pytest.mark.parametrize("hollow", [True, False], ids=["U-centred", "HKH"])
+@pytest.mark.parametrize(("n", "circle", "orders"), [(240, 240, 1), (241, 240, 3), (200, 187, 2)])
+def test_every_relabelling_is_that_of_the_lags(n, circle, orders, hollow):
+    rng = np.random.default_rng(n)
+    x, y = points(3, n), few_values(4, n)
+    kernel_x, kernel_y = parse_kernel("gaussian(2)"), parse_kernel("laplacian(0.7)")
+    places = [rng.permutation(n) for _ in range(orders)]
+    expected = shifted_statistics(
+        [(x, (kernel_x,))],
+        [(y, (kernel_y,))],
+        places[0],
+        places,
+        circle=circle,
+        estimator="unbiased" if hollow else "biased",
+        engine=ENGINE,
+    )
+    found = low_rank_sums(
+        factored("gaussian(2)", x), factored("laplacian(0.7)", y), places, circle, hollow=hollow, engine=ENGINE
+    )
+    np.testing.assert_allclose(found.ravel(), expected.ravel(), rtol=0, atol=1e-14 * n**2)
+
+
+def test_threads_and_blocks_give_the_same_digits(monkeypatch):
+    x, y = factored("gaussian(1)", points(0, 400)), factored("gaussian(2)", points(1, 400))
+    places = [np.random.default_rng(k).permutation(400) for k in range(2)]
+    one = low_rank_sums(x, y, places, 399, hollow=True, engine=LocalEngine(1))
+    np.testing.assert_array_equal(low_rank_sums(x, y, places, 399, hollow=True, engine=LocalEngine(3)), one)
+    monkeypatch.setattr(low_rank_module, "HELD_ENTRIES", 1200)
+    several = low_rank_sums(x, y, places, 399, hollow=True, engine=LocalEngine(2))
+    np.testing.assert_allclose(several, one, rtol=1e-12, atol=1e-12 * np.abs(one).max())
+
+
+@given(st.integers(10, 20), st.integers(0, 2**16), st.sampled_from(["gaussian(1)", "linear", "laplacian(1)"]))
+@settings(max_examples=20, deadline=None)
+def test_both_estimates_are_those_of_the_formula(n, seed, text):
+    x, y = few_values(seed, n), few_values(seed + 1, n)
+    first, second = low_rank(parse_kernel(text), x), low_rank(parse_kernel("linear"), y)
+    if first is None or second is None:
+        return
+    K, L = parse_kernel(text)(x), parse_kernel("linear")(y)
+    size = np.abs(K).max() * np.abs(L).max()
+    assert inner(first, second, hollow=False) / n**2 == pytest.approx(
+        naive.hsic_biased(K, L), rel=1e-9, abs=1e-12 * size
+    )
+    unbiased = inner(first, second, hollow=True) / (n * (n - 3))
+    assert unbiased == pytest.approx(naive.hsic_unbiased(K, L), rel=1e-9, abs=1e-12 * size)
+
+
+def test_the_dependence_is_that_of_the_whole_matrices(monkeypatch):
+    x, y = points(0, 800), few_values(1, 800)
+    kernels = parse_kernel("gaussian(1)"), parse_kernel("gaussian(2)")
+    found = dependence(kernels[0], x, kernels[1], y, ENGINE)
+    monkeypatch.setattr(dependence_module, "low_rank_pair", lambda *_: None)
+    direct = dependence(kernels[0], x, kernels[1], y, ENGINE)
+    for name in ("unbiased", "biased", "effect_size"):
+        assert getattr(found, name) == pytest.approx(getattr(direct, name), rel=1e-10)
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+def test_a_test_of_two_columns_is_the_same_either_way(estimator, monkeypatch):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=1500)
+    y = np.sin(3 * x) + 2 * rng.normal(size=1500)
+    options = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median", "estimator": estimator}
+    fast = hsic_test(x, y, **options)
+    monkeypatch.setattr(relabelling, "low_rank_pair", lambda *_: None)
+    monkeypatch.setattr(dependence_module, "low_rank_pair", lambda *_: None)
+    whole = hsic_test(x, y, **options)
+    assert fast.p_value == whole.p_value
+    assert fast.statistic == pytest.approx(whole.statistic, rel=1e-10)
+    assert fast.null.standard_deviation == pytest.approx(whole.null.standard_deviation, rel=1e-10)
+
+
+def test_tied_relabellings_count_as_ties(monkeypatch):
+    """Of two binary columns most relabellings tie with others; rounding of a factor must not part them."""
+    rng = np.random.default_rng(2)
+    x, y = (rng.integers(0, 2, 300).astype(float) for _ in range(2))
+    options = {"kernel_x": "gaussian(1)", "kernel_y": "gaussian(1)", "permutations": 3000}
+    fast = hsic_test(x, y, **options)
+    monkeypatch.setattr(relabelling, "low_rank_pair", lambda *_: None)
+    assert fast.p_value == hsic_test(x, y, **options).p_value
+
+
+def test_a_screen_of_pairs_with_their_own_rows_is_the_same_either_way(monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(900, 3))
+    X[:, 1] += 0.3 * X[:, 0] ** 2
+    X[rng.random((900, 3)) < 0.1] = np.nan
+    fast = hsic_pairs(X, permutations=900)
+    monkeypatch.setattr(screening, "low_rank", lambda *_: None)
+    whole = hsic_pairs(X, permutations=900)
+    for one, other in zip(fast.pairs, whole.pairs, strict=True):
+        assert one.p_permutation == other.p_permutation
+        assert one.p_value == pytest.approx(other.p_value, rel=1e-8)
+        assert one.hsic_unbiased == pytest.approx(other.hsic_unbiased, rel=1e-10, abs=1e-14)
+        assert one.effect_size == pytest.approx(other.effect_size, rel=1e-8, abs=1e-10)
+
+
+def test_many_columns_to_cube_are_swept_instead():
+    assert low_rank_invariants(factored("gaussian(0.45)", points(0, 1500)), hollow=True) is None
