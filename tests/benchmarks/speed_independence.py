@@ -13,6 +13,7 @@ import argparse
 import importlib.util
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 from speed import COLUMNS, medians, seconds
@@ -69,7 +70,18 @@ def default_tests():
         print(f"auto, n = {n:,}, d = {COLUMNS}: {taken:.3f} s for {pairs} pairs of kernels")
 
 
-def screens():
+def five_thousand():
+    for columns in (1, COLUMNS):
+        test = partial(hsic_test, *independent(5_000, columns), permutations=5_000)
+        chosen = partial(test, kernel_x="gaussian", kernel_y="gaussian", bandwidth="median")
+        named, median = medians([partial(test, **KERNELS), chosen], runs=5)
+        print(
+            f"n = 5,000, d = {columns} + {columns}, 5,000 relabellings, whole test: {named:.3f} s; "
+            f"with bandwidths from the data {median:.3f} s"
+        )
+
+
+def screens(*, large):
     X = np.random.default_rng(0).normal(size=(2_000, 50))
     (taken,) = medians([lambda: hsic_pairs(X)], runs=3)
     found = hsic_pairs(X)
@@ -78,18 +90,19 @@ def screens():
         f"{found.pairs[0].permutations:,} relabellings each"
     )
     holes = np.where(np.random.default_rng(1).random(X.shape) < 0.01, np.nan, X)
-    few = holes[:, :12]
+    few = holes if large else holes[:, :12]
     (taken,) = medians([lambda: hsic_pairs(few)], runs=1)
-    print(f"all pairs of 12 columns x 2,000 rows with missing values of their own in every pair: {taken:.1f} s")
+    columns = few.shape[1]
+    print(f"all pairs of {columns} columns x 2,000 rows with missing values of their own in every pair: {taken:.1f} s")
 
 
 ALONE = """
 import sys, time
 import numpy as np
 from kerntest import hsic_test
-n = int(sys.argv[1])
+n, d = int(sys.argv[1]), int(sys.argv[2])
 rng = np.random.default_rng(0)
-x, y = rng.normal(size=(n, 5)), rng.normal(size=(n, 5))
+x, y = rng.normal(size=(n, d)), rng.normal(size=(n, d))
 started = time.perf_counter()
 result = hsic_test(x, y, kernel_x="gaussian(2)", kernel_y="gaussian(2)", permutations=n)
 taken = time.perf_counter() - started
@@ -99,13 +112,13 @@ try:
     peak = f"peak memory {int(status.split('VmHWM:')[1].split()[0]) / 1024:.0f} MB"
 except OSError:
     peak = "peak memory unknown"
-print(f"one pair of kernels, n = {n:,}, d = 5, {result.null.permutations:,} relabellings, in a process of its own: "
+print(f"one pair of kernels, n = {n:,}, d = {d} + {d}, {result.null.permutations:,} relabellings, in a process of its own: "
       f"{taken:.2g} s, {peak}, p = {result.p_value:.4g}")
 """
 
 
-def alone(rows):
-    subprocess.run([sys.executable, "-c", ALONE, str(rows)], check=True)
+def alone(rows, columns=COLUMNS):
+    subprocess.run([sys.executable, "-c", ALONE, str(rows), str(columns)], check=True)
 
 
 def main():
@@ -115,13 +128,15 @@ def main():
     arguments = parser.parse_args()
     alone(arguments.rows)
     default_tests()
-    screens()
+    five_thousand()
+    screens(large=arguments.large)
     per_relabelling = None
     if importlib.util.find_spec("sklearn"):
         per_relabelling = against_gram_matrices(arguments.rows)
     if importlib.util.find_spec("hyppo") and per_relabelling is not None:
         against_hyppo(per_relabelling, arguments.rows, large=arguments.large)
     if arguments.large:
+        alone(100_000, 1)
         alone(100_000)
 
 

@@ -102,6 +102,7 @@ def test_moments_have_the_level_of_a_long_permutation_run(d, estimator):
     values = relabelled_values(x, y, estimator=estimator, permutations=60_000, bandwidth="median").relabelled
     null = hsic_test(x, y, null="moments", estimator=estimator, **MEDIAN).null
     assert null.mean == pytest.approx(values.mean(), abs=6 * values.std() / math.sqrt(len(values)))
+    # The moments are exact: what differs is the spread of 60,000 correlated values.
     assert null.standard_deviation == pytest.approx(values.std(), rel=0.03)
     p = stats.pearson3.sf((values - null.mean) / null.standard_deviation, null.skewness)
     for alpha, apart in ((0.05, 0.05), (0.01, 0.1), (0.001, 0.3)):
@@ -156,6 +157,7 @@ def test_spectral_is_the_tail_of_the_weighted_chi_squares(strength, estimator):
     result = hsic_test(x, y, null="spectral", **options)
     simulated = np.mean(drawn >= result.statistic / factor(n, estimator))
     assert 0.005 < simulated < 0.6
+    # Four standard errors of the simulation, and 5 % for the eigenvalues below 1e-4 that it leaves out.
     assert result.p_value == pytest.approx(simulated, rel=0.05, abs=4 * math.sqrt(simulated / len(drawn)))
     assert result.null.mean == pytest.approx(factor(n, estimator) * weights.sum(), rel=1e-3, abs=1e-6)
     deviation = factor(n, estimator) * math.sqrt(2 * (weights**2).sum())
@@ -174,6 +176,7 @@ def test_pearson_has_the_exact_moments_and_the_kurtosis_of_the_relabellings(esti
     assert null.standard_deviation == pytest.approx(values.std(), rel=1e-9)
     assert null.skewness == pytest.approx(skewness(values), rel=1e-6)
     kurtosis = np.mean((values - values.mean()) ** 4) / values.std() ** 4
+    # Found from relabellings where the other moments are exact.
     assert null.kurtosis == pytest.approx(kurtosis, rel=0.05)
     z = (result.statistic - values.mean()) / values.std()
     assert result.p_value == pytest.approx(pearson_tail(z, skewness(values), null.kurtosis), rel=1e-6)
@@ -190,6 +193,7 @@ def test_every_curve_agrees_with_a_long_permutation_run(null, strength, q):
     assert found.statistic == exact.statistic
     # The Gamma has two moments only: its tail is known to be short.
     assert found.p_value == pytest.approx(exact.p_value, rel=0.45 if null == "gamma" else 0.15)
+    # The Gamma and the weighted chi-squares have the spread of the limit, which differs by O(1/n).
     assert found.null.standard_deviation == pytest.approx(exact.null.standard_deviation, rel=0.1)
     assert (found.null.method, found.null.p_floor, found.null.exact) == (null, None, False)
     assert (found.null.resampling, found.null.orders) == (None, None)
@@ -239,6 +243,7 @@ def test_random_permutations_agree_with_shifts():
     assert randomly.statistic == shifts.statistic
     p = (shifts.p_value + randomly.p_value) / 2
     assert abs(randomly.p_value - shifts.p_value) <= 5 * math.sqrt(2 * p * (1 - p) / 5000) + 1 / 5000
+    # Two estimates from 5,000 values each; those of shifts are correlated.
     assert randomly.null.standard_deviation == pytest.approx(shifts.null.standard_deviation, rel=0.1)
 
 

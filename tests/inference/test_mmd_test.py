@@ -193,6 +193,7 @@ def test_both_nulls_agree(estimator):
     exact = mmd_test(*arrays(), permutations=20_000, **options)
     curve = mmd_test(*arrays(), null="moments", **options)
     assert curve.statistic == exact.statistic
+    # The long run has a standard error of some per cent itself; the curve is right to some per cent.
     np.testing.assert_allclose(curve.p_value, exact.p_value, rtol=0.15)
     np.testing.assert_allclose(curve.null.standard_deviation, exact.null.standard_deviation, rtol=0.05)
 
@@ -299,6 +300,7 @@ def test_random_permutations_agree_with_shifts(estimator):
     # Two independent estimates of one p-value: five standard errors of their difference.
     p = (shifts.p_value + random.p_value) / 2
     assert abs(random.p_value - shifts.p_value) <= 5 * np.sqrt(2 * p * (1 - p) / 4000)
+    # Two estimates from 4,000 values each; those of shifts are correlated.
     np.testing.assert_allclose(random.null.standard_deviation, shifts.null.standard_deviation, rtol=0.1)
 
 

@@ -243,7 +243,8 @@ def test_matern_falls_smoothly_where_the_bessel_function_overflows(nu):
     assert np.isfinite(K).all()
     assert (np.diff(K) <= 1e-12).all()
     if nu > 2:
-        np.testing.assert_allclose(1 - K[z > 0.05], z[z > 0.05] ** 2 / (4 * (nu - 1)), rtol=0.05, atol=0)
+        # The next term of the series, z^2 / (8 (nu - 2)) of this one, is up to 1.2 % at z = 0.3.
+        np.testing.assert_allclose(1 - K[z > 0.05], z[z > 0.05] ** 2 / (4 * (nu - 1)), rtol=0.0125, atol=0)
 
 
 def test_periodic_does_not_see_whole_periods():
