@@ -8,11 +8,15 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from click.core import ParameterSource
+
 from kerntest.cli.console import is_terminal
 from kerntest.errors import KerntestError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import click
 
 
 def check_stdin(sources: Mapping[str, str], example: str) -> None:
@@ -43,6 +47,31 @@ def check_stdin(sources: Mapping[str, str], example: str) -> None:
             hint=f"send it a file: `{example}`",
             code="usage.stdin_terminal",
         )
+
+
+def check_null(ctx: click.Context) -> None:
+    """Refuse options about relabellings beside a null that draws none, so that none is ignored in silence.
+
+    Parameters
+    ----------
+    ctx : click.Context
+        Of a test; knows which parameters were typed.
+
+    Raises
+    ------
+    UsageError
+        As above.
+    """
+    null = ctx.params["null"]
+    # The Pearson curve finds its fourth moment from shifts.
+    unused = {"permutation": (), "pearson": ("resampling",)}.get(null, ("permutations", "resampling"))
+    for name in unused:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(
+                f"--{name} does not go with --null {null}",
+                hint="its p-value is read off a curve; --null permutation is the one that relabels rows",
+                code="usage.contradiction",
+            )
 
 
 def check_outputs(sources: Sequence[str], outputs: Mapping[str, str | None]) -> None:

@@ -187,6 +187,11 @@ CONTRADICTIONS = [
     (["--select", "2"], "--select needs --target", "--target NAME --select 3"),
     (["--correction", "bh", "--x", "a"], "--correction needs --pairwise or --target", "nothing to correct"),
     (["--min-lag", "2", "--x", "a"], "--min-lag needs --time-series", ""),
+    (
+        ["y.csv", "--null", "moments", "--permutations", "9"],
+        "--permutations does not go with --null moments",
+        "a curve",
+    ),
     (["--pairwise", "--target", "a"], "--pairwise does not go with --target", "choose one"),
     (["--pairwise", "--select", "2"], "--select does not go with --pairwise", ""),
     (["y.csv", "--pairwise"], "a second file does not go with --pairwise", "give one file"),

@@ -290,3 +290,22 @@ def test_a_list_of_columns_may_be_wrapped(kerntest, mmd_test):
     assert kerntest("mmd", "x.csv", "y.csv", "--columns", "a,\nb").code == 0
     assert split_patterns(mmd_test.options["columns"]) == ["a", "b"]
     assert split_patterns('"new\nline",c') == ["new\nline", "c"]
+
+
+@pytest.mark.parametrize(
+    ("null", "option"),
+    [
+        ("moments", "--permutations"),
+        ("gamma", "--resampling"),
+        ("spectral", "--permutations"),
+        ("pearson", "--resampling"),
+    ],
+)
+def test_a_null_without_relabellings_takes_no_option_about_them(kerntest, mmd_test, null, option):
+    value = "99" if option == "--permutations" else "shifts"
+    result = kerntest("mmd", "a.csv", "b.csv", "--null", null, option, value)
+    assert result.code == 2
+    assert f"error: {option} does not go with --null {null}" in result.err
+    assert "--null permutation" in result.err
+    assert not mmd_test.calls
+    assert kerntest("mmd", "a.csv", "b.csv", "--null", "pearson", "--permutations", "99").code == 0

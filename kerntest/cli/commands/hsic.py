@@ -11,7 +11,7 @@ from kerntest.cli.completion import ColumnNames
 from kerntest.cli.console import progress_bar
 from kerntest.cli.delivery import Delivery, gate
 from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
-from kerntest.cli.inputs import check_outputs, check_stdin, join_names, point_at
+from kerntest.cli.inputs import check_null, check_outputs, check_stdin, join_names, point_at
 from kerntest.cli.options import COUNT, Bandwidth, KernelText, OneOf, OutputPath, result_options
 from kerntest.cli.shared_options import (
     ALPHA,
@@ -239,6 +239,7 @@ def hsic(ctx: click.Context, /, data: str, other: str | None, *, fail_on: str | 
     delivery = Delivery.asked_for(**{name: options.pop(name) for name in DELIVERY})
     mode = mode_asked_for(options)
     check_options(ctx, mode, RESULT_PARAMETERS)
+    check_null(ctx)
     sources = {"DATA": data} if other is None else {"DATA": data, "Y": other}
     check_stdin(sources, "kerntest hsic - --x price --y size < data.csv")
     outputs = {"-o": delivery.output, "--witness": options["witness"], "--plot": options["plot"]}

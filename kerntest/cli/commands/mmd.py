@@ -9,7 +9,7 @@ import click
 from kerntest.cli.console import progress_bar, summary_text
 from kerntest.cli.delivery import Delivery, gate
 from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
-from kerntest.cli.inputs import check_outputs, check_stdin, join_names, point_at
+from kerntest.cli.inputs import check_null, check_outputs, check_stdin, join_names, point_at
 from kerntest.cli.options import POSITIVE, Bandwidth, KernelText, OneOf, OutputPath, result_options
 from kerntest.cli.shared_options import (
     ALPHA,
@@ -152,7 +152,8 @@ MANUAL = Manual(
 )
 @THREADS
 @result_options()
-def mmd(x: str, y: str, *, fail_on: str | None, **options: Any) -> int:
+@click.pass_context
+def mmd(ctx: click.Context, x: str, y: str, *, fail_on: str | None, **options: Any) -> int:
     """Test whether X and Y come from the same distribution.
 
     The test compares the rows of both files, all columns together, by the maximum mean discrepancy (MMD): it sees
@@ -160,6 +161,7 @@ def mmd(x: str, y: str, *, fail_on: str | None, **options: Any) -> int:
     """
     asked = {name: options.pop(name) for name in ("output_format", "as_json", "output", "quiet", "verbose")}
     delivery = Delivery.asked_for(**asked)
+    check_null(ctx)
     check_stdin({"X": x, "Y": y}, "kerntest mmd before.csv - < after.csv")
     check_outputs((x, y), {"-o": delivery.output, "--witness": options["witness"], "--plot": options["plot"]})
     result = _tested(x, y, options, quiet=delivery.messages.quiet)
