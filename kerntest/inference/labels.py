@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerntest.inference.lags import Block, window
+from kerntest.inference.low_rank import LowRank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,6 +50,11 @@ class LabelMatrix:
     factor: float
 
     @property
+    def hollow(self) -> bool:
+        """Whether B is a U-centring, with a zero diagonal."""
+        return not self.diagonal.any()
+
+    @property
     def squared_norm(self) -> float:
         """Return <B, B>."""
         n_x, n_y = self.n_x, self.n_y
@@ -68,6 +74,13 @@ def label_matrix(n_x: int, n_y: int, estimator: Estimator) -> LabelMatrix:
     between = np.array([total, total - per_row, 1.0 + total - 2.0 * per_row])
     factor = 1 / (n_x * (n_x - 1)) + 1 / (n_y * (n_y - 1)) + 2 / (n_x * n_y)
     return LabelMatrix(n_x, n_y, between, np.zeros(2), factor)
+
+
+def low_rank_label(labels: Labels) -> LowRank:
+    """Return the centred label matrix as a product of one column: HLH = (Ha) (Ha)'."""
+    column = labels.astype(np.float64)
+    column -= column.mean()
+    return LowRank(column[:, None], column**2, residual=0.0)
 
 
 class LabelSide:

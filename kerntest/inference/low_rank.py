@@ -38,6 +38,8 @@ HOPEFUL = 1e-2
 MOST_COLUMNS = 1.5
 # One correlation costs about what one line of lags does on both sides: forming it, and its transform.
 CORRELATIONS_PER_ROW = 1.0
+# Of so few rows the whole matrix is looked at in the time that finding out takes.
+FEW_ROWS = 2000
 # Entries of the correlations under way in one thread (4 MB).
 HELD_ENTRIES = 2**19
 
@@ -65,21 +67,33 @@ class LowRank:
         """The number of columns r."""
         return int(self.columns.shape[1])
 
+    def take(self, order: NDArray[np.intp]) -> LowRank:
+        """Return the same matrix with its rows and columns in this order."""
+        return LowRank(self.columns[order], self.diagonal[order], self.residual)
 
-def low_rank(kernel: Kernel, points: Points) -> LowRank | None:
-    """Return the centred matrix of a kernel as a product of few columns; None where it has no such form.
+
+def low_rank_factor(kernel: Kernel, points: Points) -> Factor | None:
+    """Return a kernel matrix as a product of few columns, exact to rounding; None where it has no such form.
 
     Cost: O(32 n (p + 32)) time to find out, O(n r (p + r)) to do, with r up to 1.5 sqrt(n); O(n r) memory.
     """
-    n = len(points)
-    most = int(MOST_COLUMNS * math.sqrt(n))
     if not kernel.positive_definite:
         return None
+    most = int(MOST_COLUMNS * math.sqrt(len(points)))
     with np.errstate(over="ignore", invalid="ignore"):
         factor = kernel_factor(kernel, points, tolerance=TOLERANCE, most=min(FIRST_COLUMNS, most))
         if not factor.complete and factor.residual <= HOPEFUL * float(kernel.diagonal(points).sum()):
             factor = kernel_factor(kernel, points, tolerance=TOLERANCE, most=most)
-    return centred_factor(factor) if factor.complete else None
+    return factor if factor.complete else None
+
+
+def low_rank(kernel: Kernel, points: Points) -> LowRank | None:
+    """Return the centred matrix of a kernel as a product of few columns; None where it has no such form.
+
+    Cost: as of `low_rank_factor`.
+    """
+    factor = low_rank_factor(kernel, points)
+    return None if factor is None else centred_factor(factor)
 
 
 def centred_factor(factor: Factor) -> LowRank:
@@ -123,8 +137,7 @@ def _grand(first: LowRank, second: LowRank) -> float:
 
 def low_rank_sums(
     first: LowRank,
-    second: LowRank,
-    places: Sequence[NDArray[np.intp]],
+    second: Sequence[LowRank],
     circle: int,
     *,
     hollow: bool,
@@ -135,10 +148,10 @@ def low_rank_sums(
 
     Parameters
     ----------
-    first, second : LowRank
-        n rows each.
-    places : sequence of C ndarray of int, shape (n,)
-        Which row stands at each place in each order of the second matrix; the first is that of the first matrix too.
+    first : LowRank
+        n rows in a random order.
+    second : sequence of C LowRank
+        The other matrix in each order of its rows; the first is the order of `first`.
     circle : int
         Rows n' that lie on the circle; the others keep their partner.
     hollow : bool
@@ -155,36 +168,33 @@ def low_rank_sums(
     Cost: O(C r_K r_L n' log n') time, O((r_K + C r_L) n) memory. Sums have a fixed order.
     """
     n = len(first.columns)
-    still = first.columns[places[0]]
-    moved = [second.columns[place] for place in places]
-    left = np.conj(np.fft.rfft(np.ascontiguousarray(still[:circle].T), axis=1))
+    left = np.conj(np.fft.rfft(np.ascontiguousarray(first.columns[:circle].T), axis=1))
+    right = [np.fft.rfft(np.ascontiguousarray(moved.columns[:circle].T), axis=1) for moved in second]
     height = max(1, HELD_ENTRIES // circle)
     items = [
         (order, a, start)
-        for order in range(len(places))
+        for order, moved in enumerate(second)
         for a in range(first.rank)
-        for start in range(0, second.rank, height)
+        for start in range(0, moved.rank, height)
     ]
-    right = [np.fft.rfft(np.ascontiguousarray(columns[:circle].T), axis=1) for columns in moved]
 
     def work(item: tuple[int, int, int]) -> Array:
         order, a, start = item
         some = slice(start, start + height)
         crossed = np.fft.irfft(left[a] * right[order][some], n=circle, axis=1)
         if circle < n:
-            crossed += (still[circle:, a] @ moved[order][circle:, some])[:, None]
+            crossed += (first.columns[circle:, a] @ second[order].columns[circle:, some])[:, None]
         np.square(crossed, out=crossed)
         summed: Array = crossed.sum(axis=0)
         return summed
 
-    sums = np.zeros((len(places), circle))
+    sums = np.zeros((len(second), circle))
     for (order, _, _), found in zip(items, engine.map(work, items, progress), strict=True):
         sums[order] += found
     if hollow:
-        ahead = np.conj(np.fft.rfft(first.diagonal[places[0]][:circle]))
-        for order, place in enumerate(places):
-            beside = second.diagonal[place]
-            crossed = np.fft.irfft(ahead * np.fft.rfft(beside[:circle]), n=circle)
-            crossed += float(first.diagonal[places[0]][circle:] @ beside[circle:])
-            sums[order] += _grand(first, second) - n / (n - 2) * crossed
+        ahead = np.conj(np.fft.rfft(first.diagonal[:circle]))
+        for order, moved in enumerate(second):
+            crossed = np.fft.irfft(ahead * np.fft.rfft(moved.diagonal[:circle]), n=circle)
+            crossed += float(first.diagonal[circle:] @ moved.diagonal[circle:])
+            sums[order] += _grand(first, moved) - n / (n - 2) * crossed
     return sums

@@ -118,7 +118,8 @@ def relabelled_sums(
         pair = _low_rank(first, second, engine)
         if pair is not None:
             hollow = estimator == "unbiased"
-            found = low_rank_sums(*pair, places, circle, hollow=hollow, engine=engine, progress=progress)
+            still, moved = pair[0].take(order), [pair[1].take(place) for place in places]
+            found = low_rank_sums(still, moved, circle, hollow=hollow, engine=engine, progress=progress)
             sums = found.reshape(1, 1, -1)
             left_out = pair[0].residual, pair[1].residual
         else:

@@ -251,7 +251,8 @@ def _by_factors(
     """Yield what is measured for each pair, from factors of low rank."""
     circle = circle_length(len(places[0]))
     for x, y in factors:
-        values = low_rank_sums(x, y, places, circle, hollow=hollow, engine=engine)
+        moved = [y.take(place) for place in places]
+        values = low_rank_sums(x.take(places[0]), moved, circle, hollow=hollow, engine=engine)
         yield inner(x, y, hollow=True), inner(x, y, hollow=False), values.ravel()
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.inference.labels import Labels, label_matrix
+from kerntest.inference.low_rank import FEW_ROWS, low_rank_factor
 from kerntest.inference.sweep import sweep
 
 if TYPE_CHECKING:
@@ -59,13 +60,13 @@ def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine) 
 
     Notes
     -----
-    Cost: O(n^2 p / 2) time, O(n) memory.
+    Cost: O(n^2 p / 2) time, O(n) memory; O(n r^2) time for a matrix of low rank r.
     """
     in_x = labels == 1
     n_x, n_y = int(in_x.sum()), int((~in_x).sum())
     n = n_x + n_y
-    swept = sweep(kernel, points, np.column_stack([in_x, np.ones(n)]).astype(np.float64), engine)
-    to_x, to_all = swept.product.T
+    product, total_square = _swept(kernel, points, np.column_stack([in_x, np.ones(n)]).astype(np.float64), engine)
+    to_x, to_all = product.T
     to_y = to_all - to_x
     diagonal = kernel.diagonal(points)
     within_x, within_y, between = to_x[in_x].sum(), to_y[~in_x].sum(), to_y[in_x].sum()
@@ -81,7 +82,7 @@ def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine) 
     variance = 4.0 * (witness_x.var() / n_x + witness_y.var() / n_y)
     error = math.sqrt(variance / unbiased) / 2.0 if unbiased > 0 else math.nan
     # <U(K), U(K)> from the sums of the hollow matrix (Szekely and Rizzo 2014).
-    norm = swept.total_square - 2.0 / (n - 2) * (to_all @ to_all) + to_all.sum() ** 2 / ((n - 1) * (n - 2))
+    norm = total_square - 2.0 / (n - 2) * (to_all @ to_all) + to_all.sum() ** 2 / ((n - 1) * (n - 2))
     label = label_matrix(n_x, n_y, "unbiased")
     scale = math.sqrt(max(norm, 0.0) * label.squared_norm)
     correlation = unbiased / label.factor / scale if scale > 0 else 0.0
@@ -89,3 +90,24 @@ def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine) 
     witness[in_x], witness[~in_x] = witness_x, witness_y
     effect_size = math.sqrt(min(max(correlation, 0.0), 1.0))
     return Discrepancy(float(unbiased), float(biased), error, effect_size, witness)
+
+
+def _swept(kernel: Kernel, points: Points, vectors: Array, engine: Engine) -> tuple[Array, float]:
+    """Return the product of the kernel matrix without its diagonal with some vectors, and the sum of its squares."""
+    # Through the engine, which holds BLAS to one thread: for so small products more of them only wait.
+    found = next(engine.map(lambda _: _by_factor(kernel, points, vectors), [0])) if len(points) > FEW_ROWS else None
+    if found is not None:
+        return found
+    swept = sweep(kernel, points, vectors, engine)
+    return swept.product, swept.total_square
+
+
+def _by_factor(kernel: Kernel, points: Points, vectors: Array) -> tuple[Array, float] | None:
+    """Return the same from a factor of low rank; None where the matrix has none."""
+    factor = low_rank_factor(kernel, points)
+    if factor is None:
+        return None
+    G = factor.columns
+    on_diagonal = np.einsum("ir,ir->i", G, G)
+    total_square = float(np.square(G.T @ G).sum()) - float(on_diagonal @ on_diagonal)
+    return G @ (G.T @ vectors) - on_diagonal[:, None] * vectors, total_square

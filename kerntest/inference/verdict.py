@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.errors import UndecidedError
-from kerntest.inference.labels import LabelMatrix, LabelSide, label_matrix
+from kerntest.inference.labels import LabelMatrix, LabelSide, label_matrix, low_rank_label
+from kerntest.inference.low_rank import FEW_ROWS, low_rank, low_rank_sums
 from kerntest.inference.nulls.permutation import COMBINATION, Judged, judge, tie_tolerance
 from kerntest.inference.order import random_orders
 from kerntest.inference.randomly import random_sums
@@ -21,11 +22,14 @@ from kerntest.report import record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.family import Family
+    from kerntest.inference.labels import Labels
     from kerntest.inference.options import Options
     from kerntest.inference.sample import Sample
-    from kerntest.kernels.base import Array, Kernel
+    from kerntest.kernels.base import Array, Kernel, Points
 
 # Random relabellings that show whether a kernel can tell any two apart, where those of the test cannot.
 OTHER_RELABELLINGS = 100
@@ -102,6 +106,7 @@ def relabel(
     """
     n, n_x = len(sample.points), int(sample.labels.sum())
     label = label_matrix(n_x, n - n_x, options.estimator)
+    left_out = np.zeros(len(kernels))
     with np.errstate(over="ignore", invalid="ignore"):
         if options.resampling == "random":
             orders = None
@@ -109,19 +114,50 @@ def relabel(
             points = sample.points.take(random_orders(sample.labels, 1, options.seed)[0])
             sums = random_sums(kernels, points, label, labellings, engine=engine, progress=progress)
         else:
-            circle = circle_length(n)
-            orders = orders_needed(relabellings, circle)
+            orders = orders_needed(relabellings, circle_length(n))
             order, labellings = random_orders(sample.labels, orders, options.seed)
             points = sample.points
-            stack = KernelStack([(points, kernels)], [order], circle)
-            side = LabelSide(label, labellings, circle)
-            shifted = shift_sums(stack, side, n=n, circle=circle, orders=orders, engine=engine, progress=progress)
-            sums = shifted.values.reshape(len(kernels), orders * circle)
+            sums, left_out = _shifted(kernels, points, order, labellings, label, engine=engine, progress=progress)
     refuse_overflow(kernels, sums)
     norm = math.sqrt(label.squared_norm)
     tolerances = np.array([tie_tolerance(float(kernel.diagonal(points).max()), n, norm) for kernel in kernels])
+    tolerances += left_out * norm
     resampling = "cyclic shifts" if orders is not None else "random permutations"
     return Relabelled(sums, label, tolerances, resampling, orders)
+
+
+def _shifted(
+    kernels: Sequence[Kernel],
+    points: Points,
+    order: NDArray[np.intp],
+    labellings: Sequence[Labels],
+    label: LabelMatrix,
+    *,
+    engine: Engine,
+    progress: Progress | None,
+) -> tuple[Array, Array]:
+    """Return <K, B> of every kernel under every shift, shape (F, R), and the trace that factors leave out of each.
+
+    Matrices of low rank by the correlations of their factors, the others together by their lags.
+    """
+    n, orders = len(points), len(labellings)
+    circle = circle_length(n)
+    sums, left_out = np.empty((len(kernels), orders * circle)), np.zeros(len(kernels))
+    factors = (
+        list(engine.map(lambda kernel: low_rank(kernel, points), kernels)) if n > FEW_ROWS else [None] * len(kernels)
+    )
+    whole = [place for place, factor in enumerate(factors) if factor is None]
+    if whole:
+        stack = KernelStack([(points, [kernels[place] for place in whole])], [order], circle)
+        side = LabelSide(label, labellings, circle)
+        shifted = shift_sums(stack, side, n=n, circle=circle, orders=orders, engine=engine, progress=progress)
+        sums[whole] = shifted.values.reshape(len(whole), orders * circle)
+    sides = [low_rank_label(labels) for labels in labellings]
+    for place, factor in enumerate(factors):
+        if factor is not None:
+            found = low_rank_sums(factor.take(order), sides, circle, hollow=label.hollow, engine=engine)
+            sums[place], left_out[place] = found.ravel(), factor.residual
+    return sums, left_out
 
 
 def permutation_verdict(

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kerntest import hsic_pairs, hsic_test
+from kerntest import hsic_pairs, hsic_test, mmd_test
 from kerntest.engines.local import LocalEngine
 from kerntest.inference import dependence as dependence_module
 from kerntest.inference import low_rank as low_rank_module
-from kerntest.inference import relabelling, screening
+from kerntest.inference import relabelling, screening, statistic, verdict
 from kerntest.inference.dependence import dependence
 from kerntest.inference.low_rank import inner, low_rank, low_rank_pair, low_rank_sums
 from kerntest.inference.low_rank_invariants import low_rank_invariants
@@ -81,19 +81,18 @@ def test_every_relabelling_is_that_of_the_lags(n, circle, orders, hollow):
         estimator="unbiased" if hollow else "biased",
         engine=ENGINE,
     )
-    found = low_rank_sums(
-        factored("gaussian(2)", x), factored("laplacian(0.7)", y), places, circle, hollow=hollow, engine=ENGINE
-    )
+    still, moved = factored("gaussian(2)", x).take(places[0]), factored("laplacian(0.7)", y)
+    found = low_rank_sums(still, [moved.take(place) for place in places], circle, hollow=hollow, engine=ENGINE)
     np.testing.assert_allclose(found.ravel(), expected.ravel(), rtol=0, atol=1e-14 * n**2)
 
 
 def test_threads_and_blocks_give_the_same_digits(monkeypatch):
     x, y = factored("gaussian(1)", points(0, 400)), factored("gaussian(2)", points(1, 400))
-    places = [np.random.default_rng(k).permutation(400) for k in range(2)]
-    one = low_rank_sums(x, y, places, 399, hollow=True, engine=LocalEngine(1))
-    np.testing.assert_array_equal(low_rank_sums(x, y, places, 399, hollow=True, engine=LocalEngine(3)), one)
+    moved = [y.take(np.random.default_rng(k).permutation(400)) for k in range(2)]
+    one = low_rank_sums(x, moved, 399, hollow=True, engine=LocalEngine(1))
+    np.testing.assert_array_equal(low_rank_sums(x, moved, 399, hollow=True, engine=LocalEngine(3)), one)
     monkeypatch.setattr(low_rank_module, "HELD_ENTRIES", 1200)
-    several = low_rank_sums(x, y, places, 399, hollow=True, engine=LocalEngine(2))
+    several = low_rank_sums(x, moved, 399, hollow=True, engine=LocalEngine(2))
     np.testing.assert_allclose(several, one, rtol=1e-12, atol=1e-12 * np.abs(one).max())
 
 
@@ -165,3 +164,33 @@ def test_a_screen_of_pairs_with_their_own_rows_is_the_same_either_way(monkeypatc
 
 def test_many_columns_to_cube_are_swept_instead():
     assert low_rank_invariants(factored("gaussian(0.45)", points(0, 1500)), hollow=True) is None
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+@pytest.mark.parametrize("permutations", [1000, 3000])
+def test_a_test_of_two_samples_of_one_column_is_the_same_either_way(estimator, permutations, monkeypatch):
+    rng = np.random.default_rng(7)
+    x, y = rng.normal(size=1100), rng.normal(0.05, 1.05, size=1001)
+    options = {"kernel": "gaussian(1)", "estimator": estimator, "permutations": permutations}
+    fast = mmd_test(x, y, **options)
+    monkeypatch.setattr(verdict, "FEW_ROWS", 10_000)
+    monkeypatch.setattr(statistic, "FEW_ROWS", 10_000)
+    whole = mmd_test(x, y, **options)
+    assert fast.p_value == whole.p_value
+    for name in ("statistic", "mmd2_biased", "mmd2_unbiased", "effect_size"):
+        assert getattr(fast, name) == pytest.approx(getattr(whole, name), rel=1e-8, abs=1e-15)
+    assert fast.null.standard_deviation == pytest.approx(whole.null.standard_deviation, rel=1e-9)
+
+
+def test_a_family_takes_factors_and_lags_side_by_side(monkeypatch):
+    """The Gaussians of the default family have factors, its Laplacians have none."""
+    rng = np.random.default_rng(8)
+    x, y = rng.normal(size=1200), rng.normal(0.06, 1.0, size=1000)
+    fast = mmd_test(x, y)
+    monkeypatch.setattr(verdict, "FEW_ROWS", 10_000)
+    monkeypatch.setattr(statistic, "FEW_ROWS", 10_000)
+    whole = mmd_test(x, y)
+    assert (fast.kernel, fast.p_value) == (whole.kernel, whole.p_value)
+    for one, other in zip(fast.family.members, whole.family.members, strict=True):
+        assert (one.kernel, one.p_value) == (other.kernel, other.p_value)
+        assert one.z == pytest.approx(other.z, rel=1e-9)

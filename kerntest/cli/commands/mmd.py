@@ -153,7 +153,7 @@ MANUAL = Manual(
 @THREADS
 @result_options()
 @click.pass_context
-def mmd(ctx: click.Context, x: str, y: str, *, fail_on: str | None, **options: Any) -> int:
+def mmd(ctx: click.Context, /, x: str, y: str, *, fail_on: str | None, **options: Any) -> int:
     """Test whether X and Y come from the same distribution.
 
     The test compares the rows of both files, all columns together, by the maximum mean discrepancy (MMD): it sees
