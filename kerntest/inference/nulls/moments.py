@@ -99,7 +99,9 @@ def permutation_moments(a: Invariants, b: Invariants, n: int) -> Moments:
         if n >= parts:
             raw += float(np.dot(weights, third_a)) * float(np.dot(weights, third_b)) / math.perm(n, parts)
     central = raw - 3.0 * mean * variance - mean**3
-    skewness = central / variance**1.5 if variance > 0 else 0.0
+    # Of values whose cubes are too small for a float nothing is known.
+    cubed = variance**1.5
+    skewness = central / cubed if cubed > 0 else 0.0
     return Moments(float(mean), math.sqrt(variance), float(skewness))
 
 
