@@ -185,3 +185,13 @@ def test_the_p_value_is_never_zero_however_far_out():
         assert far == sorted(far, reverse=True)
     assert moments_p_value(-100.0, Moments(0.0, 1.0, 0.5)) == 1.0
     assert moments_p_value(7.0, Moments(3.0, 4.0, 0.0)) == pytest.approx(0.15865525393145707, rel=1e-12)
+
+
+def test_values_whose_cubes_are_no_floats_have_moments():
+    """Rows 24 bandwidths apart: kernel values of 1e-125, whose sums have a variance of 1e-250."""
+    far = Points.of(np.array([0.0, 24.0, 100.0, 200.0, 300.0, 400.0, 500.0, 600.0]))
+    a, _ = invariants_of(parse_kernel("gaussian(1)"), far, "unbiased")
+    b, _ = invariants_of(parse_kernel("gaussian(1)"), points_of(8), "unbiased")
+    found = permutation_moments(a, b, 8)
+    assert 0 < found.standard_deviation < 1e-120
+    assert math.isfinite(found.skewness)
