@@ -1,4 +1,4 @@
-"""What a picture of a fitted machine shows: decision regions or the ROC curve, the confusion matrix, the grid."""
+"""What a picture of a machine shows: regions, the ROC curve and the confusion matrix; or a fit; and the grid."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.errors import UsageError
 from kerntest.kernels.base import Points
+from kerntest.learning.machine_picture import outlier_panels, regression_panels
 from kerntest.learning.metrics import roc_auc, roc_curve
 from kerntest.report.decision_plot import DecisionPicture
 from kerntest.report.learning_plot import ConfusionPicture, RocCurve, RocPicture, SearchPicture, learning_figure
 from kerntest.report.plot import picture_bytes
+from kerntest.report.summary import number
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array
     from kerntest.learning.svm_fit import Rows
@@ -24,41 +27,53 @@ GRID_POINTS = 300
 # The grid covers this share of the rows, with a margin.
 COVERED = 0.99
 MOST_CURVES = 8
+OUTLIER_CLASSES = ("outliers", "inliers")
 
 
 def svm_picture(result: SvmResult, judged: Judged, kind: str, engine: Engine) -> bytes:
-    """Return a picture of a classifier as "png", "svg" or "pdf".
-
-    Raises
-    ------
-    UsageError
-        If the machine is no classifier.
-    """
-    if judged.rows.classes is None:
-        raise UsageError(
-            f"--plot draws classifiers, not --task {result.task}", hint="leave out --plot", code="usage.picture"
-        )
-    panels: list[Any] = []
-    two = judged.rows.encoder is not None and not judged.rows.encoder.category_names
-    if two and judged.rows.encoder is not None and len(judged.rows.encoder.numeric_names) == 2:
-        panels.append(_regions(judged, engine))
-    panels.append(_roc(judged))
-    if result.confusion is not None:
-        panels.append(ConfusionPicture(np.array(result.confusion), result.classes, f"{result.judged_on} rows"))
+    """Return a picture of a machine as "png", "svg" or "pdf"."""
+    if result.task == "regress":
+        panels: list[Any] = [*regression_panels(judged, engine)]
+    elif result.task == "one-class":
+        panels = [*(_regions(judged, engine) for _ in range(_over_two_columns(judged))), *outlier_panels(judged)]
+    else:
+        panels = _classifier_panels(result, judged, engine)
     search = _search(result)
     if search is not None:
         panels.append(search)
-    share = 0.0 if result.accuracy is None else 100.0 * result.accuracy
-    rows = result.n_test if result.judged_on == "test" else result.n_train
-    title = f"{result.target}: {share:.3g} % of {rows:,} {result.judged_on} rows are classified correctly"
-    return picture_bytes(learning_figure(tuple(panels), title), kind)
+    return picture_bytes(learning_figure(tuple(panels), _title(result)), kind)
+
+
+def _title(result: SvmResult) -> str:
+    """Return what the picture says in a line."""
+    rows = f"{result.n_test:,} test rows" if result.judged_on == "test" else f"{result.n_train:,} training rows"
+    if result.task == "regress":
+        return f"{result.target}: root mean squared error {number(result.rmse or 0.0)} on {rows}"
+    if result.task == "one-class":
+        return f"{number(100.0 * (result.outliers or 0.0), 3)} % of {rows} are outliers"
+    return f"{result.target}: {number(100.0 * (result.accuracy or 0.0), 3)} % of {rows} are classified correctly"
+
+
+def _over_two_columns(judged: Judged) -> bool:
+    """Say whether the rows have two columns of numbers and no others."""
+    encoder = judged.rows.encoder
+    return encoder is not None and not encoder.category_names and len(encoder.numeric_names) == 2
+
+
+def _classifier_panels(result: SvmResult, judged: Judged, engine: Engine) -> list[Any]:
+    """Return the decision regions over two columns, the ROC curve and the confusion matrix."""
+    panels: list[Any] = [_regions(judged, engine)] if _over_two_columns(judged) else []
+    panels.append(_roc(judged))
+    if result.confusion is not None:
+        panels.append(ConfusionPicture(np.array(result.confusion), result.classes, f"{result.judged_on} rows"))
+    return panels
 
 
 def _regions(judged: Judged, engine: Engine) -> DecisionPicture:
     """Return the decision regions over two columns, in their own units."""
-    rows, encoder, classes = judged.rows, judged.rows.encoder, judged.rows.classes
-    if encoder is None or classes is None or not isinstance(rows.points, Points) or rows.codes is None:
-        message = "regions need a classifier of columns"
+    rows, encoder = judged.rows, judged.rows.encoder
+    if encoder is None or not isinstance(rows.points, Points):
+        message = "regions need columns"
         raise TypeError(message)
     spread = np.array([column.spread for column in encoder.numeric])
     centre = np.array([column.centre for column in encoder.numeric])
@@ -72,22 +87,33 @@ def _regions(judged: Judged, engine: Engine) -> DecisionPicture:
     scores = judged.fit.model.scores(Points.of(np.column_stack([part.ravel() for part in mesh])), engine)
     support = np.zeros(len(rows), dtype=bool)
     support[judged.fit.support] = True
-    one_score = scores.shape[1] == 1
     nothing = np.empty((0, 2))
     return DecisionPicture(
         columns=(encoder.numeric_names[0], encoder.numeric_names[1]),
         grid=(across * spread[0] + centre[0], up * spread[1] + centre[1]),
-        predicted=judged.fit.model.codes(scores).reshape(mesh[0].shape),
-        scores=scores[:, 0].reshape(mesh[0].shape) if one_score else None,
-        classes=classes.names,
+        predicted=_places(judged, scores).reshape(mesh[0].shape),
+        # The scores of an outlier detector have a boundary, but no margin.
+        scores=scores[:, 0].reshape(mesh[0].shape) if rows.classes and scores.shape[1] == 1 else None,
+        classes=OUTLIER_CLASSES if rows.classes is None else rows.classes.names,
         rows=rows.points.numeric * spread + centre,
-        labels=rows.codes,
+        labels=_places(judged, judged.train_scores) if rows.codes is None else rows.codes,
         support=support & (judged.options.method == "svm"),
         test_rows=nothing if test is None else test * spread + centre,
-        test_labels=np.empty(0, dtype=np.intp)
-        if judged.test is None or judged.test.codes is None
-        else judged.test.codes,
+        test_labels=_test_places(judged),
     )
+
+
+def _places(judged: Judged, scores: Array) -> NDArray[np.intp]:
+    """Return the predicted classes; of an outlier detector 0 for outliers and 1 for the others."""
+    model = judged.fit.model
+    return model.codes(scores) if judged.rows.classes is not None else (scores[:, 0] >= 0).astype(np.intp)
+
+
+def _test_places(judged: Judged) -> NDArray[np.intp]:
+    """Return the classes of the test rows, or what an outlier detector takes them for."""
+    if judged.test is None or judged.test_scores is None:
+        return np.empty(0, dtype=np.intp)
+    return _places(judged, judged.test_scores) if judged.test.codes is None else judged.test.codes
 
 
 def _numeric(rows: Rows | None) -> Array | None:
