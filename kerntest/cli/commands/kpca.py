@@ -1,0 +1,155 @@
+"""What shape the rows have: ``kerntest kpca``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kerntest.cli.completion import ColumnNames
+from kerntest.cli.console import progress_bar
+from kerntest.cli.delivery import Delivery
+from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
+from kerntest.cli.inputs import check_outputs, check_stdin, join_names, point_at
+from kerntest.cli.learner_options import (
+    FORCE,
+    MISSING,
+    THREADS,
+    features_option,
+    kernel_option,
+    model_output,
+    report_options,
+    seed_option,
+)
+from kerntest.cli.options import COUNT, Bandwidth, OneOf, OutputPath
+from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
+from kerntest.errors import KerntestError
+from kerntest.report.summary import visible
+
+if TYPE_CHECKING:
+    from kerntest.report.kpca_record import KpcaResult
+
+COMPONENTS = "Components"
+DELIVERY = ("output_format", "as_json", "report", "quiet", "verbose")
+
+MANUAL = Manual(
+    examples=(
+        (
+            "Draw 13 columns in two, coloured by a fourteenth",
+            "kerntest kpca wine.csv --color cultivar --plot wine.png",
+        ),
+        ("Keep the components, to project other rows on them", "kerntest kpca before.csv --components 5 -o week.kt"),
+        ("Ordinary principal components", "kerntest kpca iris.csv --exclude species --kernel linear"),
+        ("Eigenvalues and shares of the variance for a program", "kerntest kpca wine.csv --exclude cultivar --json"),
+        (
+            "Very many rows: 300 explicit features instead of the kernel matrix",
+            "kerntest kpca machines.csv --features nystroem:300 -o machines.kt",
+        ),
+    ),
+    arguments=(
+        ("DATA", "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin."),
+    ),
+    notes=(
+        (
+            "What is found",
+            (
+                "The directions of largest variance of the rows in the feature space of the kernel, which are curves in the "
+                "space of the columns; with --kernel linear, ordinary principal components. Eigenvalues are those of the "
+                "centred kernel matrix HKH, shares of the variance are relative to its trace. Scores have mean 0, and the "
+                "one that is largest in size is positive. Numbers are standardised by the training rows, categories compared "
+                "by how many differ, and the model keeps all of that: new rows need the same columns, in any order."
+            ),
+        ),
+        (
+            "How to read the result",
+            (
+                "The table names the columns that go with a component: the correlation, for categories the correlation ratio. "
+                "A nonlinear component may go with none and still have a shape: draw it. Shares of the variance compare "
+                "components of one kernel, never two kernels or bandwidths: a narrow one spreads the variance over many "
+                "components, whatever the rows are like. The column named in --color takes no part."
+            ),
+        ),
+    ),
+    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code not in {"1", "5"}),
+)
+
+
+@click.command(cls=DocumentedCommand, manual=MANUAL, short_help="Find the shape of rows: principal components.")
+@click.argument("train", metavar="DATA", type=click.Path(allow_dash=True, readable=False))
+@columns_option("--columns", "Columns to take part, such as 'price,size:weight,temp_*' (a:b is a range).")
+@columns_option("--exclude", "Columns to leave out.")
+@option(
+    "--color", type=ColumnNames(), metavar="NAME", topic=ROWS, help="Column that takes no part and colours the picture."
+)
+@CATEGORICAL
+@SCALE
+@decimal_option()
+@MISSING
+@option("--components", type=COUNT, default=2, metavar="K", topic=COMPONENTS, help="How many components.")
+@kernel_option(COMPONENTS)
+@option(
+    "--bandwidth",
+    type=Bandwidth(),
+    default="median",
+    metavar="VALUE",
+    topic=COMPONENTS,
+    help="Bandwidth of a kernel that names none: median (of the distances of the rows) or a number.",
+)
+@option(
+    "--solver",
+    type=OneOf("auto", "lanczos", "dense"),
+    default="auto",
+    metavar="NAME",
+    topic=COMPONENTS,
+    help="How eigenvalues are found: auto takes the faster one.",
+)
+@features_option(COMPONENTS)
+@seed_option(COMPONENTS)
+@THREADS
+@option(
+    "--plot",
+    type=OutputPath(),
+    metavar="FILE",
+    topic="Output",
+    help="Draw the rows in the first two components, and the scree, into a .png, .svg or .pdf file.",
+)
+@model_output("for `kerntest transform`")
+@FORCE
+@report_options
+def kpca(train: str, **options: Any) -> None:
+    """Find the shape of the rows: their principal components in the feature space of a kernel.
+
+    Few numbers for each row that tell most of how it differs from the others. The model keeps everything that new rows
+    need: `kerntest transform` projects them, and goes back from projections to columns, which takes noise away.
+    """
+    given = {name: options.pop(name) for name in DELIVERY}
+    delivery = Delivery.asked_for(**{("output" if name == "report" else name): given[name] for name in DELIVERY})
+    check_stdin({"DATA": train}, "kerntest kpca - < iris.csv")
+    outputs = {"-o": options["output"], "--plot": options["plot"], "--report": delivery.output}
+    check_outputs((train,), outputs)
+    result = _trained(train, options, quiet=delivery.messages.quiet)
+    from kerntest.report.kpca_summary import kpca_notes  # noqa: PLC0415 - --help must start at once
+
+    delivery.messages.explain(kpca_notes(result))
+    delivery.deliver(result, lambda **page: _draw(result, **page), result.warnings)
+    if result.model is not None:
+        delivery.messages.note(f"wrote {visible(result.model)}")
+
+
+def _trained(train: str, options: dict[str, Any], *, quiet: bool) -> KpcaResult:
+    """Find the components, with a progress bar where somebody is looking."""
+    import kerntest  # noqa: PLC0415 - numerics are loaded only to compute
+
+    join_names(options, "columns", "exclude", "categorical")
+    try:
+        with progress_bar(quiet=quiet, doing="fitting") as progress:
+            return kerntest.train_kpca(train, progress=progress, **options)
+    except KerntestError as error:
+        point_at(error, options["kernel"])
+        raise
+
+
+def _draw(result: KpcaResult, **page: Any) -> str:
+    from kerntest.cli.kpca_view import kpca_text  # noqa: PLC0415 - rich is loaded only to draw
+
+    return kpca_text(result, **page)
