@@ -1,0 +1,199 @@
+"""Learn to predict numbers, with intervals: ``kerntest ridge``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kerntest.cli.completion import ColumnNames
+from kerntest.cli.console import progress_bar
+from kerntest.cli.delivery import Delivery
+from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
+from kerntest.cli.inputs import check_outputs, check_stdin, join_names, point_at
+from kerntest.cli.learner_options import (
+    FOLDS,
+    FORCE,
+    JUDGED,
+    MISSING,
+    TEST,
+    THREADS,
+    features_option,
+    kernel_option,
+    model_output,
+    report_options,
+    seed_option,
+    test_fraction_option,
+)
+from kerntest.cli.options import POSITIVE, PROBABILITY, Bandwidth, OneOf, OutputPath
+from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
+from kerntest.errors import KerntestError, UsageError
+from kerntest.report.summary import visible
+
+if TYPE_CHECKING:
+    from kerntest.report.ridge_record import RidgeResult
+
+REGRESSION = "Regression"
+DELIVERY = ("output_format", "as_json", "report", "quiet", "verbose")
+
+MANUAL = Manual(
+    examples=(
+        (
+            "Predict a number, judge on rows held out",
+            "kerntest ridge machines.csv --target wear_um --test-fraction 0.3",
+        ),
+        ("Keep the model, and predict with intervals", "kerntest ridge machines.csv --target wear_um -o machines.kt"),
+        (
+            "Draw the fit over one column, with its band",
+            "kerntest ridge machines.csv --target wear_um --columns temp_c --plot wear.png",
+        ),
+        (
+            "Lambda and bandwidth as given, as JSON",
+            "kerntest ridge machines.csv --target wear_um --lambda 0.1 --bandwidth 2 --json",
+        ),
+        (
+            "Two targets at once, chosen by the evidence of the Gaussian process",
+            "kerntest ridge machines.csv --target wear_um,power_kw --criterion evidence",
+        ),
+        (
+            "For very many rows: 100 centres instead of all rows",
+            "kerntest ridge machines.csv --target wear_um --features nystroem:100",
+        ),
+    ),
+    arguments=(
+        ("TRAIN", "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin."),
+    ),
+    notes=(
+        (
+            "What is fitted",
+            (
+                "sum_i w_i (y_i - f(x_i) - b)^2 + lambda |f|^2 is minimised, with b free, so that (K + lambda I) alpha = y - b; "
+                "lambda/n is printed too. A larger lambda or bandwidth gives a smoother function. What is not given is chosen "
+                "over 20 lambdas and 10 bandwidths (a tenth of the median to 6.3 times), by exact leave-one-out: one "
+                "eigendecomposition for each bandwidth gives all of it, without a single refit. gcv, cv (exact k folds) and "
+                "evidence are alternatives. Of equal cells the smoothest is chosen: the largest lambda, then the largest "
+                "bandwidth. Several targets share lambda and bandwidth."
+            ),
+        ),
+        (
+            "How to read the result",
+            (
+                "Believe the error on test rows, or that of rows left out; that on training rows is too good. r2 is 1 for a perfect "
+                "prediction and 0 for one that is no better than the mean. Intervals come from the Gaussian process of which "
+                "the regression is the mean, with noise and scale estimated; how many test rows they hold says whether to "
+                "believe them. Effective degrees of freedom say how flexible the function is: between 1, the mean, and n."
+            ),
+        ),
+    ),
+    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code not in {"1", "5"}),
+)
+
+
+@click.command(cls=DocumentedCommand, manual=MANUAL, short_help="Learn to predict numbers, with intervals.")
+@click.argument("train", type=click.Path(allow_dash=True, readable=False))
+@option(
+    "--target", type=ColumnNames(), metavar="NAMES", topic=ROWS, help="Column to predict, or several: 'wear,power'."
+)
+@columns_option("--columns", "Columns to learn from, such as 'price,size:weight,temp_*' (a:b is a range).")
+@columns_option("--exclude", "Columns to leave out.")
+@option("--weights", type=ColumnNames(), metavar="NAME", topic=ROWS, help="Column of weights of rows; 2 counts twice.")
+@CATEGORICAL
+@SCALE
+@decimal_option()
+@MISSING
+@kernel_option(REGRESSION)
+@option(
+    "--bandwidth",
+    type=Bandwidth(),
+    default="auto",
+    metavar="VALUE",
+    topic=REGRESSION,
+    help="Bandwidth of a kernel that names none: auto (chosen), median (of the distances of training rows) or a number.",
+)
+@option(
+    "--lambda",
+    "lambda_",
+    type=POSITIVE,
+    metavar="L",
+    topic=REGRESSION,
+    help="Penalty of (K + lambda I) alpha = y.  [default: chosen]",
+)
+@option(
+    "--no-intervals",
+    is_flag=True,
+    topic=REGRESSION,
+    help="Keep nothing for --interval in the model, whose file is much smaller then.",
+)
+@features_option(REGRESSION)
+@seed_option(REGRESSION)
+@THREADS
+@TEST
+@test_fraction_option("drawn at random")
+@option(
+    "--criterion",
+    type=OneOf("loo", "gcv", "cv", "evidence"),
+    default="loo",
+    metavar="NAME",
+    topic=JUDGED,
+    help="What chooses lambda and bandwidth: loo (leave-one-out), gcv, cv (k folds), all exact, or evidence.",
+)
+@option("--cv", type=FOLDS, metavar="K", topic=JUDGED, help="Folds of --criterion cv.  [default: 5]")
+@option(
+    "--interval",
+    type=PROBABILITY,
+    default=0.9,
+    metavar="P",
+    topic=JUDGED,
+    help="Probability of the predictive intervals that are judged by how many rows they hold.",
+)
+@option(
+    "--plot",
+    type=OutputPath(),
+    metavar="FILE",
+    topic="Output",
+    help="Draw the fit with its band over one column, or predictions against truth; residuals; the grid: .png, .svg or .pdf.",
+)
+@model_output("for `kerntest predict`")
+@FORCE
+@report_options
+def ridge(train: str, **options: Any) -> None:
+    """Learn to predict numbers from the other columns with kernel ridge regression.
+
+    Lambda and bandwidth are chosen by exact leave-one-out unless they are given. The regression is judged on rows that it
+    has not seen, and kept in a model file with everything that predictions and their intervals need.
+    """
+    given = {name: options.pop(name) for name in DELIVERY}
+    delivery = Delivery.asked_for(**{("output" if name == "report" else name): given[name] for name in DELIVERY})
+    if options["target"] is None:
+        raise UsageError("--target is missing", hint="it names the column to predict", code="usage.target")
+    sources = {"TRAIN": train} if options["test"] is None else {"TRAIN": train, "--test": options["test"]}
+    check_stdin(sources, "kerntest ridge - --target wear_um < machines.csv")
+    outputs = {"-o": options["output"], "--plot": options["plot"], "--report": delivery.output}
+    check_outputs(tuple(sources.values()), outputs)
+    result = _trained(train, options, quiet=delivery.messages.quiet)
+    from kerntest.report.ridge_summary import ridge_notes  # noqa: PLC0415 - --help must start at once
+
+    delivery.messages.explain(ridge_notes(result))
+    delivery.deliver(result, lambda **page: _draw(result, **page), result.warnings)
+    if result.model is not None:
+        delivery.messages.note(f"wrote {visible(result.model)}")
+
+
+def _trained(train: str, options: dict[str, Any], *, quiet: bool) -> RidgeResult:
+    """Fit the regression, with a progress bar where somebody is looking."""
+    import kerntest  # noqa: PLC0415 - numerics are loaded only to compute
+
+    join_names(options, "columns", "exclude", "categorical")
+    options["intervals"] = not options.pop("no_intervals")
+    try:
+        with progress_bar(quiet=quiet, doing="fitting") as progress:
+            return kerntest.train_ridge(train, progress=progress, **options)
+    except KerntestError as error:
+        point_at(error, options["kernel"])
+        raise
+
+
+def _draw(result: RidgeResult, **page: Any) -> str:
+    from kerntest.cli.ridge_view import ridge_text  # noqa: PLC0415 - rich is loaded only to draw
+
+    return ridge_text(result, **page)

@@ -1,0 +1,116 @@
+"""A ridge regression applied to the rows of a file: a column for each target, and its interval."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from kerntest.errors import UsageError
+from kerntest.learning.checks import check_probability
+from kerntest.learning.predicted_columns import PredictedColumns
+from kerntest.learning.predicting import Predicting, Range, Told, Wanted
+from kerntest.learning.rowwise import ROW
+
+if TYPE_CHECKING:
+    from kerntest.kernels.base import Points
+    from kerntest.learning.ridge_model import RidgeModel
+
+
+def check_wanted(model: RidgeModel, wanted: Wanted, shown: str) -> None:
+    """Refuse what a regression does not have.
+
+    Raises
+    ------
+    UsageError
+        As above.
+    """
+    for asked, name in ((wanted.proba, "--proba"), (wanted.decision, "--decision")):
+        if asked:
+            raise UsageError(
+                f"{name} is for support vector machines, and {shown} is a ridge regression",
+                hint="--interval 0.9 gives intervals, --std standard deviations",
+                code="usage.no_decision",
+            )
+    if wanted.interval is not None:
+        check_probability(wanted.interval)
+    if (wanted.std or wanted.interval is not None) and model.spread is None:
+        raise UsageError(
+            f"{shown} was fitted with --no-intervals, and has none",
+            hint="fit it without that option",
+            code="usage.no_intervals",
+        )
+
+
+def output_names(model: RidgeModel, wanted: Wanted) -> list[str]:
+    """Return the columns that predictions take, in their order.
+
+    Raises
+    ------
+    UsageError
+        If two of them have one name.
+    """
+    endings = [""]
+    if wanted.std or wanted.interval is not None:
+        endings.append("_std")
+    if wanted.interval is not None:
+        endings += ["_low", "_high"]
+    names = [f"{target}{ending}" for target in model.targets for ending in endings]
+    twice = [name for name, count in Counter([ROW, *names]).items() if count > 1]
+    if twice:
+        raise UsageError(
+            f"the predictions would have two columns {twice[0]!r}",
+            hint="rename the target, and fit the model again",
+            code="usage.output_names",
+        )
+    return names
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class RidgePredictions(Predicting):
+    """Predictions of a ridge regression."""
+
+    model: RidgeModel
+    ranges: dict[str, Range] = field(default_factory=dict)
+
+    def found(self, points: Points | None) -> PredictedColumns:
+        """Return the predictions for rows."""
+        model, wanted = self.model, self.wanted
+        spread = None
+        if points is None:
+            mean = np.empty((0, len(model.targets)))
+            spread = mean
+        else:
+            mean = model.predicted(points, self.engine)
+            if wanted.std or wanted.interval is not None:
+                spread = model.deviations(points, self.engine)
+        columns = {}
+        for place, target in enumerate(model.targets):
+            columns[target] = mean[:, place]
+            if spread is None or not (wanted.std or wanted.interval is not None):
+                continue
+            columns[f"{target}_std"] = spread[:, place]
+            if wanted.interval is not None:
+                reach = model.reach(wanted.interval) * spread[:, place]
+                columns[f"{target}_low"] = mean[:, place] - reach
+                columns[f"{target}_high"] = mean[:, place] + reach
+        first = model.targets[0]
+        return PredictedColumns(pa.array(columns.pop(first), pa.float64()), {}, columns, first)
+
+    def count(self, found: PredictedColumns) -> None:
+        """Take note of the range of each target."""
+        for target in self.model.targets:
+            values = found.prediction if target == self.model.targets[0] else found.further[target]
+            self.ranges.setdefault(target, Range()).take(values)
+
+    def told(self) -> Told:
+        """Return what the report tells."""
+        summaries = {target: one.summary() for target, one in self.ranges.items()}
+        there = {target: summary for target, summary in summaries.items() if summary is not None}
+        several = len(self.model.targets) > 1
+        target = ", ".join(self.model.targets)
+        numbers = None if several else there.get(self.model.targets[0])
+        return Told("ridge", "regress", target, None, numbers, there if several else None)

@@ -1,0 +1,241 @@
+"""Model files of regressions: they predict as the regression did, in any process, and damaged ones are refused."""
+
+import csv
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from learning.svm_cases import gaussian, raises
+from model_archives import archive, members_of
+
+from kerntest import SVM, KernelRidge, inspect_model, predict_file, train_ridge
+from kerntest.errors import DataError, ModelError, UsageError
+from kerntest.learning import ridge_machine
+
+READER = """
+import pickle, sys
+from kerntest import KernelRidge
+for path, X, spread in pickle.load(sys.stdin.buffer):
+    found = KernelRidge.load(path, threads=1).predict(X, return_std=spread)
+    for part in found if spread else (found,):
+        sys.stdout.write(part.tobytes().hex())
+    sys.stdout.write("\\n")
+"""
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = np.sin(X[:, 0]) + 0.1 * RNG.normal(size=60)
+TWO = np.column_stack([Y, Y**2])
+MIXED = pd.DataFrame({"a": X[:, 0], "colour": np.array(["red", "blue", "green"])[np.arange(60) % 3], "ok": X[:, 2] > 0})
+KINDS = {
+    "one target": (X, Y, {}),
+    "two targets": (X, TWO, {"lambda_": 0.1}),
+    "nystroem": (X, Y, {"features": "nystroem:20"}),
+    "fourier": (X, Y, {"features": "fourier:40", "bandwidth": 2.0}),
+    "no intervals": (X, Y, {"intervals": False}),
+    "categories": (MIXED, Y, {}),
+    "groups": (MIXED, Y, {"kernel": "a: gaussian; colour: delta; ok: 0.5*hamming"}),
+    "precomputed": (gaussian(X, X, 1.0), Y, {"kernel": "precomputed"}),
+    "linear": (X, Y, {"kernel": "linear", "scale": "none"}),
+}
+
+
+def fitted(kind):
+    data, y, options = KINDS[kind]
+    return KernelRidge(**options).fit(data, y), data
+
+
+def has_spread(kind):
+    return kind not in {"no intervals", "precomputed"}
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory):
+    """Return predictions of every kind of model by another process: one start for all."""
+    import pickle  # noqa: PLC0415 - only here, for our own data
+
+    folder = tmp_path_factory.mktemp("models")
+    asked = []
+    for place, kind in enumerate(KINDS):
+        regression, data = fitted(kind)
+        regression.save(folder / f"{place}.kt")
+        asked.append((str(folder / f"{place}.kt"), data, has_spread(kind)))
+    found = subprocess.run(
+        [sys.executable, "-c", READER], input=pickle.dumps(asked), capture_output=True, check=True, timeout=60
+    )
+    return dict(zip(KINDS, found.stdout.decode().split(), strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_process_predicts_the_same_to_the_last_bit(kind, elsewhere):
+    regression, data = fitted(kind)
+    found = regression.predict(data, return_std=has_spread(kind))
+    parts = found if has_spread(kind) else (found,)
+    assert "".join(part.tobytes().hex() for part in parts) == elsewhere[kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_regressions_are_equal_files(kind, tmp_path):
+    fitted(kind)[0].save(tmp_path / "a")
+    fitted(kind)[0].save(tmp_path / "b")
+    KernelRidge.load(tmp_path / "a").save(tmp_path / "c")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
+
+
+def test_the_command_and_the_class_write_the_same_model(tmp_path):
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y)
+    result = train_ridge(table, "y", output=tmp_path / "a")
+    KernelRidge().fit(table, "y").save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert result.model == str(tmp_path / "a")
+
+
+def test_a_model_by_conjugate_gradients_predicts_from_its_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
+    regression, data = fitted("nystroem")
+    regression.save(tmp_path / "m")
+    loaded = KernelRidge.load(tmp_path / "m")
+    for one, other in zip(
+        loaded.predict(data, return_std=True), regression.predict(data, return_std=True), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_file_that_is_there_is_kept_without_force(tmp_path):
+    (tmp_path / "m").write_text("mine")
+    regression, _ = fitted("linear")
+    raises(DataError, "data.exists", lambda: regression.save(tmp_path / "m"))
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=Y)
+    raises(DataError, "data.exists", lambda: train_ridge(table, "y", output=tmp_path / "m"))
+    assert (tmp_path / "m").read_text() == "mine"
+    regression.save(tmp_path / "m", force=True)
+    assert KernelRidge.load(tmp_path / "m").lambda_ == regression.lambda_
+
+
+def put(**fields):
+    return lambda manifest: manifest.update(fields)
+
+
+DAMAGED = {
+    "no targets": ("one target", put(targets=[])),
+    "too many targets": ("one target", put(targets=["a", "b"])),
+    "targets twice": ("two targets", put(targets=["a", "a"])),
+    "targets of another type": ("one target", put(targets="y")),
+    "a lambda of 0": ("one target", put(**{"lambda": 0.0})),
+    "a lambda that is text": ("one target", put(**{"lambda": "1"})),
+    "no rows": ("one target", put(n_train=0)),
+    "a floor that is text": ("one target", put(spread_floor="x")),
+    "another kernel": ("one target", put(kernel="gauss(1)")),
+    "a kernel without bandwidth": ("one target", put(kernel="gaussian")),
+    "no encoder for centres": ("one target", put(encoder=None)),
+    "other columns": ("categories", lambda manifest: manifest["encoder"]["columns"].pop()),
+    "other features": ("nystroem", put(features="fourier")),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_manifests_are_refused(name, tmp_path):
+    kind, change = DAMAGED[name]
+    fitted(kind)[0].save(tmp_path / "m")
+    manifest, members = members_of((tmp_path / "m").read_bytes())
+    change(manifest)
+    (tmp_path / "m").write_bytes(archive(manifest, members))
+    with pytest.raises(ModelError) as caught:
+        KernelRidge.load(tmp_path / "m")
+    assert caught.value.exit_code == 5
+    assert "\n" not in caught.value.message
+
+
+def test_models_of_other_learners_are_refused(tmp_path):
+    SVM(task="regress").fit(X, Y).save(tmp_path / "svm.kt")
+    raises(ModelError, "model.kind", lambda: KernelRidge.load(tmp_path / "svm.kt"))
+    fitted("linear")[0].save(tmp_path / "ridge.kt")
+    raises(ModelError, "model.kind", lambda: SVM.load(tmp_path / "ridge.kt"))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Stand in a folder with a model of two targets, and rows of which one lacks a value."""
+    monkeypatch.chdir(tmp_path)
+    table = MIXED.assign(y=TWO[:, 0], z=TWO[:, 1])
+    table.to_csv("train.csv", index=False)
+    KernelRidge(0.1).fit(table, ["y", "z"]).save("two.kt")
+    KernelRidge(0.1).fit(table.drop(columns="z"), "y").save("one.kt")
+    KernelRidge(0.1, intervals=False).fit(table.drop(columns="z"), "y").save("plain.kt")
+    new = MIXED.head(10).copy()
+    new.loc[3, "a"] = np.nan
+    new.assign(id=range(10)).to_csv("new.csv", index=False)
+    return tmp_path
+
+
+def written(path):
+    with open(path, newline="") as file:  # noqa: PTH123 - a path relative to where the test stands
+        return list(csv.DictReader(file))
+
+
+def test_predictions_of_a_file_have_the_names_of_the_targets(folder):
+    del folder
+    report = predict_file("two.kt", "new.csv", output="out.csv", interval=0.8, keep="id", missing="empty")
+    names = ("row", "id", *(f"{target}{end}" for target in ("y", "z") for end in ("", "_std", "_low", "_high")))
+    assert report.columns == names
+    assert (report.kind, report.task, report.target) == ("ridge", "regress", "y, z")
+    assert set(report.by_target) == {"y", "z"}
+    rows = written("out.csv")
+    assert [row["y"] == "" for row in rows] == [place == 3 for place in range(10)]
+    loaded = KernelRidge.load("two.kt")
+    complete = MIXED.head(10).drop(index=3)
+    mean, deviation = loaded.predict(complete, return_std=True)
+    low, high = loaded.predict_interval(complete, 0.8)
+    kept = [row for row in rows if row["y"]]
+    for place, target in enumerate(("y", "z")):
+        for end, expected in (("", mean), ("_std", deviation), ("_low", low), ("_high", high)):
+            found = np.array([float(row[f"{target}{end}"]) for row in kept])
+            np.testing.assert_allclose(found, expected[:, place], rtol=1e-10)
+
+
+def test_deviations_come_without_ends_and_predictions_without_either(folder):
+    del folder
+    assert predict_file("one.kt", "new.csv", output="a.csv", std=True, missing="drop").columns == ("row", "y", "y_std")
+    report = predict_file("one.kt", "new.csv", output="b.csv", missing="drop")
+    assert report.columns == ("row", "y")
+    assert report.by_target is None
+    values = [float(row["y"]) for row in written("b.csv")]
+    np.testing.assert_allclose([report.numbers.minimum, report.numbers.maximum], [min(values), max(values)], rtol=1e-12)
+    # Blocks of any size predict the same.
+    predict_file("one.kt", "new.csv", output="c.csv", std=True, missing="drop", block=64)
+    for one, other in zip(written("c.csv"), written("a.csv"), strict=True):
+        np.testing.assert_allclose(
+            [float(one[name]) for name in one], [float(other[name]) for name in other], rtol=1e-9
+        )
+
+
+def test_what_a_model_does_not_have_is_refused(folder):
+    del folder
+    SVM(task="regress").fit("train.csv", "y").save("svm.kt")
+    for code, call in (
+        ("usage.no_intervals", lambda: predict_file("plain.kt", "new.csv", interval=0.9)),
+        ("usage.no_intervals", lambda: predict_file("svm.kt", "train.csv", std=True)),
+        ("usage.no_decision", lambda: predict_file("one.kt", "new.csv", proba=True)),
+        ("usage.no_decision", lambda: predict_file("one.kt", "new.csv", decision=True)),
+        ("usage.interval", lambda: predict_file("one.kt", "new.csv", interval=90)),
+        ("usage.keep", lambda: predict_file("one.kt", "train.csv", keep="y")),
+    ):
+        raises(UsageError, code, call)
+
+
+def test_targets_whose_columns_would_have_one_name_are_refused(tmp_path):
+    KernelRidge(0.1).fit(X, pd.DataFrame({"y": Y, "y_std": Y**2})).save(tmp_path / "m")
+    pd.DataFrame(X).to_csv(tmp_path / "x.csv", index=False)
+    raises(UsageError, "usage.output_names", lambda: predict_file(tmp_path / "m", tmp_path / "x.csv", std=True))
+
+
+def test_inspecting_tells_what_was_learned(folder):
+    del folder
+    report = inspect_model("two.kt")
+    assert (report.kind, report.task, report.target, report.lambda_) == ("ridge", "regress", "y, z", 0.1)
+    assert report.intervals
+    assert not inspect_model("plain.kt").intervals
+    assert report.n_support == 60
+    assert [column.name for column in report.columns] == ["a", "colour", "ok"]
+    assert report.to_dict()["lambda"] == 0.1
