@@ -21,13 +21,21 @@ if TYPE_CHECKING:
     from kerntest.inference.two_sample import mmd_test as mmd_test
     from kerntest.kernels.text import parse_kernel as parse_kernel
     from kerntest.learning.inspection import inspect_model as inspect_model
+    from kerntest.learning.kpca import KernelPCA as KernelPCA
+    from kerntest.learning.kpca_train import train_kpca as train_kpca
     from kerntest.learning.prediction import predict_file as predict_file
+    from kerntest.learning.ridge import KernelRidge as KernelRidge
+    from kerntest.learning.ridge_train import train_ridge as train_ridge
     from kerntest.learning.svm import SVM as SVM
     from kerntest.learning.svm_train import train_svm as train_svm
+    from kerntest.learning.transformation import transform_file as transform_file
+    from kerntest.report.kpca_record import KpcaResult as KpcaResult
     from kerntest.report.model_report import ModelReport as ModelReport
     from kerntest.report.prediction_report import PredictionReport as PredictionReport
+    from kerntest.report.ridge_record import RidgeResult as RidgeResult
     from kerntest.report.svm_record import SvmResult as SvmResult
     from kerntest.report.table_report import TableReport as TableReport
+    from kerntest.report.transform_report import TransformReport as TransformReport
 
 __version__ = "0.1.0"
 
@@ -36,14 +44,19 @@ _HOME = {
     "IndependenceResult": "kerntest.inference.independence",
     "KerntestError": "kerntest.errors",
     "JointResult": "kerntest.inference.joint",
+    "KernelPCA": "kerntest.learning.kpca",
+    "KernelRidge": "kerntest.learning.ridge",
+    "KpcaResult": "kerntest.report.kpca_record",
     "ModelReport": "kerntest.report.model_report",
     "PredictionReport": "kerntest.report.prediction_report",
+    "RidgeResult": "kerntest.report.ridge_record",
     "SVM": "kerntest.learning.svm",
     "ScreenResult": "kerntest.inference.screen",
     "SelectionResult": "kerntest.inference.selection",
     "SvmResult": "kerntest.report.svm_record",
     "Table": "kerntest.data.table",
     "TableReport": "kerntest.report.table_report",
+    "TransformReport": "kerntest.report.transform_report",
     "TwoSampleResult": "kerntest.inference.two_sample",
     "hsic_joint": "kerntest.inference.joint",
     "hsic_pairs": "kerntest.inference.screen",
@@ -55,21 +68,29 @@ _HOME = {
     "parse_kernel": "kerntest.kernels.text",
     "predict_file": "kerntest.learning.prediction",
     "read_table": "kerntest.data.read",
+    "train_kpca": "kerntest.learning.kpca_train",
+    "train_ridge": "kerntest.learning.ridge_train",
     "train_svm": "kerntest.learning.svm_train",
+    "transform_file": "kerntest.learning.transformation",
 }
 
 __all__ = [
     "SVM",
     "IndependenceResult",
     "JointResult",
+    "KernelPCA",
+    "KernelRidge",
     "KerntestError",
+    "KpcaResult",
     "ModelReport",
     "PredictionReport",
+    "RidgeResult",
     "ScreenResult",
     "SelectionResult",
     "SvmResult",
     "Table",
     "TableReport",
+    "TransformReport",
     "TwoSampleResult",
     "__version__",
     "hsic_joint",
@@ -82,7 +103,10 @@ __all__ = [
     "parse_kernel",
     "predict_file",
     "read_table",
+    "train_kpca",
+    "train_ridge",
     "train_svm",
+    "transform_file",
 ]
 
 

@@ -238,3 +238,106 @@ def hsic_gamma_moments(K, L):
     squares = sum((A[i][j] * B[i][j]) ** 2 for i in rows for j in rows if i != j) / (n * (n - 1))
     mean = (1 + mean_x * mean_y - mean_x - mean_y) / n
     return mean, 2 * (n - 4) * (n - 5) / (n * (n - 1) * (n - 2) * (n - 3)) * squares
+
+
+def ridge(K, y, penalty, weights=None):
+    """Return alpha and b of kernel ridge regression with a free intercept, from the whole linear system.
+
+    (K + lambda W^-1) alpha + b 1 = y, 1' alpha = 0.
+    """
+    n = len(y)
+    weights = weights or [1.0] * n
+    rows = [[K[i][j] + (penalty / weights[i] if i == j else 0.0) for j in range(n)] + [1.0, y[i]] for i in range(n)]
+    rows.append([1.0] * n + [0.0, 0.0])
+    solution = gauss(rows)
+    return solution[:n], solution[n]
+
+
+def gauss(rows):
+    """Solve a linear system by elimination with pivoting; the last column is the right-hand side."""
+    rows = [list(row) for row in rows]
+    m = len(rows)
+    for k in range(m):
+        pivot = max(range(k, m), key=lambda i: abs(rows[i][k]))
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        for i in range(k + 1, m):
+            factor = rows[i][k] / rows[k][k]
+            rows[i] = [a - factor * b for a, b in zip(rows[i], rows[k], strict=True)]
+    solution = [0.0] * m
+    for k in reversed(range(m)):
+        known = sum(rows[k][j] * solution[j] for j in range(k + 1, m))
+        solution[k] = (rows[k][m] - known) / rows[k][k]
+    return solution
+
+
+def ridge_left_out(K, y, penalty, groups, weights=None):
+    """Return y less the prediction of a fit without the row's group, by as many refits as there are groups."""
+    n = len(y)
+    weights = weights or [1.0] * n
+    residuals = [0.0] * n
+    for group in sorted(set(groups)):
+        kept = [i for i in range(n) if groups[i] != group]
+        part = [[K[i][j] for j in kept] for i in kept]
+        alpha, b = ridge(part, [y[i] for i in kept], penalty, [weights[i] for i in kept])
+        for i in range(n):
+            if groups[i] == group:
+                residuals[i] = y[i] - b - sum(a * K[i][j] for a, j in zip(alpha, kept, strict=True))
+    return residuals
+
+
+def ridge_hat(K, penalty, weights=None):
+    """Return the hat matrix, its column j from the fit to the j-th unit vector."""
+    n = len(K)
+    columns = []
+    for j in range(n):
+        alpha, b = ridge(K, [float(i == j) for i in range(n)], penalty, weights)
+        columns.append([b + sum(K[i][k] * alpha[k] for k in range(n)) for i in range(n)])
+    return [[columns[j][i] for j in range(n)] for i in range(n)]
+
+
+def eigenpairs(A):
+    """Return the eigenvalues of a symmetric matrix, descending, and its eigenvectors, by Jacobi's rotations."""
+    n = len(A)
+    A = [list(row) for row in A]
+    vectors = [[float(i == j) for j in range(n)] for i in range(n)]
+    for _ in range(60):
+        for p in range(n):
+            for q in range(p + 1, n):
+                if A[p][q] == 0:
+                    continue
+                angle = 0.5 * math.atan2(2 * A[p][q], A[q][q] - A[p][p])
+                c, s = math.cos(angle), math.sin(angle)
+                for k in range(n):
+                    A[k][p], A[k][q] = c * A[k][p] - s * A[k][q], s * A[k][p] + c * A[k][q]
+                for k in range(n):
+                    A[p][k], A[q][k] = c * A[p][k] - s * A[q][k], s * A[p][k] + c * A[q][k]
+                for row in vectors:
+                    row[p], row[q] = c * row[p] - s * row[q], s * row[p] + c * row[q]
+    order = sorted(range(n), key=lambda j: -A[j][j])
+    return [A[j][j] for j in order], [[vectors[i][j] for i in range(n)] for j in order]
+
+
+def component_scores(K, rows, count):
+    """Return the scores of new rows, given as kernel values with the training rows, on the first components.
+
+    <f_j, phi(x) - m> with f_j = sum_i v_ij (phi(x_i) - m) / sqrt(eigenvalue), written out.
+    """
+    n = len(K)
+    values, vectors = eigenpairs(doubly_centred(K))
+    means = [sum(row) / n for row in K]
+    whole = sum(means) / n
+    scores = []
+    for row in rows:
+        centred = [k - sum(row) / n - mean + whole for k, mean in zip(row, means, strict=True)]
+        scores.append(
+            [sum(v * k for v, k in zip(vectors[j], centred, strict=True)) / math.sqrt(values[j]) for j in range(count)]
+        )
+    return scores
+
+
+def distance_to_projection(K, row, own, components):
+    """Return |phi(x) - P phi(x)|^2 for a row x with kernel values `row` and k(x, x), by the centred inner products."""
+    n = len(K)
+    scores = component_scores(K, [row], components)[0]
+    whole = sum(map(sum, K)) / n**2
+    return own - 2 * sum(row) / n + whole - sum(score**2 for score in scores)

@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import click
+
 from kerntest.cli.documented import option
-from kerntest.cli.options import COUNT, VERBOSITY, OutputPath, format_options
+from kerntest.cli.options import (
+    COUNT,
+    PROBABILITY,
+    SEED,
+    VERBOSITY,
+    KernelText,
+    OneOf,
+    OutputPath,
+    Quantity,
+    format_options,
+)
+from kerntest.cli.shared_options import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +33,64 @@ THREADS = option(
     help="Threads to use; the result does not depend on it.  [default: all cores]",
 )
 FORCE = option("--force", is_flag=True, topic="Output", help="Replace a model file that is there already.")
+FOLDS = Quantity(int, lambda value: 2 <= value <= 1000, "a whole number from 2 to 1000")
+JUDGED = "Choosing and judging"
+MISSING = option(
+    "--missing",
+    type=OneOf("error", "drop"),
+    default="error",
+    metavar="RULE",
+    topic=ROWS,
+    help="Missing values: error (stop and count them) or drop (leave out their rows).",
+)
+TEST = option(
+    "--test", type=click.Path(readable=False), metavar="FILE", topic=JUDGED, help="Rows to judge by, in a file."
+)
+
+
+def test_fraction_option(drawn: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for --test-fraction; `drawn` says how, such as "drawn by class"."""
+    return option(
+        "--test-fraction",
+        type=PROBABILITY,
+        metavar="SHARE",
+        topic=JUDGED,
+        help=f"Share of the rows of TRAIN to hold out and judge by, {drawn}.",
+    )
+
+
+def kernel_option(topic: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for --kernel."""
+    return option(
+        "--kernel",
+        type=KernelText(),
+        default="gaussian",
+        metavar="TEXT",
+        topic=topic,
+        help="Kernel, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; `kerntest kernels` lists them.",
+    )
+
+
+def features_option(topic: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for --features."""
+    return option(
+        "--features",
+        metavar="KIND:M",
+        topic=topic,
+        help="For very many rows: nystroem:M or fourier:M, M explicit features instead of the kernel; the error is told.",
+    )
+
+
+def seed_option(topic: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for --seed."""
+    return option(
+        "--seed",
+        type=SEED,
+        default=0,
+        metavar="N",
+        topic=topic,
+        help="Seed; the same seed gives the same model.",
+    )
 
 
 def model_output(purpose: str) -> Callable[[AnyCommand], AnyCommand]:

@@ -18,9 +18,12 @@ from kerntest.cli.commands.completion import completion
 from kerntest.cli.commands.hsic import hsic
 from kerntest.cli.commands.inspection import inspect_file
 from kerntest.cli.commands.kernels import kernels
+from kerntest.cli.commands.kpca import kpca
 from kerntest.cli.commands.mmd import mmd
 from kerntest.cli.commands.predict import predict
+from kerntest.cli.commands.ridge import ridge
 from kerntest.cli.commands.svm import svm
+from kerntest.cli.commands.transform import transform
 from kerntest.cli.console import is_terminal
 from kerntest.cli.documented import EXIT_CODES, DocumentedGroup, Manual
 
@@ -41,6 +44,8 @@ MANUAL = Manual(
             "Learn to predict a column, judged on rows held out",
             "kerntest svm iris.csv --target species --test-fraction 0.3",
         ),
+        ("What shape do the rows have?", "kerntest kpca wine.csv --color cultivar --plot wine.png"),
+        ("Predict a number, with intervals", "kerntest ridge machines.csv --target wear_um --test-fraction 0.3"),
         ("Which kernels are there?", "kerntest kernels"),
         ("Stop a pipeline when the data have drifted", "kerntest mmd before.csv after.csv --fail-on reject"),
     ),
@@ -58,11 +63,11 @@ MANUAL = Manual(
 def group() -> None:
     """Kernel methods on tables.
 
-    Two-sample tests and tests of independence with exact p-values, and support vector machines, from CSV or Parquet files to a table for people or JSON for programs.
+    Two-sample tests and tests of independence with exact p-values, support vector machines, ridge regression and principal components, from CSV or Parquet files to a table for people or JSON for programs.
     """
 
 
-for command in (mmd, hsic, svm, predict, inspect_file, kernels, completion):
+for command in (mmd, hsic, svm, ridge, kpca, predict, transform, inspect_file, kernels, completion):
     group.add_command(command)
 
 

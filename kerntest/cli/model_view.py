@@ -10,13 +10,15 @@ from rich.text import Text
 
 from kerntest.cli.console import drawn
 from kerntest.cli.table_view import NARROWEST
-from kerntest.report.summary import counted, name_list, number, shortened_kernel, visible
+from kerntest.report.summary import counted, name_list, number, percent, shortened_kernel, visible
 from kerntest.report.svm_summary import TITLES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from kerntest.report.model_report import ModelColumn, ModelReport
+
+KIND_TITLES = {"ridge": "Kernel ridge regression", "kpca": "Kernel principal components"}
 
 
 def model_text(report: ModelReport, *, width: int, colour: bool) -> str:
@@ -27,7 +29,7 @@ def model_text(report: ModelReport, *, width: int, colour: bool) -> str:
     grid.add_column(overflow="fold")
     for label, text in _lines(report):
         grid.add_row(Text(f"  {label}"), Text(text))
-    title = TITLES.get(report.method or "", report.kind)
+    title = (TITLES | KIND_TITLES).get(report.method or report.kind, report.kind)
     parts: list[RenderableType] = [Text(f"{visible(report.name)}: {title}", style="bold"), grid]
     if report.columns:
         parts.append(_columns(report.columns))
@@ -46,16 +48,29 @@ def _lines(report: ModelReport) -> list[tuple[str, str]]:
         lines.append(("kernel", visible(shortened_kernel(report.kernel))))
     if report.features is not None:
         lines.append(("features", report.features))
-    if report.n_support is not None:
-        lines.append(("support", counted(report.n_support, "training row")))
-    if report.intercepts:
-        lines.append(("intercept", name_list([number(one) for one in report.intercepts])))
-    if report.task == "classify":
-        lines.append(("probability", "yes" if report.probability else "no; --probability fits them"))
+    lines += _fitted_lines(report)
     if report.scale is not None:
         lines.append(("scale", report.scale))
     lines.append(("format", f"version {report.format_version}, written by kerntest {visible(report.kerntest_version)}"))
     lines.append(("file", f"{counted(report.bytes, 'byte')}, sha256 {report.sha256[:16]}..."))
+    return lines
+
+
+def _fitted_lines(report: ModelReport) -> list[tuple[str, str]]:
+    """Return what was learned, each kind of model in its own words."""
+    lines: list[tuple[str, str]] = []
+    if report.n_support is not None:
+        lines.append(("support", counted(report.n_support, "training row")))
+    if report.intercepts:
+        lines.append(("intercept", name_list([number(one) for one in report.intercepts])))
+    if report.eigenvalues:
+        shares = name_list([percent(ratio) for ratio in report.explained_variance_ratio])
+        lines.append(("components", f"{len(report.eigenvalues):,}: {shares} of the variance"))
+    if report.lambda_ is not None:
+        lines.append(("lambda", number(report.lambda_)))
+        lines.append(("intervals", "yes" if report.intervals else "no; it was fitted with --no-intervals"))
+    if report.task == "classify":
+        lines.append(("probability", "yes" if report.probability else "no; --probability fits them"))
     return lines
 
 

@@ -149,13 +149,19 @@ class KernelText(AnyParamType):
 
 
 class OutputPath(click.Path):
-    """A file to write, checked before the work begins; ``-`` is the standard output."""
+    """A file to write, checked before the work begins; ``-`` is the standard output where it may be."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path, or the DataError that writing it would raise."""
         path = os.fsdecode(super().convert(value, param, ctx))
         if not path:
             raise UsageError(f"{option_name(param)} needs the name of a file", hint=_help_hint(ctx))
+        if path == "-" and not self.allow_dash:
+            raise UsageError(
+                f"{option_name(param)} writes a file, not the standard output",
+                hint="name a file, or leave the option out",
+                code="usage.output_dash",
+            )
         if path != "-" and not (ctx and ctx.resilient_parsing):
             check_writable(path)
         return path

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kerntest.cli.console import summary_text
+from kerntest.report.learner_summary import PARTS
 from kerntest.report.learning_record import ClassificationMetrics
 from kerntest.report.summary import number, visible
 from kerntest.report.svm_summary import svm_summary
@@ -63,7 +64,7 @@ def _classes(judged: ClassificationMetrics, part: str, width: int) -> list[Rende
         table.add_row(
             Text(f"  {name}"), f"{one.support:,}", *(_share(value) for value in (one.precision, one.recall, one.f1))
         )
-    return [Text(f"Classes, on the {part} rows:", style="bold"), table, *matrix]
+    return [Text(f"Classes, on the {PARTS[part]} rows:", style="bold"), table, *matrix]
 
 
 def _matrix_width(names: Sequence[str], counts: Sequence[Sequence[str]]) -> int:

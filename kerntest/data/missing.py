@@ -10,6 +10,8 @@ from kerntest.data.wording import counted, listed, one_line, option_value
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import NDArray
 
     from kerntest.data.table import Column, Table
@@ -48,7 +50,7 @@ def _refuse_infinities(column: Column, table: Table) -> None:
     )
 
 
-def apply_missing(table: Table, policy: Literal["error", "drop"]) -> tuple[Table, int]:
+def apply_missing(table: Table, policy: Literal["error", "drop"], needed: Collection[str] = ()) -> tuple[Table, int]:
     """Refuse missing values, or leave out the rows that have one.
 
     Parameters
@@ -57,6 +59,8 @@ def apply_missing(table: Table, policy: Literal["error", "drop"]) -> tuple[Table
         The columns that will be used.
     policy : {"error", "drop"}
         What to do about missing values.
+    needed : collection of str
+        Columns that cannot be left out, such as a target: no hint says so.
 
     Returns
     -------
@@ -78,26 +82,29 @@ def apply_missing(table: Table, policy: Literal["error", "drop"]) -> tuple[Table
     for column in table.columns:
         incomplete |= column.missing
     if policy == "error":
-        raise _missing_error(table, counts, int(np.argmax(incomplete)))
+        raise _missing_error(table, counts, int(np.argmax(incomplete)), needed)
     n_dropped = int(np.count_nonzero(incomplete))
     if n_dropped == table.n_rows:
         emptiest = max(counts, key=lambda name: counts[name])
+        way_out = f"--exclude {option_value([emptiest])} leaves that column out"
         raise DataError(
             f"every row of {table.name} has a missing value: {_per_column(counts)}",
-            hint=f"--exclude {option_value([emptiest])} leaves that column out",
+            hint=f"column {emptiest!r} is needed: fill it in" if emptiest in needed else way_out,
             code="data.no_rows_left",
             where={"file": table.name, "column": emptiest},
         )
     return table.take(~incomplete), n_dropped
 
 
-def _missing_error(table: Table, counts: dict[str, int], first_row: int) -> DataError:
+def _missing_error(table: Table, counts: dict[str, int], first_row: int, needed: Collection[str]) -> DataError:
     """Return the error that counts the missing values, column by column."""
-    columns = "column" if len(counts) == 1 else "columns"
+    others = [name for name in counts if name not in needed]
+    columns = "column" if len(others) == 1 else "columns"
+    excluded = f"; --exclude {option_value(others)} leaves the {columns} out" if others else ""
     return DataError(
         f"{table.name} has {counted(sum(counts.values()), 'missing value')}: {_per_column(counts)} "
         f"(the first in {table.place(first_row)})",
-        hint=f"--missing drop leaves those rows out; --exclude {option_value(list(counts))} leaves the {columns} out",
+        hint=f"--missing drop leaves those rows out{excluded}",
         code="data.missing_values",
         where={**table.where(first_row), "column": next(iter(counts))},
     )

@@ -72,7 +72,9 @@ class BandwidthChooser:
         key = (metric, columns)
         if key not in self._known:
             points = self.points if columns is None else self.points.select(columns)
-            found = pair_distances(points, metric, self.seed, self.stream)
+            # Rows too far apart for numbers have infinite distances, which are refused below.
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = pair_distances(points, metric, self.seed, self.stream)
             found = found[found > 0]
             if not len(found):
                 raise UndecidedError(
@@ -80,7 +82,7 @@ class BandwidthChooser:
                     hint="give the bandwidth as a number, such as --bandwidth 1",
                     code="undecided.no_distance",
                 )
-            quantiles = Distances(*(float(q) for q in np.quantile(found, [LOW, 0.5, HIGH])))
+            quantiles = _quantiles(found)
             if not (quantiles.low > SMALLEST and quantiles.high < LARGEST):
                 raise UndecidedError(
                     "no bandwidth can be chosen: distances between rows are beyond the range of numbers",
@@ -121,6 +123,12 @@ class BandwidthChooser:
             lowest = min(lowest, int(np.ceil(np.log2(found.low / SPREAD / found.median))))
             highest = max(highest, int(np.floor(np.log2(found.high * SPREAD / found.median))))
         return list(range(lowest, highest + 1))
+
+
+def _quantiles(found: Array) -> Distances:
+    """Return quantiles of distances, NaN or infinite where distances are."""
+    with np.errstate(invalid="ignore"):
+        return Distances(*(float(q) for q in np.quantile(found, [LOW, 0.5, HIGH])))
 
 
 def median_distance(values: Array) -> float:

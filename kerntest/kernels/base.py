@@ -104,9 +104,9 @@ class Points:
                 largest = np.einsum("ij,ij->i", centred, centred).max(initial=0.0)
                 steps = [self.numeric[step:] - self.numeric[:-step] for step in NEIGHBOURS if step < len(self)]
                 squared = np.concatenate([np.einsum("ij,ij->i", one, one) for one in steps] or [np.empty(0)])
-            squared = squared[squared > 0]
-            near = np.quantile(squared, NEAR) if len(squared) else 0.0
-            self._expandable = bool(largest <= LOST_DIGITS * near)
+                squared = squared[squared > 0]
+                near = np.quantile(squared, NEAR) if len(squared) else 0.0
+            self._expandable = bool(np.isfinite(largest) and largest <= LOST_DIGITS * near)
         return self._expandable
 
     @property
@@ -316,11 +316,14 @@ def squared_distances(x: Points, y: Points) -> Array:
     By one matrix product where that keeps the digits, else column by column. Cost: O(m n p) time, one array of shape
     (m, n).
     """
+    if not len(x) or not len(y):
+        return np.zeros((len(x), len(y)))
     same = x.whole is y.whole
     if not (x if same else Points.of(np.concatenate([x.numeric, y.numeric]))).expandable:
         total = np.zeros((len(x), len(y)))
-        for left_column, right_column in zip(x.numeric.T, y.numeric.T, strict=True):
-            total += np.square(left_column[:, None] - right_column[None, :])
+        with np.errstate(over="ignore"):
+            for left_column, right_column in zip(x.numeric.T, y.numeric.T, strict=True):
+                total += np.square(left_column[:, None] - right_column[None, :])
         return total
     if same:
         left, right = x.derive("left factor", left_factor), y.derive("right factor", right_factor)
@@ -343,16 +346,21 @@ def root(squared: Array, x: Points, y: Points) -> Array:
     return rooted
 
 
+def _centred(numeric: Array) -> Array:
+    """Return rows less their mean; no rows have none."""
+    return numeric - numeric.mean(axis=0) if len(numeric) else numeric
+
+
 def left_factor(numeric: Array) -> Array:
     """Return rows u(x) with <u(x), v(y)> = |x - y|^2, for v = `right_factor`: one product gives squared distances.
 
     The mean of all rows is moved to the origin first: the expanded square loses digits with the distance from it.
     """
-    X = numeric - numeric.mean(axis=0)
+    X = _centred(numeric)
     return np.hstack([-2.0 * X, (X * X).sum(axis=1, keepdims=True), np.ones((len(X), 1))])
 
 
 def right_factor(numeric: Array) -> Array:
     """Return rows v(y), see `left_factor`."""
-    X = numeric - numeric.mean(axis=0)
+    X = _centred(numeric)
     return np.hstack([X, np.ones((len(X), 1)), (X * X).sum(axis=1, keepdims=True)])

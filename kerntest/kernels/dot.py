@@ -38,14 +38,14 @@ class Dot(Atom):
         UndecidedError
             If a value is too large for a float.
         """
-        inner = shaped(pairs.inner_product().copy(), pairs.shape)
         with refuse_overflow(self):
+            inner = shaped(pairs.inner_product().copy(), pairs.shape)
             return self._of_inner_product(inner)
 
     def diagonal(self, points: Points) -> Array:
-        """Return k(x, x) for every row."""
-        inner: Array = np.square(points.numeric).sum(axis=1)
+        """Return k(x, x) for every row; `evaluate` says what it raises."""
         with refuse_overflow(self):
+            inner: Array = np.square(points.numeric).sum(axis=1)
             return self._of_inner_product(inner)
 
     @abstractmethod

@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kerntest.learning.expansion import Expansion
-from kerntest.learning.modelfile import read_model
-from kerntest.learning.svm_file import KIND, svm_of
+from kerntest.learning.expansion import Expansion, GivenExpansion
+from kerntest.learning.kpca_file import kpca_of
+from kerntest.learning.modelfile import ModelFile, read_model
+from kerntest.learning.ridge_file import ridge_of
+from kerntest.learning.svm_file import svm_of
 from kerntest.report.model_report import ModelColumn, ModelReport
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
-    from kerntest.learning.encoding import ColumnSpec
-    from kerntest.learning.modelfile import ModelFile
-    from kerntest.learning.svm_model import SvmModel
+    from kerntest.learning.encoding import ColumnSpec, Encoder
+    from kerntest.learning.features import FeatureMap
 
 _CHUNK = 1 << 20
 
@@ -28,7 +30,7 @@ def inspect_model(path: str | PathLike[str]) -> ModelReport:
     Parameters
     ----------
     path : path
-        A file that `train_svm` or `SVM.save` wrote.
+        A file that a learner wrote.
 
     Raises
     ------
@@ -38,13 +40,15 @@ def inspect_model(path: str | PathLike[str]) -> ModelReport:
         If it cannot be read.
     """
     file = read_model(path)
-    # A kind that a later version of this format adds is still told by name.
-    model = svm_of(file) if file.kind == KIND else None
     location = Path(path)
     digest = hashlib.sha256()
     with location.open("rb") as stream:
         while chunk := stream.read(_CHUNK):
             digest.update(chunk)
+    # A kind that a later version of this format adds is still told by name.
+    of_kind = _OF_KIND.get(file.kind)
+    kernel = file.manifest.get("kernel")
+    fields = _UNKNOWN | {"kernel": kernel if isinstance(kernel, str) else None}
     return ModelReport(
         schema="kerntest.model/1",
         command="inspect",
@@ -52,38 +56,87 @@ def inspect_model(path: str | PathLike[str]) -> ModelReport:
         kind=file.kind,
         format_version=int(file.manifest["format_version"]),
         kerntest_version=str(file.manifest["kerntest_version"]),
-        task=None if model is None else model.task,
-        method=None if model is None else model.method,
-        target=None if model is None else model.target,
-        classes=() if model is None or model.classes is None else model.classes.names,
-        columns=() if model is None or model.encoder is None else tuple(map(_column, model.encoder.columns)),
-        scale=None if model is None or model.encoder is None else model.encoder.scale,
-        kernel=_kernel(file, model),
-        features=None if model is None or model.features is None else f"{model.features.kind}:{model.features.size}",
-        n_support=_support(model),
-        intercepts=() if model is None else tuple(float(b) for b in model.expansion.intercepts),
-        probability=model is not None and bool(model.sigmoids),
         bytes=location.stat().st_size,
         sha256=digest.hexdigest(),
+        **(fields if of_kind is None else fields | of_kind(file)),
     )
+
+
+# What is told of a model whose learner is not known.
+_UNKNOWN: dict[str, Any] = {
+    "task": None,
+    "method": None,
+    "target": None,
+    "classes": (),
+    "columns": (),
+    "scale": None,
+    "features": None,
+    "n_support": None,
+    "intercepts": (),
+    "probability": False,
+    "lambda_": None,
+    "intervals": False,
+    "eigenvalues": (),
+    "explained_variance_ratio": (),
+}
+
+
+def _of_svm(file: ModelFile) -> dict[str, Any]:
+    """Return what is told of a support vector machine."""
+    model = svm_of(file)
+    return _of_expansion(model.encoder, model.expansion, model.features) | {
+        "task": model.task,
+        "method": model.method,
+        "target": model.target,
+        "classes": () if model.classes is None else model.classes.names,
+        "probability": bool(model.sigmoids),
+    }
+
+
+def _of_ridge(file: ModelFile) -> dict[str, Any]:
+    """Return what is told of a ridge regression."""
+    model = ridge_of(file)
+    return _of_expansion(model.encoder, model.expansion, model.features) | {
+        "task": "regress",
+        "target": ", ".join(model.targets),
+        "lambda_": model.lambda_,
+        "intervals": model.spread is not None,
+    }
+
+
+def _of_kpca(file: ModelFile) -> dict[str, Any]:
+    """Return what is told of principal components, whose intercepts are only their centring."""
+    model = kpca_of(file)
+    told = _of_expansion(model.encoder, model.expansion, model.features)
+    return told | {
+        "n_support": model.n_train if model.features is None else None,
+        "intercepts": (),
+        "eigenvalues": tuple(model.eigenvalues.tolist()),
+        "explained_variance_ratio": tuple(model.ratios.tolist()),
+    }
+
+
+_OF_KIND: dict[str, Callable[[ModelFile], dict[str, Any]]] = {"svm": _of_svm, "ridge": _of_ridge, "kpca": _of_kpca}
+
+
+def _of_expansion(
+    encoder: Encoder | None, expansion: Expansion | GivenExpansion, features: FeatureMap | None
+) -> dict[str, Any]:
+    """Return what is told of the columns and the functions of a model."""
+    support = None
+    if features is None:
+        support = len(expansion.centres if isinstance(expansion, Expansion) else expansion.columns)
+    told: dict[str, Any] = {
+        "columns": () if encoder is None else tuple(map(_column, encoder.columns)),
+        "scale": None if encoder is None else encoder.scale,
+        "features": None if features is None else f"{features.kind}:{features.size}",
+        "n_support": support,
+        "intercepts": tuple(float(b) for b in expansion.intercepts),
+    }
+    return told if encoder is not None else told | {"kernel": "precomputed"}
 
 
 def _column(spec: ColumnSpec) -> ModelColumn:
     if spec.is_category:
         return ModelColumn(spec.name, spec.kind, spec.levels, None, None)
     return ModelColumn(spec.name, spec.kind, None, spec.centre, spec.spread)
-
-
-def _kernel(file: ModelFile, model: SvmModel | None) -> str | None:
-    if model is not None and model.encoder is None:
-        return "precomputed"
-    kernel = file.manifest.get("kernel")
-    return kernel if isinstance(kernel, str) else None
-
-
-def _support(model: SvmModel | None) -> int | None:
-    """Return the number of training rows that a model keeps."""
-    if model is None or model.features is not None:
-        return None
-    expansion = model.expansion
-    return len(expansion.centres) if isinstance(expansion, Expansion) else len(expansion.columns)

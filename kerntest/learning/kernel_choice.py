@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from kerntest.data.wording import listed
 from kerntest.errors import UsageError, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.binding import bind
@@ -14,7 +15,7 @@ from kerntest.kernels.discrete import Hamming
 from kerntest.kernels.text import parse_kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from kerntest.kernels.base import Columns, Kernel, Metric, Points
     from kerntest.learning.encoding import Encoder
@@ -35,12 +36,15 @@ class ChosenKernel:
         Columns that it does not see.
     rule : str
         How the bandwidths were chosen, in words.
+    chooser : BandwidthChooser or None
+        That of the rows, which knows their medians by then.
     """
 
     kernel: Kernel
     free: Kernel
     unused: tuple[str, ...]
     rule: str
+    chooser: BandwidthChooser | None = field(default=None, compare=False, repr=False)
 
 
 def choose_kernel(
@@ -99,7 +103,9 @@ def choose_kernel(
     factor = check_bandwidth(bandwidth)
     chooser = BandwidthChooser(points, seed)
     if factor is None:
-        return ChosenKernel(bound.kernel.resolve(chooser.median), bound.kernel, bound.unused, "median heuristic")
+        return ChosenKernel(
+            bound.kernel.resolve(chooser.median), bound.kernel, bound.unused, "median heuristic", chooser
+        )
 
     def rule(metric: Metric, columns: Columns | None) -> float:
         return chooser.median(metric, columns) if encoder.numeric_names and metric == "mismatches" else factor
@@ -109,12 +115,29 @@ def choose_kernel(
 
 def at_multiple(chosen: ChosenKernel, factor: float, points: Points, seed: int) -> Kernel:
     """Return the kernel with every open bandwidth at a multiple of its median."""
-    chooser = BandwidthChooser(points, seed)
-    return chosen.free.resolve(lambda metric, columns: factor * chooser.median(metric, columns))
+    return at_multiples(chosen, (factor,), points, seed)[0]
 
 
-def check_bandwidth(bandwidth: Bandwidth) -> float | None:
+def at_multiples(chosen: ChosenKernel, factors: Sequence[float], points: Points, seed: int) -> list[Kernel]:
+    """Return for each factor the kernel with every open bandwidth at so many times its median."""
+    chooser = chosen.chooser or BandwidthChooser(points, seed)
+
+    def scaled(factor: float) -> Kernel:
+        return chosen.free.resolve(lambda metric, columns: factor * chooser.median(metric, columns))
+
+    return [scaled(factor) for factor in factors]
+
+
+def check_bandwidth(bandwidth: Bandwidth, words: tuple[str, ...] = ("median",), advice: str = "") -> float | None:
     """Return a bandwidth given as a number; None for the median.
+
+    Parameters
+    ----------
+    bandwidth : "median" or float
+    words : tuple of str
+        What else than a number the learner takes, for messages.
+    advice : str
+        What else there is, for messages.
 
     Raises
     ------
@@ -123,13 +146,21 @@ def check_bandwidth(bandwidth: Bandwidth) -> float | None:
     """
     if isinstance(bandwidth, str):
         if bandwidth != "median":
-            meant = suggest(bandwidth, ("median",))
+            meant = suggest(bandwidth, words)
             raise UsageError(
                 f"{bandwidth!r} is no bandwidth of a learner",
-                hint=f"did you mean '{meant}'?" if meant else "use median or a number; --grid tries several",
+                hint=f"did you mean '{meant}'?"
+                if meant
+                else f"use {', '.join(words)} or a number{advice and '; '}{advice}",
                 code="usage.bandwidth",
             )
         return None
+    if isinstance(bandwidth, (tuple, list)):
+        raise UsageError(
+            f"a learner has one bandwidth, not {listed([f'{one}' for one in bandwidth])}",
+            hint=advice or f"use {', '.join(words)} or a number",
+            code="usage.bandwidth",
+        )
     if isinstance(bandwidth, bool) or not (math.isfinite(bandwidth) and bandwidth > 0):
         raise UsageError(
             f"a bandwidth must be positive and finite, not {bandwidth}",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine
+    from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array
     from kerntest.learning.solvers.matrices import Matrix
 
@@ -86,6 +86,7 @@ def fit_pairs(
     start: Sequence[Machine] | None = None,
     factor: Array | None = None,
     definite: bool = True,
+    progress: Progress | None = None,
 ) -> list[Machine]:
     """Return a machine for every pair of classes.
 
@@ -109,6 +110,8 @@ def fit_pairs(
         G with K = G G'.
     definite : bool
         Whether the matrix is positive semi-definite; else SMO finds a stationary point.
+    progress : callable, optional
+        Called after each pair with how many are done, and how many there are.
     """
     members = [np.flatnonzero(codes == k) for k in range(classes)]
     pairs = list(combinations(range(classes), 2))
@@ -135,7 +138,7 @@ def fit_pairs(
             solution = at(costs.C)
         return Machine((i, j), rows, solution, C)
 
-    return list(engine.map(work, range(len(pairs))))
+    return list(engine.map(work, range(len(pairs)), progress))
 
 
 def _solved(
@@ -213,14 +216,23 @@ def _by_nu(
 
     best = _root(excess, math.log(1e-3), math.log(1e3), accuracy=1e-7 * nu)
     if best is None:
+        dearest = max(solved)
+        share = float(np.abs(solved[dearest].coefficients).sum()) / (math.exp(dearest) * n)
         raise UsageError(
-            f"nu = {nu:g} is too small: these rows can be separated, and every margin is reached with fewer support vectors",
-            hint="a larger --nu, or --hard-margin",
+            f"nu = {nu:g} is too small for {names[0]!r} and {names[1]!r}: even a cost of {math.exp(dearest):.1g} leaves a "
+            f"share of {share:.3g}",
+            hint=f"--nu {_rounded_up(share):g} or more, or --C with a cost",
             code="usage.nu",
         )
     found = solved[best]
     converged = found.gap is None or found.gap <= tolerance
     return replace(found, converged=converged), math.exp(best)
+
+
+def _rounded_up(share: float) -> float:
+    """Return the next larger number of two digits."""
+    unit = 10.0 ** (math.floor(math.log10(share)) - 1)
+    return (math.floor(share / unit) + 1) * unit
 
 
 def _root(falling: Callable[[float], float], low: float, high: float, *, accuracy: float) -> float | None:

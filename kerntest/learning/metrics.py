@@ -84,10 +84,10 @@ def regression_metrics(true: Array, predicted: Array) -> RegressionMetrics:
     Cost: O(n).
     """
     errors = np.abs(true - predicted)
-    rmse = _root_mean_square(errors)
+    rmse = root_mean_square(errors)
     varies = true.min() < true.max()
     # A product, unlike a power, goes to infinity without an error.
-    ratio = rmse / _root_mean_square(true - _mean(true)) if varies else 0.0
+    ratio = rmse / root_mean_square(true - _mean(true)) if varies else 0.0
     return RegressionMetrics(
         n=len(true),
         rmse=rmse,
@@ -247,7 +247,7 @@ def _mean(values: Array) -> float:
     return float((values / largest).mean()) * largest
 
 
-def _root_mean_square(values: Array) -> float:
+def root_mean_square(values: Array) -> float:
     """Return sqrt(mean(values^2)); squares neither overflow nor vanish."""
     largest = float(np.abs(values).max()) or 1.0
     return float(np.sqrt(np.square(values / largest).mean())) * largest

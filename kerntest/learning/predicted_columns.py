@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
@@ -27,12 +29,15 @@ class PredictedColumns:
     counts : dict of str to int
         Rows of each class.
     further : dict of str to ndarray, shape (m,)
-        Decision functions and probabilities, by the name of their column.
+        Decision functions, probabilities and ends of intervals, by the name of their column.
+    name : str
+        What the column of the predictions is called.
     """
 
     prediction: Any
     counts: dict[str, int]
     further: dict[str, Array]
+    name: str = "prediction"
 
     @property
     def n(self) -> int:
@@ -53,16 +58,32 @@ class PredictedColumns:
         place : ndarray of int, shape (k,)
             Where the prediction for each of them is; -1 for rows without one.
         """
-        there = pa.array(place, mask=place < 0)
-        columns: dict[str, Any] = {"row": pa.array(numbers, pa.int64())}
-        everything = len(rows) == kept.num_rows
-        columns |= {
-            name: kept[name] if everything else kept[name].take(pa.array(rows, pa.int64()))
-            for name in kept.column_names
+        found = {
+            self.name: self.prediction,
+            **{name: pa.array(one, pa.float64()) for name, one in self.further.items()},
         }
-        columns["prediction"] = self.prediction.take(there)
-        columns |= {name: pa.array(values, pa.float64()).take(there) for name, values in self.further.items()}
-        return pa.table(columns)
+        return written_table(found, numbers, kept, rows, place)
+
+
+def written_table(
+    found: Mapping[str, Any], numbers: NDArray[np.intp], kept: Any, rows: NDArray[np.intp], place: NDArray[np.intp]
+) -> Any:
+    """Return an Arrow table of the numbers of rows, the columns handed through and what was found, see `arrow` above.
+
+    Parameters
+    ----------
+    found : mapping of str to pyarrow.Array
+        By the name of its column, of the rows that `place` counts.
+    numbers, kept, rows, place
+        As in `PredictedColumns.arrow`.
+    """
+    there = pa.array(place, mask=place < 0)
+    columns: dict[str, Any] = {"row": pa.array(numbers, pa.int64())}
+    everything = len(rows) == kept.num_rows
+    columns |= {
+        name: kept[name] if everything else kept[name].take(pa.array(rows, pa.int64())) for name in kept.column_names
+    }
+    return pa.table(columns | {name: one.take(there) for name, one in found.items()})
 
 
 def predicted_columns(model: SvmModel, scores: Array | None, *, proba: bool, decision: bool) -> PredictedColumns:

@@ -5,41 +5,36 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-import kerntest
 from kerntest.data.blocks import open_blocks
-from kerntest.data.selection import match_names
-from kerntest.data.wording import counted, listed
 from kerntest.engines.local import LocalEngine
-from kerntest.errors import DataError, ModelError, UsageError
+from kerntest.errors import ModelError, UsageError
+from kerntest.learning.checks import one_of
 from kerntest.learning.modelfile import read_model
 from kerntest.learning.predicted_columns import PredictedColumns, predicted_columns
-from kerntest.learning.prediction_output import Sink, file_format, open_sink
-from kerntest.learning.strangers import Strangers, known_levels
+from kerntest.learning.predicting import Predicting, Range, Told, Wanted
+from kerntest.learning.prediction_output import file_format, open_sink
+from kerntest.learning.ridge_file import ridge_of
+from kerntest.learning.ridge_prediction import RidgePredictions, check_wanted, output_names
+from kerntest.learning.rowwise import check_columns, kept_columns
 from kerntest.learning.svm_file import svm_of
-from kerntest.learning.svm_options import one_of
-from kerntest.report.prediction_report import NumberSummary, PredictionReport
+from kerntest.learning.svm_model import SvmModel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
     from typing import BinaryIO
 
-    from numpy.typing import NDArray
-
-    from kerntest.data.blocks import Block, BlockReader, BlockTable
     from kerntest.data.numerals import Decimal
     from kerntest.data.selection import Patterns
-    from kerntest.data.table import Table
-    from kerntest.engines.base import Engine, Progress
-    from kerntest.learning.encoding import Encoded, Encoder
-    from kerntest.learning.svm_model import SvmModel
-
-MissingRule: TypeAlias = Literal["error", "drop", "empty"]
-UnknownRule: TypeAlias = Literal["error", "ignore"]
-ROW = "row"
+    from kerntest.engines.base import Progress
+    from kerntest.kernels.base import Points
+    from kerntest.learning.encoding import Encoder
+    from kerntest.learning.modelfile import ModelFile
+    from kerntest.learning.ridge_model import RidgeModel
+    from kerntest.learning.rowwise import MissingRule, UnknownRule
+    from kerntest.report.prediction_report import PredictionReport
 
 
 def predict_file(
@@ -49,6 +44,8 @@ def predict_file(
     output: str | PathLike[str] | BinaryIO | None = None,
     proba: bool = False,
     decision: bool = False,
+    std: bool = False,
+    interval: float | None = None,
     keep: Patterns = None,
     missing: MissingRule = "error",
     unknown: UnknownRule = "error",
@@ -62,7 +59,7 @@ def predict_file(
     Parameters
     ----------
     model : path
-        A file that `train_svm` or `SVM.save` wrote.
+        A file that `train_svm`, `train_ridge`, `SVM.save` or `KernelRidge.save` wrote.
     data : path or "-"
         CSV or Parquet, as `read_table` takes it; its columns are found by name, in any order, and others are ignored.
     output : path or binary file
@@ -71,6 +68,12 @@ def predict_file(
         Also the probability of each class, in columns `p:CLASS`, where the model was fitted with probabilities.
     decision : bool
         Also the decision function: `decision`, or `decision:A|B` for each pair of classes (above 0 for B).
+    std : bool
+        Of a ridge regression, whose predictions have the names of their targets: also the standard deviation of new
+        values, in columns `TARGET_std`.
+    interval : float, optional
+        Of a ridge regression: also the ends of intervals that hold new values with this probability, in columns
+        `TARGET_low` and `TARGET_high` after `TARGET_std`.
     keep : str or sequence of str, optional
         Columns of the data to hand through, as in `mmd_test`; of CSV their text. None by default.
     missing : {"error", "drop", "empty"}
@@ -107,31 +110,51 @@ def predict_file(
     one_of("unknown", unknown, ("error", "ignore"))
     engine = LocalEngine(threads)
     shown = os.fspath(model)
-    fitted = _load(model, shown, proba=proba)
+    wanted = Wanted(proba, decision, std, interval)
+    fitted, taken = _load(read_model(model), shown, wanted)
     if output is not None and not hasattr(output, "write"):
         file_format(os.fspath(output))
     encoder = _encoder(fitted, shown)
     with open_blocks(os.fspath(data), decimal=decimal, block_bytes=block) as reader:
-        kept = _kept(keep, reader)
-        _check_columns(reader, encoder, shown)
-        work = _Work(fitted, encoder, shown, engine, kept, missing, unknown, proba, decision)
+        kept = kept_columns(keep, reader, taken, "predictions")
+        check_columns(reader, encoder, shown)
+        parameters: dict[str, Any] = {
+            "encoder": encoder,
+            "shown": shown,
+            "engine": engine,
+            "kept": kept,
+            "missing": missing,
+            "unknown": unknown,
+            "made": "prediction",
+            "wanted": wanted,
+        }
+        work: Predicting
+        if isinstance(fitted, SvmModel):
+            work = SvmPredictions(model=fitted, **parameters)
+        else:
+            work = RidgePredictions(model=fitted, **parameters)
         with open_sink(output) as sink:
             work.run(reader, sink, progress)
         return work.report(reader, output, started)
 
 
-def _load(model: str | PathLike[str], shown: str, *, proba: bool) -> SvmModel:
-    """Return the model of a file that can do what is asked for."""
-    file = read_model(model)
+def _load(file: ModelFile, shown: str, wanted: Wanted) -> tuple[SvmModel | RidgeModel, Callable[[str], bool]]:
+    """Return the model of a file that can do what is asked for, and which names of columns its predictions take."""
+    if file.kind == "ridge":
+        regression = ridge_of(file)
+        check_wanted(regression, wanted, shown)
+        return regression, set(output_names(regression, wanted)).__contains__
     if file.kind != "svm":
+        projects = file.kind == "kpca"
         raise ModelError(
             f"{shown} holds a model of kind {file.kind!r}, which this kerntest cannot predict with",
-            hint="`kerntest inspect` says what a model holds",
+            hint=f"`kerntest {f'transform {shown} DATA' if projects else f'inspect {shown}'}` "
+            f"{'projects rows with it' if projects else 'says what it holds'}",
             code="model.kind",
             where={"file": shown},
         )
     fitted = svm_of(file)
-    if proba and not fitted.sigmoids:
+    if wanted.proba and not fitted.sigmoids:
         raise UsageError(
             f"{shown} has no probabilities",
             hint="fit it with `kerntest svm ... --probability`"
@@ -139,182 +162,56 @@ def _load(model: str | PathLike[str], shown: str, *, proba: bool) -> SvmModel:
             else "they are for models of classes; --decision gives the decision function",
             code="usage.no_probabilities",
         )
-    return fitted
+    if wanted.std or wanted.interval is not None:
+        raise UsageError(
+            f"{shown} is a support vector machine, which has no standard deviations and no intervals",
+            hint="`kerntest ridge` fits models that have",
+            code="usage.no_intervals",
+        )
+    return fitted, _is_taken
 
 
-def _encoder(model: SvmModel, shown: str) -> Encoder:
+def _encoder(model: SvmModel | RidgeModel, shown: str) -> Encoder:
     if model.encoder is None:
+        learner = "SVM" if isinstance(model, SvmModel) else "KernelRidge"
         raise ModelError(
             f"{shown} was fitted to a matrix of kernel values, not to columns",
-            hint="predict with it from Python: SVM.load(path).predict(K)",
+            hint=f"predict with it from Python: {learner}.load(path).predict(K)",
             code="model.precomputed",
             where={"file": shown},
         )
     return model.encoder
 
 
-def _kept(keep: Patterns, reader: BlockReader) -> list[str]:
-    """Return the columns to hand through; refuse one whose name the predictions take."""
-    names = match_names(keep, reader.names, reader.name)
-    for name in names:
-        if name in {ROW, "prediction", "decision"} or name.startswith(("decision:", "p:")):
-            raise UsageError(
-                f"column {name!r} of {reader.name} cannot be kept beside the predictions, which have columns of such names",
-                hint="rename it in the data, or name the others in --keep",
-                code="usage.keep",
-                where={"file": reader.name, "column": name},
-            )
-    return names
+def _is_taken(name: str) -> bool:
+    """Say whether predictions may have a column of this name."""
+    return name in {"prediction", "decision"} or name.startswith(("decision:", "p:"))
 
 
-def _check_columns(reader: BlockReader, encoder: Encoder, shown: str) -> None:
-    """Refuse a table without a column that the model needs, before any row of it is read."""
-    from kerntest.data.table import Column, Table  # noqa: PLC0415 - for this check alone
-
-    empty = tuple(Column(name, "number", np.empty(0)) for name in reader.names)
-    encoder.select(Table(reader.name, empty, 0, reader.format), name=shown)
-
-
-@dataclass(slots=True, eq=False)
-class _Work:
-    """One run over the data: what is asked for, and what was met on the way."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class SvmPredictions(Predicting):
+    """Predictions of a support vector machine."""
 
     model: SvmModel
-    encoder: Encoder
-    shown: str
-    engine: Engine
-    kept: list[str]
-    missing: MissingRule
-    unknown: UnknownRule
-    proba: bool
-    decision: bool
-    rows: int = 0
-    predicted: int = 0
     counts: dict[Any, int] = field(default_factory=dict)
-    total: float = 0.0
-    low: float = np.inf
-    high: float = -np.inf
-    columns: tuple[str, ...] = ()
-    strangers: Strangers = field(default_factory=Strangers)
+    numbers: Range = field(default_factory=Range)
 
-    def run(self, reader: BlockReader, sink: Sink, progress: Progress | None) -> None:
-        """Predict every row and write it."""
-        kinds = {column.name: column.kind for column in self.encoder.columns}
-        for block in reader.blocks(kinds, self.kept):
-            sink.write(self._predicted(block, reader))
-            if progress is not None:
-                progress(min(reader.done, reader.total), reader.total)
-        if self.missing == "drop" and not self.predicted:
-            raise DataError(
-                f"every row of {reader.name} has a missing value",
-                hint="--missing empty gives every row, without predictions",
-                code="data.no_rows_left",
-                where={"file": reader.name},
-            )
+    def found(self, points: Points | None) -> PredictedColumns:
+        """Return the predictions for rows."""
+        scores = None if points is None else self.model.scores(points, self.engine)
+        return predicted_columns(self.model, scores, proba=self.wanted.proba, decision=self.wanted.decision)
 
-    def _predicted(self, block: Block, reader: BlockReader) -> Any:
-        """Return the output for a block, as an Arrow table."""
-        table = known_levels(block.table, self.encoder)
-        incomplete = self._incomplete(table, block, reader)
-        complete = np.flatnonzero(~incomplete)
-        found = self._scored(table, complete, block, reader)
-        written = complete if self.missing == "drop" else np.arange(table.n_rows)
-        place = np.full(table.n_rows, -1, dtype=np.intp)
-        place[complete] = np.arange(len(complete))
-        self._count(found, table.n_rows)
-        output = found.arrow(block.first_row + written + 1, block.kept, written, place[written])
-        self.columns = tuple(output.column_names)
-        return output
-
-    def _scored(
-        self, table: BlockTable, complete: NDArray[np.intp], block: Block, reader: BlockReader
-    ) -> PredictedColumns:
-        """Return the predictions for the complete rows; an error tells the line on which it stands."""
-        whole = len(complete) == table.n_rows
-        chosen = table if whole else table.take(complete)
-        try:
-            points = self._encoded(chosen) if len(complete) else None
-        except DataError as error:
-            raise self._located(error, complete, block, reader) from None
-        if points is None:
-            return predicted_columns(self.model, None, proba=self.proba, decision=self.decision)
-        scores = self.model.scores(points.points, self.engine)
-        self.strangers.meet(self.encoder, chosen, points.points.codes)
-        return predicted_columns(self.model, scores, proba=self.proba, decision=self.decision)
-
-    def _located(self, error: DataError, complete: NDArray[np.intp], block: Block, reader: BlockReader) -> DataError:
-        """Return an error about a block with the line on which it stands."""
-        try:
-            self._encoded(known_levels(reader.located(block), self.encoder).take(complete))
-        except DataError as located:
-            return located
-        return error
-
-    def _encoded(self, table: Table) -> Encoded:
-        return self.encoder.transform(table, name=self.shown, unknown=self.unknown)
-
-    def _incomplete(self, table: BlockTable, block: Block, reader: BlockReader) -> NDArray[np.bool_]:
-        """Return which rows lack a value that the model needs."""
-        masks = {column.name: column.missing for column in table.columns if column.problem is None}
-        incomplete = np.zeros(table.n_rows, dtype=bool)
-        for mask in masks.values():
-            incomplete |= mask
-        if self.missing == "error" and incomplete.any():
-            row = int(np.argmax(incomplete))
-            names = [name for name, mask in masks.items() if mask[row]]
-            located = reader.located(block)
-            what = f"column {names[0]!r} is" if len(names) == 1 else f"columns {listed(names, 5)} are"
-            raise DataError(
-                f"{reader.name}, {located.place(row)}: {what} missing, and the model needs it",
-                hint="--missing drop leaves such rows out; --missing empty gives them without a prediction",
-                code="data.missing_values",
-                where={**located.where(row), "column": names[0]},
-            )
-        return incomplete
-
-    def _count(self, found: PredictedColumns, n_rows: int) -> None:
-        self.rows += n_rows
-        self.predicted += found.n
+    def count(self, found: PredictedColumns) -> None:
+        """Count the classes, or take note of the range of the numbers."""
         if self.model.task == "regress":
-            if found.n:
-                values = np.asarray(found.prediction)
-                self.total += float(values.sum())
-                self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
+            self.numbers.take(found.prediction)
             return
         for name, count in found.counts.items():
             self.counts[name] = self.counts.get(name, 0) + count
 
-    def report(self, reader: BlockReader, output: Any, started: float) -> PredictionReport:
-        """Return what came of it."""
-        known = {*self.encoder.names, *self.kept}
-        numbers = None
-        if self.model.task == "regress" and self.predicted:
-            numbers = NumberSummary(self.low, self.total / self.predicted, self.high)
-        incomplete = self.rows - self.predicted
-        warnings = list(reader.warnings)
-        if incomplete:
-            what = "left out" if self.missing == "drop" else "without a prediction"
-            warnings.append(f"{reader.name}: {counted(incomplete, 'row')} with missing values {what}")
-        warnings += self.strangers.warnings(reader.name, self.shown)
-        named = output is not None and not hasattr(output, "write")
-        return PredictionReport(
-            schema="kerntest.predict/1",
-            command="predict",
-            model=self.shown,
-            kind="svm",
-            task=self.model.task,
-            target=self.model.target,
-            data=reader.name,
-            rows=self.rows,
-            predicted=self.predicted,
-            incomplete=incomplete,
-            predictions=None if self.model.task == "regress" else self.counts,
-            numbers=numbers,
-            output=os.fspath(output) if named else None,
-            columns=self.columns,
-            columns_ignored=tuple(name for name in reader.names if name not in known),
-            unknown=self.strangers.records(),
-            warnings=tuple(warnings),
-            version=kerntest.__version__,
-            seconds=time.perf_counter() - started,
-        )
+    def told(self) -> Told:
+        """Return what the report tells."""
+        model = self.model
+        if model.task == "regress":
+            return Told("svm", model.task, model.target, None, self.numbers.summary())
+        return Told("svm", model.task, model.target, self.counts)

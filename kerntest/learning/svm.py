@@ -8,17 +8,10 @@ import numpy as np
 
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UsageError
+from kerntest.learning.given_matrix import as_rows, rows_against
 from kerntest.learning.given_values import target_of
 from kerntest.learning.metrics import regression_metrics
-from kerntest.learning.svm_data import (
-    as_rows,
-    chosen_kernel,
-    fit_machine,
-    given_rows,
-    rows_against,
-    rows_of,
-    with_target,
-)
+from kerntest.learning.svm_data import chosen_kernel, fit_machine, given_rows, rows_of, with_target
 from kerntest.learning.svm_file import load_svm, save_svm
 from kerntest.learning.svm_options import ClassWeights, SvmOptions
 from kerntest.learning.training import TrainingOptions, numbers_of, read_labelled

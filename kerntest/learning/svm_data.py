@@ -5,25 +5,34 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from kerntest.errors import DataError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.learning.calibration import fit_sigmoid
 from kerntest.learning.encoding import Encoder
 from kerntest.learning.folds import plain_folds, sparse_classes_warning, stratified_folds
+from kerntest.learning.given_matrix import training_matrix
 from kerntest.learning.given_values import target_of
 from kerntest.learning.grid import held_out_scores
 from kerntest.learning.kernel_choice import ChosenKernel, choose_kernel
 from kerntest.learning.svm_fit import Rows, SvmFit, fit_rows
-from kerntest.learning.training import Classes, Labelled, TrainingOptions, read_labelled, varied_numbers_of
+from kerntest.learning.svm_options import LARGEST_COST, SMALLEST_COST
+from kerntest.learning.training import (
+    Classes,
+    Labelled,
+    TrainingOptions,
+    hardly_classes,
+    read_labelled,
+    varied_numbers_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine
+    from kerntest.data.table import Column
+    from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array
     from kerntest.learning.svm_options import SvmOptions
 
@@ -31,11 +40,8 @@ if TYPE_CHECKING:
 PROBABILITY_FOLDS = 5
 # Beyond so many different numbers, and this share of the rows, numbers are hardly classes.
 MANY_CLASSES, MANY_SHARE = 20, 0.1
-
-
-def as_rows(X: Any) -> Any:
-    """Return lists of numbers as an array, and everything else as it is."""
-    return np.asarray(X, dtype=np.float64) if isinstance(X, (list, tuple)) else X
+# And beyond this share, with fewer than two rows of a class, nothing is: every pair of classes would be fitted in vain.
+HARDLY_REPEATED = 0.5
 
 
 def with_target(X: Any, y: Any, options: SvmOptions) -> Labelled:
@@ -56,68 +62,37 @@ def _no_target(options: SvmOptions) -> UsageError:
 
 def given_rows(X: Any, y: Any, options: SvmOptions) -> Rows:
     """Return the rows of a precomputed matrix."""
-    matrix = _matrix(X)
-    if not len(matrix) or matrix.shape[0] != matrix.shape[1]:
-        raise DataError(
-            f"a precomputed matrix has shape (n, n), not {matrix.shape}",
-            hint="entry i, j is the kernel of training rows i and j",
-            code="data.wrong_shape",
-        )
-    if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-10 * float(np.abs(matrix).max(initial=0.0))):
-        raise DataError("a precomputed matrix must be symmetric", hint="K = (K + K.T) / 2", code="data.not_symmetric")
+    matrix = training_matrix(X)
     if options.task == "one-class":
         return Rows(matrix, None, None, None, None, None)
     if y is None:
         raise _no_target(options)
     target = target_of(y, len(matrix))
     if options.task == "regress":
-        return Rows(matrix, None, None, varied_numbers_of(target, "y"), None, "y")
+        return Rows(matrix, None, None, _target_numbers(target, "y"), None, "y")
     classes = Classes.of(target, "y")
     return Rows(matrix, None, classes.codes(target, "y"), None, classes, "y")
 
 
-def rows_against(X: Any, n_train: int) -> Array:
-    """Return further rows of a precomputed matrix, shape (m, n_train).
+def _target_numbers(target: Column, table: str) -> Array:
+    """Return numbers to predict; refuse those of which the solver could not square the products.
 
     Raises
     ------
     DataError
-        If they are none.
+        As above; if they are none, or all the same.
     """
-    matrix = _matrix(X)
-    if matrix.shape[1] != n_train:
+    numbers = varied_numbers_of(target, table)
+    half = float(numbers.max()) / 2 - float(numbers.min()) / 2
+    if not SMALLEST_COST <= half <= LARGEST_COST:
+        size = "large" if half > 1 else "small"
         raise DataError(
-            f"the rows of the matrix have {matrix.shape[1]:,} columns, and the machine was fitted to {n_train:,} rows",
-            hint="entry i, j is the kernel of row i and training row j: hand over all training rows",
-            code="data.wrong_shape",
+            f"column {target.name!r} of {table} has numbers too {size} to learn: they range over {half:.3g} to either side",
+            hint="bring them to other units",
+            code="data.target_size",
+            where={"file": table, "column": target.name},
         )
-    return matrix
-
-
-def _matrix(X: Any) -> Array:
-    """Return kernel values as a matrix of finite numbers."""
-    try:
-        matrix = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(
-            "a precomputed matrix holds numbers, and nothing else",
-            hint="hand over an array of shape (rows, training rows)",
-            code="data.not_numeric",
-        ) from error
-    if matrix.ndim != 2:
-        raise DataError(
-            f"a precomputed matrix has two dimensions, not shape {matrix.shape}",
-            hint="one row alone is K[None, :]",
-            code="data.wrong_shape",
-        )
-    if not np.isfinite(matrix).all():
-        row, column = (int(place) + 1 for place in np.argwhere(~np.isfinite(matrix))[0])
-        raise DataError(
-            f"a precomputed matrix has finite entries, not {matrix[row - 1, column - 1]} in row {row:,}, column {column:,}",
-            hint="look at the kernel of these two rows",
-            code="data.wrong_shape",
-        )
-    return matrix
+    return numbers
 
 
 def rows_of(labelled: Labelled, options: SvmOptions) -> tuple[Rows, dict[str, str], list[str]]:
@@ -127,10 +102,14 @@ def rows_of(labelled: Labelled, options: SvmOptions) -> tuple[Rows, dict[str, st
     name = labelled.read.name
     codes, numbers, classes = None, None, None
     if labelled.target is not None and options.task == "regress":
-        numbers = varied_numbers_of(labelled.target, name)
+        numbers = _target_numbers(labelled.target, name)
+        if labelled.target.kind == "date":
+            warnings.append(f"column {labelled.target.name!r} holds dates: they are predicted in days since 1970-01-01")
     elif labelled.target is not None:
         classes = Classes.of(labelled.target, name)
         codes = classes.codes(labelled.target, name)
+        if len(classes.names) > max(MANY_CLASSES, HARDLY_REPEATED * labelled.n):
+            raise hardly_classes(labelled.target, len(classes.names), name)
         if classes.kind == "number" and len(classes.names) > max(MANY_CLASSES, MANY_SHARE * labelled.n):
             warnings.append(
                 f"column {labelled.target.name!r} has {len(classes.names):,} different numbers in {labelled.n:,} rows, each "
@@ -150,14 +129,20 @@ def chosen_kernel(rows: Rows, options: SvmOptions, left_out: Mapping[str, str]) 
 
 
 def fit_machine(
-    rows: Rows, chosen: ChosenKernel | None, options: SvmOptions, engine: Engine, C: float | None = None
+    rows: Rows,
+    chosen: ChosenKernel | None,
+    options: SvmOptions,
+    engine: Engine,
+    *,
+    C: float | None = None,
+    progress: Progress | None = None,
 ) -> SvmFit:
     """Return the fitted machine, with probabilities where they were asked for."""
     kernel = None if chosen is None else chosen.kernel
-    fit = fit_rows(rows, kernel, options, engine, C=C)
+    fit = fit_rows(rows, kernel, options, engine, C=C, progress=progress)
     if not options.probability or rows.codes is None:
         return fit
-    folds, _ = folds_of(rows, PROBABILITY_FOLDS, options.seed)
+    folds = _probability_folds(rows, options.seed)
     cost = options.C if C is None else C
     scores = held_out_scores(rows, kernel, options, C=cost, folds=folds, engine=engine)
     through = len(fit.model.pairs) == 1
@@ -166,6 +151,25 @@ def fit_machine(
         members = (rows.codes == i) | (rows.codes == j)
         sigmoids.append(fit_sigmoid(scores[members, place], rows.codes[members] == j, through_threshold=through))
     return replace(fit, model=replace(fit.model, sigmoids=tuple(sigmoids)))
+
+
+def _probability_folds(rows: Rows, seed: int) -> NDArray[np.intp]:
+    """Return the folds whose held-out scores probabilities are fitted to.
+
+    Raises
+    ------
+    DataError
+        If the rows are too few for them.
+    """
+    try:
+        return folds_of(rows, PROBABILITY_FOLDS, seed)[0]
+    except DataError as error:
+        raise DataError(
+            f"--probability holds rows out: {error.message}",
+            hint=f"leave it out, or give at least {PROBABILITY_FOLDS} rows, and 2 of each class",
+            code=error.code,
+            where=error.where,
+        ) from error
 
 
 def folds_of(rows: Rows, count: int, seed: int) -> tuple[NDArray[np.intp], list[str]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.errors import UndecidedError
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
 from kerntest.learning.baselines import nearest_mean, perceptron
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine
+    from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.encoding import Encoder
     from kerntest.learning.features import FeatureMap
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from kerntest.learning.solvers.problem import Solution
     from kerntest.learning.svm_options import SvmOptions
     from kerntest.learning.training import Classes
+
+# Kernel values up to this can be squared.
+LARGEST_VALUE = 1e150
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,6 +118,7 @@ def fit_rows(
     C: float | None = None,
     start: Sequence[Machine] | None = None,
     matrix: Matrix | None = None,
+    progress: Progress | None = None,
 ) -> SvmFit:
     """Return a machine fitted to rows.
 
@@ -130,6 +135,8 @@ def fit_rows(
         Machines of similar costs.
     matrix : Matrix, optional
         That of the rows, where it is known.
+    progress : callable, optional
+        Of the pairs of classes.
 
     Raises
     ------
@@ -152,9 +159,10 @@ def fit_rows(
             if isinstance(points, Points) and kernel is not None
             else GivenMatrix(np.asarray(points))
         )
+    _check_range(matrix, kernel)
     cost = options.C if C is None else C
     definite = _is_definite(np.asarray(points)) if kernel is None else kernel.positive_definite or features is not None
-    fitted = _Fitter(rows, options, engine, matrix, factor, cost, start, definite)
+    fitted = _Fitter(rows, options, engine, matrix, factor, cost, start, definite, progress)
     solved = fitted.solve()
     expansion, chosen = _expansion(solved, kernel, points, features)
     error = None
@@ -214,6 +222,7 @@ class _Fitter:
     C: float
     start: Sequence[Machine] | None
     definite: bool
+    progress: Progress | None
 
     def solve(self) -> _Solved:
         """Return the coefficients."""
@@ -251,6 +260,7 @@ class _Fitter:
             start=self.start,
             factor=self.factor,
             definite=self.definite,
+            progress=self.progress,
         )
         n = len(self.rows)
         coefficients, intercepts = np.zeros((n, len(machines))), np.empty(len(machines))
@@ -309,6 +319,22 @@ class _Fitter:
             coefficients[members, place] = found
             mistakes, settled = mistakes + made, settled and done
         return _Solved(coefficients, intercepts, pairs, mistakes=mistakes, settled=settled)
+
+
+def _check_range(matrix: Matrix, kernel: Kernel | None) -> None:
+    """Refuse kernel values that the solver could not square.
+
+    Raises
+    ------
+    UndecidedError
+        As above.
+    """
+    if float(np.abs(matrix.diagonal).max(initial=0.0)) > LARGEST_VALUE:
+        raise UndecidedError(
+            f"the kernel{'' if kernel is None else f' {str(kernel)!r}'} is beyond the range of numbers on these data",
+            hint="scale the columns, or choose a smaller gain, degree or exponent",
+            code="undecided.overflow",
+        )
 
 
 def _is_definite(K: Array) -> bool:

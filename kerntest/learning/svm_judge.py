@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from kerntest.report.record import Provenance
     from kerntest.report.svm_record import GridSearch
 
+# A relative duality gap above this says nothing good of a machine.
+USABLE_GAP = 0.1
 # A share of support vectors at which a machine has learned the rows by heart.
 NEARLY_ALL = 0.9
 
@@ -150,9 +152,10 @@ def _warnings(rows: Rows, fit: SvmFit, train_scores: Array, test_scores: Array |
             f"solution{state}"
         )
     if fit.gap is not None and not fit.converged:
-        warnings.append(
-            f"the solver stopped at a relative duality gap of {fit.gap:.1e}: the machine is usable, not exact"
-        )
+        state = "usable, not exact" if fit.gap <= USABLE_GAP else "far from the best; a smaller --C is easier to reach"
+        warnings.append(f"the solver stopped at a relative duality gap of {fit.gap:.1e}: the machine is {state}")
+    if rows.numbers is not None and not len(fit.support):
+        warnings.append("every row is predicted as the same number: no error is larger than --epsilon")
     if fit.gap is None and not fit.machines and not fit.converged and rows.codes is not None:
         warnings.append("the perceptron still makes mistakes on the training rows: the classes may not be separable")
     if fit.machines and len(fit.support) >= NEARLY_ALL * len(rows) and len(rows) >= 50:

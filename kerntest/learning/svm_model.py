@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from kerntest.errors import UsageError
-from kerntest.kernels.base import Points
 from kerntest.learning.calibration import Sigmoid, couple, sigmoid_probability
-from kerntest.learning.expansion import Expansion, GivenExpansion
+from kerntest.learning.features import expanded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine
-    from kerntest.kernels.base import Array
+    from kerntest.kernels.base import Array, Points
     from kerntest.learning.encoding import Encoder
+    from kerntest.learning.expansion import Expansion, GivenExpansion
     from kerntest.learning.features import FeatureMap
     from kerntest.learning.training import Classes
 
@@ -64,10 +64,7 @@ class SvmModel:
 
     def scores(self, points: Points | Array, engine: Engine) -> Array:
         """Return the scores of n rows (points, or rows of a precomputed matrix), shape (n, J)."""
-        if isinstance(self.expansion, Expansion):
-            return self.expansion(as_points(points), engine)
-        matrix = points if self.features is None else self.features(as_points(points), engine)
-        return self.expansion(np.asarray(matrix), engine)
+        return expanded(self.expansion, self.features, points, engine)
 
     def codes(self, scores: Array) -> NDArray[Any]:
         """Return the place of the predicted class: by votes, ties going to the first class.
@@ -140,17 +137,3 @@ class SvmModel:
             message = "a classifier has classes"
             raise ValueError(message)
         return self.classes.values(self.codes(scores))
-
-
-def as_points(rows: Points | Array) -> Points:
-    """Return rows that are points as such.
-
-    Raises
-    ------
-    TypeError
-        If they are rows of a matrix.
-    """
-    if not isinstance(rows, Points):
-        message = "this model takes points, not rows of a matrix"
-        raise TypeError(message)
-    return rows

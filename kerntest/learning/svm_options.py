@@ -11,7 +11,9 @@ import numpy as np
 
 from kerntest.data.categories import number_text
 from kerntest.errors import UsageError, suggest
+from kerntest.learning.checks import check_seed, one_of, positive
 from kerntest.learning.features import parse_features
+from kerntest.learning.given_matrix import is_precomputed
 from kerntest.learning.kernel_choice import check_bandwidth
 
 if TYPE_CHECKING:
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
     from kerntest.learning.training import Classes
 
 ClassWeights: TypeAlias = str | Mapping[Any, float] | None
-PRECOMPUTED, BALANCED = "precomputed", "balanced"
+BALANCED = "balanced"
+# Costs and their factors: the objective squares their products.
+SMALLEST_COST, LARGEST_COST = 1e-75, 1e75
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class SvmOptions:
         one_of("method", self.method, ("svm", "mean", "perceptron"))
         one_of("scale", self.scale, ("standardize", "none"))
         positive("C", self.C)
+        _check_size("C", self.C, "usage.C")
         positive("tolerance", self.tolerance)
         if not (isinstance(self.epsilon, (int, float, np.number)) and 0 <= self.epsilon < math.inf):
             raise UsageError(f"epsilon must be 0 or more and finite, not {self.epsilon!r}", code="usage.epsilon")
@@ -65,9 +70,8 @@ class SvmOptions:
             positive("nu", self.nu)
         if self.nu is not None and self.nu > 1:
             raise UsageError(f"nu must be above 0 and at most 1, not {self.nu:g}", code="usage.nu")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
-            raise UsageError(f"seed must be a whole number of at least 0, not {self.seed!r}", code="usage.seed")
-        check_bandwidth(self.bandwidth)
+        check_seed(self.seed)
+        check_bandwidth(self.bandwidth, advice="--grid tries several")
         if self.features is not None:
             parse_features(self.features)
         if self.class_weight is not None and not _is_balanced(self.class_weight):
@@ -113,7 +117,7 @@ class SvmOptions:
     @property
     def precomputed(self) -> bool:
         """Whether rows are rows of a matrix of kernel values."""
-        return isinstance(self.kernel, str) and self.kernel.strip().lower() == PRECOMPUTED
+        return is_precomputed(self.kernel)
 
     def weights(self, classes: Classes, codes: NDArray[Any]) -> Array | None:
         """Return the factor of C for each class.
@@ -142,6 +146,16 @@ class SvmOptions:
         return weights
 
 
+def _check_size(name: str, value: float, code: str) -> None:
+    """Refuse costs of which the solver could not square the products."""
+    if not SMALLEST_COST <= value <= LARGEST_COST:
+        raise UsageError(
+            f"{name} must be between {SMALLEST_COST:g} and {LARGEST_COST:g} in size, not {value:g}",
+            hint="--hard-margin allows no errors at all" if value > 1 else None,
+            code=code,
+        )
+
+
 def _is_balanced(given: ClassWeights) -> bool:
     return isinstance(given, str) and given == BALANCED
 
@@ -155,7 +169,7 @@ def _named_weights(given: str | Mapping[Any, float]) -> dict[str, float]:
         If it is neither, or a weight is not positive.
     """
     if isinstance(given, str):
-        weights: dict[str, float] = dict(map(_written_weight, given.split(",")))
+        weights = _written_weights(given)
     elif isinstance(given, Mapping):
         weights = {_class_name(label): weight for label, weight in given.items()}
     else:
@@ -166,7 +180,20 @@ def _named_weights(given: str | Mapping[Any, float]) -> dict[str, float]:
         )
     for name, weight in weights.items():
         positive(f"the weight of {name!r}", weight, code="usage.class_weight")
+        _check_size(f"the weight of {name!r}", weight, "usage.class_weight")
     return {name: float(weight) for name, weight in weights.items()}
+
+
+def _written_weights(text: str) -> dict[str, float]:
+    """Return weights by the name of their class, from a text like 'good:1,bad:5'."""
+    weights: dict[str, float] = {}
+    for name, weight in map(_written_weight, text.split(",")):
+        if name in weights:
+            raise UsageError(
+                f"--class-weight has {name!r} twice", hint="give each class one weight", code="usage.class_weight"
+            )
+        weights[name] = weight
+    return weights
 
 
 def _written_weight(part: str) -> tuple[str, float]:
@@ -190,33 +217,3 @@ def _class_name(label: object) -> str:
     if isinstance(label, (bool, np.bool_)):
         return str(bool(label)).lower()
     return number_text(float(label)) if isinstance(label, (int, float, np.number)) else str(label)
-
-
-def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Refuse a value that is not one of the allowed names.
-
-    Raises
-    ------
-    UsageError
-        With the name that was meant, if one is close.
-    """
-    if value not in allowed:
-        meant = suggest(str(value), allowed)
-        raise UsageError(
-            f"{name} must be {' or '.join(allowed)}, not {value!r}",
-            hint=f"did you mean '{meant}'?" if meant else None,
-            code=f"usage.{name}",
-        )
-
-
-def positive(name: str, value: object, *, code: str | None = None) -> None:
-    """Refuse what is not a positive, finite number; the code is usage.NAME if not given.
-
-    Raises
-    ------
-    UsageError
-        As above.
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < math.inf:
-        shown = f"{value:g}" if isinstance(value, (int, float, np.number)) else repr(value)
-        raise UsageError(f"{name} must be positive and finite, not {shown}", code=code or f"usage.{name}")

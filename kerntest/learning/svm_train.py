@@ -5,22 +5,19 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-import kerntest
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UsageError
-from kerntest.learning.folds import train_test_split
 from kerntest.learning.grid import search
 from kerntest.learning.modelfile import check_model_target
+from kerntest.learning.parts import check_parts, parts_of
+from kerntest.learning.provenance import provenance_of
 from kerntest.learning.svm_data import chosen_kernel, fit_machine, folds_of, rows_of
 from kerntest.learning.svm_file import save_svm
 from kerntest.learning.svm_judge import judge, svm_result
 from kerntest.learning.svm_options import ClassWeights, SvmOptions
-from kerntest.learning.training import Classes, Labelled, TrainingOptions, read_labelled, read_like
-from kerntest.report import record
+from kerntest.learning.training import Classes, Labelled, TrainingOptions, read_labelled
 from kerntest.report.plot import picture_kind
 from kerntest.report.write import check_writable, write_file
 
@@ -29,15 +26,13 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from kerntest.data.numerals import Decimal
-    from kerntest.engines.base import Engine, Progress
-    from kerntest.kernels.base import Kernel
+    from kerntest.engines.base import Progress
+    from kerntest.kernels.base import Codes, Kernel
     from kerntest.learning.encoding import Scale
     from kerntest.learning.kernel_choice import Bandwidth
     from kerntest.learning.svm_model import Method, Task
     from kerntest.learning.training import MissingPolicy
     from kerntest.report.svm_record import GridSearch, SvmResult
-
-LIBRARIES = ("numpy", "scipy", "pyarrow")
 
 
 def train_svm(
@@ -136,8 +131,8 @@ def train_svm(
     engine = LocalEngine(threads)
     reading = TrainingOptions(columns, exclude, categorical, missing, decimal)
     labelled = read_labelled(train, target, reading)
-    held, inputs = _parts(labelled, test, test_fraction, options, reading)
-    learned, tested = held
+    codes = _classes(labelled, options, test_fraction)
+    (learned, tested), inputs = parts_of(labelled, test, test_fraction, reading, seed=seed, codes=codes)
     rows, left_out, warnings = rows_of(learned, options)
     chosen = chosen_kernel(rows, options, left_out)
     found: GridSearch | None = None
@@ -147,7 +142,9 @@ def train_svm(
         warnings += warned
         found, cost, best = search(rows, chosen, options, folds, engine, whole_grid=grid, progress=progress)
         used = chosen.kernel if best is None else best
-    fit = fit_machine(rows, replace(chosen, kernel=used), options, engine, C=cost)
+    # A search has told how far it is; one fit more is little beside it.
+    told = progress if found is None else None
+    fit = fit_machine(rows, replace(chosen, kernel=used), options, engine, C=cost, progress=told)
     judged = judge(rows, fit, tested, options=options, kernel=used, engine=engine)
     result = svm_result(
         judged,
@@ -155,7 +152,7 @@ def train_svm(
         left_out=(*left_out, *chosen.unused),
         warnings=(*labelled.warnings, *warnings, *judged.warnings),
         output=output,
-        provenance=_provenance(options, inputs, chosen.rule, engine, started),
+        provenance=provenance_of(options, inputs, chosen.rule, engine, started),
     )
     picture = None
     if plot is not None:
@@ -183,62 +180,14 @@ def _check_call(options: SvmOptions, target: str | None, test: Any, fraction: fl
             hint="--target names the column to predict" if target is None else "leave one of them out",
             code="usage.target",
         )
-    if test is not None and fraction is not None:
-        raise UsageError(
-            "--test and --test-fraction contradict each other", hint="give one of them", code="usage.contradiction"
-        )
+    check_parts(test, fraction)
     if cv is not None and (isinstance(cv, bool) or not isinstance(cv, int) or cv < 2):
         raise UsageError(f"cv must be a whole number of at least 2, not {cv!r}", code="usage.cv")
 
 
-def _parts(
-    labelled: Labelled, test: Any, fraction: float | None, options: SvmOptions, reading: TrainingOptions
-) -> tuple[tuple[Labelled, Labelled | None], tuple[record.InputRecord, ...]]:
-    """Return the rows to learn from and those to judge by, and what was read."""
-    if fraction is not None:
-        codes = None
-        if labelled.target is not None and options.task == "classify":
-            codes = Classes.of(labelled.target, labelled.read.name).codes(labelled.target, labelled.read.name)
-        train_rows, test_rows = train_test_split(codes, labelled.n, fraction, options.seed)
-        return (labelled.take(train_rows), labelled.take(test_rows)), (_input(labelled),)
-    if test is None:
-        return (labelled, None), (_input(labelled),)
-    target = None if labelled.target is None else labelled.target.name
-    held = read_like(test, labelled.features.names, target, reading)
-    return (labelled, held), (_input(labelled), _input(held))
-
-
-def _input(labelled: Labelled) -> record.InputRecord:
-    read = labelled.read
-    return record.InputRecord(
-        read.name,
-        read.format,
-        read.n_rows,
-        labelled.n,
-        read.sha256,
-        read.delimiter,
-        read.compression,
-        len(read.files) or None,
-    )
-
-
-def _provenance(
-    options: SvmOptions, inputs: tuple[record.InputRecord, ...], rule: str, engine: Engine, started: float
-) -> record.Provenance:
-    return record.Provenance(
-        version=kerntest.__version__,
-        seed=options.seed,
-        inputs=inputs,
-        kernel=str(options.kernel),
-        bandwidth=rule,
-        scale=options.scale,
-        dtype="float64",
-        threads=engine.threads,
-        libraries=_versions(),
-        seconds=time.perf_counter() - started,
-    )
-
-
-@cache
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in LIBRARIES}
+def _classes(labelled: Labelled, options: SvmOptions, fraction: float | None) -> Codes | None:
+    """Return the class of each row, to draw test rows by."""
+    if fraction is None or labelled.target is None or options.task != "classify":
+        return None
+    name = labelled.read.name
+    return Classes.of(labelled.target, name).codes(labelled.target, name)

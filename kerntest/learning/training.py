@@ -52,12 +52,15 @@ class Labelled:
     features : Table
     target : Column or None
     warnings : tuple of str
+    beside : tuple of Column
+        Further columns of the same rows that are not learned from: more targets, weights.
     """
 
     read: Table
     features: Table
     target: Column | None
     warnings: tuple[str, ...]
+    beside: tuple[Column, ...] = ()
 
     @property
     def n(self) -> int:
@@ -67,10 +70,13 @@ class Labelled:
     def take(self, rows: NDArray[np.intp]) -> Labelled:
         """Return some of the rows."""
         target = None if self.target is None else self.target.take(rows)
-        return replace(self, features=self.features.take(rows), target=target)
+        beside = tuple(column.take(rows) for column in self.beside)
+        return replace(self, features=self.features.take(rows), target=target, beside=beside)
 
 
-def read_labelled(data: Any, target: str | None, options: TrainingOptions, *, name: str = "train") -> Labelled:
+def read_labelled(
+    data: Any, target: str | None, options: TrainingOptions, *, name: str = "train", beside: Sequence[str] = ()
+) -> Labelled:
     """Return the rows of a table to learn from.
 
     Parameters
@@ -81,6 +87,8 @@ def read_labelled(data: Any, target: str | None, options: TrainingOptions, *, na
     options : TrainingOptions
     name : str
         What data in memory are called.
+    beside : sequence of str
+        Further columns that go along and are not learned from.
 
     Raises
     ------
@@ -91,11 +99,10 @@ def read_labelled(data: Any, target: str | None, options: TrainingOptions, *, na
     """
     named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
     table = read_table(data, name=None if named else name, categorical=options.categorical, decimal=options.decimal)
-    if target is not None and target not in table.names:
-        raise unknown_column(target, table.name, table.names)
+    apart = _apart(target, beside, table)
     taking_part = match_names(options.columns, table.names, table.name) if options.columns else list(table.names)
     excluded = set(match_names(options.exclude, table.names, table.name))
-    names = [column for column in taking_part if column not in excluded and column != target]
+    names = [column for column in taking_part if column not in excluded and column not in apart]
     if not names:
         raise UsageError(
             f"no column of {table.name} is left to learn from",
@@ -103,13 +110,40 @@ def read_labelled(data: Any, target: str | None, options: TrainingOptions, *, na
             code="usage.no_columns",
             where={"file": table.name},
         )
-    chosen = check_usable(table.select(names if target is None else [*names, target]))
-    kept, dropped = apply_missing(chosen, options.missing)
+    chosen = check_usable(table.select([*names, *apart]))
+    kept, dropped = apply_missing(chosen, options.missing, apart)
     warnings = list(table.warnings)
     if dropped:
         rows = "1 row" if dropped == 1 else f"{dropped:,} rows"
         warnings.append(f"{table.name}: {rows} of {table.n_rows:,} with missing values left out")
-    return Labelled(table, kept.select(names), None if target is None else kept[target], tuple(warnings))
+    return _labelled(table, kept, names, target=target, beside=beside, warnings=warnings)
+
+
+def _apart(target: str | None, beside: Sequence[str], table: Table) -> list[str]:
+    """Return the columns that are not learned from; refuse those that are not there."""
+    apart = [*([] if target is None else [target]), *beside]
+    for name in apart:
+        if name not in table.names:
+            raise unknown_column(name, table.name, table.names)
+    return apart
+
+
+def _labelled(
+    table: Table,
+    kept: Table,
+    names: Sequence[str],
+    *,
+    target: str | None,
+    beside: Sequence[str],
+    warnings: list[str],
+) -> Labelled:
+    return Labelled(
+        table,
+        kept.select(list(names)),
+        None if target is None else kept[target],
+        tuple(warnings),
+        tuple(kept[name] for name in beside),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,10 +174,10 @@ class Classes:
         else:
             present = np.unique(target.values)
             if len(present) > MOST_CLASSES:
-                raise _too_many(target.name, len(present), table)
+                raise hardly_classes(target, len(present), table)
             names = as_text(target).levels if target.kind == "date" else tuple(number_text(v) for v in present.tolist())
         if len(names) > MOST_CLASSES:
-            raise _too_many(target.name, len(names), table)
+            raise hardly_classes(target, len(names), table)
         if len(names) < 2:
             raise DataError(
                 f"every row of {table} has {target.name} = {names[0] if names else '(nothing)'}: there is one class only",
@@ -189,12 +223,16 @@ class Classes:
         return np.array(self.names, dtype=object)[codes]
 
 
-def _too_many(name: str, count: int, table: str) -> DataError:
+def hardly_classes(target: Column, count: int, table: str) -> DataError:
+    """Return the error for a target with more different values than classes can be."""
+    fewer = (
+        f"merge rare values, or name another --target: classes have several rows, and there are at most {MOST_CLASSES}"
+    )
     return DataError(
-        f"column {name!r} of {table} has {count:,} different values, which are too many for classes",
-        hint="--task regress predicts numbers",
+        f"column {target.name!r} of {table} has {count:,} different values, which are too many for classes",
+        hint=fewer if target.is_category else "--task regress predicts numbers",
         code="data.too_many_classes",
-        where={"file": table, "column": name},
+        where={"file": table, "column": target.name},
     )
 
 
@@ -209,7 +247,7 @@ def numbers_of(target: Column, table: str) -> Array:
     if target.is_category:
         raise DataError(
             f"column {target.name!r} of {table} holds {target.kind}, not numbers to predict",
-            hint="--task classify predicts classes",
+            hint="`kerntest svm` predicts classes",
             code="data.target_not_numeric",
             where={"file": table, "column": target.name},
         )
@@ -235,7 +273,9 @@ def varied_numbers_of(target: Column, table: str) -> Array:
     return numbers
 
 
-def read_like(data: Any, names: Sequence[str], target: str | None, options: TrainingOptions) -> Labelled:
+def read_like(
+    data: Any, names: Sequence[str], target: str | None, options: TrainingOptions, *, beside: Sequence[str] = ()
+) -> Labelled:
     """Return further rows for a model: those of its columns that are there, whatever else is in the table.
 
     Parameters
@@ -245,6 +285,8 @@ def read_like(data: Any, names: Sequence[str], target: str | None, options: Trai
         Columns of the training rows.
     target : str or None
     options : TrainingOptions
+    beside : sequence of str
+        As in `read_labelled`.
 
     Raises
     ------
@@ -255,8 +297,7 @@ def read_like(data: Any, names: Sequence[str], target: str | None, options: Trai
     """
     named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
     table = read_table(data, name=None if named else "test", categorical=(), decimal=options.decimal)
-    if target is not None and target not in table.names:
-        raise unknown_column(target, table.name, table.names)
+    apart = _apart(target, beside, table)
     there = [name for name in names if name in table.names]
     if not there:
         raise DataError(
@@ -265,9 +306,9 @@ def read_like(data: Any, names: Sequence[str], target: str | None, options: Trai
             code="data.columns_differ",
             where={"file": table.name},
         )
-    chosen = check_usable(table.select(there if target is None else [*there, target]))
-    kept, dropped = apply_missing(chosen, options.missing)
+    chosen = check_usable(table.select([*there, *apart]))
+    kept, dropped = apply_missing(chosen, options.missing, apart)
     warnings = list(table.warnings)
     if dropped:
         warnings.append(f"{table.name}: {dropped:,} of {table.n_rows:,} rows with missing values left out")
-    return Labelled(table, kept.select(there), None if target is None else kept[target], tuple(warnings))
+    return _labelled(table, kept, there, target=target, beside=beside, warnings=warnings)

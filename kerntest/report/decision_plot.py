@@ -103,8 +103,8 @@ def draw_decision(axis: Any, picture: DecisionPicture) -> None:
     axis.set_ylabel(literal(abridged(picture.columns[1], 40)))
     axis.spines[["top", "right"]].set_visible(False)
     thinned = [
-        _thinning(len(shown), len(picture.rows), "row"),
-        _thinning(len(shown_tests), len(picture.test_rows), "test row"),
+        thinning(len(shown), len(picture.rows), "row"),
+        thinning(len(shown_tests), len(picture.test_rows), "test row"),
     ]
     write_title(axis, "Regions of the classes", picture.remark, *thinned, _beyond(picture))
     axis.legend(
@@ -178,14 +178,15 @@ def _scatter(axis: Any, rows: NDArray[np.float64], labels: NDArray[np.integer], 
             if filled
             else {"facecolor": "white", "edgecolor": colour, "linewidth": 0.6 + 0.02 * size}
         )
-        axis.scatter(own[:, 0], own[:, 1], s=size, marker=_marker(place), zorder=2.0 if filled else 3.0, **style)
+        axis.scatter(own[:, 0], own[:, 1], s=size, marker=class_marker(place), zorder=2.0 if filled else 3.0, **style)
 
 
-def _marker(place: int) -> str:
+def class_marker(place: int) -> str:
+    """Return the marker of a class."""
     return MARKERS[place % len(MARKERS)]
 
 
-def _thinning(shown: int, rows: int, noun: str) -> str:
+def thinning(shown: int, rows: int, noun: str) -> str:
     """Return that not all rows are drawn, as a remark."""
     return f"{shown:,} of {counted(rows, noun)} drawn" if shown < rows else ""
 
@@ -198,7 +199,7 @@ def _beyond(picture: DecisionPicture) -> str:
     return f"{counted(outside, 'row')} beyond" if outside else ""
 
 
-def _legend_name(name: str) -> str:
+def legend_name(name: str) -> str:
     """Return a class's name as a legend shows it: matplotlib passes over what starts with an underscore."""
     shown = literal(abridged(name, 20))
     return f" {shown}" if shown.startswith("_") else shown
@@ -213,7 +214,7 @@ def _handles(picture: DecisionPicture, lines: list[float]) -> list[Any]:
 
     shown = picture.classes[:CLASSES_IN_LEGEND]
     handles = [
-        mark(_legend_name(name), marker=_marker(place), color=class_colour(place), markersize=5)
+        mark(legend_name(name), marker=class_marker(place), color=class_colour(place), markersize=5)
         for place, name in enumerate(shown)
     ]
     if len(picture.classes) > len(shown):

@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from kerntest.report.component_plot import ComponentPicture, ScreePicture, draw_components, draw_scree
 from kerntest.report.decision_plot import DecisionPicture, class_colour, draw_decision, evenly, write_title
 from kerntest.report.heatmap import COLOUR_MAP, HATCHED, PALEST, abridged
 from kerntest.report.plot import COLOUR_Y, NEUTRAL, figure_class, literal
+from kerntest.report.regression_plot import (
+    FitPicture,
+    ResidualPicture,
+    TruthPicture,
+    draw_fit,
+    draw_residuals,
+    draw_truth,
+)
+from kerntest.report.score_plot import ScorePicture, draw_scores
 from kerntest.report.summary import number, visible
 
 if TYPE_CHECKING:
@@ -101,6 +111,8 @@ class SearchPicture:
         What the scores are.
     smaller_is_better : bool
         Whether they are errors.
+    heading : str
+        How they were found.
     """
 
     names: tuple[str, str]
@@ -110,9 +122,21 @@ class SearchPicture:
     chosen: tuple[int, int]
     score: str
     smaller_is_better: bool = False
+    heading: str = "Cross-validation"
 
 
-LearningPicture: TypeAlias = DecisionPicture | RocPicture | ConfusionPicture | SearchPicture
+LearningPicture: TypeAlias = (
+    DecisionPicture
+    | RocPicture
+    | ConfusionPicture
+    | SearchPicture
+    | FitPicture
+    | TruthPicture
+    | ResidualPicture
+    | ScorePicture
+    | ComponentPicture
+    | ScreePicture
+)
 
 
 def learning_figure(pictures: Sequence[LearningPicture], title: str) -> Any:
@@ -120,7 +144,7 @@ def learning_figure(pictures: Sequence[LearningPicture], title: str) -> Any:
 
     Parameters
     ----------
-    pictures : sequence of DecisionPicture, RocPicture, ConfusionPicture or SearchPicture
+    pictures : sequence of pictures, see `LearningPicture`
         At least one.
     title : str
 
@@ -205,7 +229,7 @@ def draw_search(axis: Any, picture: SearchPicture) -> None:
     axis.set_ylabel(literal(names[1]))
     chosen = zip(names, (picture.across[column], picture.up[row]), strict=True)
     best = ", ".join(f"{name} = {number(value)}" for name, value in chosen)
-    write_title(axis, f"Cross-validation: {number(picture.scores[row, column])} at the framed cell", best)
+    write_title(axis, f"{picture.heading}: {number(picture.scores[row, column])} at the framed cell", best)
 
 
 _DRAWN_BY: dict[type, Callable[[Any, Any], None]] = {
@@ -213,6 +237,12 @@ _DRAWN_BY: dict[type, Callable[[Any, Any], None]] = {
     RocPicture: draw_roc,
     ConfusionPicture: draw_confusion,
     SearchPicture: draw_search,
+    FitPicture: draw_fit,
+    TruthPicture: draw_truth,
+    ResidualPicture: draw_residuals,
+    ScorePicture: draw_scores,
+    ComponentPicture: draw_components,
+    ScreePicture: draw_scree,
 }
 
 

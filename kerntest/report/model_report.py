@@ -40,7 +40,7 @@ class ModelReport(Record):
     name : str
         The file.
     kind : str
-        Which learner wrote it: "svm".
+        Which learner wrote it: "svm", "ridge", "kpca".
     format_version : int
     kerntest_version : str
     task, method : str or None
@@ -60,6 +60,14 @@ class ModelReport(Record):
         One for each decision function.
     probability : bool
         Whether it predicts probabilities.
+    lambda_ : float or None
+        Of a ridge regression.
+    intervals : bool
+        Whether it predicts intervals.
+    eigenvalues : tuple of float
+        Of principal components, of HKH.
+    explained_variance_ratio : tuple of float
+        The same relative to the trace of HKH.
     bytes : int
     sha256 : str
     """
@@ -81,5 +89,9 @@ class ModelReport(Record):
     n_support: int | None
     intercepts: tuple[float, ...]
     probability: bool
+    lambda_: float | None
+    intervals: bool
+    eigenvalues: tuple[float, ...]
+    explained_variance_ratio: tuple[float, ...]
     bytes: int
     sha256: str

@@ -61,7 +61,9 @@ class PredictionReport(Record):
     predictions : mapping of str to int, or None
         How many rows got each class; of a one-class model "true" for rows like the training rows, "false" for outliers.
     numbers : NumberSummary or None
-        Of a regression.
+        Of a regression with one target.
+    by_target : mapping of str to NumberSummary, or None
+        Of a regression with several.
     output : str or None
         The file; None for the standard output.
     columns : tuple of str
@@ -87,6 +89,7 @@ class PredictionReport(Record):
     incomplete: int
     predictions: Mapping[str, int] | None
     numbers: NumberSummary | None
+    by_target: Mapping[str, NumberSummary] | None
     output: str | None
     columns: tuple[str, ...]
     columns_ignored: tuple[str, ...]
@@ -111,8 +114,9 @@ def prediction_summary(report: PredictionReport) -> Summary:
         more = len(frequent) - len(shown)
         lines.append(("predicted", ", ".join(shown) + (f" and {more:,} more classes" if more else "")))
     if report.numbers is not None:
-        low, mean, high = (number(one) for one in (report.numbers.minimum, report.numbers.mean, report.numbers.maximum))
-        lines.append(("predicted", f"{low} to {high}, mean {mean}"))
+        lines.append(("predicted", _range_text(report.numbers)))
+    for target, numbers in (report.by_target or {}).items():
+        lines.append(("predicted", f"{visible(target)}: {_range_text(numbers)}"))
     if report.incomplete:
         lines.append(("incomplete", f"{counted(report.incomplete, 'row')} with missing values"))
     if report.output is not None:
@@ -120,3 +124,8 @@ def prediction_summary(report: PredictionReport) -> Summary:
     lines.append(("columns", name_list(report.columns)))
     decision = f"{report.predicted:,} of {counted(report.rows, 'row')} have a prediction."
     return Summary("Prediction", tuple(lines), decision, tuple(visible(warning) for warning in report.warnings))
+
+
+def _range_text(numbers: NumberSummary) -> str:
+    low, mean, high = (number(one) for one in (numbers.minimum, numbers.mean, numbers.maximum))
+    return f"{low} to {high}, mean {mean}"

@@ -275,9 +275,12 @@ class TwoSampleResult(Record):
 
 
 def plain_data(value: Any) -> Any:
-    """Return `value` with records as dicts, tuples as lists, numpy scalars as Python's, and NaN and infinity as None."""
+    """Return `value` with records as dicts, tuples as lists, numpy scalars as Python's, and NaN and infinity as None.
+
+    A field that Python has another use for, such as `lambda_`, loses its underscore.
+    """
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain_data(getattr(value, field.name)) for field in fields(value)}
+        return {field.name.rstrip("_"): plain_data(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain_data(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -156,6 +156,17 @@ def number(value: float, digits: int = 4) -> str:
     return rounded
 
 
+def percent(share: float, digits: int = 1) -> str:
+    """Return a share as "98.1 %": 0 and 100 only where it is exactly so."""
+    rounded = round(100 * share, digits)
+    least = 10.0**-digits
+    if share > 0:
+        rounded = max(rounded, least)
+    if share < 1:
+        rounded = min(rounded, 100 - least)
+    return f"{rounded:.{digits}f}".removesuffix(".0") + " %"
+
+
 def p_value_text(p_value: float, null: Null) -> str:
     """Return a p-value, saying so where the null could not have given a smaller one; never 0."""
     if p_value <= 0:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kerntest.report.learner_summary import PARTS, data_lines, error_sentence, features_text, judged_rows, learner_notes
 from kerntest.report.learning_record import ClassificationMetrics, RegressionMetrics
 from kerntest.report.summary import (
     Summary,
     counted,
-    input_notes,
-    input_text,
     name_list,
     number,
-    run_note,
+    percent,
     shortened_kernel,
     visible,
 )
@@ -25,18 +24,17 @@ TITLES = {
     "mean": "Nearest-mean classifier",
     "perceptron": "Kernel perceptron",
 }
-PARTS = {"train": "training", "test": "test"}
 
 
 def svm_summary(result: SvmResult) -> Summary:
     """Return a fitted machine in words."""
     lines = [
-        *_data_lines(result),
+        *data_lines(result, _target_text(result)),
         ("columns", name_list(result.columns)),
         ("kernel", visible(shortened_kernel(result.kernel))),
     ]
     if result.features is not None:
-        lines.append(("features", _features_text(result)))
+        lines.append(("features", features_text(result)))
     lines += _cost_lines(result)
     if result.grid is not None:
         lines.append(("chosen by" if len(result.grid.cells) > 1 else "validated", _grid_text(result)))
@@ -52,7 +50,7 @@ def svm_summary(result: SvmResult) -> Summary:
 
 def svm_sentence(result: SvmResult) -> str:
     """Return how good a machine is, as a sentence."""
-    rows = counted(_judged(result), f"{PARTS[result.judged_on]} row")
+    rows = judged_rows(result)
     if result.grid is not None and result.judged_on == "train" and result.grid.score == "accuracy":
         mean = percent(result.grid.cells[result.grid.chosen].mean)
         return f"{mean} of rows held out in {result.grid.folds} folds are classified correctly."
@@ -62,63 +60,22 @@ def svm_sentence(result: SvmResult) -> str:
             against = f" ({result.baseline.method}: {percent(result.baseline.accuracy)})"
         return f"{percent(result.accuracy)} of {rows} are classified correctly{against}."
     if result.rmse is not None:
-        explained = "" if result.r2 is None else f", r2 = {number(result.r2)}"
-        return f"Predictions of {rows} are off by {number(result.rmse)} (root mean square{explained})."
+        return error_sentence(rows, result.rmse, result.r2)
     share = percent(result.outliers or 0.0)
     return f"{share} of {rows} are outliers."
 
 
 def svm_notes(result: SvmResult) -> list[str]:
     """Return what was found out and chosen on the way to a machine, one line each."""
-    provenance = result.provenance
-    notes = [*input_notes(provenance), f"columns used: {name_list(result.columns, shown=None)}"]
-    if result.columns_left_out:
-        notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
-    notes.append(f"kernel {provenance.kernel}, bandwidth: {provenance.bandwidth}, scale {provenance.scale}")
-    notes.append(f"kernel as resolved: {result.kernel}")
-    if result.grid is not None:
-        notes.append(f"of the grid was chosen {result.grid.tie_rule}")
-    notes += [f"seed {provenance.seed}", run_note(provenance)]
-    return [visible(note) for note in notes]
+    return learner_notes(result, None if result.grid is None else result.grid.tie_rule)
 
 
-def percent(share: float, digits: int = 1) -> str:
-    """Return a share as "98.1 %": 0 and 100 only where it is exactly so."""
-    rounded = round(100 * share, digits)
-    least = 10.0**-digits
-    if share > 0:
-        rounded = max(rounded, least)
-    if share < 1:
-        rounded = min(rounded, 100 - least)
-    return f"{rounded:.{digits}f}".removesuffix(".0") + " %"
-
-
-def _judged(result: SvmResult) -> int:
-    return result.n_train if result.judged_on == "train" else result.n_test
-
-
-def _data_lines(result: SvmResult) -> list[tuple[str, str]]:
-    """Return what was read, and how many rows of it are for what."""
-    inputs = result.provenance.inputs
-    lines = [("data", input_text(inputs[0]))]
-    if len(inputs) > 1:
-        lines.append(("test data", input_text(inputs[1])))
-    elif result.n_test:
-        lines.append(("", f"{result.n_train:,} to learn from, {result.n_test:,} held out to judge by"))
-    if result.target is not None:
-        target = visible(result.target)
-        if result.classes:
-            target += f": {name_list(result.classes)}"
-        lines.append(("target", target))
-    return lines
-
-
-def _features_text(result: SvmResult) -> str:
-    """Return which explicit features stand for the kernel, and how well."""
-    kind, _, count = (result.features or "").partition(":")
-    name = {"nystroem": "Nystroem", "fourier": "random Fourier"}.get(kind, kind)
-    error = "" if result.feature_error is None else f", kernel values off by {number(result.feature_error, 2)} (RMS)"
-    return f"{count} {name} features{error}"
+def _target_text(result: SvmResult) -> str | None:
+    """Return the target, with its classes."""
+    if result.target is None:
+        return None
+    target = visible(result.target)
+    return f"{target}: {name_list(result.classes)}" if result.classes else target
 
 
 def _cost_lines(result: SvmResult) -> list[tuple[str, str]]:

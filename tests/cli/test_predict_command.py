@@ -10,6 +10,8 @@ DEFAULTS = {
     "output": None,
     "proba": False,
     "decision": False,
+    "std": False,
+    "interval": None,
     "keep": None,
     "missing": "error",
     "unknown": "error",
@@ -33,6 +35,7 @@ def report(**changes):
         "incomplete": 2,
         "predictions": {"no": 900, "yes": 98},
         "numbers": None,
+        "by_target": None,
         "output": None,
         "columns": ("row", "prediction"),
         "columns_ignored": ("id",),
@@ -79,6 +82,8 @@ def test_the_defaults_reach_the_library(kerntest, predict_file):
         (["-o", "p.csv"], "output", "p.csv"),
         (["--proba"], "proba", True),
         (["--decision"], "decision", True),
+        (["--std"], "std", True),
+        (["--interval", "0.9"], "interval", 0.9),
         (["--keep", "id", "--keep", "a*"], "keep", "id,a*"),
         (["--missing", "EMPTY"], "missing", "empty"),
         (["--unknown", "ignore"], "unknown", "ignore"),
@@ -146,3 +151,16 @@ def test_neither_the_data_nor_the_model_can_be_written_over(kerntest, predict_fi
     assert kerntest("predict", "m.kt", "new.csv", "-o", tmp_path / "m.kt").code == 2
     assert kerntest("predict", "m.kt", "new.csv", "--report", "m.kt").code == 2
     assert not predict_file.calls
+
+
+def test_several_targets_are_told_one_by_one(kerntest, predict_file):
+    ranges = {"wear": NumberSummary(1.0, 2.0, 3.0), "power": NumberSummary(-1.0, 0.5, 2.0)}
+    predict_file.result = report(task="regress", predictions=None, by_target=ranges, output="p.csv")
+    outcome = kerntest("predict", "m.kt", "new.csv", "-o", "p.csv")
+    assert "wear: 1 to 3, mean 2" in outcome.out
+    assert "power: -1 to 2, mean 0.5" in outcome.out
+
+
+def test_an_interval_is_a_probability(kerntest, predict_file):
+    assert kerntest("predict", "m.kt", "new.csv", "--interval", "90").code == 2
+    assert predict_file.calls == []

@@ -8,7 +8,8 @@ from example_svm import grid, metrics, regression_result, svm_result
 import kerntest as package
 from kerntest.cli.svm_view import svm_text
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.report.svm_summary import percent, svm_sentence
+from kerntest.report.summary import percent
+from kerntest.report.svm_summary import svm_sentence
 
 PLAIN = ["shop.csv", "--target", "bought"]
 DEFAULTS = {
@@ -87,7 +88,6 @@ def test_the_defaults_reach_the_library(kerntest, train_svm):
         (["--task", "REGRESS"], "task", "regress"),
         (["--nu", "1"], "nu", 1.0),
         (["--hard-margin"], "hard_margin", True),
-        (["--epsilon", "0"], "epsilon", 0.0),
         (["--class-weight", "no:1,yes:5"], "class_weight", "no:1,yes:5"),
         (["--method", "mean"], "method", "mean"),
         (["--probability"], "probability", True),

@@ -149,7 +149,7 @@ def with_holes(folder, tmp_path):
 
 
 def test_missing_values_are_refused_with_their_line(folder, tmp_path):
-    with pytest.raises(DataError, match=r"holes\.csv, line 5: column 'size' is missing") as caught:
+    with pytest.raises(DataError, match=r"holes\.csv, line 5: column 'size' has no value") as caught:
         predicted(folder / "kind.kt", with_holes(folder, tmp_path), block=60)
     assert caught.value.where["line"] == 5
     assert "--missing" in caught.value.hint

@@ -99,7 +99,6 @@ CALLS = [
     (train(class_weight=[1, 2]), "usage.class_weight"),
     (train(exclude="a,b"), "usage.no_columns"),
     (train(threads=0), "usage.threads"),
-    (train(task="regress", plot="picture.png"), "usage.picture"),
 ]
 
 

@@ -5,26 +5,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from kerntest.cli.completion import ColumnNames
 from kerntest.cli.console import progress_bar
 from kerntest.cli.delivery import Delivery
 from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
 from kerntest.cli.inputs import check_outputs, check_stdin, join_names, point_at
-from kerntest.cli.learner_options import FORCE, THREADS, model_output, report_options
-from kerntest.cli.options import POSITIVE, PROBABILITY, SEED, Bandwidth, KernelText, OneOf, OutputPath, Quantity
+from kerntest.cli.learner_options import (
+    FOLDS,
+    FORCE,
+    JUDGED,
+    MISSING,
+    TEST,
+    THREADS,
+    features_option,
+    kernel_option,
+    model_output,
+    report_options,
+    seed_option,
+    test_fraction_option,
+)
+from kerntest.cli.options import POSITIVE, Bandwidth, OneOf, OutputPath, Quantity
 from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
-from kerntest.errors import KerntestError
+from kerntest.errors import KerntestError, UsageError
 from kerntest.report.summary import visible
 
 if TYPE_CHECKING:
     from kerntest.report.svm_record import SvmResult
 
 MACHINE = "Machine"
-JUDGED = "Choosing and judging"
 SHARE = Quantity(float, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
 NOT_NEGATIVE = Quantity(float, lambda value: 0 <= value < float("inf"), "a number from 0 up")
-FOLDS = Quantity(int, lambda value: 2 <= value <= 1000, "a whole number from 2 to 1000")
 DELIVERY = ("output_format", "as_json", "report", "quiet", "verbose")
 
 MANUAL = Manual(
@@ -90,14 +102,7 @@ MANUAL = Manual(
 @CATEGORICAL
 @SCALE
 @decimal_option()
-@option(
-    "--missing",
-    type=OneOf("error", "drop"),
-    default="error",
-    metavar="RULE",
-    topic=ROWS,
-    help="Missing values: error (stop and count them) or drop (leave out their rows).",
-)
+@MISSING
 @option(
     "--task",
     type=OneOf("classify", "regress", "one-class"),
@@ -114,14 +119,7 @@ MANUAL = Manual(
     topic=MACHINE,
     help="svm; or, of classes, the nearest mean or the perceptron with the same kernel.",
 )
-@option(
-    "--kernel",
-    type=KernelText(),
-    default="gaussian",
-    metavar="TEXT",
-    topic=MACHINE,
-    help="Kernel, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; `kerntest kernels` lists them.",
-)
+@kernel_option(MACHINE)
 @option(
     "--bandwidth",
     type=Bandwidth(),
@@ -157,12 +155,7 @@ MANUAL = Manual(
     help="Factors of C by class: balanced, or such as 'good:1,bad:5'.",
 )
 @option("--probability", is_flag=True, topic=MACHINE, help="Fit probabilities of the classes, on rows held out.")
-@option(
-    "--features",
-    metavar="KIND:M",
-    topic=MACHINE,
-    help="For very many rows: nystroem:M or fourier:M, M explicit features instead of the kernel; the error is told.",
-)
+@features_option(MACHINE)
 @option(
     "--tolerance",
     type=POSITIVE,
@@ -171,16 +164,10 @@ MANUAL = Manual(
     topic=MACHINE,
     help="Duality gap, relative to the objective, at which to stop.",
 )
-@option("--seed", type=SEED, default=0, metavar="N", topic=MACHINE, help="Seed; the same seed gives the same model.")
+@seed_option(MACHINE)
 @THREADS
-@option("--test", type=click.Path(readable=False), metavar="FILE", topic=JUDGED, help="Rows to judge by, in a file.")
-@option(
-    "--test-fraction",
-    type=PROBABILITY,
-    metavar="SHARE",
-    topic=JUDGED,
-    help="Share of the rows of TRAIN to hold out and judge by, drawn by class.",
-)
+@TEST
+@test_fraction_option("drawn by class")
 @option(
     "--grid", is_flag=True, topic=JUDGED, help="Choose C and the bandwidth by cross-validation of the training rows."
 )
@@ -196,8 +183,8 @@ MANUAL = Manual(
     type=OutputPath(),
     metavar="FILE",
     topic="Output",
-    help="Draw the decision regions of two columns, or the ROC curve and the confusion matrix, and the grid, into a .png, "
-    ".svg or .pdf file.",
+    help="Draw the decision regions of two columns, the ROC curve, the confusion matrix and the grid, or a regression with "
+    "its residuals, or the scores of outliers, into a .png, .svg or .pdf file.",
 )
 @model_output("for `kerntest predict`")
 @FORCE
@@ -208,6 +195,7 @@ def svm(train: str, **options: Any) -> None:
     The machine tells classes apart, two or many, predicts numbers, or finds rows unlike those of TRAIN. It is judged on
     rows that it has not seen, beside the nearest mean, and kept in a model file with everything that new rows need.
     """
+    _check_used(click.get_current_context())
     given = {name: options.pop(name) for name in DELIVERY}
     delivery = Delivery.asked_for(**{("output" if name == "report" else name): given[name] for name in DELIVERY})
     sources = {"TRAIN": train} if options["test"] is None else {"TRAIN": train, "--test": options["test"]}
@@ -221,6 +209,31 @@ def svm(train: str, **options: Any) -> None:
     delivery.deliver(result, lambda **page: _draw(result, **page), result.warnings)
     if result.model is not None:
         delivery.messages.note(f"wrote {visible(result.model)}")
+
+
+def _check_used(ctx: click.Context) -> None:
+    """Refuse options that others leave without effect, so that none is ignored in silence.
+
+    Raises
+    ------
+    UsageError
+        As above.
+    """
+    task, method, nu = ctx.params["task"], ctx.params["method"], ctx.params["nu"]
+    grid, hard, is_svm = ctx.params["grid"], ctx.params["hard_margin"], method == "svm"
+    unused = (
+        ("C", nu is not None, "--nu", "nu takes the place of the cost"),
+        ("C", hard, "--hard-margin", "leave out one of the two"),
+        ("C", task == "one-class", "--task one-class", "--nu sets the share of outliers"),
+        ("C", not is_svm, f"--method {method}", "it has no cost"),
+        ("C", grid, "--grid", "the grid chooses the cost; --cv judges one that is given"),
+        ("bandwidth", grid, "--grid", "the grid chooses the bandwidth; --kernel 'gaussian(1.5)' fixes it"),
+        ("epsilon", task != "regress", f"--task {task}", "it is for --task regress"),
+        ("tolerance", not is_svm, f"--method {method}", "it has no duality gap"),
+    )
+    for name, useless, what, hint in unused:
+        if useless and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"--{name} does not go with {what}", hint=hint, code="usage.contradiction")
 
 
 def _trained(train: str, options: dict[str, Any], *, quiet: bool) -> SvmResult:

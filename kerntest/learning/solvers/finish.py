@@ -3,7 +3,7 @@
 The rows that may be free are solved alone, in double precision, with the others held at their bounds. One pass over
 the support vectors then gives all outputs, and with them the duality gap. Where it is not yet small enough, the rows
 that violate their margins join and the same is done again; as rows only join, and each turn is optimal over them,
-the dual objective never falls.
+the dual objective never falls. Where few rows join, they change their sets one after another.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from kerntest.learning.solvers.active_set import Schedule, Sets, active_set
+from kerntest.learning.solvers.active_set import Schedule, Sets, active_set, single_changes
 from kerntest.learning.solvers.matrices import products
 from kerntest.learning.solvers.newton import Widths, newton
 from kerntest.learning.solvers.problem import Problem, Solution, certify, feasible
@@ -25,16 +25,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
-    from kerntest.learning.solvers.active_set import Point
     from kerntest.learning.solvers.budget import Budget
     from kerntest.learning.solvers.matrices import Matrix
 
 # Turns, rows that may join in one, and systems of the active set method without progress.
 TURNS, JOIN, PATIENCE = 40, 50, 3
+# Where so few rows were wrong they change one after another.
+FEW_WRONG = 20
 # Turns without a smaller gap after which no further one will help.
 IDLE = 4
-# The ridge leaves so much of the tolerance.
-RIDGE_SHARE = 0.05
+# The ridge leaves so much of the tolerance; a cost counts as at most so many times the largest coefficient.
+RIDGE_SHARE, COST_SHARE = 0.05, 100.0
 # Least ridge, as a share of the largest diagonal entry.
 LEAST_RIDGE = 1e-13
 # Bytes for each entry of the matrix of the free rows: itself, and its factor.
@@ -107,12 +108,13 @@ class Finish:
         self.most = math.isqrt(kept_bytes // ENTRY_BYTES)
         # A ridge below this is lost in rounding beside the matrix.
         self.least_ridge = LEAST_RIDGE * max(float(exact.matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
-        self.refinements = 0
+        self.refinements, self.wrong = 0, 0
         self.violation = 0.1 * tolerance
 
     def _ridge(self, beta: Array) -> float:
-        """Return the ridge to use: e leaves a relative gap of about 2 e max a, and a may be far below C."""
-        largest = float(np.abs(beta).max(initial=0.0)) or float(self.problem.costs.max())
+        """Return the ridge to use: e leaves slacks e a, which cost about 2 e C of the objective."""
+        largest = float(self.problem.costs.max())
+        largest = min(largest, COST_SHARE * float(np.abs(beta).max(initial=0.0)) or largest)
         return max(RIDGE_SHARE * self.tolerance / largest, self.least_ridge)
 
     def solution(self, guess: Guess) -> Solution:
@@ -136,7 +138,8 @@ class Finish:
                 break
             found = self._certified(beta, f, guess.method)
             better = best is None or _gap(found) < _gap(best)
-            idle = 0 if better else idle + 1
+            # After rows have joined, the gap may widen for a while.
+            idle = 0 if better or self.wrong else idle + 1
             best = found if better or best is None else best
             if idle > IDLE:
                 break
@@ -144,8 +147,10 @@ class Finish:
             slack = problem.slack(f, found.intercept)
             a = problem.signs * beta
             upper = a >= problem.costs
-            wrong = np.where(working, 0.0, np.where(upper, -slack, slack))
-            count = int(np.count_nonzero(wrong > self.violation))
+            # A row between its bounds is wrong on either side of its margin.
+            wrong = np.where(upper, -slack, np.where(a > 0, np.abs(slack), slack))
+            wrong[working] = 0.0
+            self.wrong = count = int(np.count_nonzero(wrong > self.violation))
             if count:
                 # As many that are nearly wrong join too: they will be wrong next.
                 wrong[working] = -np.inf
@@ -214,8 +219,11 @@ class Finish:
         system = DenseSystem(K, part)
         ridge = self._ridge(beta)
         if not width:
-            schedule = Schedule(ridge, ridge, 1.0, self.violation, patience=PATIENCE)
-            point: Point = active_set(system, sets, schedule, self.budget)[0]
+            if 0 < self.wrong <= FEW_WRONG:
+                point = single_changes(system, beta, ridge=ridge, tolerance=self.violation, budget=self.budget)
+            else:
+                schedule = Schedule(ridge, ridge, 1.0, self.violation, patience=PATIENCE)
+                point = active_set(system, sets, schedule, self.budget)[0]
             if point.reached or self.budget.spent:
                 return self._refined(system, point.coefficients, ridge)
             width = 0.01

@@ -6,9 +6,10 @@ other's fallback. The rows of the subset that mattered are where the whole probl
 
     active set   rows of the matrix are made for free coefficients only, in single precision where it is enough
     factor       K = G G' with few columns: everything costs n r (low rank, many rows)
-    levels       Newton on larger and larger subsets, then on all rows
+    levels       Newton on larger and larger subsets, then on all rows, in single precision where it is enough
 
-All ends with the active set method in double precision on the exact matrix, which certifies the solution.
+The last two stop at a band about the margin: the rows of it are solved alone. All ends with an active set method in
+double precision on the exact matrix, which certifies the solution.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from scipy.linalg import lapack
 
 from kerntest.learning.solvers.active_set import Point, Schedule, Sets, active_set
 from kerntest.learning.solvers.budget import Budget
-from kerntest.learning.solvers.finish import LEAST_RIDGE, Exact, Finish, Guess
+from kerntest.learning.solvers.finish import ENTRY_BYTES, LEAST_RIDGE, Exact, Finish, Guess
 from kerntest.learning.solvers.newton import Widths, newton
 from kerntest.learning.solvers.nystroem import pivoted_factor
 from kerntest.learning.solvers.systems import CachedSystem, DenseSystem, FactorSystem
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array
     from kerntest.learning.solvers.matrices import Matrix
     from kerntest.learning.solvers.problem import Problem, Solution
+    from kerntest.learning.solvers.systems import System
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -39,18 +41,26 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 FEWEST, MOST = 100, 400
 # The matrix has numerically full rank if so many of its pivots stand out.
 PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK = 256, 1e-2, 0.85
-# From so many rows on, a matrix of low rank is replaced by a factor of at most a sixteenth as many columns.
-FACTOR_ROWS, FACTOR_SHARE = 1000, 16
+# From so many rows on, a matrix of low rank is replaced by a factor of at most a sixteenth as many columns, or this many.
+FACTOR_ROWS, FACTOR_SHARE, FACTOR_COLUMNS = 1000, 16, 75
+# By how much the factor may change an output if every coefficient is at its bound.
+FACTOR_ERROR = 0.01
 # Beyond so many rows the active set method would free too many at once.
 ACTIVE_SET_ROWS = 40_000
-# Newton's method takes the rows whose slack is above minus this.
-NEAR_MARGIN = 0.8
-# Its last width over all rows; the rows so close to the margin are then solved alone, the closest if they are many.
-LAST_WIDTH, CLOSE, MOST_CLOSE = 0.03, 0.03, 200
+# Newton's method on levels takes the rows whose slack is above minus this: without a row, outputs may change there.
+NEAR_MARGIN = 3.0
+# Its last width over all rows, of a factor and of levels. The rows within so many widths of the margin are then solved
+# alone; with a factor, where more rows are in a width, it is at most this over n.
+FACTOR_WIDTH, LEVEL_WIDTH, REACH, FACTOR_CROWD = 0.03, 0.1, 3.0, 300.0
+# Where these are too many, or costs so large that they say nothing of the others, Newton's method goes on, and only
+# so many are solved alone, so close to the margin. With a factor, so many free rows for each column are too many.
+CLOSE, MOST_CLOSE, LARGE_COST, CROWDED = 0.03, 200, 1e4, 8
 # Rows of the largest subset before all.
 MOST_LEVEL = 6000
 # Up to so many rows the whole matrix is made.
 WHOLE = 600
+# And that of a level.
+DENSE_LEVEL = 1500
 MOST_FREED = 400
 # The first ridge of the active set method over all rows, and what it is multiplied by.
 RIDGE, RIDGE_FACTOR, JUMP = 0.01, 0.01, 1.0
@@ -144,6 +154,7 @@ class _Solver:
         self.kept_bytes = kept_bytes
         self.n = len(problem)
         self.largest = float(problem.costs.max())
+        self.large = self.largest * float(matrix.diagonal.max(initial=0.0)) > LARGE_COST
         # Ridge and violation on the way, where the matrix is not exact, and at the end: see Finish.
         least = LEAST_RIDGE * max(float(matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
         self.rough = (max(min(1e-5, ROUGH_RIDGE / self.largest), least), ROUGH)
@@ -172,7 +183,8 @@ class _Solver:
         full = full and point.reached
         first = _Start(members, point.coefficients, point.intercept)
         if not full and n >= FACTOR_ROWS:
-            G = pivoted_factor(self.matrix, 1e-4 / float(problem.costs.sum()), n // FACTOR_SHARE, members)
+            most = max(n // FACTOR_SHARE, FACTOR_COLUMNS)
+            G = pivoted_factor(self.matrix, FACTOR_ERROR / float(problem.costs.sum()), most, members)
             if G is not None:
                 return self._by_factor(G, first)
         if full and n <= ACTIVE_SET_ROWS:
@@ -246,21 +258,19 @@ class _Solver:
         """Return a guess for the problem of the factor, from larger and larger subsets to the rows near the margin."""
         problem, n = self.problem, self.n
         order, coefficients, b = self._order(first), _spread(first.coefficients, first.members, n), first.intercept
+        last = min(FACTOR_WIDTH, FACTOR_CROWD / n)
         sizes = _levels(len(first.members), n, 6, n)
         for size in sizes:
             taken = np.sort(order[:size])
             part = problem.rows(taken, n / size)
-            weights = coefficients @ G
-            chosen = _near(part, G[taken] @ weights, b, coefficients[taken])
-            near, part = taken[chosen], part.rows(chosen)
-            rows = G[near]
-            start = LAST_WIDTH if size == n and len(sizes) > 1 else _width(float(part.costs.max()))
-            widths = _widths(start, 0.1, self.rough) if size == n else Widths(start, LAST_WIDTH, 0.3, 100)
-            point = newton(
-                FactorSystem(rows, part), coefficients[near], rows @ weights, b, widths=widths, budget=self.budget
-            )
-            coefficients, b = _spread(point.coefficients, near, n), point.intercept
-        return self._near_guess(point, near, "factor")
+            rows = G if size == n else G[taken]
+            f = rows @ (coefficients @ G)
+            start = FACTOR_WIDTH if size == n and len(sizes) > 1 else _width(float(part.costs.max()))
+            widths = Widths(start, min(start, last if size == n else FACTOR_WIDTH), 0.3, 100)
+            system = FactorSystem(rows, part)
+            point = newton(system, coefficients[taken], f, b, widths=widths, budget=self.budget)
+            coefficients, b = _spread(point.coefficients, taken, n), point.intercept
+        return self._near_guess(system, point, taken, last, "factor")
 
     def _by_levels(self, first: _Start, whole: Array | None) -> Guess:
         """Return a guess by Newton's method on larger and larger subsets, then on the rows near the margin."""
@@ -275,26 +285,33 @@ class _Solver:
             chosen = _near(part, f, b, coefficients[taken])
             near, part = taken[chosen], part.rows(chosen)
             width = _width(float(part.costs.max()))
-            # The subset before the last is solved a little further.
-            end = 0.1 if level == len(sizes) - 2 else width
-            widths = _widths(width, 0.1, self.rough) if size == n else Widths(width, min(width, end), 0.1, 100)
-            system = self._system(near, whole, part)
+            # The last subset is solved a little further, as all rows are.
+            end = LEVEL_WIDTH if level >= len(sizes) - 2 else width
+            single = not self.large and self.matrix.single and float(np.abs(coefficients).sum()) < SINGLE_SUM
+            system = self._system(near, whole, part, single=single)
+            widths = Widths(width, min(width, end), 0.1, 100)
             point = newton(system, coefficients[near], f[chosen], b, widths=widths, budget=self.budget)
             coefficients, b = _spread(point.coefficients, near, n), point.intercept
-        return self._near_guess(point, near, "levels")
+        return self._near_guess(system, point, near, LEVEL_WIDTH, "levels")
 
-    def _near_guess(self, point: Point, rows: NDArray[np.intp], method: str) -> Guess:
-        """Return a guess from the last width: the rows next to the margin are still to be solved."""
-        slack = np.abs(self.problem.rows(rows).slack(point.outputs, point.intercept))
-        closest = (slack < CLOSE) & ~point.sets.free
-        if np.count_nonzero(closest) > MOST_CLOSE:
-            closest[np.argpartition(slack, MOST_CLOSE)[MOST_CLOSE:]] = False
-        a = point.coefficients * self.problem.signs[rows]
-        free = point.sets.free | closest
-        upper = (a > 0.5 * self.problem.costs[rows]) & ~free
+    def _near_guess(self, system: System, point: Point, rows: NDArray[np.intp], width: float, method: str) -> Guess:
+        """Return a guess from the last width: the rows next to the margin are still to be solved, if there is room."""
+        slack = system.problem.slack(point.outputs, point.intercept)
+        free, upper = np.abs(slack) < REACH * width, slack >= REACH * width
+        crowded = isinstance(system, FactorSystem) and np.count_nonzero(point.sets.free) > CROWDED * system.G.shape[1]
+        if self.large or crowded or np.count_nonzero(free) ** 2 * ENTRY_BYTES > self.kept_bytes:
+            widths = _widths(width, 0.1, self.rough)
+            f, b = point.outputs, point.intercept
+            point = newton(system, point.coefficients, f, b, widths=widths, budget=self.budget)
+            width = 0.0
+            slack = np.abs(system.problem.slack(point.outputs, point.intercept))
+            closest = (slack < CLOSE) & ~point.sets.free
+            if np.count_nonzero(closest) > MOST_CLOSE:
+                closest[np.argpartition(slack, MOST_CLOSE)[MOST_CLOSE:]] = False
+            free = point.sets.free | closest
+            upper = (np.abs(point.coefficients) > 0.5 * system.problem.costs) & ~free
         sets = Sets(_spread(free, rows, self.n), _spread(upper, rows, self.n))
-        coefficients = _spread(point.coefficients, rows, self.n)
-        return Guess(sets, coefficients, point.intercept, method)
+        return Guess(sets, _spread(point.coefficients, rows, self.n), point.intercept, method, width=width)
 
     # -- pieces -----------------------------------------------------------------------------------------------------
 
@@ -306,6 +323,8 @@ class _Solver:
             return DenseSystem(
                 whole if len(members) == self.n else whole.take(members, axis=0).take(members, axis=1), part
             )
+        if len(members) <= DENSE_LEVEL and 16 * len(members) ** 2 <= self.kept_bytes:
+            return DenseSystem(np.asarray(self.matrix.block(members, members)), part)
         dtype = np.float32 if single else np.float64
         return CachedSystem(self.matrix, members, part, dtype=dtype, kept_bytes=self.kept_bytes)
 
@@ -330,7 +349,7 @@ def _levels(first: int, n: int, factor: int, most: int) -> list[int]:
     sizes = []
     size = first
     # A subset that is nearly all rows is not worth its systems.
-    while 1.2 * factor * size < n and size < most:
+    while 2.0 * factor * size < n and size < most:
         size = min(factor * size, most)
         sizes.append(size)
     return [*sizes, n]

@@ -22,11 +22,15 @@ EXPANDED = 1e4
 
 
 class Matrix(Protocol):
-    """A symmetric positive semi-definite matrix of n rows."""
+    """A symmetric positive semi-definite matrix of n rows.
+
+    `single` says whether single precision keeps its digits; `quick`, whether entries are made as fast as they are read.
+    """
 
     n: int
     diagonal: Array
     single: bool
+    quick: bool
 
     def block(
         self,
@@ -44,6 +48,8 @@ class GaussianMatrix:
 
     exp(-|x - y|^2 / 2s^2) = exp(<u(x), v(y)>) with two columns appended to the scaled rows.
     """
+
+    quick = True
 
     def __init__(self, kernel: Gaussian, points: Points) -> None:
         scale = 1.0 / (math.sqrt(2.0) * float(kernel.bandwidth or 1.0))
@@ -78,7 +84,7 @@ class GaussianMatrix:
 class KernelMatrix:
     """The matrix of any kernel."""
 
-    single = False
+    single = quick = False
 
     def __init__(self, kernel: Kernel, points: Points) -> None:
         self.kernel, self.points = kernel, points
@@ -100,7 +106,7 @@ class KernelMatrix:
 class GivenMatrix:
     """A matrix that is there: a precomputed Gram matrix."""
 
-    single = False
+    single = quick = False
 
     def __init__(self, matrix: Array) -> None:
         self.matrix = matrix
@@ -128,7 +134,7 @@ class Repeated:
         self.matrix, self.origin = matrix, origin
         self.n = len(origin)
         self.diagonal = matrix.diagonal[origin]
-        self.single = matrix.single
+        self.single, self.quick = matrix.single, matrix.quick
 
     def block(
         self,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.learning.solvers.active_set import Point, Schedule, Sets, active_set
+from kerntest.learning.solvers.active_set import Point, Schedule, Sets, active_set, single_changes
+from kerntest.learning.solvers.problem import feasible
 
 if TYPE_CHECKING:
     from kerntest.kernels.base import Array
@@ -25,8 +26,12 @@ if TYPE_CHECKING:
 STAGE_STEPS, ROUNDING_STEPS = 120, 30
 # A stage but the last is over when a full step changed so few of the free rows.
 SETTLED = 0.1
+# A stage that nothing finishes exactly is also over when the step is so short.
+STUCK_STEP = 1e-5
 # From this width down, each stage ends with an attempt of the active set method to finish.
 FINISH_WIDTH, FINISH_FACTOR, FINISH_PATIENCE = 0.31, 0.3, 2
+# From this one down, few rows are left: they change one after another.
+SINGLE_WIDTH = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +64,25 @@ def newton(system: System, beta: Array, f: Array, b: float, *, widths: Widths, b
     problem = system.problem
     y, C = problem.signs, problem.costs
     h, steps, inner, rounding = widths.start, 0, 0, 0
+    signed = y * (f + b)
     while True:
         steps += 1
         # The band lies symmetric about the margin while it is narrow, and not far above while it is wide.
         above = min(h / 2, 0.25)
         margins = problem.margins + above
-        z = margins - y * (f + b)
+        z = margins - signed
         sets = _band(z, h)
-        if not sets.free.any():
-            nearest = int(np.argmin(np.abs(z - above)))
-            sets.free[nearest], sets.upper[nearest] = True, False
-        free = np.flatnonzero(sets.free)
+        free = sets.free.nonzero()[0]
+        if not len(free):
+            free = np.array([np.argmin(np.abs(z - above))])
+            sets.free[free], sets.upper[free] = True, False
         beta_new, f_new, b_new = system.target(free, sets.upper, h / C[free], margins)
         budget.count()
-        moved = y * (f_new + b_new - f - b)
-        there = _band(z - moved, h)
-        changed = int(np.count_nonzero(there.upper != sets.upper)) + int(np.count_nonzero(there.free != sets.free))
+        signed_new = y * (f_new + b_new)
+        moved = signed_new - signed
+        there = _band(margins - signed_new, h)
+        differ = (there.upper != sets.upper) | (there.free != sets.free)
+        changed = int(np.count_nonzero(differ))
         step = 1.0
         if changed:
             along = f_new - f
@@ -85,20 +93,28 @@ def newton(system: System, beta: Array, f: Array, b: float, *, widths: Widths, b
             # Only rounding keeps this from being a descent: a plain step of the active set.
             rounding, step = rounding + 1, 1.0
         if step == 1.0:
-            beta, f, b = beta_new, f_new, b_new
+            beta, f, b, signed = beta_new, f_new, b_new, signed_new
         else:
             beta, f, b = beta + step * (beta_new - beta), f + step * (f_new - f), b + step * (b_new - b)
+            signed = signed + step * moved
         inner += 1
         over = steps >= widths.steps or budget.spent
-        settled = step == 1.0 and changed <= SETTLED * len(free)
-        if not (changed == 0 or inner >= STAGE_STEPS or step == 0.0 or over or (settled and h > widths.end)):
+        # In single precision the last few rows may go to and fro without end.
+        few = changed <= SETTLED * len(free)
+        stuck = widths.finish is None and few and step < STUCK_STEP
+        enough = stuck or (few and step == 1.0 and h > widths.end)
+        if not (changed == 0 or inner >= STAGE_STEPS or step == 0.0 or over or enough):
             continue
         if widths.finish is not None and h <= FINISH_WIDTH and step == 1.0:
-            point = _finished(system, there, len(free), h=h, finish=widths.finish, budget=budget)
+            point = (
+                _finished(system, there, len(free), h=h, finish=widths.finish, budget=budget)
+                if h > SINGLE_WIDTH
+                else _finished_singly(system, beta, finish=widths.finish, budget=budget)
+            )
             if point is not None:
                 return point
         if h <= widths.end or over:
-            a = np.clip(y * beta, 0.0, C) if changed == 0 else C * np.clip((margins - y * (f + b)) / h, 0.0, 1.0)
+            a = np.clip(y * beta, 0.0, C) if changed == 0 else C * np.clip((margins - signed) / h, 0.0, 1.0)
             return _feasible_point(system, Point(beta, f, b, sets, changed == 0, h / float(C.max())), a)
         h, inner = max(h * widths.factor, widths.end), 0
 
@@ -120,6 +136,14 @@ def _finished(
     return point if point.reached else None
 
 
+def _finished_singly(system: System, beta: Array, *, finish: tuple[float, float], budget: Budget) -> Point | None:
+    """Return the exact point if few changes of the sets lead there."""
+    ridge, tolerance = finish
+    start = feasible(system.problem, beta)
+    point = single_changes(system, start, ridge=ridge, tolerance=tolerance, budget=budget)
+    return point if point.reached else None
+
+
 def _feasible_point(system: System, point: Point, a: Array) -> Point:
     """Return the point with coefficients y a, its sets and outputs theirs."""
     C = system.problem.costs
@@ -135,7 +159,13 @@ def _line_search(problem: Problem, z: Array, moved: Array, *, linear: float, qua
 
     Its derivative is piecewise linear and grows: a root is found by regula falsi (Illinois), to 1 % of what it is at 0.
     """
-    weighted = (problem.costs * moved) / h
+    # Rows below the band at both ends of the way add nothing, those above it the same everywhere.
+    at_end = z - moved
+    highest, lowest = np.maximum(z, at_end), np.minimum(z, at_end)
+    crossing = ((highest > 0) & (lowest < h)).nonzero()[0]
+    linear -= float(problem.costs @ np.where(lowest >= h, moved, 0.0))
+    z, moved = z[crossing], moved[crossing]
+    weighted = (problem.costs[crossing] * moved) / h
     inside = np.empty(len(z))
 
     def slope(s: float) -> float:

@@ -29,28 +29,29 @@ def pivoted_factor(matrix: Matrix, tolerance: float, most: int, sample: NDArray[
     n = matrix.n
     candidates = sample
     residual = matrix.diagonal.copy()
-    G = np.empty((n, 0))
+    # Only what is written is ever in memory.
+    G, rank = np.empty((n, most)), 0
     for _ in range(ROUNDS):
         K = np.asarray(matrix.block(candidates, candidates), dtype=np.float64)
-        if G.shape[1]:
-            K -= G[candidates] @ G[candidates].T
-        L, order, rank, _info = lapack.dpstrf(np.asfortranarray(K), lower=1, tol=tolerance)
-        if rank == 0:
+        known = G[candidates, :rank]
+        K -= known @ known.T
+        L, order, added, _info = lapack.dpstrf(K.T, lower=1, tol=tolerance, overwrite_a=1)
+        if added == 0:
             break
-        if G.shape[1] + rank > most:
+        if rank + added > most:
             return None
-        pivots = candidates[order[:rank] - 1]
+        pivots = candidates[order[:added] - 1]
         columns = np.asarray(matrix.block(slice(None), pivots), dtype=np.float64)
-        if G.shape[1]:
-            columns -= G @ G[pivots].T
-        added = blas.dtrsm(
-            1.0, np.asfortranarray(L[:rank, :rank]), np.asfortranarray(columns), side=1, lower=1, trans_a=1
-        )
-        residual -= np.einsum("ij,ij->i", added, added)
-        G = np.ascontiguousarray(np.hstack([G, added]))
+        if rank:
+            columns -= G[:, :rank] @ G[pivots, :rank].T
+        # In place: the transpose is in the order that BLAS wants.
+        blas.dtrsm(1.0, L[:added, :added], columns.T, lower=1, overwrite_b=1)
+        residual -= np.einsum("ij,ij->i", columns, columns)
+        G[:, rank : rank + added] = columns
+        rank += added
         missed = np.flatnonzero(residual > tolerance)
         if not len(missed):
-            return G
+            return G[:, :rank]
         worst = np.argsort(-residual[missed], kind="stable")[:WORST]
         candidates = missed[worst]
     return None

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kerntest.kernels.base import Array
     from kerntest.learning.solvers.matrices import Matrix
     from kerntest.learning.solvers.problem import Problem
@@ -65,38 +67,60 @@ def solve_positive(A: NDArray[np.floating], right: Array) -> Array:
         if failed == 0:
             return np.asarray(solved, dtype=np.float64)
         A = A.astype(np.float64)
+    _, solved, failed = lapack.dposv(A, right, lower=1)
+    if failed == 0:
+        return np.asarray(solved)
     size, jitter = len(A), 0.0
     diagonal = A.diagonal().copy()
     places = np.arange(size)
     for _ in range(ATTEMPTS):
-        factor, failed = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=0)
-        if failed == 0:
-            return np.asarray(lapack.dpotrs(factor, right, lower=1)[0])
         jitter = max(100.0 * jitter, 1e-14 * size * float(diagonal.max()))
         A[places, places] = diagonal + jitter
+        _, solved, failed = lapack.dposv(A, right, lower=1)
+        if failed == 0:
+            return np.asarray(solved)
     raise LinAlgError("the matrix is not positive definite")
 
 
 class _Bounded:
-    """What the rows at their upper bound contribute, updated by what changed since the last time."""
+    """The rows at their upper bound: their coefficients, and what they are multiplied to, kept up to date."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, product: Array) -> None:
         self.at_upper = problem.signs * problem.costs
         self.coefficients = np.zeros(len(problem))
+        self.sum = 0.0
+        self.product = product
 
-    def update(self, upper: NDArray[np.bool_]) -> tuple[Array, bool]:
-        """Return the coefficients to add to the product (a change, or all of them), and whether it is a change."""
+    def update(self, upper: NDArray[np.bool_], multiplied: Callable[[Array], Array]) -> None:
+        """Take the rows that are at their upper bound now; only what changed is multiplied, where that is less."""
         wanted = np.where(upper, self.at_upper, 0.0)
         change = wanted - self.coefficients
-        fresh = np.count_nonzero(change) >= np.count_nonzero(wanted)
-        self.coefficients = wanted
-        return (wanted, False) if fresh else (change, True)
+        changed = np.count_nonzero(change)
+        if not changed:
+            return
+        few = changed < np.count_nonzero(wanted)
+        self.product = self.product + multiplied(change) if few else multiplied(wanted)
+        self.coefficients, self.sum = wanted, float(wanted.sum())
+
+
+def _right_side(problem: Problem, free: NDArray[np.intp], margins: Array, product: Array) -> Array:
+    """Return [y o - s, 1] for the free rows."""
+    right = np.ones((2, len(free)))
+    np.multiply(problem.signs[free], margins[free], out=right[0])
+    right[0] -= product
+    return right.T
+
+
+def _raised(A: NDArray[np.floating], ridge: Array | float) -> NDArray[np.floating]:
+    """Return the array, contiguous and symmetric, with a ridge on its diagonal, in the order that LAPACK wants."""
+    A.reshape(-1)[:: len(A) + 1] += ridge
+    return A.T
 
 
 def _bordered(solved: Array, bounded: float, total: float) -> tuple[Array, float]:
     """Return beta_F and b from the solutions for [y o - s, 1]."""
-    b = (float(solved[:, 0].sum()) + bounded - total) / float(solved[:, 1].sum())
+    sums = np.add.reduce(solved, axis=0)
+    b = (float(sums[0]) + bounded - total) / float(sums[1])
     return solved[:, 0] - b * solved[:, 1], b
 
 
@@ -105,75 +129,63 @@ class DenseSystem:
 
     def __init__(self, K: Array, problem: Problem) -> None:
         self.K, self.problem, self.single_solve = K, problem, False
-        self._bounded = _Bounded(problem)
-        self._product = np.zeros(len(problem))
+        self._bounded = _Bounded(problem, np.zeros(len(problem)))
 
     def outputs(self, coefficients: Array) -> Array:
         """Return K beta."""
-        chosen = np.flatnonzero(coefficients)
+        chosen = coefficients.nonzero()[0]
         if 3 * len(chosen) < len(coefficients):
             return np.asarray(coefficients[chosen] @ self.K.take(chosen, axis=0))
         return np.asarray(self.K @ coefficients)
 
     def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
         """Return the point that the sets ask for."""
-        change, adds = self._bounded.update(upper)
-        product = self.outputs(change)
-        self._product = self._product + product if adds else product
-        u = self._bounded.coefficients
+        bounded = self._bounded
+        bounded.update(upper, self.outputs)
         rows = self.K.take(free, axis=0)
-        # Symmetric: its transpose is in the order that LAPACK wants.
-        A = rows.take(free, axis=1).T
-        places = np.arange(len(free))
-        A[places, places] += ridge
-        right = np.empty((len(free), 2), order="F")
-        right[:, 0] = self.problem.signs[free] * margins[free] - self._product[free]
-        right[:, 1] = 1.0
-        beta_free, b = _bordered(solve_positive(A, right), float(u.sum()), self.problem.total)
-        beta = u.copy()
+        right = _right_side(self.problem, free, margins, bounded.product[free])
+        solved = solve_positive(_raised(rows.take(free, axis=1), ridge), right)
+        beta_free, b = _bordered(solved, bounded.sum, self.problem.total)
+        beta = bounded.coefficients.copy()
         beta[free] = beta_free
-        return beta, self._product + beta_free @ rows, b
+        return beta, bounded.product + beta_free @ rows, b
 
 
 class FactorSystem:
     """K = G G' with few columns: everything costs n r."""
 
-    def __init__(self, G: Array, problem: Problem) -> None:
+    def __init__(self, G: NDArray[np.floating], problem: Problem) -> None:
         self.G, self.problem, self.single_solve = G, problem, False
-        self._bounded = _Bounded(problem)
-        self._weights = np.zeros(G.shape[1])
+        self._bounded = _Bounded(problem, np.zeros(G.shape[1]))
 
     def outputs(self, coefficients: Array) -> Array:
         """Return K beta."""
-        return np.asarray(self.G @ (coefficients @ self.G))
+        return np.asarray(self.G @ self._weights(coefficients))
+
+    def _weights(self, coefficients: Array) -> Array:
+        """Return G' beta."""
+        chosen = coefficients.nonzero()[0]
+        if 4 * len(chosen) < len(coefficients):
+            return np.asarray(coefficients[chosen] @ self.G[chosen])
+        return np.asarray(coefficients @ self.G)
 
     def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
         """Return the point that the sets ask for; by Woodbury's identity where rows outnumber columns."""
-        change, adds = self._bounded.update(upper)
-        chosen = np.flatnonzero(change)
-        few = 4 * len(chosen) < len(change)
-        weights = change[chosen] @ self.G[chosen] if few else change @ self.G
-        self._weights = self._weights + weights if adds else weights
-        u = self._bounded.coefficients
+        bounded = self._bounded
+        bounded.update(upper, self._weights)
         G = self.G[free]
         size, rank = G.shape
-        right = np.empty((size, 2), order="F")
-        right[:, 0] = self.problem.signs[free] * margins[free] - G @ self._weights
-        right[:, 1] = 1.0
+        right = _right_side(self.problem, free, margins, G @ bounded.product)
         if size <= rank:
-            A = np.asfortranarray(G @ G.T)
-            A[np.arange(size), np.arange(size)] += ridge
-            solved = solve_positive(A, right)
+            solved = solve_positive(_raised(G @ G.T, ridge), right)
         else:
             scaled = G / ridge[:, None]
-            A = np.asfortranarray(G.T @ scaled)
-            A[np.arange(rank), np.arange(rank)] += 1.0
-            inner = solve_positive(A, np.asfortranarray(scaled.T @ right))
+            inner = solve_positive(_raised(G.T @ scaled, 1.0), scaled.T @ right)
             solved = (right - G @ inner) / ridge[:, None]
-        beta_free, b = _bordered(solved, float(u.sum()), self.problem.total)
-        beta = u.copy()
+        beta_free, b = _bordered(solved, bounded.sum, self.problem.total)
+        beta = bounded.coefficients.copy()
         beta[free] = beta_free
-        return beta, np.asarray(self.G @ (self._weights + beta_free @ G)), b
+        return beta, np.asarray(self.G @ (bounded.product + beta_free @ G)), b
 
 
 class CachedSystem:
@@ -207,14 +219,14 @@ class CachedSystem:
         size = len(members)
         self._whole = size == matrix.n
         self._most = size if kept_bytes is None else min(size, kept_bytes // (np.dtype(dtype).itemsize * max(size, 1)))
-        # Rows in chunks, as they came: a larger array would have to be filled again.
+        # Rows in chunks, as they came: a larger array would have to be filled again. There is room in the last one.
         self._chunks: list[Kept] = []
+        self._room = 0
         # Entries among kept rows, side by side: gathered from whole rows they would be scattered over memory.
         self._square: Kept = np.empty((0, 0), dtype)
         self._order = np.empty(0, dtype=np.intp)
         self._place = np.full(size, -1)
-        self._bounded = _Bounded(problem)
-        self._product = np.zeros(size)
+        self._bounded = _Bounded(problem, np.zeros(size))
 
     def _rows(self, rows: NDArray[np.intp], out: NDArray[np.floating] | None = None) -> NDArray[np.floating]:
         columns: NDArray[np.intp] | slice = slice(None) if self._whole else self.members
@@ -223,18 +235,23 @@ class CachedSystem:
     def _ensure(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return where the rows are kept, after making those that are not; -1 where there is no room."""
         new = rows[self._place[rows] < 0][: self._most - self.used]
-        if len(new):
-            chunk: Kept = np.empty((len(new), len(self.members)), self.dtype)
-            step = max(16, BLOCK // len(self.members))
-            for start in range(0, len(new), step):
-                self._rows(new[start : start + step], chunk[start : start + step])
-            self._chunks.append(chunk)
-            self._extend(new, chunk)
-            self._place[new] = np.arange(self.used, self.used + len(new))
-            self.used += len(new)
+        step = max(16, BLOCK // len(self.members))
+        done = 0
+        while done < len(new):
+            if not self._room:
+                self._room = min(max(len(new) - done, self.used), self._most - self.used)
+                self._chunks.append(np.empty((self._room, len(self.members)), self.dtype))
+            chunk = self._chunks[-1]
+            count = min(step, self._room, len(new) - done)
+            made, first = new[done : done + count], len(chunk) - self._room
+            added = self._rows(made, chunk[first : first + count])
+            if not self.matrix.quick:
+                self._extend(made, added)
+            self._place[made] = np.arange(self.used, self.used + count)
+            self.used, self._room, done = self.used + count, self._room - count, done + count
         return np.asarray(self._place[rows])
 
-    def _extend(self, new: NDArray[np.intp], chunk: Kept) -> None:
+    def _extend(self, new: NDArray[np.intp], rows: NDArray[np.floating]) -> None:
         """Take the entries among the rows that were kept and the new ones."""
         used, needed = self.used, self.used + len(new)
         if needed > len(self._square):
@@ -243,7 +260,7 @@ class CachedSystem:
             larger[:used, :used] = self._square[:used, :used]
             self._square = larger
         self._order = np.concatenate([self._order, new])
-        added = chunk.take(self._order, axis=1)
+        added = rows.take(self._order, axis=1)
         self._square[used:needed, :needed] = added
         self._square[:used, used:needed] = added[:, :used].T
 
@@ -256,16 +273,16 @@ class CachedSystem:
         for chunk in self._chunks:
             part = weights[start : start + len(chunk)]
             start += len(chunk)
-            chosen = np.flatnonzero(part)
-            if GATHER * len(chosen) > len(chunk):
-                result += part @ chunk
+            chosen = part.nonzero()[0]
+            if GATHER * len(chosen) > len(part):
+                result += part @ chunk[: len(part)]
             elif len(chosen):
                 result += part[chosen] @ chunk.take(chosen, axis=0)
         return result
 
     def outputs(self, coefficients: Array) -> Array:
         """Return K beta."""
-        chosen = np.flatnonzero(coefficients)
+        chosen = coefficients.nonzero()[0]
         places = self._place[chosen]
         kept = places >= 0
         result = np.zeros(len(coefficients))
@@ -279,10 +296,13 @@ class CachedSystem:
         return result
 
     def _among(self, free: NDArray[np.intp], places: NDArray[np.intp]) -> NDArray[np.floating]:
-        """Return K[F, F]."""
+        """Return K[F, F]: made again where that takes less time than to fetch it."""
+        if self.matrix.quick:
+            rows = self.members[free]
+            return self.matrix.block(rows, rows, self.dtype)
         kept = places >= 0
         if kept.all():
-            return self._square[: self.used, : self.used].take(places, axis=0).take(places, axis=1)
+            return self._square.take(places, axis=0).take(places, axis=1)
         A: Kept = np.empty((len(free), len(free)), self.dtype)
         inside, others = np.flatnonzero(kept), np.flatnonzero(~kept)
         A[inside[:, None], inside] = self._square[places[inside][:, None], places[inside]]
@@ -292,23 +312,16 @@ class CachedSystem:
 
     def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
         """Return the point that the sets ask for."""
-        change, adds = self._bounded.update(upper)
-        product = self.outputs(change)
-        self._product = self._product + product if adds else product
-        u = self._bounded.coefficients
+        bounded = self._bounded
+        bounded.update(upper, self.outputs)
         places = self._ensure(free)
-        right = np.empty((len(free), 2), order="F")
-        right[:, 0] = self.problem.signs[free] * margins[free] - self._product[free]
-        right[:, 1] = 1.0
-        # Symmetric: its transpose is in the order that LAPACK wants.
-        A = self._among(free, places).T
+        right = _right_side(self.problem, free, margins, bounded.product[free])
+        A = self._among(free, places)
         if self.dtype is np.float32 and not self.single_solve:
             A = A.astype(np.float64)
-        diagonal = np.arange(len(free))
-        A[diagonal, diagonal] += ridge
-        beta_free, b = _bordered(solve_positive(A, right), float(u.sum()), self.problem.total)
-        beta = u.copy()
+        beta_free, b = _bordered(solve_positive(_raised(A, ridge), right), bounded.sum, self.problem.total)
+        beta = bounded.coefficients.copy()
         beta[free] = beta_free
-        if (places >= 0).all():
-            return beta, self._product + self._kept_product(places, beta_free), b
-        return beta, self._product + self.outputs(beta - u), b
+        kept = bool((places >= 0).all())
+        part = self._kept_product(places, beta_free) if kept else self.outputs(beta - bounded.coefficients)
+        return beta, bounded.product + part, b

@@ -1,0 +1,149 @@
+"""What the commands share that apply a model to the rows of a file: options, and where rows and report go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kerntest.cli.console import summary_text
+from kerntest.cli.delivery import Delivery
+from kerntest.cli.documented import option
+from kerntest.cli.inputs import check_outputs, check_stdin
+from kerntest.cli.options import OneOf, OutputPath
+from kerntest.cli.shared_options import columns_option
+from kerntest.errors import UsageError
+from kerntest.report.summary import name_list, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kerntest.cli.documented import AnyCommand
+    from kerntest.report.prediction_report import PredictionReport
+    from kerntest.report.summary import Summary
+    from kerntest.report.transform_report import TransformReport
+
+DATA = "Data"
+DELIVERY = ("output_format", "as_json", "report", "quiet", "verbose")
+DATA_ARGUMENT = (
+    "DATA",
+    (
+        "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin. It may be larger "
+        "than memory."
+    ),
+)
+UNKNOWN = option(
+    "--unknown",
+    type=OneOf("error", "ignore"),
+    default="error",
+    metavar="RULE",
+    topic=DATA,
+    help="Categories that no training row had: error (stop) or ignore (different from every known one).",
+)
+
+
+def keep_option(topic: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for --keep."""
+    return columns_option(
+        "--keep",
+        "Columns of DATA to hand through, such as 'id,price:weight,temp_*'; '*' for all. Of CSV they stay as typed.",
+        topic=topic,
+    )
+
+
+def missing_option(made: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for --missing; `made` is what the model makes of a row, such as "prediction"."""
+    return option(
+        "--missing",
+        type=OneOf("error", "drop", "empty"),
+        default="error",
+        metavar="RULE",
+        topic=DATA,
+        help=f"Rows with a missing value: error (stop), drop (leave them out) or empty (leave their {made} empty).",
+    )
+
+
+def rows_output(made: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for --output, which takes the rows."""
+    return option(
+        "-o",
+        "--output",
+        type=OutputPath(),
+        metavar="FILE",
+        topic="Output",
+        help=f"Write the {made} to a .csv or .parquet file instead of stdout; stdout then gets a report.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RowDelivery:
+    """Where the report goes, and whether there is to be one: stdout has room for the rows or for the report.
+
+    Parameters
+    ----------
+    delivery : Delivery
+    reported : bool
+    """
+
+    delivery: Delivery
+    reported: bool
+
+    @classmethod
+    def asked_for(cls, command: str, model: str, data: str, options: dict[str, Any], made: str) -> RowDelivery:
+        """Take out of the options what says where results go.
+
+        Parameters
+        ----------
+        command, model, data : str
+        options : dict
+            Those of `DELIVERY` are removed from it.
+        made : str
+            What the rows are, such as "predictions".
+
+        Raises
+        ------
+        UsageError
+            If they contradict each other, or would write over each other or over what is read.
+        """
+        given = {("output" if name == "report" else name): options.pop(name) for name in DELIVERY}
+        delivery = Delivery.asked_for(**given)
+        reported = options["output"] is not None or delivery.output is not None
+        hint = f"-o FILE.csv puts the {made} into a file, --report FILE the report"
+        if not reported and given["output"] == "-":
+            raise UsageError(
+                f"--report - would go between the {made}, which stdout gets as CSV",
+                hint=hint,
+                code="usage.contradiction",
+            )
+        if not reported and delivery.output_format != "table":
+            raise UsageError(
+                f"--format {delivery.output_format} is for the report, and stdout gets the {made} as CSV",
+                hint=hint,
+                code="usage.contradiction",
+            )
+        check_stdin({"DATA": data}, f"kerntest {command} {model} - < new.csv")
+        check_outputs((model, data), {"-o": options["output"], "--report": delivery.output})
+        return cls(delivery, reported)
+
+    def deliver(self, report: PredictionReport | TransformReport, summarise: Callable[[], Summary], done: str) -> None:
+        """Write the report, and say on stderr what it does not.
+
+        Parameters
+        ----------
+        report : Record
+        summarise : callable
+            The report in words.
+        done : str
+            What was done, for -v.
+        """
+        messages = self.delivery.messages
+        if self.reported:
+            self.delivery.deliver(
+                report, lambda **page: summary_text(summarise(), answer="Result", **page), report.warnings
+            )
+        else:
+            messages.warn([visible(warning) for warning in report.warnings])
+        if report.columns_ignored and (not self.reported or self.delivery.output_format != "table"):
+            messages.note(f"not used by {visible(report.model)}: {name_list(report.columns_ignored)}")
+        if report.output is not None:
+            messages.note(f"wrote {visible(report.output)}")
+        messages.explain([f"{report.rows:,} rows, {done}, {report.seconds:.3g} seconds"])
