@@ -99,6 +99,15 @@ def test_random_labels(C):
     checked(gaussian(X, 0.5), classification(y, C))
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_labels_with_large_costs_are_solved_the_careful_way(seed):
+    """What subsets say of the whole leads nowhere here."""
+    rng = np.random.default_rng(seed)
+    matrix = gaussian(rng.normal(size=(900, 2)), 5.0)
+    solution = checked(matrix, classification(rng.choice([-1.0, 1.0], 900), 1e4))
+    assert solution.method == "Newton"
+
+
 def test_a_matrix_of_zeros():
     checked(GivenMatrix(np.zeros((40, 40))), classification(np.where(np.arange(40) < 15, 1.0, -1.0), 2.0))
 

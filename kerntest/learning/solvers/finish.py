@@ -137,7 +137,7 @@ class Finish:
                     raise
                 break
             found = self._certified(beta, f, guess.method)
-            better = best is None or _gap(found) < _gap(best)
+            better = best is None or gap_of(found) < gap_of(best)
             # After rows have joined, the gap may widen for a while.
             idle = 0 if better or self.wrong else idle + 1
             best = found if better or best is None else best
@@ -266,7 +266,8 @@ class Finish:
         return certify(self.problem, beta, f, tolerance=self.tolerance, iterations=self.budget.used, method=method)
 
 
-def _gap(solution: Solution) -> float:
+def gap_of(solution: Solution) -> float:
+    """Return the relative duality gap, infinite where there is none."""
     return math.inf if solution.gap is None else solution.gap
 
 

@@ -30,8 +30,8 @@ SETTLED = 0.1
 STUCK_STEP = 1e-5
 # From this width down, each stage ends with an attempt of the active set method to finish.
 FINISH_WIDTH, FINISH_FACTOR, FINISH_PATIENCE = 0.31, 0.3, 2
-# From this one down, few rows are left: they change one after another.
-SINGLE_WIDTH = 0.02
+# From this one down, and with so few free rows, they change one after another.
+SINGLE_WIDTH, SINGLE_ROWS = 0.02, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def newton(system: System, beta: Array, f: Array, b: float, *, widths: Widths, b
         if widths.finish is not None and h <= FINISH_WIDTH and step == 1.0:
             point = (
                 _finished(system, there, len(free), h=h, finish=widths.finish, budget=budget)
-                if h > SINGLE_WIDTH
+                if h > SINGLE_WIDTH or len(free) > SINGLE_ROWS
                 else _finished_singly(system, beta, finish=widths.finish, budget=budget)
             )
             if point is not None:
