@@ -95,12 +95,12 @@ def dependence(kernel_x: Kernel, x: Points, kernel_y: Kernel, y: Points, engine:
         return next(engine.map(lambda both: low_rank_dependence(*both), [pair]))
     sums = pair_sums(kernel_x, x, kernel_y, y, engine)
     on_x, on_y = kernel_x.diagonal(x), kernel_y.diagonal(y)
-    hollow = _u_centred(sums.product, sums.rows_k, sums.rows_l)
+    hollow = u_centred(sums.product, sums.rows_k, sums.rows_l)
     full_x, full_y = sums.rows_k + on_x, sums.rows_l + on_y
     biased = sums.product + float(on_x @ on_y) - 2.0 / n * float(full_x @ full_y)
     biased += float(full_x.sum()) * float(full_y.sum()) / n**2
-    norm_x = _u_centred(sums.square_k, sums.rows_k, sums.rows_k)
-    norm_y = _u_centred(sums.square_l, sums.rows_l, sums.rows_l)
+    norm_x = u_centred(sums.square_k, sums.rows_k, sums.rows_k)
+    norm_y = u_centred(sums.square_l, sums.rows_l, sums.rows_l)
     return Dependence(
         unbiased=factor(n, "unbiased") * hollow,
         biased=factor(n, "biased") * biased,
@@ -126,7 +126,7 @@ def effect_size(product: float, norm_x: float, norm_y: float) -> float:
     return math.sqrt(min(max(product / scale, 0.0), 1.0)) if scale > 0 else 0.0
 
 
-def _u_centred(product: float, rows_k: Array, rows_l: Array) -> float:
+def u_centred(product: float, rows_k: Array, rows_l: Array) -> float:
     """Return <U(K), U(L)> from sums over the matrices without their diagonals (Szekely and Rizzo 2014)."""
     n = len(rows_k)
     total = float(rows_k.sum()) * float(rows_l.sum())

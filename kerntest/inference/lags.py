@@ -95,6 +95,12 @@ def add_row_sums(rows: Array, values: Array, block: Block, circle: int) -> None:
     np.add.at(rows, places, reached)
 
 
+def square_sum(values: Array, block: Block, circle: int) -> float:
+    """Return what a block of lines, shape (block.count, circle), contributes to the sum of squares of its matrix."""
+    once = sum(float(np.vdot(values[line], values[line])) for line in halved_lines(block, circle))
+    return 2.0 * float(np.vdot(values, values)) - once
+
+
 class LaidOut:
     """The rows of a kernel matrix in their order on the circle, with the fixed rows after it.
 

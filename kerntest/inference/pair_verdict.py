@@ -107,7 +107,8 @@ def pair_permutation_verdict(
             for place in range(len(family.pairs))
         )
     kernels = family.kernels(chosen)
-    found = _dependence(kernels, variables, engine)
+    f, g = family.pairs[chosen]
+    found = _dependence(kernels, variables, engine) if relabelled.dependences is None else relabelled.dependences[f][g]
     return PairVerdict(
         judged.p_value,
         kernels,

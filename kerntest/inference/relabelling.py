@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.errors import UndecidedError
-from kerntest.inference.dependence import factor
-from kerntest.inference.low_rank import low_rank_pair, low_rank_sums
+from kerntest.inference.dependence import Dependence, effect_size, factor, u_centred
+from kerntest.inference.low_rank import FEW_ROWS, low_rank_pair, low_rank_sums
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.shifts import ShiftSums, circle_length, orders_needed, shift_sums
@@ -48,6 +48,8 @@ class Relabelled:
         What the relabellings are, in words.
     orders : int or None
         Random orders of the rows, for shifts.
+    dependences : (F, G) nested tuples of Dependence, or None
+        What every pair measures, where the shifts have summed up all that it takes.
     """
 
     sums: Array
@@ -55,6 +57,7 @@ class Relabelled:
     tolerances: Array
     resampling: str
     orders: int | None
+    dependences: tuple[tuple[Dependence, ...], ...] | None = None
 
 
 Source = tuple["Points", "Sequence[Kernel]"]
@@ -107,6 +110,7 @@ def relabelled_sums(
     rng = np.random.default_rng((seed, ORDER_STREAM))
     orders: int | None = None
     left_out = (0.0, 0.0)
+    dependences = None
     if resampling == "random":
         permutations = [np.arange(n)] + [rng.permutation(n) for _ in range(relabellings - 1)]
         sums = _random_sums(first, second, permutations, estimator=estimator, engine=engine, progress=progress)
@@ -119,13 +123,17 @@ def relabelled_sums(
         if pair is not None:
             hollow = estimator == "unbiased"
             still, moved = pair[0].take(order), [pair[1].take(place) for place in places]
-            found = low_rank_sums(still, moved, circle, hollow=hollow, engine=engine, progress=progress)
-            sums = found.reshape(1, 1, -1)
+            low = low_rank_sums(still, moved, circle, hollow=hollow, engine=engine, progress=progress)
+            sums = low.reshape(1, 1, -1)
             left_out = pair[0].residual, pair[1].residual
         else:
-            sums = shifted_statistics(
+            found = _shift_sums(
                 first, second, order, places, circle=circle, estimator=estimator, engine=engine, progress=progress
             )
+            # Of few rows they are summed up directly: the same digits then come with every null.
+            dependences = _dependences(first, second, found, order, estimator) if n > FEW_ROWS else None
+            values = centred_sums(found, places, circle, hollow=estimator == "unbiased")
+            sums = values.reshape(*values.shape[:2], -1)
     largest_x, largest_y = (
         np.array([np.abs(kernel.diagonal(points)).max() for points, kernels in side for kernel in kernels])
         for side in (first, second)
@@ -134,7 +142,7 @@ def relabelled_sums(
     # The trace of what is left out of one matrix, times a bound on the norm of the other, bounds what it could add.
     tolerances += n * (left_out[0] * largest_y[None, :] + left_out[1] * largest_x[:, None])
     words = "random permutations" if orders is None else "cyclic shifts"
-    return Relabelled(sums, factor(n, estimator), tolerances, words, orders)
+    return Relabelled(sums, factor(n, estimator), tolerances, words, orders, dependences)
 
 
 def shifted_statistics(
@@ -165,13 +173,95 @@ def shifted_statistics(
     -------
     ndarray, shape (F, G, C * circle)
     """
-    n = len(order)
+    found = _shift_sums(
+        first, second, order, places, circle=circle, estimator=estimator, engine=engine, progress=progress
+    )
+    values = centred_sums(found, places, circle, hollow=estimator == "unbiased")
+    return values.reshape(*values.shape[:2], -1)
+
+
+def _shift_sums(
+    first: Sequence[Source],
+    second: Sequence[Source],
+    order: NDArray[np.intp],
+    places: Sequence[NDArray[np.intp]],
+    *,
+    circle: int,
+    estimator: Estimator,
+    engine: Engine,
+    progress: Progress | None,
+) -> ShiftSums:
+    """Return the sums over the matrices as they are, or with zero diagonals."""
     hollow = estimator == "unbiased"
     stack = KernelStack(first, [order], circle, hollow=hollow, centred_by_rows=True)
     others = KernelStack(second, places, circle, hollow=hollow, centred_by_rows=True)
-    found = shift_sums(stack, others, n=n, circle=circle, orders=len(places), engine=engine, progress=progress)
-    values = centred_sums(found, places, circle, hollow=hollow)
-    return values.reshape(stack.members, others.members, -1)
+    return shift_sums(stack, others, n=len(order), circle=circle, orders=len(places), engine=engine, progress=progress)
+
+
+def _dependences(
+    first: Sequence[Source],
+    second: Sequence[Source],
+    found: ShiftSums,
+    order: NDArray[np.intp],
+    estimator: Estimator,
+) -> tuple[tuple[Dependence, ...], ...]:
+    """Return what every pair of kernels measures."""
+    n, hollow = len(order), estimator == "unbiased"
+    on_x, on_y = (
+        np.stack([kernel.diagonal(points)[order] for points, kernels in side for kernel in kernels])
+        for side in (first, second)
+    )
+    unbiased, biased = both_estimates(found, on_x, on_y, hollow=hollow)
+    norms_x = _norms(found.squares_first, found.rows_first, on_x, hollow=hollow)
+    norms_y = _norms(found.squares_second, found.rows_second, on_y, hollow=hollow)
+    return tuple(
+        tuple(
+            Dependence(
+                unbiased=factor(n, "unbiased") * float(unbiased[f, g]),
+                biased=factor(n, "biased") * float(biased[f, g]),
+                effect_size=effect_size(float(unbiased[f, g]), norms_x[f], norms_y[g]),
+            )
+            for g in range(len(on_y))
+        )
+        for f in range(len(on_x))
+    )
+
+
+def _norms(squares: Array, rows: Array, diagonals: Array, *, hollow: bool) -> list[float]:
+    """Return <U(K), U(K)> of every matrix of a side."""
+    if not hollow:
+        squares, rows = squares - np.square(diagonals).sum(axis=1), rows - diagonals
+    return [u_centred(float(square), row, row) for square, row in zip(squares, rows, strict=True)]
+
+
+def both_estimates(found: ShiftSums, on_x: Array, on_y: Array, *, hollow: bool) -> tuple[Array, Array]:
+    """Return the observed <U(K), U(L)> and <HKH, HLH> of all pairs, from sums with or without the diagonals.
+
+    Parameters
+    ----------
+    found : ShiftSums
+        Not yet centred.
+    on_x, on_y : ndarray, shape (F, n) and (G, n)
+        The diagonals, in the first order.
+    hollow : bool
+        Whether the sums are without them.
+
+    Returns
+    -------
+    ndarray, ndarray, shape (F, G)
+    """
+    n = on_x.shape[1]
+    raw = found.values[:, :, 0, 0]
+    both = on_x @ on_y.T
+    without, whole = (raw, raw + both) if hollow else (raw - both, raw)
+    rows_x, rows_y = (
+        (rows, rows + diagonal) if hollow else (rows - diagonal, rows)
+        for rows, diagonal in ((found.rows_first, on_x), (found.rows_second, on_y))
+    )
+    totals = [np.outer(rows_x[k].sum(axis=1), rows_y[k].sum(axis=1)) for k in (0, 1)]
+    unbiased = without - 2.0 / (n - 2) * (rows_x[0] @ rows_y[0].T) + totals[0] / ((n - 1) * (n - 2))
+    biased = whole - 2.0 / n * (rows_x[1] @ rows_y[1].T) + totals[1] / n**2
+    return unbiased, biased
 
 
 def centred_sums(found: ShiftSums, places: Sequence[NDArray[np.intp]], circle: int, *, hollow: bool) -> Array:

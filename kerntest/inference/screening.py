@@ -15,7 +15,7 @@ from kerntest.inference.low_rank_invariants import low_rank_invariants
 from kerntest.inference.nulls.moments import Invariants, moments_p_value, permutation_moments
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.order import ORDER_STREAM
-from kerntest.inference.relabelling import centred_sums
+from kerntest.inference.relabelling import both_estimates, centred_sums
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
 from kerntest.inference.stacks import KernelStack
 from kerntest.kernels.bandwidth import BandwidthChooser
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.labels import Estimator
     from kerntest.inference.low_rank import LowRank
-    from kerntest.inference.shifts import ShiftSums
     from kerntest.inference.variables import Variable
     from kerntest.kernels.base import Array, Kernel, Points
 
@@ -275,37 +274,12 @@ def _by_lines(
         for side, orders in ((left, places[:1]), (right, places))
     )
     sums = shift_sums(first, second, n=n, circle=circle, orders=len(places), engine=engine)
-    unbiased, biased = _both_estimates(
-        sums, [known[k] for k in left], [known[k] for k in right], places[0], hollow=hollow
-    )
+    on_x, on_y = (np.stack([known[k].diagonal[places[0]] for k in side]) for side in (left, right))
+    unbiased, biased = both_estimates(sums, on_x, on_y, hollow=hollow)
     values = centred_sums(sums, places, circle, hollow=hollow)
     for a, b in pairs:
         f, g = left.index(a), right.index(b)
         yield float(unbiased[f, g]), float(biased[f, g]), values[f, g].ravel()
-
-
-def _both_estimates(
-    sums: ShiftSums,
-    left: Sequence[ScreenedColumn],
-    right: Sequence[ScreenedColumn],
-    place: NDArray[np.intp],
-    *,
-    hollow: bool,
-) -> tuple[Array, Array]:
-    """Return the observed <U(K), U(L)> and <HKH, HLH> of all pairs, from sums with or without the diagonals."""
-    n = len(place)
-    on_x, on_y = (np.stack([column.diagonal[place] for column in side]) for side in (left, right))
-    raw = sums.values[:, :, 0, 0]
-    both = on_x @ on_y.T
-    without, whole = (raw, raw + both) if hollow else (raw - both, raw)
-    rows_x, rows_y = (
-        (rows, rows + diagonal) if hollow else (rows - diagonal, rows)
-        for rows, diagonal in ((sums.rows_first, on_x), (sums.rows_second, on_y))
-    )
-    totals = [np.outer(rows_x[k].sum(axis=1), rows_y[k].sum(axis=1)) for k in (0, 1)]
-    unbiased = without - 2.0 / (n - 2) * (rows_x[0] @ rows_y[0].T) + totals[0] / ((n - 1) * (n - 2))
-    biased = whole - 2.0 / n * (rows_x[1] @ rows_y[1].T) + totals[1] / n**2
-    return unbiased, biased
 
 
 def _tell(progress: Progress | None, done: int, steps: int) -> None:

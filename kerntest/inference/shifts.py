@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kerntest.inference.lags import Block, add_row_sums, halved_lines, plan_blocks
+from kerntest.inference.lags import Block, add_row_sums, halved_lines, plan_blocks, square_sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,11 +58,17 @@ class ShiftSums:
         Row sums of every A_f, along the places of the first order.
     rows_second : ndarray, shape (G, n)
         The same of every B_g.
+    squares_first : ndarray, shape (F,)
+        sum_ij A_ij^2.
+    squares_second : ndarray, shape (G,)
+        The same of every B_g.
     """
 
     values: Array
     rows_first: Array
     rows_second: Array
+    squares_first: Array
+    squares_second: Array
 
 
 def circle_length(n: int) -> int:
@@ -98,11 +104,40 @@ class _Pass:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Partial:
-    """What one block adds: to the spectra, and (in the pass that holds the first order) to the row sums."""
+    """What one block adds: to the spectra, and (in the pass that holds the first order) to the sums of each side."""
 
     spectrum: Spectrum
-    rows_first: Array
-    rows_second: Array
+    first: _Margins
+    second: _Margins
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Margins:
+    """Row sums and sums of squares of the matrices of one side, where they are wanted.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (members, n)
+    squares : ndarray, shape (members,)
+    """
+
+    rows: Array
+    squares: Array
+
+    @classmethod
+    def of(cls, side: Stack, n: int) -> _Margins:
+        """Return those of nothing yet."""
+        return cls(np.zeros((side.members, n)), np.zeros(side.members))
+
+    def add_lines(self, member: int, values: Array, block: Block, circle: int) -> None:
+        """Add what a block of lines contributes to those of one matrix."""
+        add_row_sums(self.rows[member], values, block, circle)
+        self.squares[member] += square_sum(values, block, circle)
+
+    def add(self, other: _Margins) -> None:
+        """Add those of other blocks."""
+        np.add(self.rows, other.rows, out=self.rows)
+        np.add(self.squares, other.squares, out=self.squares)
 
 
 def shift_sums(
@@ -140,7 +175,7 @@ def shift_sums(
     blocks = plan_blocks(circle, n - circle, first.members + second.members if stacked else 1)
     held = max(1, HELD_ENTRIES // (second.members * circle * max(block.count for block in blocks)))
     values = np.empty((first.members, second.members, orders, circle))
-    rows_first, rows_second = np.zeros((first.members, n)), np.zeros((second.members, n))
+    of_first, of_second = _Margins.of(first, n), _Margins.of(second, n)
     work = (_stacked_block if stacked else _single_block)(first, second, circle, n)
     for start in range(0, orders, held):
         stop = min(start + held, orders)
@@ -150,8 +185,8 @@ def shift_sums(
             # Kept in the layout in which blocks hand it over.
             spectrum = partial.spectrum if spectrum is None else np.add(spectrum, partial.spectrum, out=spectrum)
             if start == 0:
-                rows_first += partial.rows_first
-                rows_second += partial.rows_second
+                of_first.add(partial.first)
+                of_second.add(partial.second)
         if spectrum is not None:
             spectrum = np.ascontiguousarray(spectrum).reshape(first.members, second.members, stop - start, -1)
             np.conj(spectrum, out=spectrum)
@@ -161,9 +196,10 @@ def shift_sums(
         fixed_first = first.fixed_entries(0)
         fixed_second = np.stack([second.fixed_entries(order) for order in range(orders)])
         values += np.einsum("fij,cgij->fgc", fixed_first, fixed_second)[..., None]
-        rows_first[:, circle:] += fixed_first.sum(axis=2)
-        rows_second[:, circle:] += fixed_second[0].sum(axis=2)
-    return ShiftSums(values, rows_first, rows_second)
+        for margins, entries in ((of_first, fixed_first), (of_second, fixed_second[0])):
+            margins.rows[:, circle:] += entries.sum(axis=2)
+            np.add(margins.squares, np.square(entries).sum(axis=(1, 2)), out=margins.squares)
+    return ShiftSums(values, of_first.rows, of_second.rows, of_first.squares, of_second.squares)
 
 
 def _single_block(first: Stack, second: Stack, circle: int, n: int) -> Callable[[_Pass], _Partial]:
@@ -175,11 +211,11 @@ def _single_block(first: Stack, second: Stack, circle: int, n: int) -> Callable[
         block, orders = item.block, range(item.first_order, item.last_order)
         values = scratch.array("values", (block.count, circle), np.float64)
         others = scratch.array("others", (second.members, len(orders), block.count, frequencies), np.complex128)
-        rows_first, rows_second = np.zeros((first.members, n)), np.zeros((second.members, n))
+        of_first, of_second = _Margins.of(first, n), _Margins.of(second, n)
         for place, order in enumerate(orders):
             for member in second.lines(order, block, values):
                 if order == 0 and second.centred_by_rows:
-                    add_row_sums(rows_second[member], values, block, circle)
+                    of_second.add_lines(member, values, block, circle)
                 np.fft.rfft(values, axis=1, out=others[member, place])
         np.conj(others, out=others)
         others[:, :, halved_lines(block, circle)] *= 0.5
@@ -188,10 +224,10 @@ def _single_block(first: Stack, second: Stack, circle: int, n: int) -> Callable[
         spectrum = np.empty((first.members, len(together), frequencies), dtype=np.complex128)
         for member in first.lines(0, block, values):
             if item.first_order == 0 and first.centred_by_rows:
-                add_row_sums(rows_first[member], values, block, circle)
+                of_first.add_lines(member, values, block, circle)
             np.fft.rfft(values, axis=1, out=transformed)
             np.einsum("kf,ckf->cf", transformed, together, out=spectrum[member])
-        return _Partial(spectrum, rows_first, rows_second)
+        return _Partial(spectrum, of_first, of_second)
 
     return work
 
@@ -207,21 +243,21 @@ def _stacked_block(first: Stack, second: Stack, circle: int, n: int) -> Callable
         transformed = scratch.array("transformed", (block.count, frequencies), np.complex128)
         left = scratch.array("left", (frequencies, first.members, block.count), np.complex128)
         right = scratch.array("right", (frequencies, second.members * len(orders), block.count), np.complex128)
-        rows_first, rows_second = np.zeros((first.members, n)), np.zeros((second.members, n))
+        of_first, of_second = _Margins.of(first, n), _Margins.of(second, n)
         for place, order in enumerate(orders):
             for member in second.lines(order, block, values):
                 if order == 0 and second.centred_by_rows:
-                    add_row_sums(rows_second[member], values, block, circle)
+                    of_second.add_lines(member, values, block, circle)
                 np.fft.rfft(values, axis=1, out=transformed)
                 np.conj(transformed.T, out=right[:, member * len(orders) + place])
         right[:, :, halved_lines(block, circle)] *= 0.5
         for member in first.lines(0, block, values):
             if item.first_order == 0 and first.centred_by_rows:
-                add_row_sums(rows_first[member], values, block, circle)
+                of_first.add_lines(member, values, block, circle)
             np.fft.rfft(values, axis=1, out=transformed)
             left[:, member] = transformed.T
         spectrum = np.matmul(left, right.transpose(0, 2, 1))
-        return _Partial(spectrum.transpose(1, 2, 0), rows_first, rows_second)
+        return _Partial(spectrum.transpose(1, 2, 0), of_first, of_second)
 
     return work
 
