@@ -158,4 +158,7 @@ class Arrays:
         widths = (0, 0) if encoder is None else (len(encoder.numeric_names), len(encoder.category_names))
         if len(numeric) != len(codes) or (len(numeric) and (numeric.shape[1], codes.shape[1]) != widths):
             raise damaged(self.name, f"its {name} do not fit its columns")
+        levels = [] if encoder is None else [len(column.levels) for column in encoder.categories]
+        if len(codes) and levels and ((codes < 0) | (codes >= levels)).any():
+            raise damaged(self.name, f"its {name} hold categories that its columns do not have")
         return Points(np.array(numeric), np.array(codes))

@@ -41,7 +41,9 @@ MEMORY = 4 * 10**9
 SIZE_ROWS = 1000
 # From so many rows on, a factor of low rank is looked for; so many of them decide whether there may be one. It leaves
 # this share of the trace: what rounding leaves of it anyway.
-LEAST_ROWS, PROBED, FACTOR_TOLERANCE = 1000, 300, 1e-15
+LEAST_ROWS, PROBED, FACTOR_TOLERANCE = 1000, 600, 1e-15
+# Its columns, as shares of the rows and of the rows that decide.
+MOST_COLUMNS, MOST_PROBED = 1 / 3, 0.75
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,18 +230,19 @@ def solve(
 
 
 def low_rank(kernel: Kernel, points: Points) -> Array | None:
-    """Return G with K = G G' to rounding, shape (n, r), where r is at most a fifth of n; None where it is not.
+    """Return G with K = G G' to rounding, shape (n, r), where r is at most a third of n; None where it is not.
 
     Few columns and wide kernels have such factors, whose spectrum takes n r^2 operations instead of n^3. Whether to look
-    for one is decided on 300 rows.
+    for one is decided on 600 rows.
     """
     n = len(points)
     if n < LEAST_ROWS or not kernel.positive_definite:
         return None
     some = points.take(np.linspace(0, n - 1, PROBED).astype(np.intp))
-    if not _factor_is_thin(kernel, some, PROBED // 2):
+    most = int(MOST_COLUMNS * n)
+    if not _factor_is_thin(kernel, some, min(most, int(MOST_PROBED * PROBED))):
         return None
-    factor = kernel_factor(kernel, points, tolerance=FACTOR_TOLERANCE, most=n // 5)
+    factor = kernel_factor(kernel, points, tolerance=FACTOR_TOLERANCE, most=most)
     return factor.columns if factor.complete else None
 
 

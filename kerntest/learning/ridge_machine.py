@@ -18,6 +18,8 @@ from kerntest.learning.solvers.falkon import centre_ridge
 from kerntest.learning.solvers.matrices import matrix_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine, Progress
@@ -214,10 +216,20 @@ def _spread(first: Array, posterior: Array, offsets: Array, floor: float) -> Spr
     return Spread(np.column_stack([first, posterior]), np.concatenate([[0.0], -offsets]), floor)
 
 
+def _shared_progress(progress: Progress | None) -> tuple[Progress | None, Callable[[float], None] | None]:
+    """Return what is told of choosing, a third of the way, and of the steps after it."""
+    if progress is None:
+        return None, None
+    return lambda done, total: progress(done, 3 * total), lambda share: progress(100 + round(200 * share), 300)
+
+
 def _through_centres(
     rows: RidgeRows, chosen: ChosenKernel | None, options: RidgeOptions, engine: Engine, progress: Progress | None
 ) -> RidgeFit:
-    """Return the regression in the span of some rows: lambda / n and bandwidth are chosen on a part of the rows."""
+    """Return the regression in the span of some rows; lambda and bandwidth are chosen on a part of the rows.
+
+    lambda is the variance of the noise in units of that of the prior, which does not depend on the number of rows.
+    """
     points = rows.points
     if not isinstance(points, Points) or chosen is None or options.features is None:
         message = "features are made from columns"
@@ -225,10 +237,9 @@ def _through_centres(
     n = len(rows)
     rng = np.random.default_rng((options.seed, CHOOSING_STREAM))
     some = np.sort(rng.choice(n, min(n, CHOOSING_ROWS), replace=False))
-    share = len(some) / n
-    given = None if options.lambda_ is None else options.lambda_ * share
-    choice = choose(rows.take(some), chosen, replace(options, lambda_=given), engine, progress=progress)
-    lambda_ = choice.lambda_ / share
+    choosing, advanced = _shared_progress(progress)
+    choice = choose(rows.take(some), chosen, options, engine, progress=choosing)
+    lambda_ = choice.lambda_
     if choice.kernel is None:
         message = "columns have a kernel"
         raise TypeError(message)
@@ -258,6 +269,7 @@ def _through_centres(
         lambda_=lambda_,
         engine=engine,
         seed=options.seed,
+        advanced=advanced,
     )
     total = float(weights.sum())
     means = weights @ rows.targets / total
@@ -271,10 +283,9 @@ def _through_centres(
         spread = _spread(found.mean, found.posterior, found.mean @ found.posterior, floor)
     model = RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, n, spread, features)
     squares = weights @ np.square(found.residuals) / total
-    cells = tuple(replace(cell, lambda_=cell.lambda_ / share) for cell in choice.grid.cells)
     return RidgeFit(
         model=model,
-        grid=replace(choice.grid, cells=cells),
+        grid=choice.grid,
         spreads=_spreads(rows),
         fitted=rows.targets - found.residuals,
         left_out=None,

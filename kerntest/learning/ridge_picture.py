@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.kernels.base import Points
+from kerntest.learning.grid_picture import grid_picture
 from kerntest.report.learning_plot import SearchPicture, learning_figure
 from kerntest.report.plot import picture_bytes
 from kerntest.report.regression_plot import FitPicture, ResidualPicture, TruthPicture
@@ -112,28 +113,17 @@ def _residuals(judged: JudgedRidge, place: int) -> ResidualPicture:
 
 def _search(result: RidgeResult) -> SearchPicture | None:
     """Return the grid of lambdas and bandwidths, where there were several of either."""
-    if result.grid is None or len(result.grid.cells) < 2:
-        return None
     grid = result.grid
-    lambdas = sorted({cell.lambda_ for cell in grid.cells})
-    multiples = sorted({cell.multiple for cell in grid.cells})
-    scores = np.full((len(lambdas), len(multiples)), np.nan)
-    widths = {cell.multiple: cell.bandwidth for cell in grid.cells}
-    for cell in grid.cells:
-        scores[lambdas.index(cell.lambda_), multiples.index(cell.multiple)] = cell.score
-    best = grid.cells[grid.chosen]
-    known = [widths[multiple] for multiple in multiples]
-    named = "bandwidth" if all(width is not None for width in known) else "bandwidth / median"
-    across = np.array([multiple if width is None else width for multiple, width in zip(multiples, known, strict=True)])
-    chosen = (lambdas.index(best.lambda_), multiples.index(best.multiple))
-    heading = {"loo": "Leave-one-out", "gcv": "GCV", "cv": f"{grid.folds} folds", "evidence": "Evidence"}
-    return SearchPicture(
-        (named, "lambda"),
-        across,
-        np.array(lambdas),
-        scores,
-        chosen,
-        grid.score,
+    if grid is None:
+        return None
+    headings = {"loo": "Leave-one-out", "gcv": "GCV", "cv": f"{grid.folds} folds", "evidence": "Evidence"}
+    return grid_picture(
+        grid.cells,
+        [cell.lambda_ for cell in grid.cells],
+        [cell.score for cell in grid.cells],
+        grid.chosen,
+        name="lambda",
+        score=grid.score,
+        heading=headings[grid.criterion],
         smaller_is_better=True,
-        heading=heading[grid.criterion],
     )

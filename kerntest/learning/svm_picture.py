@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.kernels.base import Points
+from kerntest.learning.grid_picture import grid_picture
 from kerntest.learning.machine_picture import outlier_panels, regression_panels
 from kerntest.learning.metrics import roc_auc, roc_curve
 from kerntest.report.decision_plot import DecisionPicture
@@ -139,23 +140,15 @@ def _roc(judged: Judged) -> RocPicture:
 
 
 def _search(result: SvmResult) -> SearchPicture | None:
-    """Return the grid of costs and bandwidths, where there were several of both."""
-    if result.grid is None:
+    """Return the grid of costs and bandwidths, where there were several of either."""
+    grid = result.grid
+    if grid is None:
         return None
-    cells = result.grid.cells
-    costs = sorted({cell.C for cell in cells})
-    multiples = sorted({cell.multiple for cell in cells})
-    if len(costs) < 2 and len(multiples) < 2:
-        return None
-    scores = np.full((len(costs), len(multiples)), np.nan)
-    widths = {cell.multiple: cell.bandwidth for cell in cells}
-    for cell in cells:
-        scores[costs.index(cell.C), multiples.index(cell.multiple)] = cell.mean
-    best = cells[result.grid.chosen]
-    known = [widths[multiple] for multiple in multiples]
-    named = "bandwidth" if all(width is not None for width in known) else "bandwidth / median"
-    across = np.array([multiple if width is None else width for multiple, width in zip(multiples, known, strict=True)])
-    chosen = (costs.index(best.C), multiples.index(best.multiple))
-    return SearchPicture(
-        (named, "C"), across, np.array(costs), scores, chosen, f"{result.grid.score} over {result.grid.folds} folds"
+    return grid_picture(
+        grid.cells,
+        [cell.C for cell in grid.cells],
+        [cell.mean for cell in grid.cells],
+        grid.chosen,
+        name="C",
+        score=f"{grid.score} over {grid.folds} folds",
     )

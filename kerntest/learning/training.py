@@ -247,7 +247,7 @@ def numbers_of(target: Column, table: str) -> Array:
     if target.is_category:
         raise DataError(
             f"column {target.name!r} of {table} holds {target.kind}, not numbers to predict",
-            hint="`kerntest svm` predicts classes",
+            hint="`kerntest svm --task classify` predicts classes",
             code="data.target_not_numeric",
             where={"file": table, "column": target.name},
         )

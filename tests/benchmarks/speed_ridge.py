@@ -94,7 +94,9 @@ def large(n, centres, d, threads):
         f"  lambda {ours.lambda_:g}, {fit.iterations} steps, converged {fit.converged}, kernel values off by "
         f"{fit.feature_error:.1e}, {fit.degrees:.0f} effective degrees of freedom"
     )
-    print(f"  RMSE of 10,000 new rows {error:.4f} (noise 0.2), 90 % intervals hold {covered:.3f}, {memory:.2f} GB at most")
+    print(
+        f"  RMSE of 10,000 new rows {error:.4f} (noise 0.2), 90 % intervals hold {covered:.3f}, {memory:.2f} GB at most"
+    )
 
 
 def main():

@@ -146,3 +146,12 @@ def test_as_a_process_with_a_pipe(here):
         outcome = run_process("ridge", "-", "--target", "level_cm", *FIXED, "--json", stdin=stream)
     assert outcome.code == 0
     assert json.loads(outcome.out)["provenance"]["inputs"][0]["name"] == "<stdin>"
+
+
+def test_the_sample_model_is_what_its_recipe_gives(kerntest, here):
+    recipe = ("ridge", "machines.csv", "--target", "wear_um", "--columns", "temp_c", "--test-fraction", "0.3")
+    assert kerntest(*recipe, "-o", "again.kt", "-q").code == 0
+    for name in ("wear.kt", "again.kt"):
+        assert kerntest("predict", name, "machines.csv", "--interval", "0.9", "-o", f"{name}.csv", "-q").code == 0
+    tables = [np.genfromtxt(here / f"{name}.csv", delimiter=",", skip_header=1) for name in ("wear.kt", "again.kt")]
+    np.testing.assert_allclose(tables[0], tables[1], rtol=1e-6)

@@ -279,3 +279,19 @@ def test_wine_comes_apart_in_two_components_as_the_picture_shows():
     centres = np.stack([scores[data.target == k].mean(axis=0) for k in range(3)])
     nearest = ((scores[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
     assert (nearest == data.target).mean() > 0.95
+
+
+def test_eigenvalues_that_have_not_converged_are_told(monkeypatch):
+    monkeypatch.setattr("kerntest.learning.solvers.eigen.STEPS", 2)
+    found = KernelPCA(5, "gaussian(0.3)", solver="lanczos", scale="none").fit(X)
+    assert "--solver dense" in found.fit_.warnings[-1]
+
+
+@pytest.mark.parametrize("count", [1, 30, 38, 120])
+def test_any_number_of_components_is_the_first_so_many(count):
+    found = KernelPCA(count, "gaussian(3)", scale="none").fit(X)
+    expected = KernelPCA(N - 1, "gaussian(3)", scale="none", solver="dense").fit(X)
+    assert found.fit_.solver == ("lanczos" if count <= 38 else "dense")
+    np.testing.assert_allclose(
+        found.eigenvalues_, expected.eigenvalues_[:count], rtol=0, atol=1e-12 * expected.eigenvalues_[0]
+    )

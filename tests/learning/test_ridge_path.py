@@ -5,6 +5,8 @@ import math
 import naive
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge as PeerRidge
@@ -245,3 +247,37 @@ def test_of_equal_scores_the_smoothest_is_taken():
     widths = np.array([9.0, 9.0, 1.0, 2.0, 9.0])
     assert smoothest(scores, [lambdas, widths]) == 3
     assert smoothest(np.array([-5.0, -6.0, -6.0]), [np.array([3.0, 2.0, 1.0])]) == 1
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    n=st.integers(3, 10),
+    seed=st.integers(0, 2**32 - 1),
+    exponent=st.floats(-6, 3),
+    bandwidth=st.floats(0.2, 5),
+    weighted=st.booleans(),
+    repeats=st.integers(1, 2),
+)
+def test_whatever_the_rows_are_the_closed_forms_are_those_of_refits(*, n, seed, exponent, bandwidth, weighted, repeats):
+    rng = np.random.default_rng(seed)
+    X = np.repeat(rng.normal(size=(n, 2)), repeats, axis=0)
+    y = rng.normal(size=len(X))
+    weights = rng.uniform(0.1, 3.0, len(X)) if weighted else None
+    penalty = 10.0**exponent
+    K = gram(X, bandwidth=bandwidth)
+    path = path_of(K, y[:, None], weights)
+    lambdas = np.array([penalty])
+    slack = path.slack(lambdas)[:, 0]
+    assert (slack > 0).all()
+    assert (slack <= 1 + 1e-12).all()
+    degrees = path.degrees(lambdas)[0]
+    assert 1 <= degrees <= len(X) + 1e-9
+    np.testing.assert_allclose(len(X) - slack.sum(), degrees, rtol=1e-9)
+    # Leave one row out for real.
+    row = int(rng.integers(len(X)))
+    kept = np.arange(len(X)) != row
+    listed = None if weights is None else weights[kept].tolist()
+    alpha, b = naive.ridge(K[np.ix_(kept, kept)].tolist(), y[kept].tolist(), penalty, listed)
+    expected = y[row] - b - K[row, kept] @ np.array(alpha)
+    found = path.leave_one_out(lambdas)[row, 0, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)

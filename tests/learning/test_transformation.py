@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from kerntest import KernelPCA, train_kpca, train_svm, transform_file
-from kerntest.errors import DataError, ModelError, UsageError
+from kerntest.errors import DataError, ModelError, UndecidedError, UsageError
 from kerntest.learning.kpca_file import kpca_of, load_kpca
 from kerntest.learning.modelfile import read_model, write_model
 
@@ -283,3 +283,27 @@ def test_a_model_of_another_learner_is_told_by_name(folder, tmp_path):
     train_svm(folder / "train.csv", "colour", columns="across,up", output=tmp_path / "svm.kt")
     with pytest.raises(ModelError, match="'svm' model, not kernel principal components"):
         kpca_of(read_model(tmp_path / "svm.kt"))
+
+
+def test_numbers_too_large_for_a_float_are_refused_and_nothing_is_written(folder, tmp_path):
+    train_kpca(folder / "train.csv", columns="across,up", kernel="linear", scale="none", output=tmp_path / "linear.kt")
+    table = rows(20)
+    table.loc[11, "across"] = 1e308
+    table["up"] = 1e308
+    table.to_csv(tmp_path / "huge.csv", index=False)
+    for options in ({"residual": True}, {"reconstruct": True}):
+        with pytest.raises(UndecidedError, match=r"too large for these rows|overflows") as caught:
+            transform_file(tmp_path / "linear.kt", tmp_path / "huge.csv", output=tmp_path / "out.csv", **options)
+        assert caught.value.exit_code == 4
+        assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_model_with_a_category_that_its_columns_do_not_have_is_refused(folder, tmp_path):
+    file = read_model(folder / "all.kt")
+    fields = {key: value for key, value in file.manifest.items() if key not in {"members", "format_version"}}
+    for wrong in (-1, 2):
+        codes = np.array(file.arrays["centres_codes"])
+        codes[5, 0] = wrong
+        write_model(tmp_path / "wrong.kt", fields, {**file.arrays, "centres_codes": codes}, force=True)
+        with pytest.raises(ModelError, match="categories that its columns do not have"):
+            load_kpca(tmp_path / "wrong.kt")

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import eigh
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,7 +102,8 @@ def dense_spectrum(K: Array, weights: Array | None = None) -> Spectrum:
         K *= roots
     mirror = _mirror(roots)
     common = _reflect_both_sides(K, mirror)
-    values, inner = eigh(K[1:, 1:], overwrite_a=True, check_finite=False, driver="evd")
+    # Unlike SciPy's, this one lets other threads run meanwhile.
+    values, inner = np.linalg.eigh(K[1:, 1:])
     del K
     vectors = np.empty((n, n - 1))
     vectors[0] = 0.0
