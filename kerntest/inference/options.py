@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from kerntest.errors import UsageError, suggest
+from kerntest.data.checks import one_of, whole_number
+from kerntest.errors import UsageError
 
 if TYPE_CHECKING:
     from kerntest.inference.labels import Estimator
@@ -48,32 +49,3 @@ class Options:
             raise UsageError(f"alpha must be between 0 and 1, not {shown}", hint="0.05 is usual", code="usage.alpha")
         whole_number("permutations", self.permutations, at_least=1)
         whole_number("seed", self.seed, at_least=0)
-
-
-def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Refuse a value that is not one of the allowed names.
-
-    Raises
-    ------
-    UsageError
-        With the name that was meant, if one is close.
-    """
-    if value not in allowed:
-        meant = suggest(str(value), allowed)
-        raise UsageError(
-            f"{name} must be {' or '.join(allowed)}, not {value!r}",
-            hint=f"did you mean '{meant}'?" if meant else None,
-            code=f"usage.{name}",
-        )
-
-
-def whole_number(name: str, value: int, *, at_least: int) -> None:
-    """Refuse a value that is not a whole number from `at_least` on.
-
-    Raises
-    ------
-    UsageError
-        As above.
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < at_least:
-        raise UsageError(f"{name} must be a whole number of at least {at_least}, not {value!r}", code=f"usage.{name}")

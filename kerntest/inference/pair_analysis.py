@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 import kerntest
+from kerntest.data.checks import one_of
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.analysis import library_versions
 from kerntest.inference.nulls.permutation import COMBINATION
-from kerntest.inference.options import one_of
 from kerntest.inference.pair_family import PairFamily, choose_pair
 from kerntest.inference.pair_verdict import PairVerdict, pair_curve_verdict, pair_permutation_verdict
 from kerntest.inference.pair_warnings import pair_warnings

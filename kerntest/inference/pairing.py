@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.arranging import Arranged, arrange
+from kerntest.data.checks import one_of
 from kerntest.data.missing import apply_missing, check_usable
 from kerntest.data.read import read_table
 from kerntest.data.selection import find, match_names, split_patterns
 from kerntest.data.table import Table, unknown_column
 from kerntest.data.wording import listed
 from kerntest.errors import DataError, UsageError
-from kerntest.inference.options import MissingPolicy, Scale, one_of
 from kerntest.inference.variables import Variable, canonical_first, canonical_rows, reordered, variable_of
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.numerals import Decimal
     from kerntest.data.selection import Patterns
+    from kerntest.inference.options import MissingPolicy, Scale
 
 # The unbiased estimator divides by n - 3.
 FEWEST_ROWS = 4

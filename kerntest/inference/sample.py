@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.data.checks import one_of
 from kerntest.data.columns import match_tables
 from kerntest.data.missing import apply_missing
 from kerntest.data.read import read_table
 from kerntest.data.scaling import standardize
 from kerntest.data.table import Table
-from kerntest.inference.options import MissingPolicy, Scale, one_of
 from kerntest.inference.order import canonical_order
 from kerntest.kernels.base import Columns, Points
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kerntest.data.numerals import Decimal
     from kerntest.data.pooling import Pooled
     from kerntest.inference.labels import Labels
+    from kerntest.inference.options import MissingPolicy, Scale
     from kerntest.kernels.base import Array
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.arranging import reason_to_leave_out, recoded
+from kerntest.data.checks import one_of
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
 from kerntest.engines.local import LocalEngine
@@ -16,7 +17,7 @@ from kerntest.errors import DataError, UsageError
 from kerntest.inference.corrections import Correction, adjusted
 from kerntest.inference.explain import step_down
 from kerntest.inference.nulls.permutation import scores
-from kerntest.inference.options import MissingPolicy, Options, one_of
+from kerntest.inference.options import MissingPolicy, Options
 from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.pair_warnings import runs_of
 from kerntest.inference.pairing import Groups, PairReading, complete_rows, read_one

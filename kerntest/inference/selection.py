@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.arranging import arrange
+from kerntest.data.checks import one_of, whole_number
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
 from kerntest.engines.local import LocalEngine
@@ -18,7 +19,7 @@ from kerntest.inference.explain import step_down
 from kerntest.inference.family import choose_kernels
 from kerntest.inference.invariants import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
-from kerntest.inference.options import MissingPolicy, Options, one_of, whole_number
+from kerntest.inference.options import MissingPolicy, Options
 from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.pairing import FEWEST_ROWS, Groups, PairReading, complete_rows, read_one, too_few_rows

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.data.checks import whole_number
 from kerntest.errors import UsageError
 from kerntest.inference.dependence import dependence, factor
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
-from kerntest.inference.options import whole_number
 from kerntest.inference.pair_verdict import PairVerdict, Variables, degenerate_pair
 from kerntest.inference.relabelling import shifted_statistics
 from kerntest.inference.verdict import floor_warning

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.data.checks import one_of, whole_number
 from kerntest.errors import UsageError
-from kerntest.learning.checks import check_seed, one_of
 from kerntest.learning.features import parse_features
 from kerntest.learning.given_matrix import is_precomputed
 from kerntest.learning.kernel_choice import check_bandwidth
@@ -48,7 +48,7 @@ class KpcaOptions:
             )
         one_of("solver", self.solver, SOLVERS)
         one_of("scale", self.scale, ("standardize", "none"))
-        check_seed(self.seed)
+        whole_number("seed", self.seed, at_least=0)
         check_bandwidth(self.bandwidth)
         if self.features is not None:
             parse_features(self.features)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kerntest.data.blocks import open_blocks
+from kerntest.data.checks import one_of
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import ModelError, UsageError
-from kerntest.learning.checks import one_of
 from kerntest.learning.modelfile import read_model
 from kerntest.learning.predicted_columns import PredictedColumns, predicted_columns
 from kerntest.learning.predicting import Predicting, Range, Told, Wanted

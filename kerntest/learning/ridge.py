@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.data.checks import check_probability
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UsageError
-from kerntest.learning.checks import check_probability
 from kerntest.learning.given_matrix import as_rows, rows_against
 from kerntest.learning.kernel_choice import choose_kernel
 from kerntest.learning.metrics import regression_metrics, root_mean_square

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
+from kerntest.data.checks import one_of, positive, whole_number
 from kerntest.errors import UsageError
-from kerntest.learning.checks import check_seed, one_of, positive
 from kerntest.learning.features import parse_features
 from kerntest.learning.given_matrix import is_precomputed
 from kerntest.learning.kernel_choice import check_bandwidth
@@ -46,7 +46,7 @@ class RidgeOptions:
         """
         one_of("criterion", self.criterion, CRITERIA)
         one_of("scale", self.scale, ("standardize", "none"))
-        check_seed(self.seed)
+        whole_number("seed", self.seed, at_least=0)
         if self.lambda_ is not None:
             positive("lambda", self.lambda_)
         if self.bandwidth != AUTO:

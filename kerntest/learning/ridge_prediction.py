@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from kerntest.data.checks import check_probability
 from kerntest.errors import UsageError
-from kerntest.learning.checks import check_probability
 from kerntest.learning.predicted_columns import PredictedColumns
 from kerntest.learning.predicting import Predicting, Range, Told, Wanted
 from kerntest.learning.rowwise import ROW

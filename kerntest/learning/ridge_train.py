@@ -6,11 +6,11 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from kerntest.data.checks import check_probability
 from kerntest.data.read import read_table
 from kerntest.data.table import Table, unknown_column
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UsageError
-from kerntest.learning.checks import check_probability
 from kerntest.learning.modelfile import check_model_target
 from kerntest.learning.parts import check_parts, parts_of
 from kerntest.learning.provenance import provenance_of

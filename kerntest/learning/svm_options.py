@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from kerntest.data.categories import number_text
+from kerntest.data.checks import one_of, positive, whole_number
 from kerntest.errors import UsageError, suggest
-from kerntest.learning.checks import check_seed, one_of, positive
 from kerntest.learning.features import parse_features
 from kerntest.learning.given_matrix import is_precomputed
 from kerntest.learning.kernel_choice import check_bandwidth
@@ -70,7 +70,7 @@ class SvmOptions:
             positive("nu", self.nu)
         if self.nu is not None and self.nu > 1:
             raise UsageError(f"nu must be above 0 and at most 1, not {self.nu:g}", code="usage.nu")
-        check_seed(self.seed)
+        whole_number("seed", self.seed, at_least=0)
         check_bandwidth(self.bandwidth, advice="--grid tries several")
         if self.features is not None:
             parse_features(self.features)

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 import kerntest
 from kerntest.data.blocks import open_blocks
+from kerntest.data.checks import one_of
 from kerntest.data.wording import counted
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import ModelError, UndecidedError, UsageError
-from kerntest.learning.checks import one_of
 from kerntest.learning.kpca_data import distances, encoder_of, in_units
 from kerntest.learning.kpca_file import KIND, kpca_of
 from kerntest.learning.modelfile import read_model

@@ -14,17 +14,17 @@ double precision on the exact matrix, which certifies the solution.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from scipy.linalg import lapack
 
 from kerntest.learning.solvers.active_set import Point, Schedule, Sets, active_set
 from kerntest.learning.solvers.budget import Budget
 from kerntest.learning.solvers.finish import ENTRY_BYTES, LEAST_RIDGE, Exact, Finish, Guess, gap_of
 from kerntest.learning.solvers.newton import Widths, newton
 from kerntest.learning.solvers.nystroem import pivoted_factor
+from kerntest.learning.solvers.subsets import Start, full_rank, levels, near_margin, random_subset
 from kerntest.learning.solvers.systems import CachedSystem, DenseSystem, FactorSystem
 
 if TYPE_CHECKING:
@@ -39,17 +39,13 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 # Rows of the first subset: a sixth of all, within these bounds.
 FEWEST, MOST = 100, 400
-# The matrix has numerically full rank if so many of its pivots stand out.
-PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK = 256, 1e-2, 0.85
 # From so many rows on, a matrix of low rank is replaced by a factor of at most a sixteenth as many columns, or this many.
 FACTOR_ROWS, FACTOR_SHARE, FACTOR_COLUMNS = 1000, 16, 85
 # By how much the factor may change an output if every coefficient is at its bound.
 FACTOR_ERROR = 0.03
 # Beyond so many rows the active set method would free too many at once.
 ACTIVE_SET_ROWS = 40_000
-# Newton's method on levels takes the rows whose slack is above minus this: without a row, outputs may change there.
-NEAR_MARGIN = 3.0
-# Its last width over all rows, of a factor and of levels. The rows within so many widths of the margin are then solved
+# Newton's last width over all rows, of a factor and of levels. The rows within so many widths of the margin are then solved
 # alone; with a factor, where more rows are in a width, it is at most this over n.
 FACTOR_WIDTH, LEVEL_WIDTH, REACH, FACTOR_CROWD = 0.03, 0.1, 3.0, 300.0
 # Where these are too many, or costs so large that they say nothing of the others, Newton's method goes on, and only
@@ -73,15 +69,6 @@ ROUGH_RIDGE = 1e-5
 SINGLE_SUM = 3e4
 # Bytes that kept rows of the matrix may take.
 KEPT_BYTES = 10**9
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Start:
-    """What a subset says of all rows: coefficients of its members, and the intercept."""
-
-    members: NDArray[np.intp]
-    coefficients: Array
-    intercept: float
 
 
 def solve_hinge(
@@ -177,18 +164,18 @@ class _Solver:
         if n <= WHOLE and 16 * n * n <= self.kept_bytes:
             whole = np.asarray(self.matrix.block(slice(None), slice(None)))
             if n <= 2 * size:
-                point = self._first(whole, problem, full=_full_rank(whole), last=True)
+                point = self._first(whole, problem, full=full_rank(whole), last=True)
                 return _guess(point, "dense", exact=True)
-        members = self._subset(size)
+        members = random_subset(self.problem.signs, size, self.rng)
         K = (
             np.asarray(self.matrix.block(members, members))
             if whole is None
             else whole.take(members, axis=0).take(members, axis=1)
         )
-        full = _full_rank(K)
+        full = full_rank(K)
         point = self._first(K, problem.rows(members, n / size), full=full, last=False)
         full = full and point.reached
-        first = _Start(members, point.coefficients, point.intercept)
+        first = Start(members, point.coefficients, point.intercept)
         if not full and n >= FACTOR_ROWS:
             most = max(n // FACTOR_SHARE, FACTOR_COLUMNS)
             G = pivoted_factor(self.matrix, FACTOR_ERROR / float(problem.costs.sum()), most, members)
@@ -243,7 +230,7 @@ class _Solver:
         point = newton(system, zero, zero, 0.0, widths=widths, budget=self.budget)
         return replace(point, reached=False) if full else point
 
-    def _by_active_set(self, first: _Start, whole: Array | None) -> Guess | None:
+    def _by_active_set(self, first: Start, whole: Array | None) -> Guess | None:
         """Return a guess by the active set method over all rows; None where it fails and leaves no start."""
         problem, n = self.problem, self.n
         single = whole is None and self.matrix.single and float(np.abs(first.coefficients).sum()) < SINGLE_SUM
@@ -271,12 +258,16 @@ class _Solver:
         last = newton(system, good.coefficients, f, good.intercept, widths=widths, budget=self.budget)
         return _guess(last, "active set, then Newton", exact=True)
 
-    def _by_factor(self, G: Array, first: _Start) -> Guess:
+    def _by_factor(self, G: Array, first: Start) -> Guess:
         """Return a guess for the problem of the factor, from larger and larger subsets to the rows near the margin."""
         problem, n = self.problem, self.n
-        order, coefficients, b = self._order(first), _spread(first.coefficients, first.members, n), first.intercept
+        order, coefficients, b = (
+            first.order(self.n, self.rng),
+            _spread(first.coefficients, first.members, n),
+            first.intercept,
+        )
         last = min(FACTOR_WIDTH, FACTOR_CROWD / n)
-        sizes = _levels(len(first.members), n, 6, n)
+        sizes = levels(len(first.members), n, 6, n)
         for size in sizes:
             taken = np.sort(order[:size])
             part = problem.rows(taken, n / size)
@@ -289,17 +280,21 @@ class _Solver:
             coefficients, b = _spread(point.coefficients, taken, n), point.intercept
         return self._near_guess(system, point, taken, last, "factor")
 
-    def _by_levels(self, first: _Start, whole: Array | None) -> Guess:
+    def _by_levels(self, first: Start, whole: Array | None) -> Guess:
         """Return a guess by Newton's method on larger and larger subsets, then on the rows near the margin."""
         problem, n = self.problem, self.n
-        order, coefficients, b = self._order(first), _spread(first.coefficients, first.members, n), first.intercept
+        order, coefficients, b = (
+            first.order(self.n, self.rng),
+            _spread(first.coefficients, first.members, n),
+            first.intercept,
+        )
         exact = Exact(self.matrix)
-        sizes = _levels(len(first.members), n, 3, MOST_LEVEL)
+        sizes = levels(len(first.members), n, 3, MOST_LEVEL)
         for level, size in enumerate(sizes):
             taken = np.sort(order[:size])
             part = problem.rows(taken, n / size)
             f = exact.outputs(coefficients, taken)
-            chosen = _near(part, f, b, coefficients[taken])
+            chosen = near_margin(part, f, b, coefficients[taken])
             near, part = taken[chosen], part.rows(chosen)
             width = _width(float(part.costs.max()))
             # The last subset is solved a little further, as all rows are.
@@ -345,38 +340,6 @@ class _Solver:
         dtype = np.float32 if single else np.float64
         return CachedSystem(self.matrix, members, part, dtype=dtype, kept_bytes=self.kept_bytes)
 
-    def _subset(self, size: int) -> NDArray[np.intp]:
-        """Return random rows, of both signs where there are both."""
-        members = self.rng.choice(self.n, size, replace=False)
-        for sign in (1.0, -1.0):
-            if not (self.problem.signs[members] == sign).any():
-                some = np.flatnonzero(self.problem.signs == sign)[:2]
-                members[: len(some)] = some
-        return np.unique(members)
-
-    def _order(self, first: _Start) -> NDArray[np.intp]:
-        """Return all rows in random order, those of the first subset first."""
-        others = np.ones(self.n, dtype=bool)
-        others[first.members] = False
-        return np.concatenate([first.members, self.rng.permutation(np.flatnonzero(others))])
-
-
-def _levels(first: int, n: int, factor: int, most: int) -> list[int]:
-    """Return the sizes of the subsets between the first and all rows, and n."""
-    sizes = []
-    size = first
-    # A subset that is nearly all rows is not worth its systems.
-    while 2.0 * factor * size < n and size < most:
-        size = min(factor * size, most)
-        sizes.append(size)
-    return [*sizes, n]
-
-
-def _near(problem: Problem, f: Array, b: float, coefficients: Array) -> NDArray[np.intp]:
-    """Return the rows near the margin or beyond it, and those in use; all if they are most."""
-    near = (problem.slack(f, b) > -NEAR_MARGIN) | (coefficients != 0)
-    return np.flatnonzero(near) if near.mean() < 0.8 else np.arange(len(near))
-
 
 def _width(largest: float) -> float:
     """Return the width of the band to start from where a good start is there."""
@@ -398,11 +361,3 @@ def _spread(values: NDArray[Scalar], rows: NDArray[np.intp], n: int) -> NDArray[
 def _guess(point: Point, method: str, *, exact: bool) -> Guess:
     """Return the point as a guess; `exact` if its outputs are."""
     return Guess(point.sets, point.coefficients, point.intercept, method, point.outputs if exact else None)
-
-
-def _full_rank(K: Array) -> bool:
-    """Say whether nearly all pivots of some rows stand out."""
-    size = min(len(K), PROBE_ROWS)
-    scale = float(K.diagonal()[:size].max())
-    rank = lapack.dpstrf(np.asfortranarray(K[:size, :size]), lower=1, tol=PROBE_TOLERANCE * scale)[2]
-    return bool(rank >= FULL_RANK * size)

@@ -1,4 +1,4 @@
-"""Options of learners, checked one by one."""
+"""Options checked one by one, for tests and learners alike."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def positive(name: str, value: object, *, code: str | None = None) -> None:
         raise UsageError(f"{name} must be positive and finite, not {shown}", code=code or f"usage.{name}")
 
 
-def check_seed(seed: object) -> None:
-    """Refuse what is not a whole number from 0 up.
+def whole_number(name: str, value: object, *, at_least: int) -> None:
+    """Refuse a value that is not a whole number from `at_least` on.
 
     Raises
     ------
     UsageError
         As above.
     """
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise UsageError(f"seed must be a whole number of at least 0, not {seed!r}", code="usage.seed")
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < at_least:
+        raise UsageError(f"{name} must be a whole number of at least {at_least}, not {value!r}", code=f"usage.{name}")
 
 
 def check_probability(probability: object) -> None:
