@@ -47,7 +47,7 @@ FACTOR_ERROR = 0.03
 ACTIVE_SET_ROWS = 40_000
 # Newton's last width over all rows, of a factor and of levels. The rows within so many widths of the margin are then solved
 # alone; with a factor, where more rows are in a width, it is at most this over n.
-FACTOR_WIDTH, LEVEL_WIDTH, REACH, FACTOR_CROWD = 0.03, 0.1, 3.0, 300.0
+FACTOR_WIDTH, LEVEL_WIDTH, REACH, FACTOR_CROWD = 0.1, 0.1, 3.0, 150.0
 # Where these are too many, or costs so large that they say nothing of the others, Newton's method goes on, and only
 # so many are solved alone, so close to the margin. With a factor, so many free rows for each column are too many.
 CLOSE, MOST_CLOSE, LARGE_COST, CROWDED = 0.03, 200, 1e4, 8
