@@ -97,9 +97,21 @@ SEED = Quantity(int, lambda value: value >= 0, "a whole number from 0 up")
 
 
 class Bandwidth(AnyParamType):
-    """``auto``, ``median``, a positive number, or several with commas between them."""
+    """``auto``, ``median``, a positive number, or several with commas between them; or one number only.
+
+    Parameters
+    ----------
+    words : str
+        Words that are taken.
+    several : bool
+        Whether there may be more than one number.
+    """
 
     name = "bandwidth"
+
+    def __init__(self, *words: str, several: bool = True) -> None:
+        self.words = words or ("auto", "median")
+        self.several = several
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -107,16 +119,18 @@ class Bandwidth(AnyParamType):
         """Return the word, the number or the numbers."""
         if not isinstance(value, str):
             return tuple(value) if isinstance(value, (list, tuple)) else float(value)
-        if value.strip().casefold() in {"auto", "median"}:
+        if value.strip().casefold() in self.words:
             return value.strip().casefold()
         try:
             numbers = tuple(float(part) for part in value.split(","))
         except ValueError:
             numbers = ()
-        if not numbers or not all(math.isfinite(number) and number > 0 for number in numbers):
-            close = suggest(value, ("auto", "median"))
+        right = bool(numbers) and all(math.isfinite(number) and number > 0 for number in numbers)
+        if not right or (len(numbers) > 1 and not self.several):
+            close = suggest(value, self.words)
+            form = "positive numbers with commas between them" if self.several else "a positive number"
             raise UsageError(
-                f"{option_name(param)} must be auto, median, or positive numbers with commas between them, "
+                f"{option_name(param)} must be {', '.join(self.words)}{',' if len(self.words) > 1 else ''} or {form}, "
                 f"not {value!r}",
                 hint=f"did you mean {close!r}?" if close else _help_hint(ctx),
                 code="usage.bandwidth",

@@ -169,7 +169,7 @@ def _check_start(start: bytes, model: str) -> None:
         return
     if not start:
         raise _no_model(model, "empty")
-    hint = "the model comes first: kerntest predict MODEL DATA"
+    hint = "the model comes first, then the data: kerntest COMMAND MODEL DATA"
     if start.startswith(PARQUET_MAGIC):
         raise _no_model(model, "a Parquet table", hint)
     if b"\0" not in start and start[0] < 0x80:

@@ -71,6 +71,21 @@ class FeatureMap:
             result[start : start + step] = values
         return result
 
+    def diagonal(self, points: Points) -> Array:
+        """Return the prior variance of a function at n rows, shape (n,).
+
+        k(x, x) for Nystroem, whose features lack a part of it that no row of the centres tells of; |z(x)|^2 for random
+        Fourier features, which are a process of their own. Cost: O(n M p) for these.
+        """
+        if self.kind == "nystroem":
+            return self.kernel.diagonal(points)
+        result = np.empty(len(points))
+        step = max(16, BLOCK // max(self.size, 1))
+        for start in range(0, len(points), step):
+            values = self.of_block(points.take(slice(start, start + step)))
+            result[start : start + step] = np.einsum("ij,ij->i", values, values)
+        return result
+
     def of_block(self, points: Points, onto: Array | None = None) -> Array:
         """Return the features of a few rows, all at once; or their products with a matrix, shape (size, k)."""
         if self.kind == "fourier":
@@ -139,7 +154,7 @@ def parse_features(text: str) -> tuple[FeatureKind, int]:
     UsageError
         If it asks for neither.
     """
-    kind, _, count = text.strip().lower().partition(":")
+    kind, _, count = str(text).strip().lower().partition(":")
     if kind not in {"nystroem", "fourier"} or not count.isdigit() or not 1 <= int(count) <= 10**5:
         raise UsageError(
             f"{text!r} are no features",

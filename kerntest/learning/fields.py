@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 Choice = TypeVar("Choice", bound=str)
-# Larger whole numbers are not shown in messages.
+# Larger counts are no floats; larger whole numbers are not shown in messages.
+LARGEST_COUNT = 2**53
 _SHOWN_BITS = 64
 
 
@@ -103,10 +104,17 @@ class Fields:
         return number
 
     def whole(self, name: str, *, at_least: int) -> int:
-        """Return a whole number from `at_least` on; 1.0 and true are none."""
+        """Return a whole number from `at_least` on, however large; 1.0 and true are none."""
         value = self.get(name)
         if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
             raise self.refuse(name, f"a whole number of at least {at_least}")
+        return value
+
+    def count(self, name: str, *, at_least: int) -> int:
+        """Return a whole number from `at_least` on to which floats can count."""
+        value = self.whole(name, at_least=at_least)
+        if value > LARGEST_COUNT:
+            raise self.refuse(name, f"a whole number of at most {LARGEST_COUNT:,}")
         return value
 
     def boolean(self, name: str) -> bool:

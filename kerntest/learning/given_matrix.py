@@ -20,8 +20,23 @@ def is_precomputed(kernel: Kernel | str) -> bool:
 
 
 def as_rows(X: Any) -> Any:
-    """Return lists of numbers as an array, and everything else as it is."""
-    return np.asarray(X, dtype=np.float64) if isinstance(X, (list, tuple)) else X
+    """Return lists of numbers as an array, and everything else as it is.
+
+    Raises
+    ------
+    DataError
+        If lists hold anything else, or are not equally long.
+    """
+    if not isinstance(X, (list, tuple)):
+        return X
+    try:
+        return np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            "rows in lists are equally many numbers each",
+            hint="hand over a DataFrame where there is text",
+            code="data.not_numeric",
+        ) from error
 
 
 def training_matrix(X: Any) -> Array:

@@ -22,7 +22,7 @@ _TIMES = {
 }
 
 
-def target_of(values: Any, n_rows: int, rows: str = "X") -> Column:
+def target_of(values: Any, n_rows: int, rows: str = "X", *, name: str = "y") -> Column:
     """Return what a Python caller hands over beside n rows to be predicted: a column without missing values.
 
     Parameters
@@ -31,32 +31,34 @@ def target_of(values: Any, n_rows: int, rows: str = "X") -> Column:
     n_rows : int
     rows : str
         What the rows are called.
+    name : str
+        What the values are called.
 
     Raises
     ------
     DataError
         If they are not one value for each row.
     """
-    column = column_of(values, "y")
+    column = column_of(values, name)
     if len(column.values) != n_rows:
         raise DataError(
-            f"{rows} has {n_rows:,} rows and y {len(column.values):,} values",
-            hint=f"value i of y belongs to row i of {rows}",
+            f"{rows} has {n_rows:,} rows and {name} {len(column.values):,} values",
+            hint=f"value i of {name} belongs to row i of {rows}",
             code="data.rows_do_not_pair",
         )
     if column.n_missing:
         raise DataError(
-            f"y has {counted(column.n_missing, 'missing value')}",
+            f"{name} has {counted(column.n_missing, 'missing value')}",
             hint="leave those rows out",
             code="data.missing_values",
         )
     if not column.is_category and np.isinf(column.values).any():
         row = int(np.argmax(np.isinf(column.values)))
         raise DataError(
-            f"y holds {column.values[row]} at row {row + 1:,}, which is not a finite number",
+            f"{name} holds {column.values[row]} at row {row + 1:,}, which is not a finite number",
             hint="correct it, or leave the row out",
             code="data.infinite_values",
-            where={"row": row + 1, "column": "y"},
+            where={"row": row + 1, "column": name},
         )
     return column
 

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import numpy as np
+
 from kerntest.data.wording import listed
 from kerntest.errors import UsageError, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
+from kerntest.kernels.base import Kernel
 from kerntest.kernels.binding import bind
 from kerntest.kernels.discrete import Hamming
 from kerntest.kernels.text import parse_kernel
@@ -17,7 +20,7 @@ from kerntest.kernels.text import parse_kernel
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kerntest.kernels.base import Columns, Kernel, Metric, Points
+    from kerntest.kernels.base import Columns, Metric, Points
     from kerntest.learning.encoding import Encoder
 
 Bandwidth: TypeAlias = Literal["median"] | float
@@ -79,6 +82,7 @@ def choose_kernel(
     if isinstance(kernel, str):
         plain = kernel.strip().lower() == "gaussian"
         kernel = Hamming() if plain and not encoder.numeric_names else parse_kernel(kernel)
+    check_kernel(kernel)
     try:
         bound = bind(kernel, encoder.numeric_names, encoder.category_names)
     except UsageError as error:
@@ -111,6 +115,22 @@ def choose_kernel(
         return chooser.median(metric, columns) if encoder.numeric_names and metric == "mismatches" else factor
 
     return ChosenKernel(bound.kernel.resolve(rule), bound.kernel, bound.unused, f"as given: {factor:g}")
+
+
+def check_kernel(kernel: Kernel | str) -> None:
+    """Refuse what is neither a kernel nor text.
+
+    Raises
+    ------
+    UsageError
+        As above.
+    """
+    if not isinstance(kernel, (str, Kernel)):
+        raise UsageError(
+            f"a kernel is a text or a Kernel, not {kernel!r}",
+            hint="such as kernel='gaussian(1.5)'; `kerntest kernels` lists them",
+            code="usage.kernel",
+        )
 
 
 def at_multiple(chosen: ChosenKernel, factor: float, points: Points, seed: int) -> Kernel:
@@ -161,7 +181,8 @@ def check_bandwidth(bandwidth: Bandwidth, words: tuple[str, ...] = ("median",), 
             hint=advice or f"use {', '.join(words)} or a number",
             code="usage.bandwidth",
         )
-    if isinstance(bandwidth, bool) or not (math.isfinite(bandwidth) and bandwidth > 0):
+    number = isinstance(bandwidth, (int, float, np.number)) and not isinstance(bandwidth, bool)
+    if not number or not (math.isfinite(bandwidth) and bandwidth > 0):
         raise UsageError(
             f"a bandwidth must be positive and finite, not {bandwidth}",
             hint="bandwidths are in the units of the scaled columns: 1 is one standard deviation",

@@ -181,10 +181,13 @@ class KernelPCA:
         the nearest scores on.
         """
         model = self.model
-        given = np.asarray(scores, dtype=np.float64)
+        try:
+            given = np.asarray(scores, dtype=np.float64)
+        except (TypeError, ValueError):
+            given = np.empty(0)
         if given.ndim != 2 or given.shape[1] != model.n_components or not np.isfinite(given).all():
             raise DataError(
-                f"scores have shape (rows, {model.n_components}) and are finite, not {given.shape}",
+                f"scores have shape (rows, {model.n_components}) and are finite numbers, not {_shown(scores)}",
                 hint="inverse_transform takes what transform gives",
                 code="data.wrong_shape",
             )
@@ -233,3 +236,9 @@ class KernelPCA:
             elif spec.kind == "boolean":
                 frame[spec.name] = frame[spec.name].map({"true": True, "false": False})
         return frame
+
+
+def _shown(scores: Any) -> str:
+    """Return what scores are, for a message."""
+    shape = getattr(scores, "shape", None)
+    return f"of shape {shape}" if isinstance(shape, tuple) else f"of type {type(scores).__name__}"

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from os import PathLike
 
 KIND = "kpca"
+# By so much of itself a trace may lie below the sum of the eigenvalues.
+ROUNDING = 1e-9
 
 
 def save_kpca(path: str | PathLike[str], model: KpcaModel, *, force: bool) -> None:
@@ -77,6 +79,8 @@ def kpca_of(file: ModelFile) -> KpcaModel:
     if len(mean) != len(expansion.coefficients):
         raise damaged(name, "its mean and its centres do not fit together")
     trace = fields.number("trace", positive=True)
+    if trace < (1.0 - ROUNDING) * float(eigenvalues.sum()):
+        raise damaged(name, "its trace is less than the sum of its eigenvalues")
     return KpcaModel(
         encoder,
         expansion,

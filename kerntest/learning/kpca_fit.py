@@ -15,7 +15,7 @@ from kerntest.learning.expansion import Expansion, GivenExpansion
 from kerntest.learning.features import feature_error, make_features
 from kerntest.learning.kpca_model import ConstantColumn, KpcaModel
 from kerntest.learning.solvers.centred import CentredMatrix
-from kerntest.learning.solvers.covariance import leading_directions
+from kerntest.learning.solvers.covariance import Directions, leading_directions
 from kerntest.learning.solvers.eigen import leading_eigenpairs
 from kerntest.learning.solvers.matrices import GivenMatrix, matrix_of
 
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.encoding import Encoder
     from kerntest.learning.kpca_options import KpcaOptions
-    from kerntest.learning.solvers.covariance import Directions
     from kerntest.learning.solvers.eigen import Eigenpairs
     from kerntest.learning.solvers.matrices import Matrix
 
 # Eigenvalues below minus this share of the largest are no rounding: the kernel is not positive definite.
 NEGATIVE = 1e-8
+# Eigenvalues that differ by less than this share of themselves are equal to rounding.
+TIED = 1e-11
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,8 +90,8 @@ def fit_components(rows: KpcaRows, options: KpcaOptions, engine: Engine, progres
         fit = _by_matrix(rows, options, engine, progress)
     elif options.features is not None:
         fit = _by_features(points, kernel, options, engine, progress)
-    elif isinstance(kernel, Linear) and points.numeric.shape[1] <= len(points):
-        fit = _by_columns(points, kernel, options, engine)
+    elif isinstance(kernel, Linear):
+        fit = _by_columns(points, kernel, options, engine, progress)
     else:
         fit = _by_matrix(rows, options, engine, progress)
     return replace(fit, model=replace(fit.model, encoder=rows.encoder, constants=rows.constants))
@@ -105,7 +106,9 @@ def _by_matrix(rows: KpcaRows, options: KpcaOptions, engine: Engine, progress: P
         matrix, over = matrix_of(kernel, points), partial(Expansion, kernel, points)
     else:
         matrix, over = GivenMatrix(np.asarray(points)), partial(GivenExpansion, np.arange(len(points)))
-    centred = CentredMatrix(matrix, engine, progress=progress)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = CentredMatrix(matrix, engine, progress=progress)
+    _refuse_overflow(centred)
     found = leading_eigenpairs(centred, options.components, solver=options.solver, seed=options.seed)
     _refuse_nothing(found.values, kernel)
     coefficients = found.vectors / np.sqrt(found.values)
@@ -122,18 +125,60 @@ def _by_matrix(rows: KpcaRows, options: KpcaOptions, engine: Engine, progress: P
         max(centred.trace, float(found.values.sum())),
         n,
     )
-    return KpcaFit(model, found.solver, None, _matrix_warnings(found, options))
+    return KpcaFit(model, found.solver, None, _matrix_warnings(found, options, centred))
 
 
-def _by_columns(points: Points, kernel: Linear, options: KpcaOptions, engine: Engine) -> KpcaFit:
-    """Return components of the linear kernel: ordinary principal components, whose centres are the unit vectors."""
-    found = leading_directions(lambda part: points.numeric[part], len(points), options.components, engine)
+def _by_columns(
+    points: Points, kernel: Linear, options: KpcaOptions, engine: Engine, progress: Progress | None
+) -> KpcaFit:
+    """Return components of the linear kernel: ordinary principal components, axes in the space of the columns.
+
+    The centres are these axes and the mean of the rows, whatever the number of rows and columns.
+    """
+    n, width = points.numeric.shape
+    _refuse_far_apart(points, kernel)
+    if options.solver == "auto" and width <= n:
+        found = leading_directions(lambda part: points.numeric[part], n, options.components, engine)
+        solver, warnings = "covariance", _value_warnings(found.values, options.components)
+    else:
+        found, solver, warnings = _axes_by_matrix(points, kernel, options, engine, progress)
     _refuse_nothing(found.values, kernel)
-    width = points.numeric.shape[1]
-    centres = Points(np.eye(width), np.zeros((width, points.codes.shape[1]), dtype=np.int64))
-    expansion = Expansion(kernel, centres, found.axes, -(found.axes.T @ found.mean))
-    model = _directions_model(expansion, found, len(points))
-    return KpcaFit(model, "covariance", None, _rank_warnings(len(found.values), options.components))
+    count = len(found.values)
+    centres = Points(
+        np.vstack([found.axes.T, found.mean]), np.zeros((count + 1, points.codes.shape[1]), dtype=np.int64)
+    )
+    expansion = Expansion(kernel, centres, np.eye(count + 1, count), -(found.axes.T @ found.mean))
+    model = replace(_directions_model(expansion, found, n), mean=np.eye(count + 1)[count])
+    return KpcaFit(model, solver, None, warnings)
+
+
+def _refuse_far_apart(points: Points, kernel: Linear) -> None:
+    """Refuse rows whose products overflow, as sums over all of them."""
+    # Sums of all squared deviations, which are at most twice as long as rows.
+    bound = 0.5 * np.sqrt(np.finfo(np.float64).max / max(points.numeric.size, 1))
+    if np.abs(points.numeric).max(initial=0.0) > bound:
+        raise UndecidedError(
+            f"the kernel '{kernel}' overflows on these data",
+            hint="leave out --scale none, or divide the columns by a large number",
+            code="undecided.overflow",
+        )
+
+
+def _axes_by_matrix(
+    points: Points, kernel: Linear, options: KpcaOptions, engine: Engine, progress: Progress | None
+) -> tuple[Directions, str, tuple[str, ...]]:
+    """Return the axes of ordinary principal components from the eigenvectors of HKH, for more columns than rows."""
+    near = points.numeric.mean(axis=0)
+    moved = points.numeric - near
+    rest = moved.mean(axis=0)
+    # HKH is that of the deviations, whose products keep the digits in which far-off rows differ.
+    moved -= rest
+    centred = CentredMatrix(matrix_of(kernel, Points(moved, points.codes)), engine, progress=progress)
+    found = leading_eigenpairs(centred, options.components, solver=options.solver, seed=options.seed)
+    axes = moved.T @ (found.vectors / np.sqrt(found.values))
+    trace = max(centred.trace, float(found.values.sum()))
+    warnings = _matrix_warnings(found, options, centred)
+    return Directions(found.values, axes, near + rest, trace), found.solver, warnings
 
 
 def _by_features(
@@ -157,7 +202,7 @@ def _by_features(
         whole = float(kernel.diagonal(points).sum()) - len(points) * model.mean_square
         model = replace(model, trace=max(model.trace, whole))
     error = feature_error(features, points, engine, options.seed)
-    return KpcaFit(model, "covariance", error, _rank_warnings(len(found.values), options.components))
+    return KpcaFit(model, "covariance", error, _value_warnings(found.values, options.components))
 
 
 def _directions_model(expansion: Expansion | GivenExpansion, found: Directions, n: int) -> KpcaModel:
@@ -169,26 +214,52 @@ def _refuse_nothing(values: Array, kernel: Kernel | None) -> None:
     if not len(values):
         raise UndecidedError(
             f"there is no component: {'the matrix' if kernel is None else f'the kernel {kernel}'} takes all rows for equal",
-            hint="choose another bandwidth, or look at the columns with `kerntest inspect`",
+            hint="choose another bandwidth, scale the columns, or look at them with `kerntest inspect`",
             code="undecided.no_component",
         )
 
 
-def _rank_warnings(found: int, asked: int) -> tuple[str, ...]:
-    if found == asked:
-        return ()
-    return (f"{asked:,} components were asked for, and there are {found:,}: no further eigenvalue is above rounding",)
+def _refuse_overflow(centred: CentredMatrix) -> None:
+    if not np.isfinite([centred.trace, centred.rounding]).all():
+        raise UndecidedError(
+            "the sums of the kernel matrix overflow",
+            hint="divide the matrix, or the weights of the kernel, by a large number",
+            code="undecided.overflow",
+        )
 
 
-def _matrix_warnings(found: Eigenpairs, options: KpcaOptions) -> tuple[str, ...]:
+def _value_warnings(values: Array, asked: int) -> tuple[str, ...]:
+    """Return what eigenvalues say: fewer than asked for, or equal ones, whose axes are arbitrary."""
+    warnings = []
+    if len(values) < asked:
+        there = f"there {'is' if len(values) == 1 else 'are'} {len(values):,}"
+        warnings.append(f"{asked:,} components were asked for, and {there}: no further eigenvalue is above rounding")
+    tied = np.flatnonzero(np.diff(values) >= -TIED * values[:-1]) + 1
+    if len(tied):
+        warnings.append(
+            f"pc{tied[0]} and pc{tied[0] + 1} have the same eigenvalue to rounding"
+            f"{', and so have later ones' if len(tied) > 1 else ''}: which axes they are is arbitrary"
+        )
+    return tuple(warnings)
+
+
+def _matrix_warnings(found: Eigenpairs, options: KpcaOptions, centred: CentredMatrix) -> tuple[str, ...]:
     """Return what a reader must know before trusting the components."""
+    if not len(found.values):
+        return ()
     largest = float(found.values[0])
-    warnings = list(_rank_warnings(len(found.values), options.components))
-    if found.smallest < -NEGATIVE * largest:
+    warnings = list(_value_warnings(found.values, options.components))
+    if found.smallest < -max(NEGATIVE * largest, centred.rounding):
+        more = found.values.sum() > centred.trace
+        shares = (
+            f"their own sum, which is more than the {centred.trace:.3g} of all eigenvalues"
+            if more
+            else "the sum of all"
+        )
         warnings.insert(
             0,
             f"the kernel is not positive definite: HKH has an eigenvalue of {found.smallest:.3g} (the largest is "
-            f"{largest:.3g}); components are those of positive eigenvalues, and their shares those of the sum of all",
+            f"{largest:.3g}); components are those of positive eigenvalues, and their shares those of {shares}",
         )
     if not found.converged:
         warnings.append(

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.errors import UsageError
+from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
 from kerntest.learning.attraction import check_attracts
 from kerntest.learning.expansion import Expansion
-from kerntest.learning.features import expanded
+from kerntest.learning.features import as_points, expanded
 from kerntest.learning.preimage import PreImages, Projections, preimages
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine
-    from kerntest.kernels.base import Array, Kernel, Points
+    from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.encoding import Encoder
     from kerntest.learning.expansion import GivenExpansion
     from kerntest.learning.features import FeatureMap
@@ -107,6 +108,8 @@ class KpcaModel:
 
     def scores(self, points: Points | Array, engine: Engine) -> Array:
         """Return the scores of n rows (points, or rows of a precomputed matrix), shape (n, J)."""
+        if isinstance(self.expansion, Expansion) and isinstance(self.expansion.kernel, Linear):
+            return self._of_deviations(self._deviations(as_points(points), self.expansion), engine)
         return expanded(self.expansion, self.features, points, engine)
 
     def residuals(self, points: Points, engine: Engine) -> tuple[Array, Array]:
@@ -116,6 +119,10 @@ class KpcaModel:
         -----
         |phi(x) - m|^2 = k(x, x) - 2 <m, phi(x)> + <m, m>; rounding below 0 is 0. Cost: as that of the scores.
         """
+        if isinstance(self.expansion, Expansion) and isinstance(self.expansion.kernel, Linear):
+            moved = self._deviations(points, self.expansion)
+            scores = self._of_deviations(moved, engine)
+            return scores, _rest(np.einsum("ij,ij->i", moved.numeric, moved.numeric), scores)
         beside = replace(
             self.expansion,
             coefficients=np.column_stack([self.expansion.coefficients, self.mean]),
@@ -125,8 +132,18 @@ class KpcaModel:
         scores, means = found[:, :-1], found[:, -1]
         if self.kernel is None:
             raise _no_columns()
-        squares = self.kernel.diagonal(points) - 2.0 * means + self.mean_square
-        return scores, np.maximum(squares - np.einsum("ij,ij->i", scores, scores), 0.0)
+        own = self.kernel.diagonal(points) if self.features is None else self.features.diagonal(points)
+        squares = own - 2.0 * means + self.mean_square
+        return scores, _rest(squares, scores)
+
+    def _deviations(self, points: Points, expansion: Expansion) -> Points:
+        """Return rows less their training mean: all that the linear kernel sees, without the digits of far-off rows."""
+        return Points(points.numeric - self.mean @ expansion.centres.numeric, points.codes)
+
+    def _of_deviations(self, moved: Points, engine: Engine) -> Array:
+        """Return the scores of rows that are centred already."""
+        about_mean = replace(self.expansion, intercepts=np.zeros(self.n_components))
+        return expanded(about_mean, self.features, moved, engine)
 
     def first(self, count: int) -> KpcaModel:
         """Return the model of the first few components."""
@@ -185,6 +202,11 @@ class KpcaModel:
         else:
             raise _no_columns()
         return preimages(self.kernel, Projections(centres, weights, scores, nearby), engine, start)
+
+
+def _rest(squares: Array, scores: Array) -> Array:
+    """Return what scores leave of squared lengths."""
+    return np.asarray(np.maximum(squares - np.einsum("ij,ij->i", scores, scores), 0.0))
 
 
 def _no_columns() -> UsageError:

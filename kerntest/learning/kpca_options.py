@@ -11,7 +11,7 @@ from kerntest.data.checks import one_of, whole_number
 from kerntest.errors import UsageError
 from kerntest.learning.features import parse_features
 from kerntest.learning.given_matrix import is_precomputed
-from kerntest.learning.kernel_choice import check_bandwidth
+from kerntest.learning.kernel_choice import check_bandwidth, check_kernel
 from kerntest.learning.solvers.eigen import SOLVERS
 
 if TYPE_CHECKING:
@@ -49,12 +49,14 @@ class KpcaOptions:
         one_of("solver", self.solver, SOLVERS)
         one_of("scale", self.scale, ("standardize", "none"))
         whole_number("seed", self.seed, at_least=0)
+        check_kernel(self.kernel)
         check_bandwidth(self.bandwidth)
         if self.features is not None:
             parse_features(self.features)
         for wrong, what in (
             (self.precomputed and self.features is not None, "a precomputed kernel and features"),
             (self.precomputed and self.bandwidth != "median", "a precomputed kernel and a bandwidth"),
+            (self.features is not None and self.solver != "auto", f"features and the solver {self.solver}"),
         ):
             if wrong:
                 raise UsageError(f"{what} contradict each other", hint="give one of them", code="usage.contradiction")

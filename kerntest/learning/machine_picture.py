@@ -6,20 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.kernels.base import Points
-from kerntest.report.regression_plot import FitPicture, ResidualPicture, TruthPicture
+from kerntest.learning.fit_picture import fit_picture, over_one_column
+from kerntest.report.regression_plot import ResidualPicture, TruthPicture
 from kerntest.report.score_plot import ScorePicture
 from kerntest.report.summary import counted, number
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine
-    from kerntest.kernels.base import Array
+    from kerntest.kernels.base import Array, Points
+    from kerntest.learning.fit_picture import Curve
     from kerntest.learning.svm_fit import Rows
     from kerntest.learning.svm_judge import Judged
-
-CURVE_POINTS = 400
-# The curve goes beyond the rows by this share of their range, to either side.
-MARGIN = 0.05
+    from kerntest.report.regression_plot import FitPicture
 
 
 def regression_panels(judged: Judged, engine: Engine) -> list[FitPicture | TruthPicture | ResidualPicture]:
@@ -34,11 +32,9 @@ def regression_panels(judged: Judged, engine: Engine) -> list[FitPicture | Truth
     rows = "training rows" if judged.test is None else "test rows"
     residuals = truth - predicted
     rmse = float(np.sqrt(np.mean(np.square(residuals))))
-    encoder = judged.rows.encoder
-    one_column = encoder is not None and len(encoder.columns) == 1 and len(encoder.numeric_names) == 1
     first = (
         _fit(judged, name, engine)
-        if one_column
+        if over_one_column(judged.rows.encoder)
         else TruthPicture(name, truth, predicted, None, 0.0, rows, covered=None)
     )
     return [first, ResidualPicture(name, predicted, residuals, rows, rmse)]
@@ -51,40 +47,22 @@ def outlier_panels(judged: Judged) -> list[ScorePicture]:
 
 
 def _fit(judged: Judged, name: str, engine: Engine) -> FitPicture:
-    """Return the fit over the one column there is, in its own units, with the tube inside which errors are free."""
-    encoder, rows = judged.rows.encoder, judged.rows
-    if encoder is None or not isinstance(rows.points, Points):
-        message = "a fit is drawn over a column"
-        raise TypeError(message)
-    spec = encoder.numeric[0]
-    tested = np.empty((0, 2)) if judged.test is None else _pairs(judged.test)
-    own = _pairs(rows)
-    every = np.concatenate([own[:, 0], tested[:, 0]])
-    margin = MARGIN * float(np.ptp(every))
-    grid = np.linspace(every.min() - margin, every.max() + margin, CURVE_POINTS)
-    mean = judged.fit.model.scores(Points.of(grid), engine)[:, 0]
-    epsilon = judged.options.epsilon
+    """Return the fit over the one column there is, with the tube inside which errors are free."""
+    rows, test, epsilon = judged.rows, judged.test, judged.options.epsilon
 
-    def in_units(pairs: Array) -> Array:
-        return np.column_stack([pairs[:, 0] * spec.spread + spec.centre, pairs[:, 1]])
+    def curve(grid: Points) -> Curve:
+        mean = judged.fit.model.scores(grid, engine)[:, 0]
+        return mean, mean - epsilon, mean + epsilon
 
-    return FitPicture(
-        names=(spec.name, name),
-        across=grid * spec.spread + spec.centre,
-        mean=mean,
-        low=mean - epsilon,
-        high=mean + epsilon,
+    return fit_picture(
+        rows.encoder,
+        name,
+        (rows.points, _numbers(rows)),
+        None if test is None else (test.points, _numbers(test)),
+        curve,
         band=f"tube of epsilon {number(epsilon)}",
-        rows=in_units(own),
-        test_rows=in_units(tested),
         remark=f"{counted(len(judged.fit.support), 'support vector')} on or outside the tube",
     )
-
-
-def _pairs(rows: Rows) -> Array:
-    """Return the one column and the target, shape (n, 2)."""
-    numeric = rows.points.numeric if isinstance(rows.points, Points) else rows.points
-    return np.column_stack([numeric[:, 0], _numbers(rows)])
 
 
 def _numbers(rows: Rows) -> Array:

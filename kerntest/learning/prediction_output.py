@@ -44,7 +44,7 @@ def file_format(path: str) -> Literal["csv", "parquet"]:
     if suffix == ".csv" or path.startswith("/dev/"):
         return "csv"
     raise UsageError(
-        f"predictions are written as .csv or .parquet, not as {suffix or 'a file without a suffix'}",
+        f"rows are written as .csv or .parquet, not as {suffix or 'a file without a suffix'}",
         hint=f"-o {Path(path).with_suffix('.csv')}",
         code="usage.output_format",
         where={"file": path},

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.checks import check_probability
+from kerntest.data.wording import counted
 from kerntest.engines.local import LocalEngine
-from kerntest.errors import UsageError
+from kerntest.errors import DataError, UsageError
 from kerntest.learning.given_matrix import as_rows, rows_against
 from kerntest.learning.kernel_choice import choose_kernel
 from kerntest.learning.metrics import regression_metrics, root_mean_square
@@ -198,6 +199,13 @@ class KernelRidge:
         """Return r2; of several targets the mean of theirs."""
         predicted = self.model.predicted(self._points(X), self._engine)
         truth = [numbers_of(column, "y") for column in given_targets(y, len(predicted))]
+        wanted = predicted.shape[1]
+        if len(truth) != wanted:
+            raise DataError(
+                f"y has {counted(len(truth), 'target')}, and the regression predicts {wanted:,}",
+                hint="hand over the targets that it was fitted to, in their order",
+                code="data.wrong_shape",
+            )
         found = [regression_metrics(one, predicted[:, place]).r2 or 0.0 for place, one in enumerate(truth)]
         return float(np.mean(found))
 

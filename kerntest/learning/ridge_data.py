@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.selection import match_names
+from kerntest.data.selection import match_names, split_patterns
 from kerntest.data.wording import counted
 from kerntest.errors import DataError, UsageError
 from kerntest.kernels.base import Points
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array
     from kerntest.learning.encoding import Scale
     from kerntest.learning.training import Labelled
+
+# Targets whose coefficients and scales are still numbers, with every lambda; weights whose products are.
+LARGEST_TARGET = 1e250
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-75, 1e75
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,16 +68,22 @@ class RidgeRows:
 
 
 def target_names(target: str | Sequence[str], table: Table) -> tuple[str, ...]:
-    """Return the targets that a list of names asks for; a text may name several with commas between them.
+    """Return the targets that names ask for; a text may name several with commas between them, unless it is a name.
 
     Raises
     ------
     UsageError
         If a name is not there.
     """
-    if isinstance(target, str) and target in table.names:
-        return (target,)
-    return tuple(match_names(target, table.names, table.name))
+    if target is not None and not isinstance(target, Iterable):
+        raise UsageError(
+            f"target must be the name of a column, or a list of names, not {target!r}",
+            hint=f"the columns are {', '.join(table.names[:12])}",
+            code="usage.target",
+        )
+    texts = [target] if isinstance(target, str) else map(str, () if target is None else target)
+    patterns = [pattern for text in texts for pattern in ([text] if text in table.names else split_patterns(text))]
+    return tuple(match_names(patterns, table.names, table.name))
 
 
 def rows_of(labelled: Labelled, scale: Scale, n_targets: int) -> tuple[RidgeRows, dict[str, str], list[str]]:
@@ -87,17 +98,42 @@ def rows_of(labelled: Labelled, scale: Scale, n_targets: int) -> tuple[RidgeRows
     """
     name = labelled.read.name
     columns = _columns(labelled)
-    targets = np.stack([varied_numbers_of(column, name) for column in columns[:n_targets]], axis=1)
+    targets = np.stack([_learned_numbers(column, name) for column in columns[:n_targets]], axis=1)
     weights = None if len(columns) == n_targets else checked_weights(columns[n_targets], name)
     if weights is not None and not weights.all():
         kept = np.flatnonzero(weights)
         rows, left_out, warnings = rows_of(labelled.take(kept), scale, n_targets)
         return rows, left_out, [f"{name}: {counted(len(weights) - len(kept), 'row')} of weight 0 left out", *warnings]
+    dates = [
+        f"column {column.name!r} holds dates: they are predicted in days since 1970-01-01"
+        for column in columns[:n_targets]
+        if column.kind == "date"
+    ]
     fitted = Encoder.fit(labelled.features, scale)
     rows = RidgeRows(
         fitted.points, fitted.encoder, targets, tuple(column.name for column in columns[:n_targets]), weights
     )
-    return rows, dict(zip(fitted.left_out, fitted.warnings, strict=True)), list(fitted.warnings)
+    return rows, dict(zip(fitted.left_out, fitted.warnings, strict=True)), [*fitted.warnings, *dates]
+
+
+def _learned_numbers(column: Column, table: str) -> Array:
+    """Return a target of numbers; refuse those of which differences and scales could leave the range of numbers.
+
+    Raises
+    ------
+    DataError
+        As above; if they are none, or all the same.
+    """
+    numbers = varied_numbers_of(column, table)
+    largest = float(np.abs(numbers).max())
+    if largest > LARGEST_TARGET:
+        raise DataError(
+            f"column {column.name!r} of {table} has numbers too large to learn: one of size {largest:.3g}",
+            hint="bring them to other units",
+            code="data.target_size",
+            where={"file": table, "column": column.name},
+        )
+    return numbers
 
 
 def test_rows(tested: Labelled, rows: RidgeRows) -> tuple[RidgeRows, list[str]]:
@@ -125,7 +161,7 @@ def _columns(labelled: Labelled) -> list[Column]:
 
 
 def checked_weights(column: Column, table: str) -> Array:
-    """Return weights of rows: numbers from 0 up, not all 0.
+    """Return weights of rows: 0, or numbers whose products are neither too large nor too small; not all 0.
 
     Raises
     ------
@@ -139,6 +175,15 @@ def checked_weights(column: Column, table: str) -> Array:
         raise DataError(
             f"column {column.name!r} of {table} holds {what}, and weights are positive, or 0 to leave a row out",
             hint="--weights names a column such as a number of repeats, or 1 / (variance of the row)",
+            code="data.weights",
+            where={"file": table, "column": column.name},
+        )
+    extreme = (weights > 0) & ((weights < SMALLEST_WEIGHT) | (weights > LARGEST_WEIGHT))
+    if extreme.any():
+        raise DataError(
+            f"column {column.name!r} of {table} holds {weights[extreme][0]:g}, and weights that are not 0 must be between "
+            f"{SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}",
+            hint="bring them to other units",
             code="data.weights",
             where={"file": table, "column": column.name},
         )
@@ -160,7 +205,7 @@ def with_targets(X: Any, y: Any, sample_weight: Any) -> tuple[Labelled, int]:
         labelled = replace(labelled, target=columns[0], beside=tuple(columns[1:]))
     count = 1 + len(labelled.beside)
     if sample_weight is not None:
-        weights = replace(target_of(sample_weight, labelled.n), name="sample_weight")
+        weights = target_of(sample_weight, labelled.n, name="sample_weight")
         labelled = replace(labelled, beside=(*labelled.beside, weights))
     return labelled, count
 
@@ -178,11 +223,22 @@ def given_targets(y: Any, n: int) -> list[Column]:
         If they are not one value for each row.
     """
     if hasattr(y, "columns") and hasattr(y, "iloc"):
-        return [replace(target_of(y.iloc[:, place], n), name=str(name)) for place, name in enumerate(y.columns)]
+        names = [str(name) for name in y.columns]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DataError(
+                f"y has two columns {twice!r}", hint="give each target a name of its own", code="data.duplicate_columns"
+            )
+        return [target_of(y.iloc[:, place], n, name=name) for place, name in enumerate(names)]
     if isinstance(y, (list, tuple)) and len(y) and isinstance(y[0], (list, tuple, np.ndarray)):
-        y = np.asarray(y)
+        try:
+            y = np.asarray(y)
+        except ValueError as error:
+            raise DataError(
+                "y holds rows of different lengths", hint="every row has all targets", code="data.wrong_shape"
+            ) from error
     if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1]:
-        return [replace(target_of(column, n), name=f"y{place}") for place, column in enumerate(y.T, start=1)]
+        return [target_of(column, n, name=f"y{place}") for place, column in enumerate(y.T, start=1)]
     return [target_of(y, n)]
 
 
@@ -198,8 +254,10 @@ def given_rows(X: Any, y: Any, sample_weight: Any) -> RidgeRows:
     if y is None:
         raise UsageError("a regression needs y", hint="fit(K, y)", code="usage.target")
     columns = given_targets(y, len(matrix))
-    targets = np.stack([varied_numbers_of(column, "y") for column in columns], axis=1)
-    weights = None if sample_weight is None else checked_weights(target_of(sample_weight, len(matrix)), "sample_weight")
+    targets = np.stack([_learned_numbers(column, "y") for column in columns], axis=1)
+    weights = None
+    if sample_weight is not None:
+        weights = checked_weights(target_of(sample_weight, len(matrix), name="sample_weight"), "K")
     if weights is not None and not weights.all():
         raise UsageError(
             "weights of 0 leave rows out, which a precomputed matrix still has",

@@ -39,6 +39,8 @@ TIES = "the best score; of equal ones the smoothest: the largest lambda, then th
 MEMORY = 4 * 10**9
 # Rows that the size of a kernel is estimated from.
 SIZE_ROWS = 1000
+# Values of a kernel whose sums are still numbers.
+LARGEST_VALUE = 1e300
 # From so many rows on, a factor of low rank is looked for; so many of them decide whether there may be one. It leaves
 # this share of the trace: what rounding leaves of it anyway.
 LEAST_ROWS, PROBED, FACTOR_TOLERANCE = 1000, 600, 1e-15
@@ -211,9 +213,10 @@ def solve(
         K = kernel.evaluate(DensePairs(rows.points, rows.points) if pairs is None else pairs)
     else:
         K = np.array(rows.points)
-    if not np.isfinite(K).all():
+    if not (np.abs(K).max() <= LARGEST_VALUE):
+        named = "the precomputed matrix" if kernel is None else f"the kernel '{kernel}'"
         raise UndecidedError(
-            f"the kernel '{kernel}' is too large for these rows",
+            f"{named} is too large for these rows",
             hint="standardise the columns, or use a kernel that is bounded, such as gaussian",
             code="undecided.overflow",
         )
@@ -262,7 +265,10 @@ def kernels_of(
 
 
 def lambdas_of(rows: RidgeRows, chosen: ChosenKernel | None, options: RidgeOptions) -> Array:
-    """Return the lambdas to try: that given, or 20 around the power of ten nearest to the variance of the kernel."""
+    """Return the lambdas to try: that given, or 20 around the power of ten nearest to the variance of the kernel.
+
+    Of weighted rows, that times their mean weight: lambda / w_i is what stands beside the kernel of a row.
+    """
     if options.lambda_ is not None:
         return np.array([options.lambda_])
     if chosen is None or not isinstance(rows.points, Points):
@@ -270,7 +276,10 @@ def lambdas_of(rows: RidgeRows, chosen: ChosenKernel | None, options: RidgeOptio
     else:
         some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), SIZE_ROWS)).astype(np.intp))
         K = chosen.kernel(Points(rows.points.numeric[some], rows.points.codes[some]))
-    size = float(np.mean(np.diagonal(K)) - np.mean(K))
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = float(np.mean(np.diagonal(K)) - np.mean(K))
+    if rows.weights is not None:
+        size *= float(np.mean(rows.weights))
     if not (math.isfinite(size) and size > 0):
         return np.array(LAMBDAS)
     return np.array([float(f"{share * 10.0 ** round(math.log10(size)):.3g}") for share in LAMBDAS])

@@ -143,9 +143,12 @@ def _warnings(rows: RidgeRows, fit: RidgeFit, options: RidgeOptions, fixed: tupl
     """Return what a reader must know before trusting the regression."""
     warnings = []
     if fit.condition > ILL_CONDITIONED:
+        without = (
+            f", without the {counted(fit.n_zero, 'direction')} whose eigenvalue is 0 to rounding" if fit.n_zero else ""
+        )
         warnings.append(
             f"the system is ill-conditioned (condition number {fit.condition:.1e}): it was solved through its "
-            f"eigenvalues, without the {counted(fit.n_zero, 'direction')} that are 0 to rounding; a larger --lambda is safer"
+            f"eigenvalues{without}; a larger --lambda is safer"
         )
     if not fit.converged:
         warnings.append(

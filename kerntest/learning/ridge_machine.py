@@ -191,7 +191,10 @@ def _finished(rows: RidgeRows, choice: Choice, options: RidgeOptions) -> RidgeFi
     roots = path.spectrum.roots[:, None]
     of_rows = scales * np.sqrt(lambda_ / path.slack(lambdas)) / roots
     error = None
-    if solved.features is not None and isinstance(rows.points, Points):
+    if solved.features is not None and solved.values is not None and isinstance(rows.points, Points):
+        # New values are also uncertain in what the features do not see of k(x, x), see `FeatureMap.diagonal`.
+        unseen = solved.features.diagonal(rows.points) - np.einsum("ij,ij->i", solved.values, solved.values)
+        of_rows = np.hypot(of_rows, scales * np.sqrt(np.maximum(unseen, 0.0))[:, None])
         error = feature_error(solved.features, rows.points, LocalEngine(1), options.seed)
     return RidgeFit(
         model=model,

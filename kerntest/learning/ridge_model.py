@@ -15,7 +15,7 @@ from kerntest.learning.features import as_points, expanded
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine
-    from kerntest.kernels.base import Array
+    from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.encoding import Encoder
     from kerntest.learning.features import FeatureMap
 
@@ -93,14 +93,14 @@ class RidgeModel:
                 hint="fit it without --no-intervals" if isinstance(points, Points) else "fit it to columns",
                 code="usage.no_intervals",
             )
-        kernel = self.expansion.kernel if isinstance(self.expansion, Expansion) else None
-        if self.features is not None:
-            kernel = self.features.kernel
-        if kernel is None:
+        prior: FeatureMap | Kernel | None = self.features
+        if prior is None and isinstance(self.expansion, Expansion):
+            prior = self.expansion.kernel
+        if prior is None:
             message = "a model of columns has a kernel"
             raise TypeError(message)
         found = expanded(self._spread_expansion(self.spread), self.features, points, engine)
-        variance = self.spread.floor + kernel.diagonal(as_points(points)) - 2.0 * found[:, 0]
+        variance = self.spread.floor + prior.diagonal(as_points(points)) - 2.0 * found[:, 0]
         variance -= np.einsum("ij,ij->i", found[:, 1:], found[:, 1:])
         np.maximum(variance, 0.0, out=variance)
         if noise:
@@ -124,4 +124,5 @@ class RidgeModel:
 
         Student's t with n - 1 degrees of freedom, for t^2 is estimated.
         """
-        return float(stdtrit(max(self.n_train - 1, 1), 0.5 + 0.5 * probability))
+        # From the lower tail, whose probability has all its digits where 0.5 + 0.5 P would be 1.
+        return -float(stdtrit(max(self.n_train - 1, 1), 0.5 * (1.0 - probability)))

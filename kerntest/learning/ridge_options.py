@@ -20,6 +20,8 @@ CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
 RidgeBandwidth: TypeAlias = Literal["auto", "median"] | float
 AUTO: Final = "auto"
 FOLDS = 5
+# What is smaller or larger is lost beside eigenvalues, which are squared and divided by.
+SMALLEST_LAMBDA, LARGEST_LAMBDA = 1e-75, 1e75
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,11 @@ class RidgeOptions:
         whole_number("seed", self.seed, at_least=0)
         if self.lambda_ is not None:
             positive("lambda", self.lambda_)
+            _check_size(self.lambda_)
         if self.bandwidth != AUTO:
             check_bandwidth(self.bandwidth, (AUTO, "median"))
-        if self.cv is not None and (isinstance(self.cv, bool) or not isinstance(self.cv, int) or self.cv < 2):
-            raise UsageError(f"cv must be a whole number of at least 2, not {self.cv!r}", code="usage.cv")
+        if self.cv is not None:
+            whole_number("cv", self.cv, at_least=2)
         if self.features is not None:
             parse_features(self.features)
         contradictions = (
@@ -81,3 +84,13 @@ class RidgeOptions:
     def folds(self) -> int:
         """How many folds, where there are any."""
         return FOLDS if self.cv is None else self.cv
+
+
+def _check_size(lambda_: float) -> None:
+    """Refuse a lambda whose quotients with eigenvalues are no numbers."""
+    if not SMALLEST_LAMBDA <= lambda_ <= LARGEST_LAMBDA:
+        raise UsageError(
+            f"lambda must be between {SMALLEST_LAMBDA:g} and {LARGEST_LAMBDA:g} in size, not {lambda_:g}",
+            hint="values far above those of the kernel give the mean, far below a function through all rows",
+            code="usage.lambda",
+        )

@@ -6,23 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.kernels.base import Points
+from kerntest.learning.fit_picture import fit_picture, over_one_column
 from kerntest.learning.grid_picture import grid_picture
 from kerntest.report.learning_plot import SearchPicture, learning_figure
 from kerntest.report.plot import picture_bytes
-from kerntest.report.regression_plot import FitPicture, ResidualPicture, TruthPicture
+from kerntest.report.regression_plot import ResidualPicture, TruthPicture
 from kerntest.report.ridge_summary import ridge_sentence
 from kerntest.report.summary import number, percent
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine
-    from kerntest.learning.ridge_data import RidgeRows
+    from kerntest.kernels.base import Points
+    from kerntest.learning.fit_picture import Curve
     from kerntest.learning.ridge_judge import JudgedRidge
+    from kerntest.report.regression_plot import FitPicture
     from kerntest.report.ridge_record import RidgeResult
 
-CURVE_POINTS = 400
-# The curve goes beyond the rows by this share of their range, to either side.
-MARGIN = 0.05
 TARGETS_DRAWN = 3
 
 
@@ -31,7 +30,7 @@ def ridge_picture(result: RidgeResult, judged: JudgedRidge, kind: str, engine: E
     panels: list[Any] = []
     several = len(judged.rows.names) > 1
     for place in range(min(len(judged.rows.names), TARGETS_DRAWN)):
-        panels.append(_fit(judged, place, engine) if _one_column(judged.rows) else _truth(judged, place))
+        panels.append(_fit(judged, place, engine) if over_one_column(judged.rows.encoder) else _truth(judged, place))
         if not several:
             panels.append(_residuals(judged, place))
     search = _search(result)
@@ -41,43 +40,24 @@ def ridge_picture(result: RidgeResult, judged: JudgedRidge, kind: str, engine: E
     return picture_bytes(learning_figure(tuple(panels), title), kind)
 
 
-def _one_column(rows: RidgeRows) -> bool:
-    """Say whether the rows have one column, of numbers."""
-    encoder = rows.encoder
-    return encoder is not None and len(encoder.columns) == 1 and len(encoder.numeric_names) == 1
-
-
 def _fit(judged: JudgedRidge, place: int, engine: Engine) -> FitPicture:
-    """Return the fit over the one column there is, in its own units."""
-    rows, encoder, test = judged.rows, judged.rows.encoder, judged.test
-    if encoder is None or not isinstance(rows.points, Points):
-        message = "a fit is drawn over a column"
-        raise TypeError(message)
-    spec = encoder.numeric[0]
-    tested = test.points.numeric[:, 0] if test is not None and isinstance(test.points, Points) else np.empty(0)
-    every = np.concatenate([rows.points.numeric[:, 0], tested])
-    margin = MARGIN * float(np.ptp(every))
-    grid = Points.of(np.linspace(every.min() - margin, every.max() + margin, CURVE_POINTS))
-    model = judged.fit.model
-    mean = model.predicted(grid, engine)[:, place]
-    low = high = None
-    if model.spread is not None:
+    """Return the fit over the one column there is, with the intervals of new values."""
+    rows, test, model = judged.rows, judged.test, judged.fit.model
+
+    def curve(grid: Points) -> Curve:
+        mean = model.predicted(grid, engine)[:, place]
+        if model.spread is None:
+            return mean, None, None
         reach = model.reach(judged.interval) * model.deviations(grid, engine)[:, place]
-        low, high = mean - reach, mean + reach
+        return mean, mean - reach, mean + reach
 
-    def pairs(numeric: Any, targets: Any) -> Any:
-        return np.column_stack([numeric * spec.spread + spec.centre, targets])
-
-    truth = np.empty(0) if test is None else test.targets[:, place]
-    return FitPicture(
-        names=(spec.name, rows.names[place]),
-        across=grid.numeric[:, 0] * spec.spread + spec.centre,
-        mean=mean,
-        low=low,
-        high=high,
+    return fit_picture(
+        rows.encoder,
+        rows.names[place],
+        (rows.points, rows.targets[:, place]),
+        None if test is None else (test.points, test.targets[:, place]),
+        curve,
         band=f"{percent(judged.interval)} interval of new values",
-        rows=pairs(rows.points.numeric[:, 0], rows.targets[:, place]),
-        test_rows=pairs(tested, truth),
         remark=f"lambda {number(model.lambda_)}, {number(judged.fit.degrees, 3)} effective degrees of freedom",
     )
 

@@ -303,12 +303,25 @@ def flatten(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping):
             flat.update(flatten(value, f"{name}."))
         elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
-            flat.update({f"{name}.{part}": _joined([item[part] for item in value]) for part in value[0]})
+            items = [_level(item) for item in value]
+            flat.update({f"{name}.{part}": _joined([item.get(part) for item in items]) for part in items[0]})
         elif isinstance(value, list):
             flat[name] = _joined(value)
         else:
             flat[name] = value
     return flat
+
+
+def _level(nested: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an item of a list of mappings as one level with dotted keys; lists in it stay as they are."""
+    level: dict[str, Any] = {}
+    for key, value in nested.items():
+        level.update(
+            {f"{key}.{part}": one for part, one in _level(value).items()}
+            if isinstance(value, Mapping)
+            else {key: value}
+        )
+    return level
 
 
 def _joined(values: list[Any]) -> str:

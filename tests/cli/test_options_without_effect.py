@@ -69,3 +69,10 @@ def test_a_learner_takes_one_bandwidth(kerntest, tmp_path):
     outcome = kerntest("svm", table, "--target", "y", "--bandwidth", "1,2")
     assert outcome.code == 2
     assert outcome.err == "error: a learner has one bandwidth, not 1.0, 2.0\nhint: --grid tries several\n"
+
+
+def test_components_take_one_bandwidth_and_say_which(kerntest):
+    for wrong in ("auto", "1,2", "0", "nan", "broad"):
+        outcome = kerntest("kpca", "t.csv", "--bandwidth", wrong)
+        assert outcome.code == 2
+        assert f"error: --bandwidth must be median or a positive number, not '{wrong}'" in outcome.err

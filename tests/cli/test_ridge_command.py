@@ -234,3 +234,8 @@ def test_what_cannot_be_is_refused_before_anything_is_read(kerntest, train_ridge
     assert len(outcome.err.splitlines()) <= 4
     assert outcome.err.startswith("error: ")
     assert train_ridge.calls == []
+
+
+def test_targets_given_one_by_one_add_up(kerntest, train_ridge):
+    kerntest("ridge", "shop.csv", "--target", "wear", "--target", "power")
+    assert train_ridge.calls[-1][1]["target"] == ("wear", "power")

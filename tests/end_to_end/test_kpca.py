@@ -81,8 +81,8 @@ BAD = {
     "bandwidth": (
         ["iris.csv", "--bandwidth", "auto"],
         2,
-        "'auto' is no bandwidth of a learner",
-        "use median or a number",
+        "--bandwidth must be median or a positive number, not 'auto'",
+        "kerntest kpca --help",
     ),
     "components": (["iris.csv", "--components", "0"], 2, "--components must be a whole number from 1", "--help"),
     "features": (["iris.csv", "--features", "nystrom:50"], 2, "'nystrom:50' are no features", "nystroem:500"),

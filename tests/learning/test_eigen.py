@@ -188,3 +188,22 @@ def test_progress_never_goes_back_and_never_beyond_its_total():
     passes = len(told) // len(matrix._edges)
     assert passes * len(matrix._edges) == len(told)
     assert passes > 3
+
+
+def test_lanczos_finds_multiple_eigenvalues_and_no_others_where_images_are_exhausted():
+    n, rng = 26, np.random.default_rng(3)
+    axes = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    twice = (axes * np.repeat([3.0, 2.0, 1.0, 1e-9], [2, 2, 2, n - 6])) @ axes.T
+    pair, groups = np.eye(n), rng.integers(0, 8, n)
+    pair[0, 1] = pair[1, 0] = 0.4
+    # Eigenvalues this close to others leave images of rounding's size.
+    pair[2, 3] = pair[3, 2] = 1e-11
+    for K in (pair, np.eye(n), (groups[:, None] == groups) + 1e-9 * np.eye(n), (twice + twice.T) / 2):
+        centred = CentredMatrix(GivenMatrix(K), ENGINE)
+        exact = leading_eigenpairs(centred, n, solver="dense")
+        for seed in range(4):
+            for wanted in (1, 2, 3, 6, 10, 24):
+                found = leading_eigenpairs(centred, wanted, solver="lanczos", seed=seed)
+                assert found.converged
+                np.testing.assert_allclose(found.values, exact.values[:wanted], rtol=0, atol=1e-11 * exact.values[0])
+                assert found.smallest >= -1e-11 * exact.values[0]

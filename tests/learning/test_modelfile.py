@@ -269,7 +269,7 @@ def test_other_files_are_told_from_models(refused, content, message):
 def test_a_table_given_as_the_model_is_told_the_order_of_arguments():
     with pytest.raises(ModelError) as caught:
         read_model(ROOT / "sample_data" / "with_missing.csv")
-    assert caught.value.hint == "the model comes first: kerntest predict MODEL DATA"
+    assert caught.value.hint == "the model comes first, then the data: kerntest COMMAND MODEL DATA"
 
 
 def test_a_folder_is_no_model(tmp_path):

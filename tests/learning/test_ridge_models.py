@@ -125,6 +125,7 @@ DAMAGED = {
     "a lambda of 0": ("one target", put(**{"lambda": 0.0})),
     "a lambda that is text": ("one target", put(**{"lambda": "1"})),
     "no rows": ("one target", put(n_train=0)),
+    "more rows than floats can count": ("one target", put(n_train=10**400)),
     "a floor that is text": ("one target", put(spread_floor="x")),
     "another kernel": ("one target", put(kernel="gauss(1)")),
     "a kernel without bandwidth": ("one target", put(kernel="gaussian")),

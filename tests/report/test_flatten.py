@@ -19,3 +19,9 @@ def test_flatten_keeps_an_empty_list_as_an_empty_text():
 
 def test_a_number_that_is_not_finite_is_null():
     assert two_sample_result(mmd=float("nan")).to_dict()["mmd"] is None
+
+
+def test_records_inside_a_list_of_records_have_columns_of_their_own():
+    fits = [{"name": "a", "test": {"rmse": 0.5, "of": {"n": 3}}}, {"name": "b", "test": {"rmse": 2.0, "of": {"n": 4}}}]
+    expected = {"fits.name": "a;b", "fits.test.rmse": "0.5;2.0", "fits.test.of.n": "3;4"}
+    assert flatten({"fits": fits}) == expected

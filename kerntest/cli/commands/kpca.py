@@ -89,7 +89,7 @@ MANUAL = Manual(
 @kernel_option(COMPONENTS)
 @option(
     "--bandwidth",
-    type=Bandwidth(),
+    type=Bandwidth("median", several=False),
     default="median",
     metavar="VALUE",
     topic=COMPONENTS,

@@ -92,7 +92,12 @@ MANUAL = Manual(
 @click.command(cls=DocumentedCommand, manual=MANUAL, short_help="Learn to predict numbers, with intervals.")
 @click.argument("train", type=click.Path(allow_dash=True, readable=False))
 @option(
-    "--target", type=ColumnNames(), metavar="NAMES", topic=ROWS, help="Column to predict, or several: 'wear,power'."
+    "--target",
+    type=ColumnNames(),
+    multiple=True,
+    metavar="NAMES",
+    topic=ROWS,
+    help="Column to predict, or several: 'wear,power'.",
 )
 @columns_option("--columns", "Columns to learn from, such as 'price,size:weight,temp_*' (a:b is a range).")
 @columns_option("--exclude", "Columns to leave out.")
@@ -164,7 +169,7 @@ def ridge(train: str, **options: Any) -> None:
     """
     given = {name: options.pop(name) for name in DELIVERY}
     delivery = Delivery.asked_for(**{("output" if name == "report" else name): given[name] for name in DELIVERY})
-    if options["target"] is None:
+    if not options["target"]:
         raise UsageError("--target is missing", hint="it names the column to predict", code="usage.target")
     sources = {"TRAIN": train} if options["test"] is None else {"TRAIN": train, "--test": options["test"]}
     check_stdin(sources, "kerntest ridge - --target wear_um < machines.csv")
@@ -185,6 +190,8 @@ def _trained(train: str, options: dict[str, Any], *, quiet: bool) -> RidgeResult
 
     join_names(options, "columns", "exclude", "categorical")
     options["intervals"] = not options.pop("no_intervals")
+    if len(options["target"]) == 1:
+        (options["target"],) = options["target"]
     try:
         with progress_bar(quiet=quiet, doing="fitting") as progress:
             return kerntest.train_ridge(train, progress=progress, **options)

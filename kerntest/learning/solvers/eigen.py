@@ -152,16 +152,17 @@ def block_lanczos(
         if enough and bool((residuals <= ACCURACY * scale).all()):
             converged = True
             break
+        unknown = n - 1 - basis.size
         if not fresh.shape[1]:
             left = trace - float(np.maximum(theta, 0.0).sum())
-            if basis.size >= n - 1 or (left <= ZERO * scale and theta[0] >= -ZERO * scale):
-                converged = True
-                break
-            fresh = basis.new_vectors(rng.normal(size=(n, min(width, n - 1 - basis.size))))
+            fresh = rng.normal(size=(n, width))
+            converged = left <= ZERO * scale and bool(theta[0] >= -ZERO * scale)
+        converged |= not unknown
+        if converged:
+            break
+        # What is left of images is small where they are exhausted, and by then as much in the basis as rounding is.
+        fresh = basis.new_vectors(fresh[:, :unknown])
         if basis.size + fresh.shape[1] > most:
-            if most == n - 1:
-                converged = True
-                break
             basis.condense(theta, weights, min(basis.size - 1, wanted + width))
             theta, weights = theta[-basis.size :], np.eye(basis.size)
     best = slice(None, -wanted - 1, -1)

@@ -93,7 +93,7 @@ class RidgePath:
         """Return lambda u, the residuals times s, shape (n, T, L)."""
         shares = self.shares(lambdas)
         n, targets = self.centred.shape
-        kept = (self.projected[:, :, None] * shares[:, None, :]).reshape(len(shares), -1)
+        kept = (self.projected[:, :, None] * shares[:, None, :]).reshape(len(shares), targets * len(lambdas))
         found: Array = (self.spectrum.vectors @ kept).reshape(n, targets, len(lambdas))
         if not self.spectrum.complete:
             found += self.missing[:, :, None]

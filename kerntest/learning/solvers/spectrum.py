@@ -65,7 +65,7 @@ class Spectrum:
     @property
     def definite(self) -> bool:
         """Whether A is positive semi-definite to rounding."""
-        return self.lowest >= -NEGATIVE * max(self.largest, np.finfo(np.float64).tiny)
+        return self.lowest >= -max(NEGATIVE * self.largest, self.floor)
 
     @property
     def rest(self) -> Array:
