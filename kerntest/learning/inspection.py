@@ -109,7 +109,7 @@ def _of_kpca(file: ModelFile) -> dict[str, Any]:
     model = kpca_of(file)
     told = _of_expansion(model.encoder, model.expansion, model.features)
     return told | {
-        "n_support": model.n_train if model.features is None else None,
+        "n_support": None if model.features is not None or model.by_axes else model.n_train,
         "intercepts": (),
         "eigenvalues": tuple(model.eigenvalues.tolist()),
         "explained_variance_ratio": tuple(model.ratios.tolist()),

@@ -67,7 +67,7 @@ def kpca_of(file: ModelFile) -> KpcaModel:
     check_kind(file, KIND, "kernel principal components")
     name, manifest = file.name, file.manifest
     fields = Fields.of(manifest, name)
-    n_train = fields.whole("n_train", at_least=1)
+    n_train = fields.count("n_train", at_least=1)
     encoder = None if fields.get("encoder") is None else Encoder.from_plain(manifest["encoder"], name=name)
     expansion, features = read_expansion(file, encoder, n_train)
     arrays = Arrays(file)

@@ -106,6 +106,11 @@ class KpcaModel:
         share = float(self.eigenvalues.sum()) / self.trace
         return 1.0 if share > 1.0 - ALL else share
 
+    @property
+    def by_axes(self) -> bool:
+        """Whether the centres are the axes and the mean, as the linear kernel has them, not training rows."""
+        return isinstance(self.expansion, Expansion) and isinstance(self.expansion.kernel, Linear)
+
     def scores(self, points: Points | Array, engine: Engine) -> Array:
         """Return the scores of n rows (points, or rows of a precomputed matrix), shape (n, J)."""
         if isinstance(self.expansion, Expansion) and isinstance(self.expansion.kernel, Linear):

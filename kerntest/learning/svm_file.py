@@ -78,7 +78,7 @@ def svm_of(file: ModelFile) -> SvmModel:
     method = fields.one_of("method", METHODS)
     encoder = None if manifest.get("encoder") is None else Encoder.from_plain(manifest["encoder"], name=name)
     classes = _classes(manifest.get("classes"), name)
-    n_train = fields.whole("n_train", at_least=1)
+    n_train = fields.count("n_train", at_least=1)
     expansion, features = read_expansion(file, encoder, n_train)
     target = manifest.get("target")
     pairs = _pairs(manifest.get("pairs"), classes, name)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kerntest import KernelPCA, train_kpca
+from kerntest import KernelPCA, inspect_model, train_kpca
 from kerntest.errors import DataError, ModelError, UndecidedError, UsageError
 from kerntest.learning.kpca_file import load_kpca
 from kerntest.learning.modelfile import read_model, write_model
@@ -156,4 +156,20 @@ def test_a_model_whose_eigenvalues_are_more_than_all_of_the_variance_is_refused(
     file = read_model(tmp_path / "right.kt")
     write_model(tmp_path / "wrong.kt", {**file.manifest, "trace": 1e-320}, dict(file.arrays), force=False)
     with pytest.raises(ModelError, match="trace is less than the sum of its eigenvalues"):
+        load_kpca(tmp_path / "wrong.kt")
+
+
+@pytest.mark.parametrize(("kernel", "support"), [("linear", None), ("gaussian", 20)])
+def test_a_linear_model_keeps_axes_and_no_training_rows(tmp_path, kernel, support):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    train_kpca(X, kernel=kernel, output=tmp_path / "m.kt")
+    assert inspect_model(tmp_path / "m.kt").n_support == support
+
+
+def test_more_rows_than_floats_can_count_are_refused(tmp_path):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    KernelPCA().fit(X).save(tmp_path / "right.kt")
+    file = read_model(tmp_path / "right.kt")
+    write_model(tmp_path / "wrong.kt", {**file.manifest, "n_train": 10**400}, dict(file.arrays), force=False)
+    with pytest.raises(ModelError, match="n_train"):
         load_kpca(tmp_path / "wrong.kt")
