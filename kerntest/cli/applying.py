@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kerntest.cli.console import summary_text
-from kerntest.cli.delivery import Delivery
 from kerntest.cli.documented import option
 from kerntest.cli.inputs import check_outputs, check_stdin
+from kerntest.cli.learner_run import report_delivery
 from kerntest.cli.options import OneOf, OutputPath
 from kerntest.cli.shared_options import columns_option
 from kerntest.errors import UsageError
@@ -17,13 +17,13 @@ from kerntest.report.summary import name_list, visible
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kerntest.cli.delivery import Delivery
     from kerntest.cli.documented import AnyCommand
     from kerntest.report.prediction_report import PredictionReport
     from kerntest.report.summary import Summary
     from kerntest.report.transform_report import TransformReport
 
 DATA = "Data"
-DELIVERY = ("output_format", "as_json", "report", "quiet", "verbose")
 DATA_ARGUMENT = (
     "DATA",
     (
@@ -95,7 +95,7 @@ class RowDelivery:
         ----------
         command, model, data : str
         options : dict
-            Those of `DELIVERY` are removed from it.
+            Those of the report are removed from it.
         made : str
             What the rows are, such as "predictions".
 
@@ -104,11 +104,11 @@ class RowDelivery:
         UsageError
             If they contradict each other, or would write over each other or over what is read.
         """
-        given = {("output" if name == "report" else name): options.pop(name) for name in DELIVERY}
-        delivery = Delivery.asked_for(**given)
+        given = options["report"]
+        delivery = report_delivery(options)
         reported = options["output"] is not None or delivery.output is not None
         hint = f"-o FILE.csv puts the {made} into a file, --report FILE the report"
-        if not reported and given["output"] == "-":
+        if not reported and given == "-":
             raise UsageError(
                 f"--report - would go between the {made}, which stdout gets as CSV",
                 hint=hint,

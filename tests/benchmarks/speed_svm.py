@@ -19,13 +19,13 @@ for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[threads] = "1"
 
 # The libraries read them when they are loaded.
-import numpy as np  # noqa: E402
+import numpy as np  # noqa: E402 - see above
 
-from kerntest.kernels.base import Points  # noqa: E402
-from kerntest.kernels.stationary import Gaussian  # noqa: E402
-from kerntest.learning.solvers.hinge import solve_hinge  # noqa: E402
-from kerntest.learning.solvers.matrices import GivenMatrix, matrix_of  # noqa: E402
-from kerntest.learning.solvers.problem import Problem  # noqa: E402
+from kerntest.kernels.base import Points  # noqa: E402 - see above
+from kerntest.kernels.stationary import Gaussian  # noqa: E402 - see above
+from kerntest.learning.solvers.hinge import solve_hinge  # noqa: E402 - see above
+from kerntest.learning.solvers.matrices import GivenMatrix, matrix_of  # noqa: E402 - see above
+from kerntest.learning.solvers.problem import Problem  # noqa: E402 - see above
 
 COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 QUICK = ("bc", "moons_1000_0.3", "moons_5000_0.3", "mclass", "gmix", "checker")

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kerntest.cli.completion import ColumnNames
-from kerntest.cli.console import progress_bar
-from kerntest.cli.delivery import Delivery
 from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
-from kerntest.cli.inputs import check_outputs, check_stdin, join_names, point_at
 from kerntest.cli.learner_options import (
     FORCE,
     MISSING,
@@ -21,16 +18,14 @@ from kerntest.cli.learner_options import (
     report_options,
     seed_option,
 )
+from kerntest.cli.learner_run import LearnerRun
 from kerntest.cli.options import COUNT, Bandwidth, OneOf, OutputPath
 from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
-from kerntest.errors import KerntestError
-from kerntest.report.summary import visible
 
 if TYPE_CHECKING:
     from kerntest.report.kpca_record import KpcaResult
 
 COMPONENTS = "Components"
-DELIVERY = ("output_format", "as_json", "report", "quiet", "verbose")
 
 MANUAL = Manual(
     examples=(
@@ -122,31 +117,11 @@ def kpca(train: str, **options: Any) -> None:
     Few numbers for each row that tell most of how it differs from the others. The model keeps everything that new rows
     need: `kerntest transform` projects them, and goes back from projections to columns, which takes noise away.
     """
-    given = {name: options.pop(name) for name in DELIVERY}
-    delivery = Delivery.asked_for(**{("output" if name == "report" else name): given[name] for name in DELIVERY})
-    check_stdin({"DATA": train}, "kerntest kpca - < iris.csv")
-    outputs = {"-o": options["output"], "--plot": options["plot"], "--report": delivery.output}
-    check_outputs((train,), outputs)
-    result = _trained(train, options, quiet=delivery.messages.quiet)
+    run = LearnerRun.asked_for({"DATA": train}, options, "kerntest kpca - < iris.csv")
+    result = run.fitted("train_kpca")
     from kerntest.report.kpca_summary import kpca_notes  # noqa: PLC0415 - --help must start at once
 
-    delivery.messages.explain(kpca_notes(result))
-    delivery.deliver(result, lambda **page: _draw(result, **page), result.warnings)
-    if result.model is not None:
-        delivery.messages.note(f"wrote {visible(result.model)}")
-
-
-def _trained(train: str, options: dict[str, Any], *, quiet: bool) -> KpcaResult:
-    """Find the components, with a progress bar where somebody is looking."""
-    import kerntest  # noqa: PLC0415 - numerics are loaded only to compute
-
-    join_names(options, "columns", "exclude", "categorical")
-    try:
-        with progress_bar(quiet=quiet, doing="fitting") as progress:
-            return kerntest.train_kpca(train, progress=progress, **options)
-    except KerntestError as error:
-        point_at(error, options["kernel"])
-        raise
+    run.deliver(result, kpca_notes(result), lambda **page: _draw(result, **page))
 
 
 def _draw(result: KpcaResult, **page: Any) -> str:

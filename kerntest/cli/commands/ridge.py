@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kerntest.cli.completion import ColumnNames
-from kerntest.cli.console import progress_bar
-from kerntest.cli.delivery import Delivery
 from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
-from kerntest.cli.inputs import check_outputs, check_stdin, join_names, point_at
 from kerntest.cli.learner_options import (
     FOLDS,
     FORCE,
@@ -25,16 +22,15 @@ from kerntest.cli.learner_options import (
     seed_option,
     test_fraction_option,
 )
+from kerntest.cli.learner_run import LearnerRun
 from kerntest.cli.options import POSITIVE, PROBABILITY, Bandwidth, OneOf, OutputPath
 from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
-from kerntest.errors import KerntestError, UsageError
-from kerntest.report.summary import visible
+from kerntest.errors import UsageError
 
 if TYPE_CHECKING:
     from kerntest.report.ridge_record import RidgeResult
 
 REGRESSION = "Regression"
-DELIVERY = ("output_format", "as_json", "report", "quiet", "verbose")
 
 MANUAL = Manual(
     examples=(
@@ -167,37 +163,18 @@ def ridge(train: str, **options: Any) -> None:
     Lambda and bandwidth are chosen by exact leave-one-out unless they are given. The regression is judged on rows that it
     has not seen, and kept in a model file with everything that predictions and their intervals need.
     """
-    given = {name: options.pop(name) for name in DELIVERY}
-    delivery = Delivery.asked_for(**{("output" if name == "report" else name): given[name] for name in DELIVERY})
     if not options["target"]:
         raise UsageError("--target is missing", hint="it names the column to predict", code="usage.target")
-    sources = {"TRAIN": train} if options["test"] is None else {"TRAIN": train, "--test": options["test"]}
-    check_stdin(sources, "kerntest ridge - --target wear_um < machines.csv")
-    outputs = {"-o": options["output"], "--plot": options["plot"], "--report": delivery.output}
-    check_outputs(tuple(sources.values()), outputs)
-    result = _trained(train, options, quiet=delivery.messages.quiet)
-    from kerntest.report.ridge_summary import ridge_notes  # noqa: PLC0415 - --help must start at once
-
-    delivery.messages.explain(ridge_notes(result))
-    delivery.deliver(result, lambda **page: _draw(result, **page), result.warnings)
-    if result.model is not None:
-        delivery.messages.note(f"wrote {visible(result.model)}")
-
-
-def _trained(train: str, options: dict[str, Any], *, quiet: bool) -> RidgeResult:
-    """Fit the regression, with a progress bar where somebody is looking."""
-    import kerntest  # noqa: PLC0415 - numerics are loaded only to compute
-
-    join_names(options, "columns", "exclude", "categorical")
+    run = LearnerRun.asked_for(
+        {"TRAIN": train, "--test": options["test"]}, options, "kerntest ridge - --target wear_um < machines.csv"
+    )
     options["intervals"] = not options.pop("no_intervals")
     if len(options["target"]) == 1:
         (options["target"],) = options["target"]
-    try:
-        with progress_bar(quiet=quiet, doing="fitting") as progress:
-            return kerntest.train_ridge(train, progress=progress, **options)
-    except KerntestError as error:
-        point_at(error, options["kernel"])
-        raise
+    result = run.fitted("train_ridge")
+    from kerntest.report.ridge_summary import ridge_notes  # noqa: PLC0415 - --help must start at once
+
+    run.deliver(result, ridge_notes(result), lambda **page: _draw(result, **page))
 
 
 def _draw(result: RidgeResult, **page: Any) -> str:

@@ -8,10 +8,7 @@ import click
 from click.core import ParameterSource
 
 from kerntest.cli.completion import ColumnNames
-from kerntest.cli.console import progress_bar
-from kerntest.cli.delivery import Delivery
 from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
-from kerntest.cli.inputs import check_outputs, check_stdin, join_names, point_at
 from kerntest.cli.learner_options import (
     FOLDS,
     FORCE,
@@ -26,10 +23,10 @@ from kerntest.cli.learner_options import (
     seed_option,
     test_fraction_option,
 )
+from kerntest.cli.learner_run import LearnerRun
 from kerntest.cli.options import POSITIVE, Bandwidth, OneOf, OutputPath, Quantity
 from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
-from kerntest.errors import KerntestError, UsageError
-from kerntest.report.summary import visible
+from kerntest.errors import UsageError
 
 if TYPE_CHECKING:
     from kerntest.report.svm_record import SvmResult
@@ -37,7 +34,6 @@ if TYPE_CHECKING:
 MACHINE = "Machine"
 SHARE = Quantity(float, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
 NOT_NEGATIVE = Quantity(float, lambda value: 0 <= value < float("inf"), "a number from 0 up")
-DELIVERY = ("output_format", "as_json", "report", "quiet", "verbose")
 
 MANUAL = Manual(
     examples=(
@@ -196,19 +192,13 @@ def svm(train: str, **options: Any) -> None:
     rows that it has not seen, beside the nearest mean, and kept in a model file with everything that new rows need.
     """
     _check_used(click.get_current_context())
-    given = {name: options.pop(name) for name in DELIVERY}
-    delivery = Delivery.asked_for(**{("output" if name == "report" else name): given[name] for name in DELIVERY})
-    sources = {"TRAIN": train} if options["test"] is None else {"TRAIN": train, "--test": options["test"]}
-    check_stdin(sources, "kerntest svm - --target species < iris.csv")
-    outputs = {"-o": options["output"], "--plot": options["plot"], "--report": delivery.output}
-    check_outputs(tuple(sources.values()), outputs)
-    result = _trained(train, options, quiet=delivery.messages.quiet)
+    run = LearnerRun.asked_for(
+        {"TRAIN": train, "--test": options["test"]}, options, "kerntest svm - --target species < iris.csv"
+    )
+    result = run.fitted("train_svm")
     from kerntest.report.svm_summary import svm_notes  # noqa: PLC0415 - --help must start at once
 
-    delivery.messages.explain(svm_notes(result))
-    delivery.deliver(result, lambda **page: _draw(result, **page), result.warnings)
-    if result.model is not None:
-        delivery.messages.note(f"wrote {visible(result.model)}")
+    run.deliver(result, svm_notes(result), lambda **page: _draw(result, **page))
 
 
 def _check_used(ctx: click.Context) -> None:
@@ -234,19 +224,6 @@ def _check_used(ctx: click.Context) -> None:
     for name, useless, what, hint in unused:
         if useless and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(f"--{name} does not go with {what}", hint=hint, code="usage.contradiction")
-
-
-def _trained(train: str, options: dict[str, Any], *, quiet: bool) -> SvmResult:
-    """Fit the machine, with a progress bar where somebody is looking."""
-    import kerntest  # noqa: PLC0415 - numerics are loaded only to compute
-
-    join_names(options, "columns", "exclude", "categorical")
-    try:
-        with progress_bar(quiet=quiet, doing="fitting") as progress:
-            return kerntest.train_svm(train, progress=progress, **options)
-    except KerntestError as error:
-        point_at(error, options["kernel"])
-        raise
 
 
 def _draw(result: SvmResult, **page: Any) -> str:

@@ -121,10 +121,10 @@ class GivenMatrix:
         out: NDArray[np.floating] | None = None,
     ) -> NDArray[np.floating]:
         """Return the entries of some rows and columns."""
-        both_named = not isinstance(rows, slice) and not isinstance(columns, slice)
-        # One gather of the entries: whole rows would be copied first otherwise. (mypy does not see that both are arrays.)
-        values = self.matrix[rows[:, None], columns] if both_named else self.matrix[rows][:, columns]  # type: ignore[index]
-        return _written(values, dtype, out)
+        if isinstance(rows, slice) or isinstance(columns, slice):
+            return _written(self.matrix[rows][:, columns], dtype, out)
+        # One gather of the entries: whole rows would be copied first otherwise.
+        return _written(self.matrix[rows[:, None], columns], dtype, out)
 
 
 class Repeated:

@@ -1,0 +1,90 @@
+"""What the commands share that fit a model: where report and model go, and the run itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kerntest.cli.console import progress_bar
+from kerntest.cli.delivery import Delivery
+from kerntest.cli.inputs import check_outputs, check_stdin, join_names, point_at
+from kerntest.errors import KerntestError
+from kerntest.report.summary import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+# Parameters of the report: -o is the model.
+REPORT = ("output_format", "as_json", "report", "quiet", "verbose")
+
+
+def report_delivery(options: dict[str, Any]) -> Delivery:
+    """Take out of the options what says where the report goes; `report` is its file.
+
+    Raises
+    ------
+    UsageError
+        If they contradict each other.
+    """
+    return Delivery.asked_for(**{("output" if name == "report" else name): options.pop(name) for name in REPORT})
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerRun:
+    """A model to be fitted, with its report.
+
+    Parameters
+    ----------
+    train : str
+    options : dict
+        Of the fit.
+    delivery : Delivery
+    """
+
+    train: str
+    options: dict[str, Any]
+    delivery: Delivery
+
+    @classmethod
+    def asked_for(cls, sources: Mapping[str, str | None], options: dict[str, Any], example: str) -> LearnerRun:
+        """Return the run that the options ask for.
+
+        Parameters
+        ----------
+        sources : mapping of str to str or None
+            The names of what is read and the files, the training rows first.
+        options : dict
+            Those of the report are removed from it.
+        example : str
+            A command line that reads from stdin.
+
+        Raises
+        ------
+        UsageError
+            If outputs contradict each other, or would write over each other or over what is read.
+        """
+        delivery = report_delivery(options)
+        given = {name: source for name, source in sources.items() if source is not None}
+        check_stdin(given, example)
+        outputs = {"-o": options["output"], "--plot": options["plot"], "--report": delivery.output}
+        check_outputs(tuple(given.values()), outputs)
+        return cls(next(iter(given.values())), options, delivery)
+
+    def fitted(self, function: str) -> Any:
+        """Fit the model by a function of kerntest, with a progress bar where somebody is looking."""
+        import kerntest  # noqa: PLC0415 - numerics are loaded only to compute
+
+        join_names(self.options, "columns", "exclude", "categorical")
+        try:
+            with progress_bar(quiet=self.delivery.messages.quiet, doing="fitting") as progress:
+                return getattr(kerntest, function)(self.train, progress=progress, **self.options)
+        except KerntestError as error:
+            point_at(error, self.options["kernel"])
+            raise
+
+    def deliver(self, result: Any, notes: Sequence[str], draw: Callable[..., str]) -> None:
+        """Write the report, and say on stderr what it does not."""
+        self.delivery.messages.explain(notes)
+        self.delivery.deliver(result, draw, result.warnings)
+        if result.model is not None:
+            self.delivery.messages.note(f"wrote {visible(result.model)}")
