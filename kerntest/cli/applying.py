@@ -144,6 +144,5 @@ class RowDelivery:
             messages.warn([visible(warning) for warning in report.warnings])
         if report.columns_ignored and (not self.reported or self.delivery.output_format != "table"):
             messages.note(f"not used by {visible(report.model)}: {name_list(report.columns_ignored)}")
-        if report.output is not None:
-            messages.note(f"wrote {visible(report.output)}")
+        messages.wrote(report.output)
         messages.explain([f"{report.rows:,} rows, {done}, {report.seconds:.3g} seconds"])

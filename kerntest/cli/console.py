@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
+from kerntest.report.summary import visible
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -45,6 +47,12 @@ class Messages:
         """Say what was done."""
         if not self.quiet:
             say(text)
+
+    def wrote(self, *files: str | None) -> None:
+        """Say which files were written; None was not asked for."""
+        for file in files:
+            if file is not None:
+                self.note(f"wrote {visible(file)}")
 
     def explain(self, texts: Sequence[str]) -> None:
         """Say what was chosen, if asked with -v."""

@@ -80,7 +80,7 @@ class Delivery:
             write_standard_output(text, encoding=encoding)
         else:
             write_file(self.output, text)
-            self.messages.note(f"wrote {visible(self.output)}")
+            self.messages.wrote(self.output)
         if self.output is not None or self.output_format != "table":
             self.messages.warn([visible(warning) for warning in warnings])
 

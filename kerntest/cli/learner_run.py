@@ -9,7 +9,6 @@ from kerntest.cli.console import progress_bar
 from kerntest.cli.delivery import Delivery
 from kerntest.cli.inputs import check_outputs, check_stdin, join_names, point_at
 from kerntest.errors import KerntestError
-from kerntest.report.summary import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -86,5 +85,4 @@ class LearnerRun:
         """Write the report, and say on stderr what it does not."""
         self.delivery.messages.explain(notes)
         self.delivery.deliver(result, draw, result.warnings)
-        if result.model is not None:
-            self.delivery.messages.note(f"wrote {visible(result.model)}")
+        self.delivery.messages.wrote(self.options["plot"], result.model)

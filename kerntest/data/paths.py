@@ -150,5 +150,7 @@ def _nearby(location: Path) -> str:
         names = tuple(entry.name for entry in folder.iterdir())
     except OSError:
         return f"the folder {folder} is not there or cannot be listed"
-    close = suggest(location.name, names)
-    return f"did you mean '{folder / close}'?" if close else f"looked in {folder.resolve()}"
+    # Without their endings, which make any two names alike; of equal ones the one with the same ending.
+    by_stem = {Path(name).stem: name for name in sorted(names, key=lambda name: Path(name).suffix == location.suffix)}
+    close = suggest(location.stem, tuple(by_stem))
+    return f"did you mean '{folder / by_stem[close]}'?" if close else f"looked in {folder.resolve()}"

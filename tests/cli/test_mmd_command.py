@@ -309,3 +309,10 @@ def test_a_null_without_relabellings_takes_no_option_about_them(kerntest, mmd_te
     assert "--null permutation" in result.err
     assert not mmd_test.calls
     assert kerntest("mmd", "a.csv", "b.csv", "--null", "pearson", "--permutations", "99").code == 0
+
+
+def test_every_file_that_was_written_is_named(kerntest, mmd_test):
+    err = kerntest("mmd", "x.csv", "y.csv", "--plot", "p.png", "--witness", "w.csv").err
+    assert err.splitlines()[-2:] == ["wrote w.csv", "wrote p.png"]
+    assert "wrote" not in kerntest("mmd", "x.csv", "y.csv", "--plot", "p.png", "-q").err
+    assert len(mmd_test.calls) == 2

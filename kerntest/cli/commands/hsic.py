@@ -252,6 +252,7 @@ def hsic(ctx: click.Context, /, data: str, other: str | None, *, fail_on: str | 
         result.warnings,
         rows=getattr(result, mode.rows) if mode.rows else (),
     )
+    delivery.messages.wrote(outputs["--witness"], outputs["--plot"])
     return gate(result.reject, fail_on, delivery.messages)
 
 

@@ -167,6 +167,7 @@ def mmd(ctx: click.Context, /, x: str, y: str, *, fail_on: str | None, **options
     result = _tested(x, y, options, quiet=delivery.messages.quiet)
     delivery.messages.explain(two_sample_notes(result))
     delivery.deliver(result, lambda **page: summary_text(two_sample_summary(result), **page), result.warnings)
+    delivery.messages.wrote(options["witness"], options["plot"])
     return gate(result.reject, fail_on, delivery.messages)
 
 
