@@ -34,7 +34,7 @@ def test_from_a_table_to_components_to_projections_to_rows(kerntest, here):
     fitted = kerntest(
         "kpca", "wine.csv", "--color", "cultivar", "--components", "4", "--plot", "w.svg", "-o", "w.kt", "--json"
     )
-    assert fitted.err == "wrote w.kt\n"
+    assert fitted.err == "wrote w.svg\nwrote w.kt\n"
     result = json.loads(fitted.out)
     assert (result["components"], result["n_train"], result["model"]) == (4, 178, "w.kt")
     assert sum(result["explained_variance_ratio"]) == pytest.approx(result["explained"], rel=1e-12)
