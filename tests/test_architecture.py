@@ -14,7 +14,7 @@ PACKAGE = Path(kerntest.__file__).parent
 ALLOWED = {
     "errors": set(),
     "engines": {"errors"},
-    "kernels": {"errors"},
+    "kernels": {"errors", "engines"},
     "data": {"errors"},
     "report": {"errors"},
     "inference": {"errors", "engines", "kernels", "data", "report"},

@@ -6,8 +6,8 @@ work, so that sums have a fixed order whatever runs side by side.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -17,12 +17,52 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 class Engine(Protocol):
-    """Runs independent pieces of work."""
+    """Runs independent pieces of work.
 
+    Attributes
+    ----------
+    name : {"local", "gpu", "dask"}
+    threads : int
+        How many pieces run at the same time.
+    memory : int or None
+        Bytes that the computation may take in one process; None for the default limits of each method.
+    dtype : str
+        The float type in which blocks are computed.
+    arrays : object or None
+        What computes whole blocks on a device, see `kerntest.engines.device`; None where numpy does.
+    here : Engine
+        The engine for pieces that write into memory of this process, or are too small to be sent.
+    """
+
+    name: str
     threads: int
+    memory: int | None
+    dtype: str
+    arrays: Any
+
+    @property
+    def here(self) -> Engine:
+        """The threads of this process."""
+        ...
 
     def map(
-        self, work: Callable[[Item], Result], items: Sequence[Item], progress: Progress | None = None
+        self,
+        work: Callable[[Item], Result],
+        items: Iterable[Item],
+        progress: Progress | None = None,
+        *,
+        total: int | None = None,
     ) -> Iterator[Result]:
-        """Yield work(item) for every item, in the order of `items`."""
+        """Yield work(item) for every item, in the order of `items`.
+
+        Parameters
+        ----------
+        work : callable
+            A function of the item alone: without memory of earlier items, and without effect but its result. It may
+            run in another process.
+        items : iterable
+        progress : callable, optional
+        total : int, optional
+            Number of items, where `items` has no length.
+        """
         ...

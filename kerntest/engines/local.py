@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
+from collections.abc import Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import ThreadpoolController
 
 from kerntest.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
 
     from kerntest.engines.base import Item, Progress, Result
 
@@ -37,6 +39,8 @@ class LocalEngine:
     ----------
     threads : int, optional
         How many; all processors that this process may use by default.
+    memory : int, optional
+        Bytes that the computation may take.
 
     Raises
     ------
@@ -44,21 +48,47 @@ class LocalEngine:
         If `threads` is not positive.
     """
 
-    def __init__(self, threads: int | None = None) -> None:
+    name = "local"
+    dtype = "float64"
+    arrays = None
+
+    def __init__(self, threads: int | None = None, memory: int | None = None) -> None:
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise UsageError(f"threads must be at least 1, not {threads!r}", code="usage.threads")
         self.threads = threads or available_threads()
+        self.memory = memory
+
+    @property
+    def here(self) -> LocalEngine:
+        """This engine."""
+        return self
 
     def map(
-        self, work: Callable[[Item], Result], items: Sequence[Item], progress: Progress | None = None
+        self,
+        work: Callable[[Item], Result],
+        items: Iterable[Item],
+        progress: Progress | None = None,
+        *,
+        total: int | None = None,
     ) -> Iterator[Result]:
-        """Yield work(item) for every item, in the order of `items`."""
-        workers = min(self.threads, len(items))
-        with _controller(len(sys.modules)).limit(limits=1, user_api="blas"):
-            for done, result in enumerate(_ordered(work, items, workers), start=1):
+        """Yield work(item) for every item, in the order of `items`; see `Engine`."""
+        count = length(items, total)
+        with one_blas_thread():
+            for done, result in enumerate(_ordered(work, items, min(self.threads, count)), start=1):
                 yield result
                 if progress is not None:
-                    progress(done, len(items))
+                    progress(done, count)
+
+
+def length(items: Iterable[Item], total: int | None) -> int:
+    """Return the number of items: as told, else as counted."""
+    return len(items) if isinstance(items, Sized) else total or 0
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread, so that its rounding does not depend on the machine."""
+    limit: AbstractContextManager[Any] = _controller(len(sys.modules)).limit(limits=1, user_api="blas")
+    return limit
 
 
 @lru_cache(maxsize=1)
@@ -68,7 +98,7 @@ def _controller(modules: int) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _ordered(work: Callable[[Item], Result], items: Sequence[Item], workers: int) -> Iterator[Result]:
+def _ordered(work: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
     if workers <= 1:
         yield from map(work, items)
         return

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 import kerntest
 from kerntest.data.misleading import misleading
 from kerntest.data.pooling import Pooled, pool
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.inference.explain import explain_columns, typical_rows
 from kerntest.inference.family import BandwidthOption, Family, check_bandwidth, choose_kernels
@@ -30,7 +30,7 @@ from kerntest.report.summary import decision_sentence
 
 if TYPE_CHECKING:
     from kerntest.data.table import Table
-    from kerntest.engines.base import Progress
+    from kerntest.engines.base import Engine, Progress
     from kerntest.inference.options import Options
     from kerntest.kernels.base import Kernel
 
@@ -76,7 +76,7 @@ def analyse_two_samples(
     started = time.perf_counter()
     check_bandwidth(bandwidth)
     _check_minimum(min_effect)
-    engine = LocalEngine(threads)
+    engine = engine_of(threads)
     reading = reading or Reading()
     tables = read_two(x, y, reading)
     used, dropped = without_missing(tables.matched, reading.missing)
@@ -224,7 +224,7 @@ def _check_minimum(min_effect: float | None) -> None:
 
 
 def _minimum_effect(
-    minimum: float, kernel: Kernel, verdict: Verdict, sample: Sample, *, alpha: float, engine: LocalEngine
+    minimum: float, kernel: Kernel, verdict: Verdict, sample: Sample, *, alpha: float, engine: Engine
 ) -> record.MinimumEffect:
     """Return whether MMD reaches the minimum under `kernel`, by its lower Gaussian confidence bound."""
     found = verdict.found

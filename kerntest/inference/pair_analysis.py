@@ -10,7 +10,7 @@ import numpy as np
 
 import kerntest
 from kerntest.data.checks import one_of
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.analysis import library_versions
 from kerntest.inference.nulls.permutation import COMBINATION
@@ -88,7 +88,7 @@ def analyse_pair(
             hint="--time-series tests rows in the order of time",
             code="usage.min_lag",
         )
-    engine = LocalEngine(threads)
+    engine = engine_of(threads)
     reading = reading or PairReading()
     groups = read_pair(x, y, reading)
     paired = pair_up(groups, reading.missing, options.scale, in_file_order=time_series)

@@ -12,7 +12,7 @@ from kerntest.data.arranging import reason_to_leave_out, recoded
 from kerntest.data.checks import one_of
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.corrections import Correction, adjusted
 from kerntest.inference.explain import step_down
@@ -138,7 +138,7 @@ def hsic_pairs(
     drawn_as = None if plot is None else picture_kind(plot)
     if plot is not None:
         check_writable(os.fspath(plot))
-    engine = LocalEngine(threads)
+    engine = engine_of(threads)
     table = read_one(data, PairReading(categorical=categorical, decimal=decimal))
     sides = _sides(table, target, x=x_columns, y=y_columns, columns=columns, exclude=exclude)
     chosen = check_usable(table.select([name for name in table.names if name in {*sides[0], *sides[1]}]))

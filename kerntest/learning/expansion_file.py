@@ -9,9 +9,9 @@ import numpy as np
 from kerntest.errors import ModelError, UsageError
 from kerntest.kernels.base import Kernel, Points
 from kerntest.kernels.binding import bind
+from kerntest.kernels.features import FeatureKind, FeatureMap
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.expansion import Expansion, GivenExpansion
-from kerntest.learning.features import FeatureKind, FeatureMap
 from kerntest.learning.fields import Fields, damaged
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
 from kerntest.learning.given_matrix import as_rows, rows_against, training_matrix
 from kerntest.learning.kpca_data import distances, encoder_of, in_units, rows_of
@@ -74,7 +74,7 @@ class KernelPCA:
         threads: int | None = None,
     ) -> None:
         self.options = KpcaOptions(components, kernel, bandwidth, features, solver, scale, seed)
-        self._engine = LocalEngine(threads)
+        self._engine = engine_of(threads)
         self._model: KpcaModel | None = None
         self.fit_: KpcaFit | None = None
 

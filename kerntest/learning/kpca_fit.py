@@ -11,8 +11,8 @@ import numpy as np
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
+from kerntest.kernels.features import feature_error, make_features
 from kerntest.learning.expansion import Expansion, GivenExpansion
-from kerntest.learning.features import feature_error, make_features
 from kerntest.learning.kpca_model import ConstantColumn, KpcaModel
 from kerntest.learning.solvers.centred import CentredMatrix
 from kerntest.learning.solvers.covariance import Directions, leading_directions

@@ -11,16 +11,16 @@ from kerntest.errors import UsageError
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
 from kerntest.learning.attraction import check_attracts
+from kerntest.learning.evaluation import as_points, expanded
 from kerntest.learning.expansion import Expansion
-from kerntest.learning.features import as_points, expanded
 from kerntest.learning.preimage import PreImages, Projections, preimages
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array, Kernel
+    from kerntest.kernels.features import FeatureMap
     from kerntest.learning.encoding import Encoder
     from kerntest.learning.expansion import GivenExpansion
-    from kerntest.learning.features import FeatureMap
 
 # What is left of the variance below this share is rounding.
 ALL = 1e-12

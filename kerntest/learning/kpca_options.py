@@ -9,7 +9,7 @@ import numpy as np
 
 from kerntest.data.checks import one_of, whole_number
 from kerntest.errors import UsageError
-from kerntest.learning.features import parse_features
+from kerntest.kernels.features import parse_features
 from kerntest.learning.given_matrix import is_precomputed
 from kerntest.learning.kernel_choice import check_bandwidth, check_kernel
 from kerntest.learning.solvers.eigen import SOLVERS

@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.learning.association import associations
 from kerntest.learning.kpca_data import rows_of
@@ -99,7 +99,7 @@ def train_kpca(
     if plot is not None:
         drawn_as = picture_kind(plot)
         check_writable(os.fspath(plot))
-    engine = LocalEngine(threads)
+    engine = engine_of(threads)
     reading = TrainingOptions(columns, exclude, categorical, missing, decimal)
     labelled = read_labelled(train, None, reading, beside=() if color is None else (color,))
     rows, chosen, left_out, warnings = rows_of(labelled.features, options)

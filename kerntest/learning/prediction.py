@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kerntest.data.blocks import open_blocks
 from kerntest.data.checks import one_of
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.setting import engine_of
 from kerntest.errors import ModelError, UsageError
 from kerntest.learning.modelfile import read_model
 from kerntest.learning.predicted_columns import PredictedColumns, predicted_columns
@@ -108,7 +108,7 @@ def predict_file(
     started = time.perf_counter()
     one_of("missing", missing, ("error", "drop", "empty"))
     one_of("unknown", unknown, ("error", "ignore"))
-    engine = LocalEngine(threads)
+    engine = engine_of(threads)
     shown = os.fspath(model)
     wanted = Wanted(proba, decision, std, interval)
     fitted, taken = _load(read_model(model), shown, wanted)

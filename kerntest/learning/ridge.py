@@ -8,7 +8,7 @@ import numpy as np
 
 from kerntest.data.checks import check_probability
 from kerntest.data.wording import counted
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
 from kerntest.learning.given_matrix import as_rows, rows_against
 from kerntest.learning.kernel_choice import choose_kernel
@@ -94,7 +94,7 @@ class KernelRidge:
         threads: int | None = None,
     ) -> None:
         self.options = RidgeOptions(lambda_, kernel, bandwidth, criterion, cv, features, intervals, scale, seed)
-        self._engine = LocalEngine(threads)
+        self._engine = engine_of(threads)
         self._model: RidgeModel | None = None
         self._flat = True
         self.fit_: RidgeFit | None = None

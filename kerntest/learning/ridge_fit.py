@@ -12,7 +12,7 @@ from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.factors import kernel_factor
-from kerntest.learning.features import make_features, parse_features
+from kerntest.kernels.features import make_features, parse_features
 from kerntest.learning.folds import plain_folds
 from kerntest.learning.kernel_choice import at_multiples
 from kerntest.learning.ridge_options import AUTO
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.features import FeatureMap
+    from kerntest.kernels.features import FeatureMap
     from kerntest.learning.kernel_choice import ChosenKernel
     from kerntest.learning.ridge_data import RidgeRows
     from kerntest.learning.ridge_options import RidgeOptions

@@ -10,14 +10,14 @@ from scipy.special import stdtrit
 
 from kerntest.errors import UsageError
 from kerntest.kernels.base import Points
+from kerntest.learning.evaluation import as_points, expanded
 from kerntest.learning.expansion import Expansion, GivenExpansion
-from kerntest.learning.features import as_points, expanded
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array, Kernel
+    from kerntest.kernels.features import FeatureMap
     from kerntest.learning.encoding import Encoder
-    from kerntest.learning.features import FeatureMap
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from kerntest.data.checks import one_of, positive, whole_number
 from kerntest.errors import UsageError
-from kerntest.learning.features import parse_features
+from kerntest.kernels.features import parse_features
 from kerntest.learning.given_matrix import is_precomputed
 from kerntest.learning.kernel_choice import check_bandwidth
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kerntest.data.checks import check_probability
 from kerntest.data.read import read_table
 from kerntest.data.table import Table, unknown_column
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.learning.modelfile import check_model_target
 from kerntest.learning.parts import check_parts, parts_of
@@ -112,7 +112,7 @@ def train_ridge(
     if plot is not None:
         drawn_as = picture_kind(plot)
         check_writable(os.fspath(plot))
-    engine = LocalEngine(threads)
+    engine = engine_of(threads)
     reading = TrainingOptions(columns, exclude, categorical, missing, decimal)
     table = _table(train, reading)
     names = target_names(target, table)

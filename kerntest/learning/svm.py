@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.learning.given_matrix import as_rows, rows_against
 from kerntest.learning.given_values import target_of
@@ -108,7 +108,7 @@ class SVM:
             tolerance,
             seed,
         )
-        self._engine = LocalEngine(threads)
+        self._engine = engine_of(threads)
         self._model: SvmModel | None = None
         self.fit_: SvmFit | None = None
 

@@ -12,9 +12,9 @@ import numpy as np
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
+from kerntest.kernels.features import feature_error, make_features
 from kerntest.learning.baselines import nearest_mean, perceptron
 from kerntest.learning.expansion import Expansion, GivenExpansion
-from kerntest.learning.features import feature_error, make_features
 from kerntest.learning.machines import Costs, Machine, fit_numbers, fit_one_class, fit_pairs
 from kerntest.learning.solvers.matrices import GivenMatrix, Repeated, matrix_of
 from kerntest.learning.svm_model import SvmModel
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
+    from kerntest.kernels.features import FeatureMap
     from kerntest.learning.encoding import Encoder
-    from kerntest.learning.features import FeatureMap
     from kerntest.learning.solvers.matrices import Matrix
     from kerntest.learning.solvers.problem import Solution
     from kerntest.learning.svm_options import SvmOptions

@@ -9,16 +9,16 @@ import numpy as np
 
 from kerntest.errors import UsageError
 from kerntest.learning.calibration import Sigmoid, couple, sigmoid_probability
-from kerntest.learning.features import expanded
+from kerntest.learning.evaluation import expanded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array, Points
+    from kerntest.kernels.features import FeatureMap
     from kerntest.learning.encoding import Encoder
     from kerntest.learning.expansion import Expansion, GivenExpansion
-    from kerntest.learning.features import FeatureMap
     from kerntest.learning.training import Classes
 
 Task: TypeAlias = Literal["classify", "regress", "one-class"]

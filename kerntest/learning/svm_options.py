@@ -12,7 +12,7 @@ import numpy as np
 from kerntest.data.categories import number_text
 from kerntest.data.checks import one_of, positive, whole_number
 from kerntest.errors import UsageError, suggest
-from kerntest.learning.features import parse_features
+from kerntest.kernels.features import parse_features
 from kerntest.learning.given_matrix import is_precomputed
 from kerntest.learning.kernel_choice import check_bandwidth
 

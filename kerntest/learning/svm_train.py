@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.learning.grid import search
 from kerntest.learning.modelfile import check_model_target
@@ -128,7 +128,7 @@ def train_svm(
     if plot is not None:
         drawn_as = picture_kind(plot)
         check_writable(os.fspath(plot))
-    engine = LocalEngine(threads)
+    engine = engine_of(threads)
     reading = TrainingOptions(columns, exclude, categorical, missing, decimal)
     labelled = read_labelled(train, target, reading)
     codes = _classes(labelled, options, test_fraction)

@@ -14,7 +14,7 @@ import kerntest
 from kerntest.data.blocks import open_blocks
 from kerntest.data.checks import one_of
 from kerntest.data.wording import counted
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.setting import engine_of
 from kerntest.errors import ModelError, UndecidedError, UsageError
 from kerntest.learning.kpca_data import distances, encoder_of, in_units
 from kerntest.learning.kpca_file import KIND, kpca_of
@@ -100,7 +100,7 @@ def transform_file(
     one_of("unknown", unknown, ("error", "ignore"))
     shown = os.fspath(model)
     fitted = _load(model, shown, components)
-    engine = LocalEngine(threads)
+    engine = engine_of(threads)
     if reconstruct:
         fitted.check_preimages()
     if output is not None and not hasattr(output, "write"):

@@ -63,6 +63,7 @@ class Provenance(Record):
     threads: int
     libraries: Mapping[str, str]
     seconds: float
+    engine: str = "local"
 
 
 @dataclass(frozen=True, slots=True)

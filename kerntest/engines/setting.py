@@ -1,0 +1,156 @@
+"""Which engine computes: chosen once, around whatever is computed, so that no statistic needs to know of it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from kerntest.engines.local import LocalEngine
+from kerntest.engines.memory import parse_memory
+from kerntest.errors import UsageError, suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from kerntest.engines.base import Engine
+
+EngineName: TypeAlias = Literal["auto", "local", "gpu", "dask"]
+ENGINES = ("auto", "local", "gpu", "dask")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Setting:
+    engine: Engine
+    planned: Callable[[Any], None] | None
+
+
+_CURRENT: ContextVar[_Setting | None] = ContextVar("kerntest engine", default=None)
+
+
+class PlanOnlyError(Exception):
+    """Raised by a listener that wanted the plan and nothing else."""
+
+
+@contextmanager
+def compute_on(
+    engine: EngineName = "auto",
+    *,
+    scheduler: str | None = None,
+    memory: str | int | None = None,
+    threads: int | None = None,
+    planned: Callable[[Any], None] | None = None,
+) -> Iterator[Engine]:
+    """Compute what stands inside the `with` on an engine.
+
+    Parameters
+    ----------
+    engine : {"auto", "local", "gpu", "dask"}
+        "local": threads of this process. "gpu": a GPU, through CuPy or PyTorch (extra `gpu`), in float32. "dask": a
+        cluster (extra `dask`). "auto": the cluster where a scheduler is named, else local; never a GPU by itself,
+        because its float32 changes the last digits.
+    scheduler : str, optional
+        Address of a Dask scheduler, such as "tcp://10.0.0.1:8786"; without it "dask" starts a cluster of processes on
+        this machine.
+    memory : str or int, optional
+        What the computation may take in one process: "4GB", or bytes.
+    threads : int, optional
+        Threads of this process, or processes of a cluster that is started here; all processors by default.
+    planned : callable, optional
+        Called with the plan of each computation before it begins.
+
+    Yields
+    ------
+    Engine
+
+    Raises
+    ------
+    UsageError
+        If an option is wrong, or options contradict each other.
+    UndecidedError
+        If there is no GPU, or no such cluster; MissingExtraError if a package is missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kerntest
+    >>> rng = np.random.default_rng(0)
+    >>> with kerntest.compute_on(threads=1, memory="1GB"):
+    ...     kerntest.mmd_test(rng.normal(size=50), rng.normal(size=50) + 2.0).reject
+    True
+    """
+    name = _chosen(engine, scheduler)
+    allowed = None if memory is None else parse_memory(memory)
+    with ExitStack() as stack:
+        made: Engine
+        if name == "dask":
+            from kerntest.engines.dask import DaskEngine  # noqa: PLC0415 - only a cluster needs Dask
+
+            made = stack.enter_context(DaskEngine.opened(scheduler, workers=threads, memory=allowed))
+        elif name == "gpu":
+            from kerntest.engines.gpu import GpuEngine  # noqa: PLC0415 - only a GPU needs its packages
+
+            made = GpuEngine(threads, memory=allowed)
+        else:
+            made = LocalEngine(threads, allowed)
+        token = _CURRENT.set(_Setting(made, planned))
+        try:
+            yield made
+        finally:
+            _CURRENT.reset(token)
+
+
+def _chosen(engine: str, scheduler: str | None) -> str:
+    """Return the engine that the options mean.
+
+    Raises
+    ------
+    UsageError
+        If there is none of that name, or the options contradict each other.
+    """
+    if engine not in ENGINES:
+        close = suggest(str(engine), ENGINES)
+        raise UsageError(
+            f"there is no engine {engine!r}",
+            hint=f"did you mean {close!r}?" if close else "it is auto, local, gpu or dask",
+            code="usage.engine",
+        )
+    if scheduler is not None and engine not in {"auto", "dask"}:
+        raise UsageError(
+            f"a scheduler is for the engine dask, not for {engine}",
+            hint="leave out --engine, or --scheduler",
+            code="usage.contradiction",
+        )
+    if engine == "auto":
+        return "local" if scheduler is None else "dask"
+    return engine
+
+
+def engine_of(threads: int | None = None) -> Engine:
+    """Return the engine that `compute_on` chose; threads of this process where nothing was chosen.
+
+    Parameters
+    ----------
+    threads : int, optional
+        As many threads of this process, with the memory that was chosen; means nothing to a cluster or a GPU.
+    """
+    current = _CURRENT.get()
+    if current is None:
+        return LocalEngine(threads)
+    if threads is not None and current.engine.name == "local":
+        return LocalEngine(threads, current.engine.memory)
+    return current.engine
+
+
+def announce(plan: Any) -> None:
+    """Tell the listener of `compute_on` what is about to be computed."""
+    current = _CURRENT.get()
+    if current is not None and current.planned is not None:
+        current.planned(plan)
+
+
+def plan_wanted() -> bool:
+    """Whether anybody listens: a plan costs a little time."""
+    current = _CURRENT.get()
+    return current is not None and current.planned is not None
