@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kerntest.data.table import Table as Table
+    from kerntest.engines.setting import compute_on as compute_on
     from kerntest.errors import KerntestError as KerntestError
     from kerntest.inference.independence import IndependenceResult as IndependenceResult
     from kerntest.inference.independence import hsic_test as hsic_test
@@ -58,6 +59,7 @@ _HOME = {
     "TableReport": "kerntest.report.table_report",
     "TransformReport": "kerntest.report.transform_report",
     "TwoSampleResult": "kerntest.inference.two_sample",
+    "compute_on": "kerntest.engines.setting",
     "hsic_joint": "kerntest.inference.joint",
     "hsic_pairs": "kerntest.inference.screen",
     "hsic_select": "kerntest.inference.selection",
@@ -93,6 +95,7 @@ __all__ = [
     "TransformReport",
     "TwoSampleResult",
     "__version__",
+    "compute_on",
     "hsic_joint",
     "hsic_pairs",
     "hsic_select",

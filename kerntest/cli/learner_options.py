@@ -8,7 +8,6 @@ import click
 
 from kerntest.cli.documented import option
 from kerntest.cli.options import (
-    COUNT,
     PROBABILITY,
     SEED,
     VERBOSITY,
@@ -25,13 +24,6 @@ if TYPE_CHECKING:
 
     from kerntest.cli.documented import AnyCommand
 
-THREADS = option(
-    "--threads",
-    type=COUNT,
-    metavar="N",
-    topic="Output",
-    help="Threads to use; the result does not depend on it.  [default: all cores]",
-)
 FORCE = option("--force", is_flag=True, topic="Output", help="Replace a model file that is there already.")
 FOLDS = Quantity(int, lambda value: 2 <= value <= 1000, "a whole number from 2 to 1000")
 JUDGED = "Choosing and judging"

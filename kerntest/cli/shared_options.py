@@ -88,12 +88,3 @@ def decimal_option(topic: str = ROWS) -> Callable[[AnyCommand], AnyCommand]:
         topic=topic,
         help="Decimal mark in CSV: auto, '.' or ','; auto warns where it found a comma.",
     )
-
-
-THREADS = option(
-    "--threads",
-    type=COUNT,
-    metavar="N",
-    topic="Test",
-    help="Threads to use; the result does not depend on it.  [default: all cores]",
-)

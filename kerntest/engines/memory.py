@@ -9,8 +9,9 @@ from kerntest.errors import UndecidedError, UsageError
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]i?)?b?\s*", re.IGNORECASE)
-# numpy, scipy and pyarrow alone take a fifth of this.
-SMALLEST = 10**8
+# What the program takes with its libraries, before there is any data.
+PROGRAM_BYTES = 130 * 10**6
+SMALLEST = 2 * 10**8
 
 
 def parse_memory(amount: str | int) -> int:
@@ -24,7 +25,7 @@ def parse_memory(amount: str | int) -> int:
     Raises
     ------
     UsageError
-        If it is no amount, or less than 100 MB.
+        If it is no amount, or less than 200 MB.
     """
     found = _AMOUNT.fullmatch(str(amount)) if isinstance(amount, (str, int)) else None
     if found is None:
@@ -34,7 +35,7 @@ def parse_memory(amount: str | int) -> int:
     size = float(found[1]) * _UNITS[(found[2] or "").lower()]
     if not SMALLEST <= size < math.inf:
         raise UsageError(
-            f"{str(amount).strip()} of memory are too few: the program itself takes 100 MB",
+            f"{str(amount).strip()} of memory are too few: the program itself takes 130 MB",
             hint="write --memory 4GB, or 500MB",
             code="usage.memory",
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from kerntest.engines.local import LocalEngine
-from kerntest.engines.memory import parse_memory
+from kerntest.engines.memory import PROGRAM_BYTES, parse_memory
 from kerntest.errors import UsageError, suggest
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ ENGINES = ("auto", "local", "gpu", "dask")
 class _Setting:
     engine: Engine
     planned: Callable[[Any], None] | None
+    planned_from: int
 
 
 _CURRENT: ContextVar[_Setting | None] = ContextVar("kerntest engine", default=None)
@@ -41,6 +42,7 @@ def compute_on(
     memory: str | int | None = None,
     threads: int | None = None,
     planned: Callable[[Any], None] | None = None,
+    planned_from: int = 0,
 ) -> Iterator[Engine]:
     """Compute what stands inside the `with` on an engine.
 
@@ -59,6 +61,8 @@ def compute_on(
         Threads of this process, or processes of a cluster that is started here; all processors by default.
     planned : callable, optional
         Called with the plan of each computation before it begins.
+    planned_from : int
+        Only of tables with so many rows: to find out how long a computation takes costs up to a second.
 
     Yields
     ------
@@ -94,7 +98,7 @@ def compute_on(
             made = GpuEngine(threads, memory=allowed)
         else:
             made = LocalEngine(threads, allowed)
-        token = _CURRENT.set(_Setting(made, planned))
+        token = _CURRENT.set(_Setting(made, planned, planned_from))
         try:
             yield made
         finally:
@@ -143,6 +147,20 @@ def engine_of(threads: int | None = None) -> Engine:
     return current.engine
 
 
+def allowed_bytes(usual: int) -> int:
+    """Return the bytes that a method may hold: as many as it usually does, or two thirds of what `compute_on` allows.
+
+    Parameters
+    ----------
+    usual : int
+        Where no memory was chosen.
+    """
+    current = _CURRENT.get()
+    if current is None or current.engine.memory is None:
+        return usual
+    return max(0, 2 * (current.engine.memory - PROGRAM_BYTES) // 3)
+
+
 def announce(plan: Any) -> None:
     """Tell the listener of `compute_on` what is about to be computed."""
     current = _CURRENT.get()
@@ -150,7 +168,7 @@ def announce(plan: Any) -> None:
         current.planned(plan)
 
 
-def plan_wanted() -> bool:
-    """Whether anybody listens: a plan costs a little time."""
+def plan_wanted(rows: int) -> bool:
+    """Whether anybody listens to the plan of a table with so many rows."""
     current = _CURRENT.get()
-    return current is not None and current.planned is not None
+    return current is not None and current.planned is not None and rows >= current.planned_from

@@ -20,6 +20,7 @@ from kerntest.errors import UsageError
 from kerntest.inference.explain import explain_columns, typical_rows
 from kerntest.inference.family import BandwidthOption, Family, check_bandwidth, choose_kernels
 from kerntest.inference.labelled import curve_verdict
+from kerntest.inference.planning import Work, prepare
 from kerntest.inference.sample import Reading, Sample, TwoTables, lay_out, read_two, without_missing
 from kerntest.inference.statistic import discrepancy
 from kerntest.inference.verdict import Verdict, permutation_verdict
@@ -89,6 +90,14 @@ def analyse_two_samples(
     family = choose(kernel, bandwidth, single=options.null != "permutation")
     options, adapted = _fitting(options)
     judged_by = permutation_verdict if options.null == "permutation" else curve_verdict
+    work = Work(
+        "mmd",
+        [(sample.points, family.kernels)],
+        len(sample.numeric_names) + len(sample.category_names),
+        options,
+        lambda rows, some: judged_by(family, sample.take(rows), options, some, None),
+    )
+    engine = prepare(work, engine)
     verdict = judged_by(family, sample, options, engine, progress)
     found = verdict.found
     minimum = None
@@ -107,7 +116,7 @@ def analyse_two_samples(
         tables=tables,
         used=used,
         kernel=str(kernel),
-        threads=engine.threads,
+        engine=engine,
         minimum=minimum,
         explanation=explanation,
         warnings=(
@@ -133,7 +142,7 @@ def _result(
     tables: TwoTables,
     used: tuple[Table, Table],
     kernel: str,
-    threads: int,
+    engine: Engine,
     minimum: record.MinimumEffect | None,
     explanation: record.Explanation | None,
     warnings: tuple[str, ...],
@@ -188,10 +197,11 @@ def _result(
             kernel=kernel,
             bandwidth=family.rule,
             scale=options.scale,
-            dtype="float64",
-            threads=threads,
+            dtype=engine.dtype,
+            threads=engine.threads,
             libraries=library_versions(),
             seconds=time.perf_counter() - started,
+            engine=engine.name,
         ),
     )
 

@@ -23,6 +23,7 @@ from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.pair_verdict import degenerate_pair
 from kerntest.inference.pairing import Groups, PairReading, pair_up, read_one
+from kerntest.inference.planning import announce_many
 from kerntest.inference.verdict import floor_warning, refuse_overflow
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.report import independence_record, record
@@ -123,6 +124,15 @@ def hsic_joint(
         for side, variable in enumerate(paired.variables)
     ]
     kernels = [family.kernels[0] for family in families]
+    announce_many(
+        "hsic",
+        paired.n,
+        sum(len(one.names) for one in paired.variables),
+        step=f"{len(kernels)} kernel matrices whole, under {permutations:,} random permutations of all groups but one",
+        held=8.0 * len(kernels) * paired.n**2,
+        rehearse=lambda rows: _relabelled(kernels, paired.take(rows), options, engine, None),
+        engine=engine,
+    )
     values, null = _relabelled(kernels, paired, options, engine, progress)
     judged = judge(values[None], np.array([joint_bound(kernels, [one.points for one in paired.variables])]))
     if judged.degenerate.all() and len(values) > 1:
@@ -150,7 +160,7 @@ def hsic_joint(
         null=null,
         warnings=(*tables.warnings, *paired.warnings, *floor_warning(len(values), alpha)),
         provenance=provenance_of(
-            options, tables, paired.n, asked=(kernel,), rule=str(bandwidth), threads=engine.threads, started=started
+            options, tables, paired.n, asked=(kernel,), rule=str(bandwidth), engine=engine, started=started
         ),
         columns_left_out=(
             *(name for one in paired.arranged for name in one.left_out),

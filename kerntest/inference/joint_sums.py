@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS
 from kerntest.kernels.base import DensePairs, Points
@@ -39,8 +40,8 @@ TOGETHER = 16
 
 
 def largest_rows(d: int) -> int:
-    """Return the largest number of rows that can be relabelled in d groups: d matrices of 1 GB in all."""
-    return math.isqrt(LARGEST_ENTRIES // d)
+    """Return the largest number of rows that can be relabelled in d groups: d matrices of 1 GB in all, or what is allowed."""
+    return math.isqrt(allowed_bytes(8 * LARGEST_ENTRIES) // (8 * d))
 
 
 def refuse_too_many(n: int, d: int) -> None:
@@ -54,7 +55,7 @@ def refuse_too_many(n: int, d: int) -> None:
     Raises
     ------
     UndecidedError
-        If d matrices of n x n would take more than 1 GB.
+        If d matrices of n x n would take more than 1 GB, or than is allowed.
     """
     most = largest_rows(d)
     if n > most:

@@ -18,6 +18,7 @@ from kerntest.inference.pair_family import PairFamily, choose_pair
 from kerntest.inference.pair_verdict import PairVerdict, pair_curve_verdict, pair_permutation_verdict
 from kerntest.inference.pair_warnings import pair_warnings
 from kerntest.inference.pairing import Groups, Paired, PairReading, pair_up, read_pair
+from kerntest.inference.planning import Work, prepare
 from kerntest.inference.series import shift_verdict
 from kerntest.inference.strongest import coco_verdict
 from kerntest.kernels.dot import moved_to_origin
@@ -26,9 +27,12 @@ from kerntest.report.independence_record import IndependenceResult, KernelPair, 
 from kerntest.report.independence_summary import independence_sentence
 
 if TYPE_CHECKING:
-    from kerntest.engines.base import Progress
+    from numpy.typing import NDArray
+
+    from kerntest.engines.base import Engine, Progress
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.options import Options
+    from kerntest.inference.pair_verdict import Variables
     from kerntest.kernels.base import Kernel
 
 Statistic: TypeAlias = Literal["hsic", "coco"]
@@ -110,6 +114,7 @@ def analyse_pair(
     family = choose_pair(asked, bandwidth, (first, second), seed=options.seed, single=single)
     first = first.at(moved_to_origin(first.points, family.first.kernels))
     second = second.at(moved_to_origin(second.points, family.second.kernels))
+    engine = prepare(_work(family, (first, second), options, statistic), engine)
     if time_series:
         verdict = shift_verdict(family, (first, second), options, engine, progress, minimum=min_lag)
     elif statistic == "coco":
@@ -128,7 +133,7 @@ def analyse_pair(
         groups,
         statistic=statistic,
         asked=kernels,
-        threads=engine.threads,
+        engine=engine,
         warnings=(
             *groups.warnings,
             *paired.warnings,
@@ -139,6 +144,20 @@ def analyse_pair(
         started=started,
     )
     return IndependenceAnalysis(result, paired, verdict.kernels, verdict.relabelled, groups)
+
+
+def _work(family: PairFamily, variables: Variables, options: Options, statistic: Statistic) -> Work:
+    """Return the test as far as its cost goes."""
+    judged = coco_verdict if statistic == "coco" else pair_permutation_verdict
+    if statistic == "hsic" and options.null != "permutation":
+        judged = pair_curve_verdict
+    sides = [(one.points, side.kernels) for one, side in zip(variables, (family.first, family.second), strict=True)]
+    first, second = variables
+
+    def rehearse(rows: NDArray[np.intp], engine: Engine) -> object:
+        return judged(family, (first.take(rows), second.take(rows)), options, engine, None)
+
+    return Work("hsic", sides, len(first.names) + len(second.names), options, rehearse)
 
 
 def _refuse_gaps(paired: Paired, groups: Groups) -> None:
@@ -192,7 +211,7 @@ def _result(
     *,
     statistic: Statistic,
     asked: tuple[Kernel | str, Kernel | str],
-    threads: int,
+    engine: Engine,
     warnings: tuple[str, ...],
     started: float,
 ) -> IndependenceResult:
@@ -205,7 +224,7 @@ def _result(
         name for table, names in zip(groups.tables, used, strict=True) for name in table.names if name not in names
     ]
     members = tuple(KernelPair(str(k), str(h), z, p) for k, h, z, p in verdict.members)
-    names = (_variable_name(used[0]), _variable_name(used[1]))
+    names = (variable_name(used[0]), variable_name(used[1]))
     if names[0] == names[1]:
         # Columns of one name in two files.
         names = (f"{names[0]} of {groups.tables[0].name}", f"{names[1]} of {groups.tables[1].name}")
@@ -240,7 +259,7 @@ def _result(
         lags=verdict.lags,
         warnings=warnings,
         provenance=provenance_of(
-            options, groups, paired.n, asked=asked, rule=family.rule, threads=threads, started=started
+            options, groups, paired.n, asked=asked, rule=family.rule, engine=engine, started=started
         ),
         columns_left_out=tuple(dict.fromkeys(left_out)),
     )
@@ -258,7 +277,7 @@ def _columns_used(groups: Groups, paired: Paired, family: PairFamily) -> tuple[t
     return first, second
 
 
-def _variable_name(columns: tuple[str, ...]) -> str:
+def variable_name(columns: tuple[str, ...]) -> str:
     """Return how a sentence calls a variable: one or two columns by name, more by their number."""
     if len(columns) == 1:
         return repr(columns[0])
@@ -274,7 +293,7 @@ def provenance_of(
     *,
     asked: tuple[Kernel | str, ...],
     rule: str,
-    threads: int,
+    engine: Engine,
     started: float,
 ) -> record.Provenance:
     """Return what is needed to run a test again and get the same numbers."""
@@ -303,8 +322,9 @@ def provenance_of(
         kernel=kernel,
         bandwidth=rule,
         scale=options.scale,
-        dtype="float64",
-        threads=threads,
+        dtype=engine.dtype,
+        threads=engine.threads,
         libraries=library_versions(),
         seconds=time.perf_counter() - started,
+        engine=engine.name,
     )

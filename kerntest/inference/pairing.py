@@ -89,6 +89,10 @@ class Paired:
         """Number of rows."""
         return len(self.origin)
 
+    def take(self, rows: NDArray[np.intp]) -> Paired:
+        """Return some of the rows, scaled as before."""
+        return replace(self, variables=tuple(one.take(rows) for one in self.variables), origin=self.origin[rows])
+
 
 def read_pair(x: Any, y: Any, reading: PairReading) -> Groups:
     """Return the two groups of columns of a test; x and y as in `hsic_test`.

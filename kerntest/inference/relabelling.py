@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError
 from kerntest.inference.dependence import Dependence, effect_size, factor, u_centred
 from kerntest.inference.low_rank import FEW_ROWS, low_rank_pair, low_rank_sums
@@ -317,7 +319,7 @@ def _random_sums(
     """Return <A_f, B_g> when row p(i) of the second side is paired with row i of the first, for every p."""
     n = len(permutations[0])
     count = sum(len(kernels) for side in (first, second) for _, kernels in side)
-    most = int((DENSE_ENTRIES / count) ** 0.5)
+    most = math.isqrt(allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
     if n > most:
         matrices = "two kernels" if count == 2 else f"{count} kernels"
         raise UndecidedError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +52,11 @@ class Sample:
     spread: Array
     numeric_names: tuple[str, ...]
     category_names: tuple[str, ...]
+
+    def take(self, rows: NDArray[np.intp]) -> Sample:
+        """Return the same columns of some rows; at least two of each table where it has as many."""
+        found = np.unique(np.concatenate([rows, *(np.flatnonzero(self.labels == label)[:2] for label in (0, 1))]))
+        return replace(self, points=self.points.take(found), labels=self.labels[found], origin=self.origin[found])
 
     def with_columns(self, wanted: set[int]) -> Sample:
         """Return the same rows with the columns at the wanted positions, numeric columns counted first."""

@@ -21,6 +21,7 @@ from kerntest.inference.options import MissingPolicy, Options
 from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.pair_warnings import runs_of
 from kerntest.inference.pairing import Groups, PairReading, complete_rows, read_one
+from kerntest.inference.planning import announce_many, held_by_stacks
 from kerntest.inference.screen_pairs import TestedPair, tested_pairs
 from kerntest.inference.screening import ScreenOptions
 from kerntest.report import independence_record
@@ -154,6 +155,19 @@ def hsic_pairs(
             where={"file": table.name},
         )
     how = ScreenOptions(kernel, bandwidth, estimator, permutations, seed)
+    announce_many(
+        "hsic",
+        table.n_rows,
+        len(usable),
+        step=f"{len(pairs):,} pairs of {len(usable):,} columns, each under {permutations:,} cyclic relabellings or more",
+        # One statistic for each relabelling of each pair, where they are kept, and the blocks of lines under way.
+        held=8.0 * table.n_rows * (len(pairs) if target is not None else 64)
+        + held_by_stacks(table.n_rows, len(usable), engine),
+        rehearse=lambda rows: tested_pairs(
+            [column.take(rows) for column in usable], pairs, how, engine, keep=target is not None, progress=None
+        ),
+        engine=engine,
+    )
     tested = tested_pairs(usable, pairs, how, engine, keep=target is not None, progress=progress)
     effects, count, coarse = _effects(tested, correction, alpha, target=target)
     rejected = sum(effect.reject for effect in effects)
@@ -179,7 +193,7 @@ def hsic_pairs(
             table.n_rows,
             asked=(kernel,),
             rule=str(bandwidth),
-            threads=engine.threads,
+            engine=engine,
             started=started,
         ),
         columns_left_out=tuple(left_out),

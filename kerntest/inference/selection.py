@@ -23,6 +23,7 @@ from kerntest.inference.options import MissingPolicy, Options
 from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.pairing import FEWEST_ROWS, Groups, PairReading, complete_rows, read_one, too_few_rows
+from kerntest.inference.planning import announce_many, held_by_stacks
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
 from kerntest.inference.stacks import KernelStack
 from kerntest.inference.variables import Variable, canonical_rows, reordered, variable_of
@@ -137,8 +138,18 @@ def hsic_select(
             )
     order = canonical_rows(arranged)
     candidates, goal = (variable_of(reordered(one, order), "standardize") for one in arranged)
+    steps = min(k, len(candidates.names))
+    announce_many(
+        "hsic",
+        len(kept),
+        len(candidates.names) + 1,
+        step=f"{steps} of {len(candidates.names)} columns, one after another, each step under {permutations:,} relabellings or more",
+        held=held_by_stacks(len(kept), len(candidates.names), engine),
+        rehearse=lambda rows: _Selection(candidates.take(rows), goal.take(rows), options, engine).steps(steps, None),
+        engine=engine,
+    )
     selection = _Selection(candidates, goal, options, engine)
-    chosen = selection.steps(min(k, len(candidates.names)), progress)
+    chosen = selection.steps(steps, progress)
     significant = sum(step.significant for step in chosen)
     return SelectionResult(
         schema="kerntest.hsic.selection/1",
@@ -154,7 +165,7 @@ def hsic_select(
         null=selection.relabellings(),
         warnings=(*table.warnings, *warnings, *(text for one in arranged for text in one.warnings)),
         provenance=provenance_of(
-            options, groups, len(kept), asked=("gaussian",), rule="median", threads=engine.threads, started=started
+            options, groups, len(kept), asked=("gaussian",), rule="median", engine=engine, started=started
         ),
         columns_left_out=tuple(name for one in arranged for name in one.left_out),
     )

@@ -22,6 +22,8 @@ from kerntest.learning.solvers.matrices import GivenMatrix, matrix_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.encoding import Encoder
@@ -53,6 +55,13 @@ class KpcaRows:
     encoder: Encoder | None
     kernel: Kernel | None
     constants: tuple[ConstantColumn, ...] = ()
+
+    def take(self, rows: NDArray[np.intp]) -> KpcaRows:
+        """Return some of the rows, of points."""
+        if not isinstance(self.points, Points):
+            message = "rows of a matrix stay together"
+            raise TypeError(message)
+        return replace(self, points=Points(self.points.numeric[rows], self.points.codes[rows]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,15 +6,18 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from kerntest.engines.setting import engine_of
+from kerntest.engines.setting import allowed_bytes, engine_of
 from kerntest.errors import UsageError
+from kerntest.kernels.features import parse_features
 from kerntest.learning.association import associations
 from kerntest.learning.kpca_data import rows_of
 from kerntest.learning.kpca_file import save_kpca
-from kerntest.learning.kpca_fit import fit_components
+from kerntest.learning.kpca_fit import KpcaRows, fit_components
 from kerntest.learning.kpca_options import KpcaOptions
 from kerntest.learning.modelfile import check_model_target
+from kerntest.learning.planning import FitWork, prepare_fit
 from kerntest.learning.provenance import input_of, provenance_of
+from kerntest.learning.solvers.centred import KEPT_BYTES
 from kerntest.learning.training import TrainingOptions, read_labelled
 from kerntest.report.kpca_record import KpcaPart, KpcaResult
 from kerntest.report.plot import picture_kind
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from kerntest.data.numerals import Decimal
-    from kerntest.engines.base import Progress
+    from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Kernel
     from kerntest.learning.encoding import Scale
     from kerntest.learning.kernel_choice import Bandwidth
@@ -103,6 +106,7 @@ def train_kpca(
     reading = TrainingOptions(columns, exclude, categorical, missing, decimal)
     labelled = read_labelled(train, None, reading, beside=() if color is None else (color,))
     rows, chosen, left_out, warnings = rows_of(labelled.features, options)
+    prepare_fit(_work(rows, options, engine), engine)
     fit = fit_components(rows, options, engine, progress)
     model = fit.model
     scores = model.scores(rows.points, engine)
@@ -144,6 +148,27 @@ def train_kpca(
     if plot is not None and picture is not None:
         write_file(os.fspath(plot), picture)
     return result
+
+
+def _work(rows: KpcaRows, options: KpcaOptions, engine: Engine) -> FitWork:
+    """Return the fit as far as its cost goes."""
+    n = len(rows.points)
+    if options.features is not None:
+        size = parse_features(options.features)[1]
+        method, step, held = "features", f"covariance of {size:,} features of {n:,} rows", 6.0 * 8 * size * size
+    else:
+        kept = 4.0 * n * n
+        method, step = "exact", f"{options.components:,} components of the kernel matrix of {n:,} rows"
+        held = kept if kept <= allowed_bytes(KEPT_BYTES) else 8.0 * n * 64
+    return FitWork(
+        "kpca",
+        n,
+        len(rows.encoder.columns) if rows.encoder else 1,
+        method,
+        step,
+        held,
+        lambda some: fit_components(rows.take(some), options, engine),
+    )
 
 
 def _names(model: KpcaModel) -> tuple[str, ...]:

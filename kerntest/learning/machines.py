@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.linalg import LinAlgError
 
+from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.learning.solvers.hinge import solve_hinge
+from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
 from kerntest.learning.solvers.matrices import Repeated
 from kerntest.learning.solvers.problem import Problem, Solution
 from kerntest.learning.solvers.smo import solve_indefinite
@@ -155,7 +156,10 @@ def _solved(
     if not definite:
         return solve_indefinite(matrix, problem)
     try:
-        return solve_hinge(matrix, problem, tolerance=tolerance, seed=seed, start=start, factor=factor)
+        kept = min(KEPT_BYTES, allowed_bytes(KEPT_BYTES))
+        return solve_hinge(
+            matrix, problem, tolerance=tolerance, seed=seed, start=start, factor=factor, kept_bytes=kept
+        )
     except LinAlgError as error:
         raise UndecidedError(
             "the kernel is not positive definite on these rows: the problem has no single solution",

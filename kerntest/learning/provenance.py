@@ -72,10 +72,11 @@ def provenance_of(
         kernel=str(options.kernel),
         bandwidth=rule,
         scale=options.scale,
-        dtype="float64",
+        dtype=engine.dtype,
         threads=engine.threads,
         libraries=_versions(),
         seconds=time.perf_counter() - started,
+        engine=engine.name,
     )
 
 

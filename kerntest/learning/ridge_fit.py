@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.engines.local import LocalEngine
+from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.factors import kernel_factor
@@ -285,17 +286,24 @@ def lambdas_of(rows: RidgeRows, chosen: ChosenKernel | None, options: RidgeOptio
     return np.array([float(f"{share * 10.0 ** round(math.log10(size)):.3g}") for share in LAMBDAS])
 
 
+def dense_bytes(n: int, engine: Engine) -> float:
+    """Return the bytes that the matrices of n rows take which are under way together."""
+    need = DENSE_ARRAYS * 8 * n * n
+    return float(need * max(1, min(engine.threads, allowed_bytes(MEMORY) // need)))
+
+
 def _few_at_once(rows: RidgeRows, engine: Engine, features: str | None) -> Engine:
     """Return an engine that works on no more matrices at once than there is memory for."""
     columns = len(rows) if features is None else min(len(rows), parse_features(features)[1])
     need = DENSE_ARRAYS * 8 * len(rows) * columns
-    if need > MEMORY:
+    allowed = allowed_bytes(MEMORY)
+    if need > allowed:
         raise UndecidedError(
-            f"the kernel matrix of {len(rows):,} rows needs {need / 1e9:.1f} GB, and {MEMORY / 1e9:.0f} GB are the most",
+            f"the kernel matrix of {len(rows):,} rows needs {need / 1e9:.1f} GB, and {allowed / 1e9:.3g} GB are the most",
             hint="--features nystroem:2000 is for very many rows",
             code="undecided.memory",
         )
-    return LocalEngine(max(1, min(engine.threads, MEMORY // need)))
+    return LocalEngine(max(1, min(engine.threads, allowed // need)))
 
 
 def _joined(scores: Array, rows: RidgeRows, options: RidgeOptions) -> Array:

@@ -11,12 +11,15 @@ from kerntest.data.read import read_table
 from kerntest.data.table import Table, unknown_column
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
+from kerntest.kernels.features import parse_features
 from kerntest.learning.modelfile import check_model_target
 from kerntest.learning.parts import check_parts, parts_of
+from kerntest.learning.planning import FitWork, prepare_fit
 from kerntest.learning.provenance import provenance_of
 from kerntest.learning.ridge import chosen_kernel
 from kerntest.learning.ridge_data import rows_of, target_names
 from kerntest.learning.ridge_file import save_ridge
+from kerntest.learning.ridge_fit import dense_bytes
 from kerntest.learning.ridge_judge import judge_ridge, ridge_result
 from kerntest.learning.ridge_machine import fit_ridge
 from kerntest.learning.ridge_options import AUTO, Criterion, RidgeOptions
@@ -29,10 +32,11 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from kerntest.data.numerals import Decimal
-    from kerntest.engines.base import Progress
+    from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Kernel
     from kerntest.learning.encoding import Scale
     from kerntest.learning.kernel_choice import ChosenKernel
+    from kerntest.learning.ridge_data import RidgeRows
     from kerntest.learning.ridge_options import RidgeBandwidth
     from kerntest.learning.training import MissingPolicy
     from kerntest.report.ridge_record import RidgeResult
@@ -130,6 +134,7 @@ def train_ridge(
             hint="leave out --criterion, or --lambda",
             code="usage.criterion",
         )
+    prepare_fit(_work(rows, chosen, options, engine), engine)
     fit = fit_ridge(rows, chosen, options, engine, progress=progress)
     judged = judge_ridge(rows, fit, tested, options=options, interval=interval, fixed=fixed, engine=engine)
     result = ridge_result(
@@ -151,6 +156,25 @@ def train_ridge(
     if plot is not None and picture is not None:
         write_file(os.fspath(plot), picture)
     return result
+
+
+def _work(rows: RidgeRows, chosen: ChosenKernel, options: RidgeOptions, engine: Engine) -> FitWork:
+    """Return the fit as far as its cost goes."""
+    n = len(rows)
+    if options.features is None:
+        method, step, held = "dense", f"eigenvalues of the kernel matrix of {n:,} rows", dense_bytes(n, engine)
+    else:
+        size = min(parse_features(options.features)[1], n)
+        method, step, held = "features", f"{size:,} features of {n:,} rows", 2.0 * 8 * size * (size + n / 16)
+    return FitWork(
+        "ridge",
+        n,
+        len(rows.encoder.columns) if rows.encoder else 1,
+        method,
+        step,
+        held,
+        lambda some: fit_ridge(rows.take(some), chosen, options, engine),
+    )
 
 
 def _check_call(options: RidgeOptions, test: Any, fraction: float | None, interval: float) -> None:

@@ -7,12 +7,15 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from kerntest.engines.setting import engine_of
+from kerntest.engines.setting import allowed_bytes, engine_of
 from kerntest.errors import UsageError
+from kerntest.kernels.features import parse_features
 from kerntest.learning.grid import search
 from kerntest.learning.modelfile import check_model_target
 from kerntest.learning.parts import check_parts, parts_of
+from kerntest.learning.planning import FitWork, prepare_fit
 from kerntest.learning.provenance import provenance_of
+from kerntest.learning.solvers.hinge import KEPT_BYTES
 from kerntest.learning.svm_data import chosen_kernel, fit_machine, folds_of, rows_of
 from kerntest.learning.svm_file import save_svm
 from kerntest.learning.svm_judge import judge, svm_result
@@ -25,11 +28,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from kerntest.data.numerals import Decimal
-    from kerntest.engines.base import Progress
+    from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Codes, Kernel
     from kerntest.learning.encoding import Scale
-    from kerntest.learning.kernel_choice import Bandwidth
+    from kerntest.learning.kernel_choice import Bandwidth, ChosenKernel
+    from kerntest.learning.svm_fit import Rows
     from kerntest.learning.svm_model import Method, Task
     from kerntest.learning.training import MissingPolicy
     from kerntest.report.svm_record import GridSearch, SvmResult
@@ -135,6 +142,7 @@ def train_svm(
     (learned, tested), inputs = parts_of(labelled, test, test_fraction, reading, seed=seed, codes=codes)
     rows, left_out, warnings = rows_of(learned, options)
     chosen = chosen_kernel(rows, options, left_out)
+    prepare_fit(_work(rows, chosen, options, engine, whole_grid=grid, cv=cv), engine)
     found: GridSearch | None = None
     cost, used = options.C, chosen.kernel
     if grid or cv is not None:
@@ -164,6 +172,28 @@ def train_svm(
     if plot is not None and picture is not None:
         write_file(os.fspath(plot), picture)
     return result
+
+
+def _work(
+    rows: Rows, chosen: ChosenKernel, options: SvmOptions, engine: Engine, *, whole_grid: bool, cv: int | None
+) -> FitWork:
+    """Return the fit as far as its cost goes."""
+    n = len(rows)
+    if options.features is None:
+        step, held = f"kernel matrix of {n:,} rows", min(8.0 * n * n, allowed_bytes(KEPT_BYTES))
+    else:
+        size = parse_features(options.features)[1]
+        step, held = f"{size:,} features of {n:,} rows", 4.0 * 8 * n * size
+    if whole_grid or cv is not None:
+        step += f", {cv or 5} folds" + (", for a grid of costs and bandwidths" if whole_grid else "")
+
+    def rehearse(some: NDArray[np.intp]) -> None:
+        part = rows.take(some)
+        if whole_grid or cv is not None:
+            search(part, chosen, options, folds_of(part, cv or 5, options.seed)[0], engine, whole_grid=whole_grid)
+        fit_machine(part, chosen, options, engine, C=options.C)
+
+    return FitWork("svm", n, len(rows.encoder.columns) if rows.encoder else 1, options.method, step, held, rehearse)
 
 
 def _check_call(options: SvmOptions, target: str | None, test: Any, fraction: float | None, cv: int | None) -> None:

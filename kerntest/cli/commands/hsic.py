@@ -8,9 +8,10 @@ import click
 
 from kerntest.cli.commands.hsic_modes import JOINT, check_options, mode_asked_for
 from kerntest.cli.completion import ColumnNames
+from kerntest.cli.computing import ENGINE_PARAMETERS, ComputingCommand, engine_options
 from kerntest.cli.console import progress_bar
 from kerntest.cli.delivery import Delivery, gate
-from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
+from kerntest.cli.documented import EXIT_CODES, Manual, option
 from kerntest.cli.inputs import check_null, check_outputs, check_stdin, join_names, point_at
 from kerntest.cli.options import COUNT, Bandwidth, KernelText, OneOf, OutputPath, result_options
 from kerntest.cli.shared_options import (
@@ -21,7 +22,6 @@ from kerntest.cli.shared_options import (
     ROWS,
     SCALE,
     SEED_OPTION,
-    THREADS,
     columns_option,
     decimal_option,
     estimator_option,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MANY = "Many tests at once"
 SERIES = "Series"
 DELIVERY = ("output_format", "as_json", "output", "quiet", "verbose")
-RESULT_PARAMETERS = frozenset({"data", "fail_on", *DELIVERY})
+RESULT_PARAMETERS = frozenset({"data", "fail_on", *DELIVERY, *ENGINE_PARAMETERS})
 
 MANUAL = Manual(
     examples=(
@@ -102,7 +102,7 @@ MANUAL = Manual(
 )
 
 
-@click.command(cls=DocumentedCommand, manual=MANUAL, short_help="Test whether columns depend on one another.")
+@click.command(cls=ComputingCommand, manual=MANUAL, short_help="Test whether columns depend on one another.")
 @click.argument("data", type=click.Path(allow_dash=True, readable=False))
 @click.argument("other", metavar="[Y]", required=False, type=click.Path(allow_dash=True, readable=False))
 @option(
@@ -169,7 +169,6 @@ MANUAL = Manual(
 @RESAMPLING
 @ALPHA
 @SEED_OPTION
-@THREADS
 @option(
     "--pairwise",
     is_flag=True,
@@ -227,6 +226,7 @@ MANUAL = Manual(
     topic="How they depend",
     help="Draw the null distribution and these functions, or of many tests a heat map, into a .png, .svg or .pdf file.",
 )
+@engine_options("local", "gpu", "dask")
 @result_options(lines=True)
 @click.pass_context
 def hsic(ctx: click.Context, /, data: str, other: str | None, *, fail_on: str | None, **options: Any) -> int:

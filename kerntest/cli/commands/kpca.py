@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kerntest.cli.completion import ColumnNames
-from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
+from kerntest.cli.computing import ComputingCommand, engine_options
+from kerntest.cli.documented import EXIT_CODES, Manual, option
 from kerntest.cli.learner_options import (
     FORCE,
     MISSING,
-    THREADS,
     features_option,
     kernel_option,
     model_output,
@@ -69,7 +69,7 @@ MANUAL = Manual(
 )
 
 
-@click.command(cls=DocumentedCommand, manual=MANUAL, short_help="Find the shape of rows: principal components.")
+@click.command(cls=ComputingCommand, manual=MANUAL, short_help="Find the shape of rows: principal components.")
 @click.argument("train", metavar="DATA", type=click.Path(allow_dash=True, readable=False))
 @columns_option("--columns", "Columns to take part, such as 'price,size:weight,temp_*' (a:b is a range).")
 @columns_option("--exclude", "Columns to leave out.")
@@ -100,7 +100,7 @@ MANUAL = Manual(
 )
 @features_option(COMPONENTS)
 @seed_option(COMPONENTS)
-@THREADS
+@engine_options()
 @option(
     "--plot",
     type=OutputPath(),

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kerntest.cli.computing import ComputingCommand, engine_options
 from kerntest.cli.console import progress_bar, summary_text
 from kerntest.cli.delivery import Delivery, gate
-from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
+from kerntest.cli.documented import EXIT_CODES, Manual, option
 from kerntest.cli.inputs import check_null, check_outputs, check_stdin, join_names, point_at
 from kerntest.cli.options import POSITIVE, Bandwidth, KernelText, OneOf, OutputPath, result_options
 from kerntest.cli.shared_options import (
@@ -18,7 +19,6 @@ from kerntest.cli.shared_options import (
     RESAMPLING,
     SCALE,
     SEED_OPTION,
-    THREADS,
     columns_option,
     decimal_option,
     estimator_option,
@@ -79,7 +79,7 @@ MANUAL = Manual(
 
 
 @click.command(
-    cls=DocumentedCommand, manual=MANUAL, short_help="Test whether two files come from the same distribution."
+    cls=ComputingCommand, manual=MANUAL, short_help="Test whether two files come from the same distribution."
 )
 @click.argument("x", type=click.Path(allow_dash=True, readable=False))
 @click.argument("y", type=click.Path(allow_dash=True, readable=False))
@@ -150,7 +150,7 @@ MANUAL = Manual(
     help="Draw the null distribution, the witness function and, with --explain, the columns into a .png, .svg or "
     ".pdf file.",
 )
-@THREADS
+@engine_options("local", "gpu", "dask")
 @result_options()
 @click.pass_context
 def mmd(ctx: click.Context, /, x: str, y: str, *, fail_on: str | None, **options: Any) -> int:

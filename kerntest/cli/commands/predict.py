@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kerntest.cli.applying import DATA, DATA_ARGUMENT, UNKNOWN, RowDelivery, keep_option, missing_option, rows_output
+from kerntest.cli.computing import ComputingCommand, engine_options
 from kerntest.cli.console import progress_bar
-from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
+from kerntest.cli.documented import EXIT_CODES, Manual, option
 from kerntest.cli.inputs import join_names
-from kerntest.cli.learner_options import THREADS, report_options
+from kerntest.cli.learner_options import report_options
 from kerntest.cli.options import PROBABILITY
 from kerntest.cli.shared_options import decimal_option
 
@@ -63,7 +64,7 @@ MANUAL = Manual(
 )
 
 
-@click.command(cls=DocumentedCommand, manual=MANUAL, short_help="Apply a model to the rows of a file.")
+@click.command(cls=ComputingCommand, manual=MANUAL, short_help="Apply a model to the rows of a file.")
 @click.argument("model", type=click.Path(readable=False))
 @click.argument("data", type=click.Path(allow_dash=True, readable=False))
 @option("--proba", is_flag=True, topic=PREDICTIONS, help="Add the probability of each class, in columns p:CLASS.")
@@ -84,7 +85,7 @@ MANUAL = Manual(
 @decimal_option(DATA)
 @rows_output("predictions")
 @report_options
-@THREADS
+@engine_options("local", "dask")
 def predict(model: str, data: str, **options: Any) -> None:
     """Apply a model to the rows of a file of any size.
 

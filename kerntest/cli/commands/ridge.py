@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kerntest.cli.completion import ColumnNames
-from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
+from kerntest.cli.computing import ComputingCommand, engine_options
+from kerntest.cli.documented import EXIT_CODES, Manual, option
 from kerntest.cli.learner_options import (
     FOLDS,
     FORCE,
     JUDGED,
     MISSING,
     TEST,
-    THREADS,
     features_option,
     kernel_option,
     model_output,
@@ -85,7 +85,7 @@ MANUAL = Manual(
 )
 
 
-@click.command(cls=DocumentedCommand, manual=MANUAL, short_help="Learn to predict numbers, with intervals.")
+@click.command(cls=ComputingCommand, manual=MANUAL, short_help="Learn to predict numbers, with intervals.")
 @click.argument("train", type=click.Path(allow_dash=True, readable=False))
 @option(
     "--target",
@@ -127,7 +127,7 @@ MANUAL = Manual(
 )
 @features_option(REGRESSION)
 @seed_option(REGRESSION)
-@THREADS
+@engine_options()
 @TEST
 @test_fraction_option("drawn at random")
 @option(

@@ -8,14 +8,14 @@ import click
 from click.core import ParameterSource
 
 from kerntest.cli.completion import ColumnNames
-from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
+from kerntest.cli.computing import ComputingCommand, engine_options
+from kerntest.cli.documented import EXIT_CODES, Manual, option
 from kerntest.cli.learner_options import (
     FOLDS,
     FORCE,
     JUDGED,
     MISSING,
     TEST,
-    THREADS,
     features_option,
     kernel_option,
     model_output,
@@ -88,9 +88,7 @@ MANUAL = Manual(
 )
 
 
-@click.command(
-    cls=DocumentedCommand, manual=MANUAL, short_help="Learn to predict a column: classes, numbers, outliers."
-)
+@click.command(cls=ComputingCommand, manual=MANUAL, short_help="Learn to predict a column: classes, numbers, outliers.")
 @click.argument("train", type=click.Path(allow_dash=True, readable=False))
 @option("--target", type=ColumnNames(), metavar="NAME", topic=ROWS, help="Column to predict; none for one-class.")
 @columns_option("--columns", "Columns to learn from, such as 'price,size:weight,temp_*' (a:b is a range).")
@@ -161,7 +159,7 @@ MANUAL = Manual(
     help="Duality gap, relative to the objective, at which to stop.",
 )
 @seed_option(MACHINE)
-@THREADS
+@engine_options()
 @TEST
 @test_fraction_option("drawn by class")
 @option(

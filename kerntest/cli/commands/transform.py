@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kerntest.cli.applying import DATA, DATA_ARGUMENT, UNKNOWN, RowDelivery, keep_option, missing_option, rows_output
+from kerntest.cli.computing import ComputingCommand, engine_options
 from kerntest.cli.console import progress_bar
-from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual, option
+from kerntest.cli.documented import EXIT_CODES, Manual, option
 from kerntest.cli.inputs import join_names
-from kerntest.cli.learner_options import THREADS, report_options
+from kerntest.cli.learner_options import report_options
 from kerntest.cli.options import COUNT
 from kerntest.cli.shared_options import decimal_option
 
@@ -61,7 +62,7 @@ MANUAL = Manual(
 )
 
 
-@click.command(cls=DocumentedCommand, manual=MANUAL, short_help="Project rows on components, or go back from them.")
+@click.command(cls=ComputingCommand, manual=MANUAL, short_help="Project rows on components, or go back from them.")
 @click.argument("model", type=click.Path(readable=False))
 @click.argument("data", type=click.Path(allow_dash=True, readable=False))
 @option("--components", type=COUNT, metavar="K", topic=PROJECTION, help="Use the first K only.  [default: all]")
@@ -85,7 +86,7 @@ MANUAL = Manual(
 @decimal_option(DATA)
 @rows_output("scores or pre-images")
 @report_options
-@THREADS
+@engine_options("local", "dask")
 def transform(model: str, data: str, **options: Any) -> None:
     """Project the rows of a file of any size on the components of a model, or reconstruct them from their projections.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.engines.setting import allowed_bytes
 from kerntest.learning.solvers.matrices import GivenMatrix
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ class CentredMatrix:
     ----------
     matrix : Matrix
     engine : Engine
-    kept_bytes : int
-        At most so many bytes of the triangle are kept, all of it or none.
+    kept_bytes : int, optional
+        At most so many bytes of the triangle are kept, all of it or none; 2 GB, or what is allowed, by default.
     progress : callable, optional
         Told of the strips of each product.
 
@@ -48,8 +49,9 @@ class CentredMatrix:
     """
 
     def __init__(
-        self, matrix: Matrix, engine: Engine, *, kept_bytes: int = KEPT_BYTES, progress: Progress | None = None
+        self, matrix: Matrix, engine: Engine, *, kept_bytes: int | None = None, progress: Progress | None = None
     ) -> None:
+        kept_bytes = allowed_bytes(KEPT_BYTES) if kept_bytes is None else kept_bytes
         self.n = matrix.n
         self._matrix, self._engine = matrix, engine
         self._edges = _edges(matrix.n)

@@ -1,0 +1,148 @@
+"""Where a command computes: options about the engine, and commands that run under it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from kerntest.cli.console import PIPED_WIDTH, say, summary_text, terminal_width, uses_colour
+from kerntest.cli.documented import AnyCommand, DocumentedCommand, option
+from kerntest.cli.options import COUNT, OneOf, chosen_format
+from kerntest.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import click
+
+    from kerntest.report.plan import Plan
+
+COMPUTING = "Computing"
+# A computation of so many rows that takes so many seconds is announced unasked.
+MANY_ROWS = 50_000
+LONG = 300.0
+# Parameters that the engine takes before a command runs.
+ENGINE_PARAMETERS = ("engine", "scheduler", "memory", "dry_run")
+
+
+def _threads(what: str) -> Callable[[AnyCommand], AnyCommand]:
+    return option(
+        "--threads",
+        type=COUNT,
+        metavar="N",
+        topic=COMPUTING,
+        help=f"{what}; the result does not depend on it.  [default: all cores]",
+    )
+
+
+_MEMORY = option(
+    "--memory",
+    metavar="SIZE",
+    topic=COMPUTING,
+    help="Memory to stay below, such as 4GB; what cannot is refused (exit 4).",
+)
+_DRY_RUN = option(
+    "--dry-run",
+    is_flag=True,
+    topic=COMPUTING,
+    help="Print only the plan: what would be computed where, the memory it takes and about how long. -v prints it "
+    "before the result.",
+)
+_SCHEDULER = option(
+    "--scheduler",
+    metavar="ADDRESS",
+    topic=COMPUTING,
+    help="Dask scheduler, such as tcp://10.0.0.1:8786.  [default: a cluster of processes on this machine]",
+)
+
+
+def engine_options(*engines: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator that adds the options about the engine; without names the command has only the local one."""
+    words = {
+        "local": "local (threads)",
+        "gpu": "gpu (float32; needs CuPy or PyTorch)",
+        "dask": "dask (a cluster)",
+    }
+    choice = option(
+        "--engine",
+        type=OneOf("auto", *engines),
+        default="auto",
+        metavar="NAME",
+        topic=COMPUTING,
+        help=f"Where to compute: {', '.join(words[name] for name in engines)}, or auto: dask where a --scheduler is "
+        "named, else local. The same seed gives the same p-value on each.",
+    )
+    decorators = (
+        (_DRY_RUN, _MEMORY, _threads("Threads, or processes of a cluster on this machine"), _SCHEDULER, choice)
+        if engines
+        else (_DRY_RUN, _MEMORY, _threads("Threads to use"))
+    )
+
+    def decorate(function: AnyCommand) -> AnyCommand:
+        for decorator in decorators:
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+class ComputingCommand(DocumentedCommand):
+    """A command that runs on the engine that its options name, and can tell its plan instead."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command on its engine."""
+        from kerntest.engines.setting import PlanOnlyError, compute_on  # noqa: PLC0415 - --help must start at once
+
+        asked = {name: ctx.params.pop(name, None) for name in ENGINE_PARAMETERS}
+        only_plan, verbose = bool(asked.pop("dry_run")), bool(ctx.params.get("verbose"))
+        if only_plan and ctx.params.get("quiet"):
+            raise UsageError(
+                "--dry-run and -q contradict each other", hint="give one of them", code="usage.contradiction"
+            )
+
+        def planned(plan: Plan) -> None:
+            if only_plan:
+                raise PlanOnlyError(plan)
+            from kerntest.report.plan import plan_notes, show_time  # noqa: PLC0415 - --help must start at once
+
+            if verbose:
+                for note in plan_notes(plan):
+                    say(note)
+            elif (plan.seconds or 0.0) > LONG:
+                # Nobody should find out by waiting.
+                others = "; --method features takes any number of rows" if plan.method == "exact" else ""
+                say(
+                    f"this takes {show_time(plan.seconds)} ({plan.where}); --dry-run shows the plan{others}",
+                    label="note",
+                )
+
+        heard = only_plan or verbose or not ctx.params.get("quiet")
+        engine: Any = asked.pop("engine") or "auto"
+        try:
+            with compute_on(
+                engine,
+                **asked,
+                threads=ctx.params.get("threads"),
+                planned=planned if heard else None,
+                planned_from=0 if only_plan or verbose else MANY_ROWS,
+            ):
+                return super().invoke(ctx)
+        except PlanOnlyError as stopped:
+            _deliver(stopped.args[0], ctx.params)
+            return 0
+
+
+def _deliver(plan: Plan, params: dict[str, Any]) -> None:
+    """Write a plan to stdout, as a table or as JSON."""
+    from kerntest.report.plan import plan_summary  # noqa: PLC0415 - --help must start at once
+    from kerntest.report.write import json_text, write_standard_output  # noqa: PLC0415 - as above
+
+    shown_as = chosen_format(params.get("output_format"), as_json=bool(params.get("as_json")))
+    if shown_as == "table":
+        colour = uses_colour(sys.stdout)
+        width = terminal_width() if sys.stdout is not None else PIPED_WIDTH
+        text = summary_text(plan_summary(plan), width=width, colour=colour, answer="Dry run")
+        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    else:
+        text, encoding = json_text(plan.to_dict()), "utf-8"
+    write_standard_output(text, encoding=encoding)

@@ -1,0 +1,80 @@
+"""What is about to be computed: where, in how much memory, and about how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kerntest.engines.memory import show_memory
+from kerntest.report.record import Record
+from kerntest.report.summary import Summary, visible
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Record):
+    """A computation before it begins.
+
+    Parameters
+    ----------
+    schema : str
+    command : str
+    method : str
+        "exact" or "features"; of a learner, how it is solved.
+    engine : str
+        "local", "gpu" or "dask".
+    where : str
+        The engine in words.
+    dtype : str
+    rows, columns : int
+    work : tuple of str
+        What will be computed, step by step.
+    memory_bytes : int
+        What it takes in one process, about.
+    memory_limit : int or None
+        What was allowed.
+    seconds : float or None
+        About how long, from a small part of the work that was timed, or from costs measured elsewhere; None if that
+        cannot be said.
+    """
+
+    schema: str
+    command: str
+    method: str
+    engine: str
+    where: str
+    dtype: str
+    rows: int
+    columns: int
+    work: tuple[str, ...]
+    memory_bytes: int
+    memory_limit: int | None
+    seconds: float | None
+
+
+def plan_summary(plan: Plan) -> Summary:
+    """Return a plan in words."""
+    lines = [("data", f"{plan.rows:,} rows, {plan.columns} column{'' if plan.columns == 1 else 's'}")]
+    lines += [("" if number else "work", visible(step)) for number, step in enumerate(plan.work)]
+    lines.append(("where", f"{visible(plan.where)}, {plan.dtype}"))
+    allowed = "" if plan.memory_limit is None else f" of the {show_memory(plan.memory_limit)} allowed"
+    lines.append(("memory", f"about {show_memory(plan.memory_bytes)}{allowed}"))
+    lines.append(("time", show_time(plan.seconds)))
+    return Summary(f"Plan of kerntest {plan.command}", tuple(lines), "nothing was computed", ())
+
+
+def plan_notes(plan: Plan) -> list[str]:
+    """Return a plan as one line each, for -v."""
+    found = plan_summary(plan)
+    return [f"plan: {label or '    '}: {text}" if label else f"plan: {text}" for label, text in found.lines]
+
+
+def show_time(seconds: float | None) -> str:
+    """Return a duration as people say it."""
+    if seconds is None:
+        return "cannot be said beforehand"
+    if seconds < 1:
+        return "less than a second"
+    for limit, size, unit in ((90, 1, "second"), (5400, 60, "minute"), (172_800, 3600, "hour")):
+        if seconds < limit:
+            count = max(1, round(seconds / size))
+            return f"about {count} {unit}{'' if count == 1 else 's'}"
+    return f"about {round(seconds / 86_400):,} days"

@@ -1,0 +1,117 @@
+"""Options about where to compute: taken by every command that computes, and a plan instead of a result."""
+
+import json
+import re
+
+import pytest
+from command_line import ROOT
+
+DATA = ROOT / "sample_data"
+BEFORE, AFTER = DATA / "before.csv", DATA / "after.csv"
+COMMANDS = {
+    "mmd": (BEFORE, AFTER),
+    "hsic": (DATA / "machines.csv", "--x", "temp_c", "--y", "wear_um"),
+    "svm": (DATA / "iris.csv", "--target", "species"),
+    "ridge": (DATA / "machines.csv", "--target", "wear_um", "--exclude", "line"),
+    "kpca": (DATA / "wine.csv",),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_dry_run_prints_the_plan_and_computes_nothing(kerntest, command):
+    outcome = kerntest(command, *COMMANDS[command], "--dry-run")
+    assert (outcome.code, outcome.err) == (0, "")
+    lines = outcome.out.splitlines()
+    assert lines[0] == f"Plan of kerntest {command}"
+    assert [line.split()[0] for line in lines[1:-1] if not line.startswith("   ")] == [
+        "data",
+        "work",
+        "where",
+        "memory",
+        "time",
+    ]
+    assert lines[-1] == "Dry run: nothing was computed"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_dry_run_for_programs(kerntest, command):
+    plan = json.loads(kerntest(command, *COMMANDS[command], "--dry-run", "--json", "--threads", "1").out)
+    assert plan["schema"] == "kerntest.plan/1"
+    assert plan["command"] == command
+    assert plan["where"] == "1 thread of this process"
+    assert plan["rows"] > 100
+    assert plan["memory_bytes"] > 10**8
+    assert plan["memory_limit"] is None
+
+
+def test_a_dry_run_writes_no_file(kerntest, tmp_path):
+    outputs = ("-o", tmp_path / "model.kt", "--report", tmp_path / "report.txt")
+    assert kerntest("svm", *COMMANDS["svm"], *outputs, "--dry-run").code == 0
+    assert kerntest("mmd", *COMMANDS["mmd"], "-o", tmp_path / "result.txt", "--dry-run").code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_verbose_tells_the_plan_before_the_result(kerntest):
+    outcome = kerntest("mmd", BEFORE, AFTER, "-v", "--memory", "2GB")
+    assert outcome.code == 0
+    plan = [line for line in outcome.err.splitlines() if line.startswith("plan: ")]
+    assert plan[0] == "plan: data: 850 rows, 6 columns"
+    assert re.fullmatch(r"plan: memory: about \d+ MB of the 2 GB allowed", plan[3])
+    assert outcome.err.startswith(plan[0])
+    assert "Decision" in outcome.out
+
+
+def test_without_verbose_nobody_hears_of_the_plan_of_few_rows(kerntest):
+    assert kerntest("mmd", BEFORE, AFTER).err == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--engine", "loca"), "--engine must be auto, local, gpu or dask, not 'loca'"),
+        (
+            ("--engine", "local", "--scheduler", "tcp://127.0.0.1:1"),
+            "a scheduler is for the engine dask, not for local",
+        ),
+        (("--memory", "much"), "'much' is no amount of memory"),
+        (("--memory", "1MB"), "1MB of memory are too few"),
+        (("--dry-run", "-q"), "--dry-run and -q contradict each other"),
+    ],
+)
+@pytest.mark.parametrize("command", ["mmd", "hsic"])
+def test_what_cannot_be_is_a_usage_error(kerntest, command, options, message):
+    outcome = kerntest(command, *COMMANDS[command], *options)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith(f"error: {message}")
+    assert "\nhint: " in outcome.err
+
+
+@pytest.mark.parametrize("command", ["svm", "ridge", "kpca"])
+def test_a_fit_runs_on_this_machine(kerntest, command):
+    outcome = kerntest(command, *COMMANDS[command], "--engine", "dask")
+    assert outcome.code == 2
+    assert outcome.err.startswith("error: no such option: --engine")
+
+
+@pytest.mark.parametrize("mode", [["--pairwise"], ["--target", "wear_um"], ["--joint", "temp_c,wear_um,power_kw"]])
+def test_every_test_of_hsic_takes_them(kerntest, mode):
+    outcome = kerntest("hsic", DATA / "machines.csv", *mode, "--memory", "2GB", "--threads", "1", "--engine", "local")
+    assert outcome.code == 0
+
+
+def test_memory_that_is_too_small_is_refused_with_the_way_out(kerntest, tmp_path):
+    rows = "\n".join(f"{i * 7919 % 10007},{i * 104729 % 9973}" for i in range(60_000))
+    big = tmp_path / "big.csv"
+    big.write_text(f"a,b\n{rows}\n")
+    outcome = kerntest("mmd", big, big, "--memory", "200MB")
+    assert outcome.code == 4
+    assert outcome.err.startswith("error: the exact test of 120,000 rows takes ")
+    assert "hint: --method features" in outcome.err
+
+
+def test_a_scheduler_that_is_not_there_is_told_soon(kerntest):
+    pytest.importorskip("distributed")
+    outcome = kerntest("mmd", BEFORE, AFTER, "--scheduler", "tcp://127.0.0.1:1")
+    assert outcome.code == 4
+    assert outcome.err.startswith("error: ")
+    assert "tcp://127.0.0.1:1" in outcome.err

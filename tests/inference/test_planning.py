@@ -1,0 +1,108 @@
+"""The plan of a test: told before anything is computed, and right about rows, memory and way."""
+
+import numpy as np
+import pytest
+
+import kerntest
+from kerntest.engines.setting import PlanOnlyError
+from kerntest.errors import UndecidedError
+
+
+def planned(run, **options):
+    """Return the plans that a computation announces, and run nothing after the first."""
+    heard = []
+
+    def listen(plan):
+        heard.append(plan)
+        raise PlanOnlyError(plan)
+
+    with pytest.raises(PlanOnlyError), kerntest.compute_on(planned=listen, **options):
+        run()
+    return heard[0]
+
+
+def normal(n, p=2, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, p))
+
+
+def test_a_small_two_sample_test():
+    plan = planned(lambda: kerntest.mmd_test(normal(60), normal(50, seed=1), kernel="gaussian"), threads=1)
+    assert (plan.schema, plan.command, plan.method, plan.engine) == ("kerntest.plan/1", "mmd", "exact", "local")
+    assert (plan.rows, plan.columns, plan.dtype) == (110, 2, "float64")
+    assert plan.where == "1 thread of this process"
+    assert plan.work == ("5 kernel matrices a block of lags at a time, 1 block, under 1,100 cyclic relabellings",)
+    assert plan.memory_limit is None
+    assert plan.memory_bytes > 130 * 10**6
+    assert 0 < plan.seconds < 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "cyclic relabellings"),
+        ({"resampling": "random"}, "1,000 random permutations"),
+        ({"null": "moments"}, "in tiles, for the moments null"),
+    ],
+)
+def test_the_way_of_an_independence_test_is_told(options, said):
+    def run():
+        kerntest.hsic_test(normal(200), normal(200, 1, seed=1), kernel_x="gaussian", kernel_y="laplacian", **options)
+
+    plan = planned(run)
+    assert (plan.command, plan.rows, plan.columns) == ("hsic", 200, 3)
+    assert said in plan.work[0]
+
+
+def test_low_rank_is_told():
+    x = normal(5000, 1)
+    options = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}
+    plan = planned(lambda: kerntest.hsic_test(x, normal(5000, 1, seed=1), **options))
+    assert "1 + 1 kernel matrix as products of few columns" in plan.work[0]
+    plan = planned(lambda: kerntest.hsic_test(normal(3000, 4), normal(3000, 4, seed=1), **options))
+    assert "a block of lags at a time" in plan.work[0]
+
+
+def test_time_and_memory_grow_with_the_rows():
+    plans = [planned(lambda n=n: kerntest.mmd_test(normal(n, 3), normal(n, 3, 1)), threads=1) for n in (2000, 20_000)]
+    assert plans[1].seconds > 5 * plans[0].seconds
+    assert plans[1].memory_bytes > plans[0].memory_bytes
+
+
+def test_the_result_is_the_same_with_and_without_a_plan():
+    x, y = normal(1200), normal(1000, seed=1)
+    alone = kerntest.mmd_test(x, y)
+    heard = []
+    with kerntest.compute_on(planned=heard.append):
+        found = kerntest.mmd_test(x, y)
+    assert (found.p_value, found.statistic, found.kernel) == (alone.p_value, alone.statistic, alone.kernel)
+    assert len(heard) == 1
+
+
+def test_what_does_not_fit_is_refused_before_it_is_computed():
+    x, y = normal(30_000, 5), normal(30_000, 5, 1)
+    with (
+        pytest.raises(
+            UndecidedError, match=r"exact test of 60,000 rows takes .*, and --memory allows 200 MB"
+        ) as caught,
+        kerntest.compute_on(memory="200MB"),
+    ):
+        kerntest.mmd_test(x, y)
+    assert "--method features" in caught.value.hint
+
+
+def test_fewer_threads_are_used_where_the_memory_is_short():
+    x, y = normal(10_000), normal(10_000, seed=1)
+    run = {"kernel": "gaussian", "bandwidth": "median"}
+    plenty = planned(lambda: kerntest.mmd_test(x, y, **run), threads=16)
+    short = planned(lambda: kerntest.mmd_test(x, y, **run), threads=16, memory=plenty.memory_bytes // 2)
+    assert plenty.where == "16 threads of this process"
+    assert int(short.where.split()[0]) < 16
+    assert short.memory_bytes <= plenty.memory_bytes // 2
+
+
+def test_whole_matrices_keep_to_the_memory():
+    x = normal(1500, 3)
+    options = {"resampling": "random", "kernel": "gaussian", "bandwidth": "median", "permutations": 20}
+    assert 0 < kerntest.mmd_test(x, normal(1500, 3, 1), **options).p_value <= 1
+    with pytest.raises(UndecidedError, match="more than"), kerntest.compute_on(memory="200MB"):
+        kerntest.mmd_test(x, normal(1500, 3, 1), **options)
