@@ -7,7 +7,7 @@ the column and the value; a hint says what to do next.
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +45,10 @@ class KerntestError(Exception):
         self.code = code or self.default_code
         self.where = dict(where or {})
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors come back from other processes: an exception is made again from its message alone by default."""
+        return _remade, (type(self), self.message, self.hint, self.code, self.where)
+
 
 class UsageError(KerntestError, ValueError):
     """An option, a value, a kernel text or a column named that is not there: exit code 2."""
@@ -78,6 +82,12 @@ class ModelError(KerntestError):
 
     exit_code = 5
     default_code = "model"
+
+
+def _remade(
+    kind: type[KerntestError], message: str, hint: str | None, code: str, where: Mapping[str, str | int]
+) -> KerntestError:
+    return kind(message, hint=hint, code=code, where=where)
 
 
 def suggest(word: str, candidates: list[str] | tuple[str, ...]) -> str | None:

@@ -16,7 +16,7 @@ ALLOWED = {
     "engines": {"errors"},
     "kernels": {"errors", "engines"},
     "data": {"errors"},
-    "report": {"errors"},
+    "report": {"errors", "engines"},
     "inference": {"errors", "engines", "kernels", "data", "report"},
     "learning": {"errors", "engines", "kernels", "data", "report"},
     "cli": {"errors", "engines", "kernels", "data", "report", "inference", "learning"},

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kerntest.cli.completion import ColumnNames
 from kerntest.cli.documented import option
 from kerntest.cli.options import COUNT, PROBABILITY, SEED, OneOf
+from kerntest.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,3 +89,51 @@ def decimal_option(topic: str = ROWS) -> Callable[[AnyCommand], AnyCommand]:
         topic=topic,
         help="Decimal mark in CSV: auto, '.' or ','; auto warns where it found a comma.",
     )
+
+
+def method_options(kinds: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator that adds --method and --features; `kinds` says what null goes with features."""
+    decorators = (
+        option(
+            "--features",
+            metavar="KIND:M",
+            topic="Test",
+            help="Features of --method features: nystroem:M (kernel values at M random rows) or fourier:M (random waves, for "
+            "numbers). More take longer and come nearer to the kernel.  [default: nystroem:200]",
+        ),
+        option(
+            "--method",
+            type=OneOf("exact", "features"),
+            metavar="NAME",
+            topic="Test",
+            help="exact compares all pairs of rows. features, for any number of rows, stands for the kernel by a few "
+            f"hundred columns, reads files piece by piece and never holds them; {kinds}. The error is told.  [default: exact]",
+        ),
+    )
+
+    def decorate(function: AnyCommand) -> AnyCommand:
+        for decorator in decorators:
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+def chosen_method(options: dict[str, Any]) -> None:
+    """Make --method of what was given: --features alone asks for it; neither leaves the test as it is.
+
+    Raises
+    ------
+    UsageError
+        If they contradict each other.
+    """
+    if options["features"] is not None and options["method"] == "exact":
+        raise UsageError(
+            "--features does not go with --method exact",
+            hint="leave out one of the two: --features alone asks for --method features",
+            code="usage.contradiction",
+        )
+    if options["method"] is None:
+        options["method"] = "exact" if options["features"] is None else "features"
+    if options["features"] is None:
+        del options["features"]

@@ -100,18 +100,30 @@ def recoded(column: Column) -> Column:
 
 def reason_to_leave_out(column: Column) -> str | None:
     """Return why a column cannot tell anything in a test; None if it can."""
-    n_rows = len(column.values)
-    if column.values.min() == column.values.max():
-        if not column.is_category and abs(column.values[0]) >= EXACT_INTEGERS:
+    constant = column.values.min() == column.values.max()
+    value = float(column.values[0]) if constant and not column.is_category else 0.0
+    return reason_from_facts(
+        column.name,
+        column.kind,
+        n_rows=len(column.values),
+        n_levels=len(column.levels),
+        constant=bool(constant),
+        value=value,
+    )
+
+
+def reason_from_facts(name: str, kind: str, *, n_rows: int, n_levels: int, constant: bool, value: float) -> str | None:
+    """Return the same from what is known of a column: its kind, its levels, and the number that it is if it is one."""
+    if constant:
+        if abs(value) >= EXACT_INTEGERS:
             return (
-                f"column {column.name!r} has one value in all rows, to the 16 digits of a number, and is left out; "
+                f"column {name!r} has one value in all rows, to the 16 digits of a number, and is left out; "
                 "--categorical takes every digit"
             )
-        return f"column {column.name!r} has one value in all rows and is left out"
-    n_levels = len(column.levels)
-    if column.kind == "text" and n_rows >= _FEWEST_ROWS_TO_TELL and n_levels > IDENTIFIES_ROWS * n_rows:
+        return f"column {name!r} has one value in all rows and is left out"
+    if kind == "text" and n_rows >= _FEWEST_ROWS_TO_TELL and n_levels > IDENTIFIES_ROWS * n_rows:
         return (
-            f"column {column.name!r} has {n_levels:,} different values in {n_rows:,} rows: "
+            f"column {name!r} has {n_levels:,} different values in {n_rows:,} rows: "
             "it identifies rows and is left out"
         )
     return None

@@ -13,22 +13,22 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import copyfileobj
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kerntest.data.compression import compression_of, unpacking
 from kerntest.data.numerals import Decimal, check_decimal
 from kerntest.data.paths import Found, find_files, open_file
 from kerntest.data.source import PARQUET_MAGIC
 from kerntest.data.table import Table
-from kerntest.errors import DataError
+from kerntest.errors import DataError, KerntestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import BinaryIO
 
     from kerntest.data.table import Kind
 
-_STDIN = "<stdin>"
+STDIN = "<stdin>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +78,82 @@ class Block:
     first_row: int
 
 
+class Piece(Protocol):
+    """Rows that can be worked on apart from all others, in another thread or another process.
+
+    Attributes
+    ----------
+    done : int
+        How much of the reader's `total` is done once this piece and all before it are.
+    """
+
+    @property
+    def done(self) -> int:
+        """As above."""
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the rows of the piece; DataError if they are malformed, or not to be seen from here."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """A block that was read already, as a piece."""
+
+    block: Block
+    done: int
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the block."""
+        yield self.block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Failed:
+    """What stopped the reading, as the last piece: so that an error in the rows before it is met first."""
+
+    error: KerntestError
+    done: int = 0
+
+    def blocks(self) -> Iterator[Block]:
+        """Raise the error."""
+        raise self.error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """All rows in order, to be gone through once.
+
+    Parameters
+    ----------
+    items : iterator of Piece
+    count : int
+        How many there are, or about how many.
+    """
+
+    items: Iterator[Piece]
+    count: int
+
+
+def loaded(blocks: Iterator[Block], done: Callable[[Block], int]) -> Iterator[Piece]:
+    """Yield blocks as pieces while they are read.
+
+    Parameters
+    ----------
+    blocks : iterator of Block
+    done : callable
+        Gives `Piece.done`, of the block that has just been read.
+    """
+    while True:
+        try:
+            block = next(blocks, None)
+        except KerntestError as error:
+            yield Failed(error)
+            return
+        if block is None:
+            return
+        yield Loaded(block, done(block))
+
+
 class BlockReader(ABC):
     """The rows of one file or several, block by block.
 
@@ -98,14 +174,9 @@ class BlockReader(ABC):
     warnings: tuple[str, ...]
     total: int
 
-    @property
     @abstractmethod
-    def done(self) -> int:
-        """How much of `total` has been read."""
-
-    @abstractmethod
-    def blocks(self, kinds: Mapping[str, Kind], keep: Sequence[str] = ()) -> Iterator[Block]:
-        """Yield all rows.
+    def pieces(self, kinds: Mapping[str, Kind], keep: Sequence[str] = (), at_once: int = 1) -> Pieces:
+        """Return all rows, in pieces whose blocks are the same whatever the pieces are.
 
         Parameters
         ----------
@@ -113,11 +184,14 @@ class BlockReader(ABC):
             The columns to type, and what each is to become. Values that cannot become so leave a column of text.
         keep : sequence of str
             The columns to hand through.
+        at_once : int
+            How many pieces will be worked on side by side. Where there are several, what can be read by those who
+            work on it is left to them.
 
         Raises
         ------
         DataError
-            If the file is malformed.
+            If the files do not fit together. Malformed rows raise it when their piece is read.
 
         Notes
         -----
@@ -152,8 +226,8 @@ def open_blocks(
     check_decimal(decimal)
     with ExitStack() as stack:
         if str(path) == "-":
-            spooled = stack.enter_context(_spooled(sys.stdin.buffer))
-            shown, found = _STDIN, Found(((_STDIN, spooled),))
+            copy = stack.enter_context(spooled(sys.stdin.buffer))
+            shown, found = STDIN, Found(((STDIN, copy),))
         elif str(path):
             shown, found = str(path), find_files(path, str(path))
         else:
@@ -161,11 +235,14 @@ def open_blocks(
                 "the name of the file is empty", code="data.missing_file", hint="name a file, or - for stdin"
             )
         files, warnings = found.files, found.warnings
-        if _is_parquet(*files[0]):
+        if is_parquet(*files[0]):
             from kerntest.data.parquet_blocks import ParquetBlocks  # noqa: PLC0415 - 90 ms that a CSV does not need
 
-            plain = [(name, stack.enter_context(_unpacked(name, location))) for name, location in files]
-            yield stack.enter_context(ParquetBlocks.opened(shown, plain, warnings, block_bytes))
+            plain = [(name, stack.enter_context(unpacked_file(name, location)), location) for name, location in files]
+            copied = str(path) == "-"
+            yield ParquetBlocks(
+                shown, [(name, one, copied or one != given) for name, one, given in plain], warnings, block_bytes
+            )
         else:
             from kerntest.data.csv_blocks import CsvBlocks  # noqa: PLC0415 - the same the other way round
 
@@ -173,7 +250,7 @@ def open_blocks(
 
 
 @contextmanager
-def _spooled(stream: BinaryIO) -> Iterator[Path]:
+def spooled(stream: BinaryIO) -> Iterator[Path]:
     """Copy a stream into a temporary file, which can be read more than once."""
     with tempfile.TemporaryDirectory(prefix="kerntest-") as folder:
         copy = Path(folder) / "input"
@@ -183,7 +260,7 @@ def _spooled(stream: BinaryIO) -> Iterator[Path]:
 
 
 @contextmanager
-def _unpacked(name: str, location: Path) -> Iterator[Path]:
+def unpacked_file(name: str, location: Path) -> Iterator[Path]:
     """Give a file without its compression: itself, or a temporary copy."""
     with open_file(location, name) as file:
         method = compression_of(file.read(4))
@@ -191,11 +268,11 @@ def _unpacked(name: str, location: Path) -> Iterator[Path]:
             yield location
             return
         file.seek(0)
-        with _spooled(unpacking(file, method)) as copy:
+        with spooled(unpacking(file, method)) as copy:
             yield copy
 
 
-def _is_parquet(name: str, location: Path) -> bool:
+def is_parquet(name: str, location: Path) -> bool:
     """Say whether a file begins like Parquet, compressed or not."""
     with open_file(location, name) as file:
         head = file.read(4)

@@ -10,6 +10,8 @@ import numpy as np
 from kerntest.data.wording import one_line, option_value
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from kerntest.data.pooling import Pooled
@@ -53,7 +55,7 @@ def misleading(matched: tuple[Table, Table], used: tuple[Table, Table], pooled: 
     """
     return (
         *_left_out_unevenly(matched, used),
-        *_unequal_sizes(used),
+        *unequal_sizes([table.name for table in used], [table.n_rows for table in used]),
         *_of_columns(used, pooled),
         *_repeated_rows(used, pooled),
     )
@@ -73,27 +75,45 @@ def _of_columns(used: tuple[Table, Table], pooled: Pooled) -> list[str]:
 
 def _time_trouble(in_x: Column, in_y: Column, used: tuple[Table, Table]) -> str | None:
     """Return why a column of numbers or dates differs between any two batches; None if it need not."""
-    apart = _apart(in_x, in_y, used)
-    if in_x.kind == "date":
+    ranges = [(float(column.values.min()), float(column.values.max())) for column in (in_x, in_y)]
+    apart = apart_text(ranges, [table.name for table in used])
+    columns = (in_x.values, in_y.values)
+    return time_trouble(
+        in_x.kind, apart, counts=lambda: all(map(counts_rows, columns)), runs=lambda: all(map(_runs_like_time, columns))
+    )
+
+
+def time_trouble(kind: str, apart: str | None, counts: Callable[[], bool], runs: Callable[[], bool]) -> str | None:
+    """Return why a column differs between any two batches, from what is known of it; None if it need not.
+
+    Parameters
+    ----------
+    kind : "number" or "date"
+    apart : str or None
+        How its ranges in the two tables lie apart.
+    counts, runs : callable
+        Whether in both tables it counts the rows, or runs in one direction as time does.
+    """
+    if kind == "date":
         if apart is not None:
             return f"is a date, and {apart}: any two batches differ in it"
         return "is a date: time itself differs between any two batches, so that a difference in it says little"
-    columns = (in_x.values, in_y.values)
-    if all(map(counts_rows, columns)):
+    if counts():
         if apart is not None:
             return f"counts the rows, and {apart}: any two batches differ in it"
         return "counts the rows or identifies them: its whole numbers are all different and run in one direction"
-    if apart is not None and all(map(_runs_like_time, columns)):
+    if apart is not None and runs():
         return f"runs in one direction like a time or a counter, and {apart}: any two batches differ in it"
     return None
 
 
-def _apart(in_x: Column, in_y: Column, used: tuple[Table, Table]) -> str | None:
-    """Return how the ranges of a column lie apart; None where they overlap."""
-    x_name, y_name = (one_line(table.name) for table in used)
-    if in_x.values.max() < in_y.values.min():
+def apart_text(ranges: Sequence[tuple[float, float]], names: Sequence[str]) -> str | None:
+    """Return how the ranges of a column in two tables lie apart; None where they overlap."""
+    (x_low, x_high), (y_low, y_high) = ranges
+    x_name, y_name = map(one_line, names)
+    if x_high < y_low:
         return f"all of it in {y_name} lies above all of it in {x_name}"
-    if in_y.values.max() < in_x.values.min():
+    if y_high < x_low:
         return f"all of it in {x_name} lies above all of it in {y_name}"
     return None
 
@@ -113,15 +133,15 @@ def _runs_like_time(values: NDArray[np.float64]) -> bool:
     return len(values) >= FEWEST_ROWS and not turns_back and int(np.count_nonzero(steps)) > len(steps) // 2
 
 
-def _unequal_sizes(used: tuple[Table, Table]) -> list[str]:
+def unequal_sizes(names: Sequence[str], n_rows: Sequence[int]) -> list[str]:
     """Return the warning about a table that is much shorter than the other."""
-    small, large = sorted(used, key=lambda table: table.n_rows)
-    if large.n_rows <= LARGEST_RATIO * small.n_rows:
+    (few, small), (many, large) = sorted(zip(n_rows, names, strict=True), key=lambda table: table[0])
+    if many <= LARGEST_RATIO * few:
         return []
     return [
         (
-            f"{one_line(large.name)} has {large.n_rows / small.n_rows:.0f} times as many rows as {one_line(small.name)}: "
-            f"what the test can see is set by the {small.n_rows:,} rows of the smaller one; give it more rows"
+            f"{one_line(large)} has {many / few:.0f} times as many rows as {one_line(small)}: "
+            f"what the test can see is set by the {few:,} rows of the smaller one; give it more rows"
         )
     ]
 
@@ -203,21 +223,28 @@ def _row_keys(numeric: NDArray[np.float64], codes: NDArray[np.int64]) -> NDArray
 
 def _left_out_unevenly(matched: tuple[Table, Table], used: tuple[Table, Table]) -> list[str]:
     """Return the warning about missing values that cost one table more of its rows than the other."""
-    n_rows = [table.n_rows for table in matched]
-    dropped = [whole.n_rows - kept.n_rows for whole, kept in zip(matched, used, strict=True)]
-    p_value = proportions_p_value(dropped[0], n_rows[0], dropped[1], n_rows[1])
-    if p_value >= SIGNIFICANT:
-        return []
-    names = [one_line(table.name) for table in matched]
-    shares = [_percent(count / rows) for count, rows in zip(dropped, n_rows, strict=True)]
     missing = {
         in_x.name: in_x.n_missing + in_y.n_missing
         for in_x, in_y in zip(matched[0].columns, matched[1].columns, strict=True)
     }
+    n_rows = [table.n_rows for table in matched]
+    dropped = [whole.n_rows - kept.n_rows for whole, kept in zip(matched, used, strict=True)]
+    return left_out_unevenly([table.name for table in matched], n_rows, dropped, missing)
+
+
+def left_out_unevenly(
+    names: Sequence[str], n_rows: Sequence[int], dropped: Sequence[int], missing: Mapping[str, int]
+) -> list[str]:
+    """Return the same from the rows of each table, those left out of it, and the missing values of each column."""
+    p_value = proportions_p_value(dropped[0], n_rows[0], dropped[1], n_rows[1])
+    if p_value >= SIGNIFICANT:
+        return []
+    shares = [_percent(count / rows) for count, rows in zip(dropped, n_rows, strict=True)]
     emptiest = max(missing, key=lambda name: missing[name])
+    x_name, y_name = map(one_line, names)
     return [
         (
-            f"missing values cost {names[0]} {shares[0]} of its rows and {names[1]} {shares[1]} (p = {p_value:.2g}): what is "
+            f"missing values cost {x_name} {shares[0]} of its rows and {y_name} {shares[1]} (p = {p_value:.2g}): what is "
             f"left may differ for that reason alone; --exclude {option_value([emptiest])} keeps more rows"
         )
     ]

@@ -10,7 +10,7 @@ from kerntest.data.wording import counted, listed, one_line, option_value
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -82,21 +82,26 @@ def apply_missing(table: Table, policy: Literal["error", "drop"], needed: Collec
     for column in table.columns:
         incomplete |= column.missing
     if policy == "error":
-        raise _missing_error(table, counts, int(np.argmax(incomplete)), needed)
+        raise missing_error(table, counts, int(np.argmax(incomplete)), needed)
     n_dropped = int(np.count_nonzero(incomplete))
     if n_dropped == table.n_rows:
-        emptiest = max(counts, key=lambda name: counts[name])
-        way_out = f"--exclude {option_value([emptiest])} leaves that column out"
-        raise DataError(
-            f"every row of {table.name} has a missing value: {_per_column(counts)}",
-            hint=f"column {emptiest!r} is needed: fill it in" if emptiest in needed else way_out,
-            code="data.no_rows_left",
-            where={"file": table.name, "column": emptiest},
-        )
+        raise no_rows_left(table.name, counts, needed)
     return table.take(~incomplete), n_dropped
 
 
-def _missing_error(table: Table, counts: dict[str, int], first_row: int, needed: Collection[str]) -> DataError:
+def no_rows_left(table_name: str, counts: Mapping[str, int], needed: Collection[str]) -> DataError:
+    """Return the error for a table of which every row has a missing value."""
+    emptiest = max(counts, key=lambda name: counts[name])
+    way_out = f"--exclude {option_value([emptiest])} leaves that column out"
+    return DataError(
+        f"every row of {table_name} has a missing value: {_per_column(counts)}",
+        hint=f"column {emptiest!r} is needed: fill it in" if emptiest in needed else way_out,
+        code="data.no_rows_left",
+        where={"file": table_name, "column": emptiest},
+    )
+
+
+def missing_error(table: Table, counts: dict[str, int], first_row: int, needed: Collection[str]) -> DataError:
     """Return the error that counts the missing values, column by column."""
     others = [name for name in counts if name not in needed]
     columns = "column" if len(others) == 1 else "columns"
@@ -110,6 +115,6 @@ def _missing_error(table: Table, counts: dict[str, int], first_row: int, needed:
     )
 
 
-def _per_column(counts: dict[str, int]) -> str:
+def _per_column(counts: Mapping[str, int]) -> str:
     """Return the counts as ``price 10, city 2``."""
     return listed([f"{one_line(name)} {count:,}" for name, count in counts.items()])

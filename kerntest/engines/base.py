@@ -6,7 +6,7 @@ work, so that sums have a fixed order whatever runs side by side.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 Item = TypeVar("Item")
@@ -14,6 +14,12 @@ Result = TypeVar("Result")
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (pieces done, pieces in all), from the thread that called the engine."""
+
+
+# Computing fewer kernel values takes some tens of milliseconds: less than it takes to send rows to a cluster.
+FEW_ENTRIES = 2**22
+# Results that are sums over all rows come in at most so many pieces: each of them may have to cross a network.
+PIECES = 256
 
 
 class Engine(Protocol):
@@ -66,3 +72,17 @@ class Engine(Protocol):
             Number of items, where `items` has no length.
         """
         ...
+
+
+def enough_for(engine: Engine, entries: float) -> Engine:
+    """Return where to compute so many kernel values: the threads of this process where sending would take longer."""
+    return engine if entries >= FEW_ENTRIES else engine.here
+
+
+def in_pieces(items: Sequence[Item], most: int = PIECES) -> list[Sequence[Item]]:
+    """Return items in at most so many runs of neighbours, equally long but for the last.
+
+    They depend on the number of items alone, so that sums within and over them are the same on every engine.
+    """
+    size = max(1, -(-len(items) // most))
+    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -76,7 +76,7 @@ def analyse_two_samples(
     """Run the test of `mmd_test` and keep what it was made from. Arguments, errors and cost as there."""
     started = time.perf_counter()
     check_bandwidth(bandwidth)
-    _check_minimum(min_effect)
+    check_minimum(min_effect)
     engine = engine_of(threads)
     reading = reading or Reading()
     tables = read_two(x, y, reading)
@@ -88,7 +88,7 @@ def analyse_two_samples(
         choose_kernels, numeric_names=sample.numeric_names, category_names=sample.category_names, chooser=chooser
     )
     family = choose(kernel, bandwidth, single=options.null != "permutation")
-    options, adapted = _fitting(options)
+    options, adapted = fitting(options)
     judged_by = permutation_verdict if options.null == "permutation" else curve_verdict
     work = Work(
         "mmd",
@@ -124,7 +124,7 @@ def analyse_two_samples(
             *dropped,
             *misleading(tables.matched, used, pooled),
             *pooled.warnings,
-            *_kernel_warnings(family, verdict),
+            *kernel_warnings(family, verdict.kernel),
             *adapted,
             *verdict.warnings,
         ),
@@ -206,7 +206,7 @@ def _result(
     )
 
 
-def _fitting(options: Options) -> tuple[Options, tuple[str, ...]]:
+def fitting(options: Options) -> tuple[Options, tuple[str, ...]]:
     """Return options that fit the null, and a warning where one had to change."""
     if options.null == "gamma" and options.estimator == "unbiased":
         warning = "the Gamma null is a law of the biased statistic: that one is tested and reported"
@@ -214,7 +214,7 @@ def _fitting(options: Options) -> tuple[Options, tuple[str, ...]]:
     return options, ()
 
 
-def _check_minimum(min_effect: float | None) -> None:
+def check_minimum(min_effect: float | None) -> None:
     """Refuse a smallest effect that cannot be.
 
     Raises
@@ -258,18 +258,18 @@ def _standard_error(verdict: Verdict, alpha: float) -> float | None:
     return None if verdict.p_value > alpha or not math.isfinite(error) else error
 
 
-def _kernel_warnings(family: Family, verdict: Verdict) -> list[str]:
+def kernel_warnings(family: Family, kernel: Kernel) -> list[str]:
     """Return what a reader must know about the kernel."""
     warnings = []
     if family.unused:
         names = ", ".join(family.unused)
         warnings.append(f"columns that the kernel does not name are left out: {names} (add '*: ...' to use them)")
-    reason = why_not_characteristic(verdict.kernel)
+    reason = why_not_characteristic(kernel)
     if reason is not None:
         warnings.append(reason)
-    if not verdict.kernel.positive_definite:
+    if not kernel.positive_definite:
         warnings.append(
-            f"the kernel '{verdict.kernel}' is not positive definite: MMD^2 is then no squared distance and may be "
+            f"the kernel '{kernel}' is not positive definite: MMD^2 is then no squared distance and may be "
             "negative; the p-value is valid all the same"
         )
     return warnings

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from kerntest.engines.base import enough_for
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.inference.lanczos import leading_eigenvalues
 from kerntest.inference.verdict import overflow
@@ -149,11 +150,12 @@ def relabelled_coco(  # noqa: PLR0917 - two pairs that belong together, then wha
     Cost: that of `coco`, and O(R n r_x r_y) time for ranks up to about 80, O(R n (r_x + r_y) t) above, for t Lanczos
     steps, about 30; O(n (r_x + r_y)) memory, and n^2 where r_y > n / 2.
     """
-    x, y = engine.map(lambda side: _side(*side), [(kernel_x, points_x), (kernel_y, points_y)])
+    x, y = engine.here.map(lambda side: _side(*side), [(kernel_x, points_x), (kernel_y, points_y)])
     with threadpool_limits(limits=1, user_api="blas"):
         work = _Decompositions(x, y) if _small(x, y) else _Iterations.of(x, y)
     together = work.together()
     batches = [permutations[start : start + together] for start in range(0, len(permutations), together)]
+    engine = enough_for(engine, len(permutations) * len(points_x))
     singular = np.concatenate([np.empty(0), *engine.map(work, batches, progress)])
     singular[singular <= _rounding(x, y)] = 0.0
     return singular / len(points_x)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.engines.base import enough_for
 from kerntest.inference.low_rank import inner, low_rank_pair
 from kerntest.inference.sweep import TILE
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
@@ -92,7 +93,7 @@ def dependence(kernel_x: Kernel, x: Points, kernel_y: Kernel, y: Points, engine:
     pair = low_rank_pair(kernel_x, x, kernel_y, y, engine)
     if pair is not None:
         # Through the engine, which holds BLAS to one thread: for so small products more of them only wait.
-        return next(engine.map(lambda both: low_rank_dependence(*both), [pair]))
+        return next(engine.here.map(lambda both: low_rank_dependence(*both), [pair]))
     sums = pair_sums(kernel_x, x, kernel_y, y, engine)
     on_x, on_y = kernel_x.diagonal(x), kernel_y.diagonal(y)
     hollow = u_centred(sums.product, sums.rows_k, sums.rows_l)
@@ -168,6 +169,7 @@ def pair_sums(
 
     rows = [np.zeros(n), np.zeros(n)]
     totals = np.zeros(4)
+    engine = enough_for(engine, n**2)
     for start, part in zip(starts, engine.map(strip, starts, progress), strict=True):
         rows[0][start:] += part.rows_k
         rows[1][start:] += part.rows_l

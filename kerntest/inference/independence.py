@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from kerntest.inference.options import MissingPolicy, NullMethod, Options, Resampling, Scale
+from kerntest.data.checks import one_of
+from kerntest.errors import UsageError
+from kerntest.inference.options import Method, MissingPolicy, NullMethod, Options, Resampling, Scale
 from kerntest.inference.pair_analysis import Statistic, analyse_pair
 from kerntest.inference.pair_picture import pair_figure
 from kerntest.inference.pair_witness import pair_witness_bytes
@@ -39,7 +41,7 @@ def hsic_test(
     bandwidth: BandwidthOption = "auto",
     statistic: Statistic = "hsic",
     estimator: Estimator = "unbiased",
-    null: NullMethod = "permutation",
+    null: NullMethod | None = None,
     permutations: int = 1000,
     alpha: float = 0.05,
     scale: Scale = "standardize",
@@ -47,6 +49,8 @@ def hsic_test(
     resampling: Resampling = "shifts",
     time_series: bool = False,
     min_lag: int | None = None,
+    method: Method = "exact",
+    features: str | None = None,
     witness: str | PathLike[str] | None = None,
     plot: str | PathLike[str] | None = None,
     columns: str | Sequence[str] | None = None,
@@ -80,7 +84,8 @@ def hsic_test(
         Which estimate of HSIC is tested (Song et al. 2012, eq. 5; Gretton et al. 2008, eq. 4).
     null : "permutation", "moments", "gamma", "spectral" or "pearson"
         Exact p-value over relabellings, or, for one pair of kernels, an approximate one without a floor; as in
-        `mmd_test`. "gamma" is that of Gretton et al. (2008) for the biased statistic.
+        `mmd_test`. "gamma" is that of Gretton et al. (2008) for the biased statistic. "permutation" by default, and
+        "moments" with features.
     permutations : int
         Relabellings to use at least. All n cyclic ones cost no more than a few, so that up to n come for nothing.
     alpha : float
@@ -97,6 +102,13 @@ def hsic_test(
         Rows are stationary series in the order of time: the shift test (Chwialkowski and Gretton 2014), asymptotic.
     min_lag : int, optional
         For time series: the smallest shift that stands for independence; a twentieth of the rows by default.
+    method : "exact" or "features"
+        The kernel matrices as they are, or explicit features of one pair of kernels (auto: Gaussian at the median
+        bandwidths), for any number of rows: one file with all columns is read row group by row group and never held.
+        Its null is moments, permutation (by shifts inside chunks of random rows, exact), gamma or spectral.
+    features : str, optional
+        With `method="features"`: "nystroem:M" for M random rows of each side as landmarks, 200 by default; or
+        "fourier:M", for the Gaussian of numbers.
     witness : path, optional
         CSV or Parquet file for the witness functions f(x) and g(y) at every row: the pair of unit norm with the
         largest covariance.
@@ -134,7 +146,7 @@ def hsic_test(
     Notes
     -----
     Cost: O(n^2 (p + log n)) time for each kernel and O(n^2) for each pair of them, O(64 n) to O(128 n) numbers per
-    thread for one pair; never n x n.
+    thread for one pair; never n x n. With M features O(n (M p + M^2)) time, and memory that does not grow with n.
 
     Examples
     --------
@@ -143,7 +155,32 @@ def hsic_test(
     >>> hsic_test(np.cos(angle), np.sin(angle)).reject
     True
     """
+    one_of("method", method, ("exact", "features"))
+    null = null or ("permutation" if method == "exact" else "moments")
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling)
+    reading = PairReading(x_columns, y_columns, columns, exclude, categorical, missing, decimal)
+    if method == "features":
+        from kerntest.inference.streamed.independence import (  # noqa: PLC0415 - few need it
+            DEFAULT_FEATURES,
+            FeatureTest,
+            analyse_features,
+        )
+
+        asked = {
+            f"--statistic {statistic}": statistic != "hsic",
+            "--time-series": time_series,
+            "--min-lag": min_lag is not None,
+        }
+        asked |= {"--witness": witness is not None, "--plot": plot is not None}
+        _refuse_with_features([option for option, given in asked.items() if given])
+        test = FeatureTest(options, (kernel_x, kernel_y), bandwidth, features or DEFAULT_FEATURES)
+        return analyse_features(x, y, test, reading, threads=threads, progress=progress)
+    if features is not None:
+        raise UsageError(
+            f"features {features!r} need method features",
+            hint="add --method features, or leave out --features",
+            code="usage.method",
+        )
     for path in (witness, plot):
         if path is not None:
             check_writable(os.fspath(path))
@@ -158,7 +195,7 @@ def hsic_test(
         statistic=statistic,
         time_series=time_series,
         min_lag=min_lag,
-        reading=PairReading(x_columns, y_columns, columns, exclude, categorical, missing, decimal),
+        reading=reading,
         threads=threads,
         progress=progress,
     )
@@ -169,3 +206,19 @@ def hsic_test(
         if path is not None and content is not None:
             write_file(os.fspath(path), content)
     return analysis.result
+
+
+def _refuse_with_features(asked: Sequence[str]) -> None:
+    """Refuse options that need the kernel matrices.
+
+    Raises
+    ------
+    UsageError
+        Naming the first.
+    """
+    if asked:
+        raise UsageError(
+            f"{asked[0]} needs --method exact",
+            hint=f"leave out {asked[0]}, or --method features",
+            code="usage.method",
+        )

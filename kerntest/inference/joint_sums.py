@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.engines.base import enough_for, in_pieces
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS
@@ -85,10 +86,11 @@ def joint_statistic(kernels: Sequence[Kernel], points: Sequence[Points], engine:
     n = len(points[0])
     work = _JointTiles(kernels, [_by_columns(group) for group in points])
     total, rows = 0.0, np.zeros((len(kernels), n))
-    starts = range(0, n, TILE)
-    for start, (strip_total, strip_rows) in zip(starts, engine.map(work, starts), strict=True):
-        total += strip_total
-        rows[:, start:] += strip_rows
+    pieces = in_pieces(range(0, n, TILE))
+    engine = enough_for(engine, len(kernels) * n**2 / 2)
+    for piece, (piece_total, piece_rows) in zip(pieces, engine.map(work, pieces), strict=True):
+        total += piece_total
+        rows[:, piece[0] :] += piece_rows
     means = rows / n
     return float(total / n**2 + _product_of_margins(means) - 2.0 * np.mean(np.prod(means, axis=0)))
 
@@ -158,7 +160,8 @@ def relabelled_joint(
     other_means = [table.row_means() for table in others]
     work = _Relabelling(strips, first_means, others, other_means, _product_of_margins([first_means, *other_means]))
     parts = [permutations[start : start + TOGETHER] for start in range(0, len(permutations), TOGETHER)]
-    return np.concatenate([np.empty(0), *engine.map(work, parts, progress)])
+    # Whole matrices stay where they are: other processes would each need a copy.
+    return np.concatenate([np.empty(0), *engine.here.map(work, parts, progress)])
 
 
 def _product_of_margins(row_means: Sequence[Array] | Array) -> float:
@@ -182,16 +185,22 @@ def _tile(kernel: Kernel, points: Points, rows: slice, columns: slice) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _JointTiles:
-    """The sum of prod_g K^g over one strip and its mirror image, and what it adds to the row sums of every K^g."""
+    """The sum of prod_g K^g over some strips and their mirror images, and what they add to the row sums of every K^g."""
 
     kernels: Sequence[Kernel]
     points: Sequence[Points]
 
-    def __call__(self, start: int) -> tuple[float, Array]:
-        """Return both over the rows from `start`; row sums cover the rows from there on, shape (d, n - start)."""
-        n = len(self.points[0])
+    def __call__(self, starts: Sequence[int]) -> tuple[float, Array]:
+        """Return both over the strips that begin there; row sums cover the rows from the first on."""
+        total, sums = 0.0, np.zeros((len(self.kernels), len(self.points[0]) - starts[0]))
+        for start in starts:
+            total += self._strip(start, sums[:, start - starts[0] :])
+        return total, sums
+
+    def _strip(self, start: int, sums: Array) -> float:
+        """Return the sum over the strip of the rows from `start`; adds to row sums of these and all later rows."""
+        n, total = len(self.points[0]), 0.0
         rows = slice(start, min(start + TILE, n))
-        total, sums = 0.0, np.zeros((len(self.kernels), n - start))
         for left in range(start, n, TILE):
             columns = slice(left, min(left + TILE, n))
             mirrored = left > start
@@ -204,7 +213,7 @@ class _JointTiles:
                 product = tile if product is None else np.multiply(product, tile, out=product)
             if product is not None:
                 total += (1 + mirrored) * float(product.sum())
-        return total, sums
+        return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -247,7 +256,7 @@ def _table(kernel: Kernel, points: Points, engine: Engine) -> _Table:
             if left > start:
                 values[there, here] = tile.T
 
-    for _ in engine.map(fill, range(0, m, TILE)):
+    for _ in engine.here.map(fill, range(0, m, TILE)):
         pass
     return _Table(values, place)
 

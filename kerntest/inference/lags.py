@@ -120,6 +120,12 @@ class LaidOut:
         around = np.arange(circle + circle // 2 + 1) % circle
         self.wrapped = Points(np.asfortranarray(points.numeric[around]), np.asfortranarray(points.codes[around]))
 
+    def __reduce__(self) -> tuple[type[LaidOut], tuple[Points, int]]:
+        """To other processes each row travels once."""
+        rows = self.wrapped.take(slice(0, self.circle))
+        numeric = np.concatenate([rows.numeric, self.fixed.numeric])
+        return LaidOut, (Points(numeric, np.concatenate([rows.codes, self.fixed.codes])), self.circle)
+
     def tiles(self, block: Block) -> Iterator[tuple[Pairs, slice]]:
         """Yield the block's pairs in tiles small enough for the cache, with the columns of the block they fill."""
         width = max(TILE_ENTRIES // block.count, 1)

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from kerntest.engines.base import PIECES, enough_for, in_pieces
 from kerntest.kernels.factors import centred, kernel_factor
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.kernels.factors import Factor
+
+    Spectrum: TypeAlias = NDArray[np.complex128]
 
 # What a factor may leave of the trace: less than rounding moves the sums over the whole matrices.
 TOLERANCE = 1e-15
@@ -111,7 +114,7 @@ def low_rank_pair(
     def work(side: tuple[Kernel, Points]) -> LowRank | None:
         return low_rank(*side)
 
-    first, second = engine.map(work, [(kernel_x, x), (kernel_y, y)])
+    first, second = engine.here.map(work, [(kernel_x, x), (kernel_y, y)])
     return (first, second) if first is not None and second is not None and worthwhile(first, second) else None
 
 
@@ -167,34 +170,84 @@ def low_rank_sums(
     -----
     Cost: O(C r_K r_L n' log n') time, O((r_K + C r_L) n) memory. Sums have a fixed order.
     """
+    engine = enough_for(engine, float(first.rank) * sum(moved.rank for moved in second) * circle)
+    if engine.arrays is not None:
+        from kerntest.inference.device_sweep import device_correlations  # noqa: PLC0415 - only a device needs it
+
+        sums = device_correlations(first, second, circle, engine.arrays, progress)
+    else:
+        sums = _correlated(first, second, circle, engine, progress)
+    return sums - _diagonal_part(first, second, circle) if hollow else sums
+
+
+def _diagonal_part(first: LowRank, second: Sequence[LowRank], circle: int) -> Array:
+    """Return what U-centring takes out of the sums, shape (C, circle): the diagonals of both matrices."""
     n = len(first.columns)
+    part = np.empty((len(second), circle))
+    ahead = np.conj(np.fft.rfft(first.diagonal[:circle]))
+    for order, moved in enumerate(second):
+        crossed = np.fft.irfft(ahead * np.fft.rfft(moved.diagonal[:circle]), n=circle)
+        crossed += float(first.diagonal[circle:] @ moved.diagonal[circle:])
+        part[order] = n / (n - 2) * crossed - _grand(first, moved)
+    return part
+
+
+def _correlated(
+    first: LowRank, second: Sequence[LowRank], circle: int, engine: Engine, progress: Progress | None
+) -> Array:
+    """Return <HKH, HLH> for every shift of every order, shape (C, circle)."""
     left = np.conj(np.fft.rfft(np.ascontiguousarray(first.columns[:circle].T), axis=1))
     right = [np.fft.rfft(np.ascontiguousarray(moved.columns[:circle].T), axis=1) for moved in second]
+    fixed = first.columns[circle:], [moved.columns[circle:] for moved in second]
     height = max(1, HELD_ENTRIES // circle)
-    items = [
-        (order, a, start)
+    work = _Correlations(left, right, fixed, circle, height)
+    pieces = [
+        (order, piece)
         for order, moved in enumerate(second)
-        for a in range(first.rank)
-        for start in range(0, moved.rank, height)
+        for piece in in_pieces(
+            [(a, start) for a in range(first.rank) for start in range(0, moved.rank, height)],
+            max(1, PIECES // len(second)),
+        )
     ]
-
-    def work(item: tuple[int, int, int]) -> Array:
-        order, a, start = item
-        some = slice(start, start + height)
-        crossed = np.fft.irfft(left[a] * right[order][some], n=circle, axis=1)
-        if circle < n:
-            crossed += (first.columns[circle:, a] @ second[order].columns[circle:, some])[:, None]
-        np.square(crossed, out=crossed)
-        summed: Array = crossed.sum(axis=0)
-        return summed
-
     sums = np.zeros((len(second), circle))
-    for (order, _, _), found in zip(items, engine.map(work, items, progress), strict=True):
+    for (order, _), found in zip(pieces, engine.map(work, pieces, progress), strict=True):
         sums[order] += found
-    if hollow:
-        ahead = np.conj(np.fft.rfft(first.diagonal[:circle]))
-        for order, moved in enumerate(second):
-            crossed = np.fft.irfft(ahead * np.fft.rfft(moved.diagonal[:circle]), n=circle)
-            crossed += float(first.diagonal[circle:] @ moved.diagonal[circle:])
-            sums[order] += _grand(first, moved) - n / (n - 2) * crossed
     return sums
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Correlations:
+    """The work on some columns of the first factor, each with some of the second's: sums of squared correlations.
+
+    Parameters
+    ----------
+    left : ndarray, shape (r_K, circle // 2 + 1)
+        Conjugate transforms of the columns of G.
+    right : sequence of ndarray, shape (r_L, circle // 2 + 1)
+        Transforms of the columns of H in every order.
+    fixed : (ndarray, sequence of ndarray)
+        The rows of G, and of H in every order, that keep their partner.
+    circle : int
+    height : int
+        Columns of H that are met at once.
+    """
+
+    left: Spectrum
+    right: Sequence[Spectrum]
+    fixed: tuple[Array, Sequence[Array]]
+    circle: int
+    height: int
+
+    def __call__(self, piece: tuple[int, Sequence[tuple[int, int]]]) -> Array:
+        """Return the sums for every shift of one order over pairs (column of G, first column of H), shape (circle,)."""
+        order, pairs = piece
+        first, second = self.fixed[0], self.fixed[1][order]
+        total = np.zeros(self.circle)
+        for a, start in pairs:
+            some = slice(start, start + self.height)
+            crossed = np.fft.irfft(self.left[a] * self.right[order][some], n=self.circle, axis=1)
+            if len(first):
+                crossed += (first[:, a] @ second[:, some])[:, None]
+            np.square(crossed, out=crossed)
+            total += crossed.sum(axis=0)
+        return total

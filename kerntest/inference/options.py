@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kerntest.inference.labels import Estimator
 
 NullMethod: TypeAlias = Literal["permutation", "moments", "gamma", "spectral", "pearson"]
+Method: TypeAlias = Literal["exact", "features"]
 Resampling: TypeAlias = Literal["shifts", "random"]
 Scale: TypeAlias = Literal["standardize", "none"]
 MissingPolicy: TypeAlias = Literal["error", "drop"]

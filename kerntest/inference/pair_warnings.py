@@ -45,6 +45,18 @@ def pair_warnings(
     warnings = series_warnings(groups, paired, time_series=time_series)
     if not time_series:
         warnings += _repeated(paired)
+    warnings += kernel_warnings(family, verdict)
+    if time_series:
+        warnings.append(
+            "the p-value of a shift test is asymptotic: it holds for long stationary series that forget their past "
+            f"well within the minimum lag of {counted(verdict.lags.minimum if verdict.lags else 1, 'row')}"
+        )
+    return tuple(warnings)
+
+
+def kernel_warnings(family: PairFamily, verdict: PairVerdict) -> list[str]:
+    """Return warnings where the kernels do not see everything."""
+    warnings = []
     unused = [*family.first.unused, *family.second.unused]
     if unused:
         warnings.append(
@@ -59,12 +71,7 @@ def pair_warnings(
                 f"{side}: the kernel '{kernel}' is not positive definite: HSIC is then no squared distance and may be "
                 "negative; the p-value is valid all the same"
             )
-    if time_series:
-        warnings.append(
-            "the p-value of a shift test is asymptotic: it holds for long stationary series that forget their past "
-            f"well within the minimum lag of {counted(verdict.lags.minimum if verdict.lags else 1, 'row')}"
-        )
-    return tuple(warnings)
+    return warnings
 
 
 def series_warnings(groups: Groups, paired: Paired, *, time_series: bool) -> list[str]:
@@ -76,6 +83,11 @@ def series_warnings(groups: Groups, paired: Paired, *, time_series: bool) -> lis
         return []
     rows = np.sort(paired.origin)
     alike = [[column.name for column in table.columns if _runs(column, rows)] for table in groups.tables]
+    return series_warning(alike)
+
+
+def series_warning(alike: Sequence[Sequence[str]]) -> list[str]:
+    """Return a warning where some columns of both sides, named here, are alike from row to row."""
     if not all(alike):
         return []
     names = listed([repr(names[0]) for names in alike])

@@ -112,6 +112,7 @@ def relabelled_sums(
     rng = np.random.default_rng((seed, ORDER_STREAM))
     orders: int | None = None
     left_out = (0.0, 0.0)
+    doubt = None
     dependences = None
     if resampling == "random":
         permutations = [np.arange(n)] + [rng.permutation(n) for _ in range(relabellings - 1)]
@@ -134,6 +135,7 @@ def relabelled_sums(
             )
             # Of few rows they are summed up directly: the same digits then come with every null.
             dependences = _dependences(first, second, found, order, estimator) if n > FEW_ROWS else None
+            doubt = found.doubt
             values = centred_sums(found, places, circle, hollow=estimator == "unbiased")
             sums = values.reshape(*values.shape[:2], -1)
     largest_x, largest_y = (
@@ -143,6 +145,8 @@ def relabelled_sums(
     tolerances = np.array([[tie_tolerance(float(a), n, float(b) * n) for b in largest_y] for a in largest_x])
     # The trace of what is left out of one matrix, times a bound on the norm of the other, bounds what it could add.
     tolerances += n * (left_out[0] * largest_y[None, :] + left_out[1] * largest_x[:, None])
+    if doubt is not None:
+        tolerances += doubt
     words = "random permutations" if orders is None else "cyclic shifts"
     return Relabelled(sums, factor(n, estimator), tolerances, words, orders, dependences)
 
@@ -338,7 +342,8 @@ def _random_sums(
                 sums[:, member, number] = left @ matrix[p][:, p].ravel()
         return sums
 
-    return np.concatenate(list(engine.map(work, parts, progress)), axis=2)
+    # Whole matrices stay where they are: other processes would each need a copy.
+    return np.concatenate(list(engine.here.map(work, parts, progress)), axis=2)
 
 
 def _centred_matrices(side: Sequence[Source], estimator: Estimator) -> Array:

@@ -210,9 +210,9 @@ def _square(
         if factors is None
         else _by_factors(factors, places, engine, hollow=hollow)
     )
-    for (a, b), (unbiased, biased, relabelled) in zip(pairs, measured, strict=True):
+    for (a, b), (unbiased, biased, relabelled, doubt) in zip(pairs, measured, strict=True):
         x, y = known[a], known[b]
-        tolerance = tie_tolerance(float(np.abs(x.diagonal).max()), n, float(np.abs(y.diagonal).max()) * n)
+        tolerance = tie_tolerance(float(np.abs(x.diagonal).max()), n, float(np.abs(y.diagonal).max()) * n) + doubt
         moments = permutation_moments(x.invariants, y.invariants, n)
         varies = moments.standard_deviation > tolerance
         yield ScreenedPair(
@@ -227,8 +227,9 @@ def _square(
         )
 
 
-# Observed <U(K), U(L)> and <HKH, HLH>, and the one that is tested under every relabelling.
-Measured: TypeAlias = "tuple[float, float, Array]"
+# Observed <U(K), U(L)> and <HKH, HLH>, the one that is tested under every relabelling, and how far it may be off beyond
+# the rounding of float64.
+Measured: TypeAlias = "tuple[float, float, Array, float]"
 
 
 def _factors(
@@ -252,7 +253,7 @@ def _by_factors(
     for x, y in factors:
         moved = [y.take(place) for place in places]
         values = low_rank_sums(x.take(places[0]), moved, circle, hollow=hollow, engine=engine)
-        yield inner(x, y, hollow=True), inner(x, y, hollow=False), values.ravel()
+        yield inner(x, y, hollow=True), inner(x, y, hollow=False), values.ravel(), 0.0
 
 
 def _by_lines(
@@ -279,7 +280,8 @@ def _by_lines(
     values = centred_sums(sums, places, circle, hollow=hollow)
     for a, b in pairs:
         f, g = left.index(a), right.index(b)
-        yield float(unbiased[f, g]), float(biased[f, g]), values[f, g].ravel()
+        doubt = 0.0 if sums.doubt is None else float(sums.doubt[f, g])
+        yield float(unbiased[f, g]), float(biased[f, g]), values[f, g].ravel(), doubt
 
 
 def _tell(progress: Progress | None, done: int, steps: int) -> None:

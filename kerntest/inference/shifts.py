@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kerntest.engines.base import enough_for, in_pieces
 from kerntest.inference.lags import Block, add_row_sums, halved_lines, plan_blocks, square_sum
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.stacks import Stack
@@ -62,6 +63,8 @@ class ShiftSums:
         sum_ij A_ij^2.
     squares_second : ndarray, shape (G,)
         The same of every B_g.
+    doubt : ndarray, shape (F, G), or None
+        How far a sum may be moved beyond the rounding of float64, where entries are of less precision.
     """
 
     values: Array
@@ -69,6 +72,7 @@ class ShiftSums:
     rows_second: Array
     squares_first: Array
     squares_second: Array
+    doubt: Array | None = None
 
 
 def circle_length(n: int) -> int:
@@ -104,11 +108,18 @@ class _Pass:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Partial:
-    """What one block adds: to the spectra, and (in the pass that holds the first order) to the sums of each side."""
+    """What some blocks add: to the spectra, and (in the pass that holds the first order) to the sums of each side."""
 
     spectrum: Spectrum
     first: _Margins
     second: _Margins
+
+    def add(self, other: _Partial) -> None:
+        """Add what other blocks add."""
+        # Kept in the layout in which blocks hand it over.
+        np.add(self.spectrum, other.spectrum, out=self.spectrum)
+        self.first.add(other.first)
+        self.second.add(other.second)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +174,7 @@ def shift_sums(
     engine : Engine
         Where blocks of lags are computed.
     progress : callable, optional
-        Called with (blocks done, blocks in all).
+        Called with (pieces done, pieces in all).
 
     Notes
     -----
@@ -171,24 +182,33 @@ def shift_sums(
     one matrix on either side, up to 2^23 for more, and F G C n for the result; never n x n. Sums have a fixed order:
     the result does not depend on the number of threads.
     """
+    if engine.arrays is not None:
+        from kerntest.inference.device_shifts import device_shift_sums, device_takes  # noqa: PLC0415 - it imports this
+
+        if device_takes(first, second):
+            return device_shift_sums(
+                first, second, n=n, circle=circle, orders=orders, device=engine.arrays, progress=progress
+            )
     stacked = first.members >= MANY and second.members * orders >= MANY
     blocks = plan_blocks(circle, n - circle, first.members + second.members if stacked else 1)
     held = max(1, HELD_ENTRIES // (second.members * circle * max(block.count for block in blocks)))
     values = np.empty((first.members, second.members, orders, circle))
     of_first, of_second = _Margins.of(first, n), _Margins.of(second, n)
-    work = (_stacked_block if stacked else _single_block)(first, second, circle, n)
+    work = _Summed((_StackedBlock if stacked else _SingleBlock)(first, second, circle, n))
+    engine = enough_for(engine, (first.members + second.members * orders) * n * circle / 2)
     for start in range(0, orders, held):
         stop = min(start + held, orders)
-        passes = [_Pass(block, start, stop) for block in blocks]
-        spectrum: Spectrum | None = None
-        for partial in engine.map(work, passes, _shifted(progress, start, held, orders, len(blocks))):
-            # Kept in the layout in which blocks hand it over.
-            spectrum = partial.spectrum if spectrum is None else np.add(spectrum, partial.spectrum, out=spectrum)
-            if start == 0:
-                of_first.add(partial.first)
-                of_second.add(partial.second)
-        if spectrum is not None:
-            spectrum = np.ascontiguousarray(spectrum).reshape(first.members, second.members, stop - start, -1)
+        pieces = in_pieces([_Pass(block, start, stop) for block in blocks])
+        total: _Partial | None = None
+        for partial in engine.map(work, pieces, _shifted(progress, start, held, orders, len(pieces))):
+            if total is None:
+                total = partial
+            else:
+                total.add(partial)
+        if total is not None:
+            of_first.add(total.first)
+            of_second.add(total.second)
+            spectrum = np.ascontiguousarray(total.spectrum).reshape(first.members, second.members, stop - start, -1)
             np.conj(spectrum, out=spectrum)
             spectrum *= 2.0
             values[:, :, start:stop] = np.fft.irfft(spectrum, n=circle, axis=-1)
@@ -202,16 +222,51 @@ def shift_sums(
     return ShiftSums(values, of_first.rows, of_second.rows, of_first.squares, of_second.squares)
 
 
-def _single_block(first: Stack, second: Stack, circle: int, n: int) -> Callable[[_Pass], _Partial]:
-    """Return the work on one block: half of sum_k w_k rfft(A_k) conj(rfft(B_k)) for one pair after another."""
-    scratch = _Scratch()
-    frequencies = circle // 2 + 1
+@dataclass(frozen=True, slots=True, eq=False)
+class _Summed:
+    """The work on some neighbouring blocks: what they add together, so that one spectrum is handed over for all."""
 
-    def work(item: _Pass) -> _Partial:
-        block, orders = item.block, range(item.first_order, item.last_order)
-        values = scratch.array("values", (block.count, circle), np.float64)
-        others = scratch.array("others", (second.members, len(orders), block.count, frequencies), np.complex128)
-        of_first, of_second = _Margins.of(first, n), _Margins.of(second, n)
+    one: Callable[[_Pass], _Partial]
+
+    def __call__(self, passes: Sequence[_Pass]) -> _Partial:
+        """Return the sums over the blocks, in their order."""
+        total = self.one(passes[0])
+        for item in passes[1:]:
+            total.add(self.one(item))
+        return total
+
+
+class _Blocks:
+    """Work on one block of two stacks, with arrays that each thread uses again."""
+
+    def __init__(self, first: Stack, second: Stack, circle: int, n: int) -> None:
+        self.first, self.second, self.circle, self.n = first, second, circle, n
+        self.scratch = _Scratch()
+
+    def __reduce__(self) -> tuple[type[_Blocks], tuple[Stack, Stack, int, int]]:
+        """Other processes have arrays of their own."""
+        return type(self), (self.first, self.second, self.circle, self.n)
+
+    @property
+    def frequencies(self) -> int:
+        """How many frequencies a line has."""
+        return self.circle // 2 + 1
+
+    def margins(self) -> tuple[_Margins, _Margins]:
+        """Return the sums of both sides over nothing yet."""
+        return _Margins.of(self.first, self.n), _Margins.of(self.second, self.n)
+
+
+class _SingleBlock(_Blocks):
+    """Half of sum_k w_k rfft(A_k) conj(rfft(B_k)) over the lines of a block, for one pair after another."""
+
+    def __call__(self, item: _Pass) -> _Partial:
+        """Return what the block adds."""
+        first, second, circle, block = self.first, self.second, self.circle, item.block
+        orders, frequencies = range(item.first_order, item.last_order), self.frequencies
+        values = self.scratch.array("values", (block.count, circle), np.float64)
+        others = self.scratch.array("others", (second.members, len(orders), block.count, frequencies), np.complex128)
+        of_first, of_second = self.margins()
         for place, order in enumerate(orders):
             for member in second.lines(order, block, values):
                 if order == 0 and second.centred_by_rows:
@@ -220,7 +275,7 @@ def _single_block(first: Stack, second: Stack, circle: int, n: int) -> Callable[
         np.conj(others, out=others)
         others[:, :, halved_lines(block, circle)] *= 0.5
         together = others.reshape(-1, block.count, frequencies)
-        transformed = scratch.array("transformed", (block.count, frequencies), np.complex128)
+        transformed = self.scratch.array("transformed", (block.count, frequencies), np.complex128)
         spectrum = np.empty((first.members, len(together), frequencies), dtype=np.complex128)
         for member in first.lines(0, block, values):
             if item.first_order == 0 and first.centred_by_rows:
@@ -229,21 +284,19 @@ def _single_block(first: Stack, second: Stack, circle: int, n: int) -> Callable[
             np.einsum("kf,ckf->cf", transformed, together, out=spectrum[member])
         return _Partial(spectrum, of_first, of_second)
 
-    return work
 
+class _StackedBlock(_Blocks):
+    """The same as one matrix product for each frequency, over the lines of the block."""
 
-def _stacked_block(first: Stack, second: Stack, circle: int, n: int) -> Callable[[_Pass], _Partial]:
-    """Return the same work as one matrix product for each frequency, over the lines of the block."""
-    scratch = _Scratch()
-    frequencies = circle // 2 + 1
-
-    def work(item: _Pass) -> _Partial:
-        block, orders = item.block, range(item.first_order, item.last_order)
-        values = scratch.array("values", (block.count, circle), np.float64)
-        transformed = scratch.array("transformed", (block.count, frequencies), np.complex128)
-        left = scratch.array("left", (frequencies, first.members, block.count), np.complex128)
-        right = scratch.array("right", (frequencies, second.members * len(orders), block.count), np.complex128)
-        of_first, of_second = _Margins.of(first, n), _Margins.of(second, n)
+    def __call__(self, item: _Pass) -> _Partial:
+        """Return what the block adds."""
+        first, second, circle, block = self.first, self.second, self.circle, item.block
+        orders, frequencies = range(item.first_order, item.last_order), self.frequencies
+        values = self.scratch.array("values", (block.count, circle), np.float64)
+        transformed = self.scratch.array("transformed", (block.count, frequencies), np.complex128)
+        left = self.scratch.array("left", (frequencies, first.members, block.count), np.complex128)
+        right = self.scratch.array("right", (frequencies, second.members * len(orders), block.count), np.complex128)
+        of_first, of_second = self.margins()
         for place, order in enumerate(orders):
             for member in second.lines(order, block, values):
                 if order == 0 and second.centred_by_rows:
@@ -258,8 +311,6 @@ def _stacked_block(first: Stack, second: Stack, circle: int, n: int) -> Callable
             left[:, member] = transformed.T
         spectrum = np.matmul(left, right.transpose(0, 2, 1))
         return _Partial(spectrum.transpose(1, 2, 0), of_first, of_second)
-
-    return work
 
 
 class _Scratch(threading.local):
@@ -276,10 +327,10 @@ class _Scratch(threading.local):
         return self._held[name][:size].reshape(shape)
 
 
-def _shifted(progress: Progress | None, first: int, held: int, orders: int, blocks: int) -> Progress | None:
-    """Return `progress` as seen by one of several passes over the blocks."""
+def _shifted(progress: Progress | None, first: int, held: int, orders: int, pieces: int) -> Progress | None:
+    """Return `progress` as seen by one of several passes over the pieces."""
     if progress is None:
         return None
-    done_before = first // held * blocks
-    total = -(-orders // held) * blocks
+    done_before = first // held * pieces
+    total = -(-orders // held) * pieces
     return lambda done, _: progress(done_before + done, total)

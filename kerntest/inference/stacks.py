@@ -10,7 +10,7 @@ from kerntest.inference.lags import Block, LaidOut
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -65,8 +65,23 @@ class KernelStack:
         self.members = sum(len(kernels) for _, kernels in sources)
         self.centred_by_rows = centred_by_rows
         self._hollow = hollow
+        self._sources, self._orders, self._circle = sources, orders, circle
         self._kernels = [tuple(kernels) for _, kernels in sources]
         self._laid = [[LaidOut(points.take(order), circle) for points, _ in sources] for order in orders]
+
+    def __reduce__(self) -> tuple[Callable[..., KernelStack], tuple[Any, ...]]:
+        """To other processes rows travel once, to be laid out there in every order."""
+        return _stacked, (self._sources, self._orders, self._circle, self._hollow, self.centred_by_rows)
+
+    @property
+    def hollow(self) -> bool:
+        """Whether the diagonals are set to zero."""
+        return self._hollow
+
+    def placed(self, order: int) -> Iterator[tuple[Points, NDArray[np.intp], tuple[Kernel, ...]]]:
+        """Yield the rows of each source, which of them stands at each place in one order, and the kernels."""
+        for (points, _), kernels in zip(self._sources, self._kernels, strict=True):
+            yield points, self._orders[order], kernels
 
     def lines(self, order: int, block: Block, out: Array) -> Iterator[int]:
         """Write the block's entries of one member after another into `out`; yields its number."""
@@ -93,3 +108,13 @@ class KernelStack:
             places = np.arange(stacked.shape[1])
             stacked[:, places, places] = 0.0
         return stacked
+
+
+def _stacked(
+    sources: Sequence[tuple[Points, Sequence[Kernel]]],
+    orders: Sequence[NDArray[np.intp]],
+    circle: int,
+    hollow: bool,
+    centred_by_rows: bool,
+) -> KernelStack:
+    return KernelStack(sources, orders, circle, hollow=hollow, centred_by_rows=centred_by_rows)

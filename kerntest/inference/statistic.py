@@ -95,7 +95,8 @@ def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine) 
 def _swept(kernel: Kernel, points: Points, vectors: Array, engine: Engine) -> tuple[Array, float]:
     """Return the product of the kernel matrix without its diagonal with some vectors, and the sum of its squares."""
     # Through the engine, which holds BLAS to one thread: for so small products more of them only wait.
-    found = next(engine.map(lambda _: _by_factor(kernel, points, vectors), [0])) if len(points) > FEW_ROWS else None
+    alone = engine.here.map(lambda _: _by_factor(kernel, points, vectors), [0])
+    found = next(alone) if len(points) > FEW_ROWS else None
     if found is not None:
         return found
     swept = sweep(kernel, points, vectors, engine)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.engines.base import enough_for
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
 
 if TYPE_CHECKING:
@@ -99,6 +100,14 @@ def sweep(
     height = TILE * max(1, n // (64 * TILE))
     starts = list(range(0, n, height))
     weights = np.zeros((n, 0)) if square_vectors is None else square_vectors
+    engine = enough_for(engine, n**2 / 2)
+    if engine.arrays is not None:
+        from kerntest.inference.device_sweep import DeviceSweep  # noqa: PLC0415 - only a device needs it
+
+        strips = DeviceSweep(
+            kernel, points, engine.arrays, vectors=vectors, weights=weights, centring=centring, cubes=cubes
+        )
+        return Sweep(*strips.run(progress))
     work = _Strips(kernel, points, vectors, weights, centring, height, cubes)
     product, squares, total_square, cube_sum = np.zeros(vectors.shape), np.zeros(weights.shape), 0.0, 0.0
     for start, strip in zip(starts, engine.map(work, starts, progress), strict=True):

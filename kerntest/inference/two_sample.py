@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from kerntest.data.checks import one_of
+from kerntest.errors import UsageError
 from kerntest.inference.analysis import analyse_two_samples
-from kerntest.inference.options import MissingPolicy, NullMethod, Options, Resampling, Scale
+from kerntest.inference.options import Method, MissingPolicy, NullMethod, Options, Resampling, Scale
 from kerntest.inference.picture import two_sample_figure
 from kerntest.inference.sample import Reading
 from kerntest.inference.witness import witness_bytes, witness_kind
@@ -52,6 +54,8 @@ def mmd_test(
     decimal: Decimal = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
+    method: Method = "exact",
+    features: str | None = None,
 ) -> record.TwoSampleResult:
     """Test whether two samples come from the same distribution, by the maximum mean discrepancy.
 
@@ -106,6 +110,13 @@ def mmd_test(
         All processors by default.
     progress : callable, optional
         Called with (done, total) now and then.
+    method : "exact" or "features"
+        "features" replaces every kernel value by that of explicit features and reads files piece by piece, so that
+        they may be of any size; the p-value is exact for the kernel that the features stand for. Relabellings permute
+        blocks of rows drawn at random. At least 200 rows each.
+    features : str, optional
+        "nystroem:N", by N sampled rows, for every kernel; or "fourier:N", N random ones, for kernels of differences of
+        numbers. Default "nystroem:300".
 
     Returns
     -------
@@ -123,7 +134,8 @@ def mmd_test(
 
     Notes
     -----
-    Cost: O(n^2 (p + log n)) time for each kernel and O(n) memory, n = n_x + n_y; never an n x n array.
+    Cost: O(n^2 (p + log n)) time for each kernel and O(n) memory, n = n_x + n_y; never an n x n array. With N features:
+    two passes over the files, O(n N p) time, and memory for a few pieces of them.
 
     References
     ----------
@@ -137,6 +149,30 @@ def mmd_test(
     True
     """
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling)
+    one_of("method", method, ("exact", "features"))
+    reading = Reading(columns, exclude, common=common, categorical=categorical, missing=missing, decimal=decimal)
+    if method == "features":
+        from kerntest.inference.streamed.two_sample import analyse_by_features, refuse_exact_only  # noqa: PLC0415 - few need it
+
+        refuse_exact_only(explain=explain, witness=witness, plot=plot)
+        return analyse_by_features(
+            x,
+            y,
+            options,
+            features=features,
+            kernel=kernel,
+            bandwidth=bandwidth,
+            min_effect=min_effect,
+            reading=reading,
+            threads=threads,
+            progress=progress,
+        )
+    if features is not None:
+        raise UsageError(
+            f"features {features!r} need method features",
+            hint="add --method features, or leave out --features",
+            code="usage.method",
+        )
     witness_as = None if witness is None else witness_kind(witness)
     plot_as = None if plot is None else picture_kind(plot)
     for path in (witness, plot):
@@ -150,7 +186,7 @@ def mmd_test(
         bandwidth=bandwidth,
         min_effect=min_effect,
         explain=explain,
-        reading=Reading(columns, exclude, common=common, categorical=categorical, missing=missing, decimal=decimal),
+        reading=reading,
         threads=threads,
         progress=progress,
     )

@@ -121,7 +121,7 @@ def relabel(
     refuse_overflow(kernels, sums)
     norm = math.sqrt(label.squared_norm)
     tolerances = np.array([tie_tolerance(float(kernel.diagonal(points).max()), n, norm) for kernel in kernels])
-    tolerances += left_out * norm
+    tolerances += left_out
     resampling = "cyclic shifts" if orders is not None else "random permutations"
     return Relabelled(sums, label, tolerances, resampling, orders)
 
@@ -136,7 +136,7 @@ def _shifted(
     engine: Engine,
     progress: Progress | None,
 ) -> tuple[Array, Array]:
-    """Return <K, B> of every kernel under every shift, shape (F, R), and the trace that factors leave out of each.
+    """Return <K, B> of every kernel under every shift, shape (F, R), and how far they are from it beyond float64.
 
     Matrices of low rank by the correlations of their factors, the others together by their lags.
     """
@@ -144,7 +144,9 @@ def _shifted(
     circle = circle_length(n)
     sums, left_out = np.empty((len(kernels), orders * circle)), np.zeros(len(kernels))
     factors = (
-        list(engine.map(lambda kernel: low_rank(kernel, points), kernels)) if n > FEW_ROWS else [None] * len(kernels)
+        list(engine.here.map(lambda kernel: low_rank(kernel, points), kernels))
+        if n > FEW_ROWS
+        else [None] * len(kernels)
     )
     whole = [place for place, factor in enumerate(factors) if factor is None]
     if whole:
@@ -152,11 +154,14 @@ def _shifted(
         side = LabelSide(label, labellings, circle)
         shifted = shift_sums(stack, side, n=n, circle=circle, orders=orders, engine=engine, progress=progress)
         sums[whole] = shifted.values.reshape(len(whole), orders * circle)
+        if shifted.doubt is not None:
+            left_out[whole] = shifted.doubt[:, 0]
     sides = [low_rank_label(labels) for labels in labellings]
     for place, factor in enumerate(factors):
         if factor is not None:
             found = low_rank_sums(factor.take(order), sides, circle, hollow=label.hollow, engine=engine)
-            sums[place], left_out[place] = found.ravel(), factor.residual
+            # The trace of what the factor leaves out, times the norm of B, bounds what it could add.
+            sums[place], left_out[place] = found.ravel(), factor.residual * math.sqrt(label.squared_norm)
     return sums, left_out
 
 

@@ -53,6 +53,11 @@ class Points:
         """Return the number of rows n."""
         return len(self.numeric)
 
+    def __reduce__(self) -> tuple[Callable[..., Points], tuple[Array, Codes, bool | None]]:
+        """Rows travel alone: what is derived is derived again, but how distances are computed stays as of the whole."""
+        expandable = self._expandable if self._whole is None else self.expandable
+        return _arrived, (self.numeric, self.codes, expandable)
+
     @classmethod
     def of(cls, numeric: Array) -> Points:
         """Make points without category columns from an array of shape (n,) or (n, p)."""
@@ -127,6 +132,13 @@ class Points:
         return self._derived[name]
 
 
+def _arrived(numeric: Array, codes: Codes, expandable: bool | None) -> Points:
+    """Return points that come from another process."""
+    points = Points(numeric, codes)
+    points._expandable = expandable  # noqa: SLF001 - made here
+    return points
+
+
 @dataclass(frozen=True, slots=True)
 class Columns:
     """Positions of a group of columns: `numeric` among the numeric ones, `categories` among the category ones."""
@@ -179,6 +191,11 @@ class Pairs(ABC):
     @abstractmethod
     def differences(self) -> Iterator[Array]:
         """Yield x_c - y_c for each numeric column c, one at a time; the caller may write into what it gets."""
+
+    def unequal(self) -> Iterator[NDArray[np.bool_]]:
+        """Yield whether x_c and y_c differ, for each numeric column c."""
+        for difference in self.differences():
+            yield difference != 0
 
     @abstractmethod
     def of_left(self, values: Callable[[Points], Array]) -> Array:

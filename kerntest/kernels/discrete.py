@@ -78,7 +78,7 @@ class Hamming(BandwidthAtom, Discrete):
         """Return k(x, y) for every pair."""
         bandwidth = self.chosen_bandwidth
         count = pairs.mismatches()
-        for difference in pairs.differences():
-            count = count + (difference != 0)
+        for differ in pairs.unequal():
+            count = count + differ
         values = np.multiply(count, -1 / bandwidth)
         return shaped(np.exp(values, out=values), pairs.shape)

@@ -66,7 +66,7 @@ class FeatureMap:
         def work(start: int) -> Array:
             return self.of_block(points.take(slice(start, start + step)))
 
-        for start, values in zip(starts, engine.map(work, starts), strict=True):
+        for start, values in zip(starts, engine.here.map(work, starts), strict=True):
             result[start : start + step] = values
         return result
 

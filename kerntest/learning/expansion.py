@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.engines.base import enough_for
 from kerntest.kernels.base import DensePairs, Points
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Expansion:
             values: Array = self.kernel.evaluate(pairs) @ self.coefficients
             return values
 
+        engine = enough_for(engine, n * m)
         for start, values in zip(starts, engine.map(work, starts), strict=True):
             result[start : start + step] = values
         result += self.intercepts

@@ -139,7 +139,8 @@ def fit_pairs(
             solution = at(costs.C)
         return Machine((i, j), rows, solution, C)
 
-    return list(engine.map(work, range(len(pairs)), progress))
+    # All pairs share one matrix, which may be there whole.
+    return list(engine.here.map(work, range(len(pairs)), progress))
 
 
 def _solved(

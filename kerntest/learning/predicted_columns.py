@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,64 +17,23 @@ if TYPE_CHECKING:
     from kerntest.learning.training import Classes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PredictedColumns:
-    """The predictions for m rows.
-
-    Parameters
-    ----------
-    prediction : pyarrow.Array, shape (m,)
-        Classes as they stood in the training data, numbers, or whether a row is like the training rows.
-    counts : dict of str to int
-        Rows of each class.
-    further : dict of str to ndarray, shape (m,)
-        Decision functions, probabilities and ends of intervals, by the name of their column.
-    name : str
-        What the column of the predictions is called.
-    """
-
-    prediction: Any
-    counts: dict[str, int]
-    further: dict[str, Array]
-    name: str = "prediction"
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.prediction)
-
-    def arrow(self, numbers: NDArray[np.intp], kept: Any, rows: NDArray[np.intp], place: NDArray[np.intp]) -> Any:
-        """Return the table to write.
-
-        Parameters
-        ----------
-        numbers : ndarray of int, shape (k,)
-            Number of each row to write in its file, from 1.
-        kept : pyarrow.Table, shape (n, ...)
-            Columns to hand through, of all rows of the block.
-        rows : ndarray of int, shape (k,)
-            The rows to write.
-        place : ndarray of int, shape (k,)
-            Where the prediction for each of them is; -1 for rows without one.
-        """
-        found = {
-            self.name: self.prediction,
-            **{name: pa.array(one, pa.float64()) for name, one in self.further.items()},
-        }
-        return written_table(found, numbers, kept, rows, place)
-
-
 def written_table(
     found: Mapping[str, Any], numbers: NDArray[np.intp], kept: Any, rows: NDArray[np.intp], place: NDArray[np.intp]
 ) -> Any:
-    """Return an Arrow table of the numbers of rows, the columns handed through and what was found, see `arrow` above.
+    """Return an Arrow table of the numbers of rows, the columns handed through and what was found.
 
     Parameters
     ----------
     found : mapping of str to pyarrow.Array
-        By the name of its column, of the rows that `place` counts.
-    numbers, kept, rows, place
-        As in `PredictedColumns.arrow`.
+        By the name of its column, of the m rows that `place` counts.
+    numbers : ndarray of int, shape (k,)
+        Number of each row to write in its file, from 1.
+    kept : pyarrow.Table, shape (n, ...)
+        Columns to hand through, of all rows of the block.
+    rows : ndarray of int, shape (k,)
+        The rows to write.
+    place : ndarray of int, shape (k,)
+        Where what was found for each of them is; -1 for rows without.
     """
     there = pa.array(place, mask=place < 0)
     columns: dict[str, Any] = {"row": pa.array(numbers, pa.int64())}
@@ -86,7 +44,9 @@ def written_table(
     return pa.table(columns | {name: one.take(there) for name, one in found.items()})
 
 
-def predicted_columns(model: SvmModel, scores: Array | None, *, proba: bool, decision: bool) -> PredictedColumns:
+def predicted_columns(
+    model: SvmModel, scores: Array | None, *, proba: bool, decision: bool
+) -> tuple[dict[str, Any], dict[str, int]]:
     """Return predictions from scores; None for no rows, which still have their columns.
 
     Parameters
@@ -95,6 +55,13 @@ def predicted_columns(model: SvmModel, scores: Array | None, *, proba: bool, dec
     scores : ndarray, shape (m, J), or None
     proba, decision : bool
         Whether to add probabilities and decision functions.
+
+    Returns
+    -------
+    columns : dict of str to pyarrow.Array, each of m values
+        `prediction`: classes as they stood in the training data, numbers, or whether a row is like the training rows.
+    counts : dict of str to int
+        Rows of each class.
     """
     if scores is None:
         scores = np.empty((0, len(model.expansion.intercepts)))
@@ -107,7 +74,12 @@ def predicted_columns(model: SvmModel, scores: Array | None, *, proba: bool, dec
     if proba and model.classes is not None:
         found = model.probabilities(scores) if len(scores) else np.empty((0, len(model.classes.names)))
         further |= {f"p:{name}": found[:, place] for place, name in enumerate(model.classes.names)}
-    return PredictedColumns(prediction, counts, further)
+    return {"prediction": prediction, **float_columns(further)}, counts
+
+
+def float_columns(columns: Mapping[str, Array]) -> dict[str, Any]:
+    """Return columns of numbers as Arrow holds them."""
+    return {name: pa.array(values, pa.float64()) for name, values in columns.items()}
 
 
 def _predictions(model: SvmModel, scores: Array) -> tuple[Any, dict[str, int]]:

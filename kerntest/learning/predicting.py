@@ -6,18 +6,19 @@ import os
 import time
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
 import kerntest
-from kerntest.learning.rowwise import RowWork
+from kerntest.learning.rowwise import RowWork, TallyT
 from kerntest.report.prediction_report import NumberSummary, PredictionReport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kerntest.data.blocks import BlockReader
+    from kerntest.learning.rowwise import Applied
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,19 @@ class Range:
             self.low, self.high = min(self.low, float(array.min())), max(self.high, float(array.max()))
             self.count += len(array)
 
+    def add(self, other: Range) -> None:
+        """Take note of what came of the next block."""
+        self.total += other.total
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+        self.count += other.count
+
     def summary(self) -> NumberSummary | None:
         """Return the summary; None of no numbers."""
         return NumberSummary(self.low, self.total / self.count, self.high) if self.count else None
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Predicting(RowWork):
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Predicting(RowWork[TallyT], Generic[TallyT]):
     """Predictions for the rows of a file, and what is told of them.
 
     Parameters
@@ -76,12 +83,12 @@ class Predicting(RowWork):
     wanted: Wanted
 
     @abstractmethod
-    def told(self) -> Told:
+    def told(self, tally: TallyT) -> Told:
         """Return what the report tells."""
 
-    def report(self, reader: BlockReader, output: Any, started: float) -> PredictionReport:
+    def report(self, applied: Applied[TallyT], reader: BlockReader, output: Any, started: float) -> PredictionReport:
         """Return what came of it."""
-        told = self.told()
+        told = self.told(applied.tally)
         named = output is not None and not hasattr(output, "write")
         return PredictionReport(
             schema="kerntest.predict/1",
@@ -91,17 +98,17 @@ class Predicting(RowWork):
             task=told.task,
             target=told.target,
             data=reader.name,
-            rows=self.rows,
-            predicted=self.done,
-            incomplete=self.rows - self.done,
+            rows=applied.rows,
+            predicted=applied.done,
+            incomplete=applied.rows - applied.done,
             predictions=told.predictions,
             numbers=told.numbers,
             by_target=told.by_target,
             output=os.fspath(output) if named else None,
-            columns=self.columns,
+            columns=applied.columns,
             columns_ignored=self.ignored(reader),
-            unknown=self.strangers.records(),
-            warnings=self.warnings(reader),
+            unknown=applied.strangers.records(),
+            warnings=self.warnings(reader, applied),
             version=kerntest.__version__,
             seconds=time.perf_counter() - started,
         )

@@ -12,12 +12,12 @@ from kerntest.data.checks import one_of
 from kerntest.engines.setting import engine_of
 from kerntest.errors import ModelError, UsageError
 from kerntest.learning.modelfile import read_model
-from kerntest.learning.predicted_columns import PredictedColumns, predicted_columns
+from kerntest.learning.predicted_columns import predicted_columns
 from kerntest.learning.predicting import Predicting, Range, Told, Wanted
 from kerntest.learning.prediction_output import file_format, open_sink
 from kerntest.learning.ridge_file import ridge_of
 from kerntest.learning.ridge_prediction import RidgePredictions, check_wanted, output_names
-from kerntest.learning.rowwise import check_columns, kept_columns
+from kerntest.learning.rowwise import Found, check_columns, kept_columns
 from kerntest.learning.svm_file import svm_of
 from kerntest.learning.svm_model import SvmModel
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.numerals import Decimal
     from kerntest.data.selection import Patterns
-    from kerntest.engines.base import Progress
+    from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Points
     from kerntest.learning.encoding import Encoder
     from kerntest.learning.modelfile import ModelFile
@@ -102,6 +102,9 @@ def predict_file(
 
     Notes
     -----
+    Pieces of the data are worked on side by side; the workers of a cluster read the row groups of Parquet themselves.
+    The output is the same, byte for byte, on every engine and for every number of threads or workers.
+
     Cost: O(rows x support vectors x columns) time; memory for a few blocks, whatever the size of the data. CSV with
     decimal commas and without `decimal="."` is an exception, see `open_blocks`.
     """
@@ -118,24 +121,20 @@ def predict_file(
     with open_blocks(os.fspath(data), decimal=decimal, block_bytes=block) as reader:
         kept = kept_columns(keep, reader, taken, "predictions")
         check_columns(reader, encoder, shown)
-        parameters: dict[str, Any] = {
-            "encoder": encoder,
-            "shown": shown,
-            "engine": engine,
-            "kept": kept,
-            "missing": missing,
-            "unknown": unknown,
-            "made": "prediction",
-            "wanted": wanted,
-        }
-        work: Predicting
-        if isinstance(fitted, SvmModel):
-            work = SvmPredictions(model=fitted, **parameters)
-        else:
-            work = RidgePredictions(model=fitted, **parameters)
+        work = _work(
+            fitted,
+            encoder=encoder,
+            shown=shown,
+            kept=tuple(kept),
+            missing=missing,
+            unknown=unknown,
+            made="prediction",
+            located=reader.located,
+            wanted=wanted,
+        )
         with open_sink(output) as sink:
-            work.run(reader, sink, progress)
-        return work.report(reader, output, started)
+            applied = work.run(reader, engine, sink, progress)
+        return work.report(applied, reader, output, started)
 
 
 def _load(file: ModelFile, shown: str, wanted: Wanted) -> tuple[SvmModel | RidgeModel, Callable[[str], bool]]:
@@ -183,35 +182,54 @@ def _encoder(model: SvmModel | RidgeModel, shown: str) -> Encoder:
     return model.encoder
 
 
+def _work(model: SvmModel | RidgeModel, **parameters: Any) -> Predicting[Any]:
+    """Return what predicts with a model."""
+    if isinstance(model, SvmModel):
+        return SvmPredictions(model=model, **parameters)
+    return RidgePredictions(model=model, **parameters)
+
+
 def _is_taken(name: str) -> bool:
     """Say whether predictions may have a column of this name."""
     return name in {"prediction", "decision"} or name.startswith(("decision:", "p:"))
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class SvmPredictions(Predicting):
+@dataclass(slots=True, eq=False)
+class SvmTally:
+    """How many rows got each class, or the range of the numbers they got."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    numbers: Range = field(default_factory=Range)
+
+    def add(self, other: SvmTally) -> None:
+        """Take note of the next rows."""
+        for name, count in other.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + count
+        self.numbers.add(other.numbers)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SvmPredictions(Predicting[SvmTally]):
     """Predictions of a support vector machine."""
 
     model: SvmModel
-    counts: dict[Any, int] = field(default_factory=dict)
-    numbers: Range = field(default_factory=Range)
 
-    def found(self, points: Points | None) -> PredictedColumns:
+    def found(self, points: Points | None, engine: Engine) -> Found[SvmTally]:
         """Return the predictions for rows."""
-        scores = None if points is None else self.model.scores(points, self.engine)
-        return predicted_columns(self.model, scores, proba=self.wanted.proba, decision=self.wanted.decision)
-
-    def count(self, found: PredictedColumns) -> None:
-        """Count the classes, or take note of the range of the numbers."""
+        scores = None if points is None else self.model.scores(points, engine)
+        columns, counts = predicted_columns(self.model, scores, proba=self.wanted.proba, decision=self.wanted.decision)
+        tally = SvmTally(counts)
         if self.model.task == "regress":
-            self.numbers.take(found.prediction)
-            return
-        for name, count in found.counts.items():
-            self.counts[name] = self.counts.get(name, 0) + count
+            tally.numbers.take(columns["prediction"])
+        return Found(columns, 0 if points is None else len(points), tally)
 
-    def told(self) -> Told:
+    def nothing(self) -> SvmTally:
+        """Return the tally of no rows."""
+        return SvmTally()
+
+    def told(self, tally: SvmTally) -> Told:
         """Return what the report tells."""
         model = self.model
         if model.task == "regress":
-            return Told("svm", model.task, model.target, None, self.numbers.summary())
-        return Told("svm", model.task, model.target, self.counts)
+            return Told("svm", model.task, model.target, None, tally.numbers.summary())
+        return Told("svm", model.task, model.target, tally.counts)

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from kerntest.data.checks import check_probability
 from kerntest.errors import UsageError
-from kerntest.learning.predicted_columns import PredictedColumns
+from kerntest.learning.predicted_columns import float_columns
 from kerntest.learning.predicting import Predicting, Range, Told, Wanted
-from kerntest.learning.rowwise import ROW
+from kerntest.learning.rowwise import ROW, Found
 
 if TYPE_CHECKING:
+    from kerntest.engines.base import Engine
     from kerntest.kernels.base import Points
     from kerntest.learning.ridge_model import RidgeModel
 
@@ -69,14 +69,25 @@ def output_names(model: RidgeModel, wanted: Wanted) -> list[str]:
     return names
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class RidgePredictions(Predicting):
+@dataclass(slots=True, eq=False)
+class RidgeTally:
+    """The range of the predictions of each target."""
+
+    ranges: dict[str, Range] = field(default_factory=dict)
+
+    def add(self, other: RidgeTally) -> None:
+        """Take note of the next rows."""
+        for target, one in other.ranges.items():
+            self.ranges.setdefault(target, Range()).add(one)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class RidgePredictions(Predicting[RidgeTally]):
     """Predictions of a ridge regression."""
 
     model: RidgeModel
-    ranges: dict[str, Range] = field(default_factory=dict)
 
-    def found(self, points: Points | None) -> PredictedColumns:
+    def found(self, points: Points | None, engine: Engine) -> Found[RidgeTally]:
         """Return the predictions for rows."""
         model, wanted = self.model, self.wanted
         spread = None
@@ -84,9 +95,9 @@ class RidgePredictions(Predicting):
             mean = np.empty((0, len(model.targets)))
             spread = mean
         else:
-            mean = model.predicted(points, self.engine)
+            mean = model.predicted(points, engine)
             if wanted.std or wanted.interval is not None:
-                spread = model.deviations(points, self.engine)
+                spread = model.deviations(points, engine)
         columns = {}
         for place, target in enumerate(model.targets):
             columns[target] = mean[:, place]
@@ -97,18 +108,18 @@ class RidgePredictions(Predicting):
                 reach = model.reach(wanted.interval) * spread[:, place]
                 columns[f"{target}_low"] = mean[:, place] - reach
                 columns[f"{target}_high"] = mean[:, place] + reach
-        first = model.targets[0]
-        return PredictedColumns(pa.array(columns.pop(first), pa.float64()), {}, columns, first)
+        tally = RidgeTally()
+        for target in model.targets:
+            tally.ranges.setdefault(target, Range()).take(columns[target])
+        return Found(float_columns(columns), len(mean), tally)
 
-    def count(self, found: PredictedColumns) -> None:
-        """Take note of the range of each target."""
-        for target in self.model.targets:
-            values = found.prediction if target == self.model.targets[0] else found.further[target]
-            self.ranges.setdefault(target, Range()).take(values)
+    def nothing(self) -> RidgeTally:
+        """Return the tally of no rows."""
+        return RidgeTally()
 
-    def told(self) -> Told:
+    def told(self, tally: RidgeTally) -> Told:
         """Return what the report tells."""
-        summaries = {target: one.summary() for target, one in self.ranges.items()}
+        summaries = {target: one.summary() for target, one in tally.ranges.items()}
         there = {target: summary for target, summary in summaries.items() if summary is not None}
         several = len(self.model.targets) > 1
         target = ", ".join(self.model.targets)

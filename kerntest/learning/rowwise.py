@@ -1,24 +1,28 @@
-"""A model applied to the rows of a file block by block: what predicting and projecting share."""
+"""A model applied to the rows of a file piece by piece: what predicting and projecting share."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
+import pyarrow as pa
 
 from kerntest.data.selection import match_names
 from kerntest.data.wording import counted, listed
+from kerntest.engines.local import LocalEngine
 from kerntest.errors import DataError, UsageError
+from kerntest.learning.predicted_columns import written_table
 from kerntest.learning.strangers import Strangers, known_levels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator, Mapping
 
     from numpy.typing import NDArray
 
-    from kerntest.data.blocks import Block, BlockReader, BlockTable
+    from kerntest.data.blocks import Block, BlockReader, BlockTable, Piece
     from kerntest.data.selection import Patterns
     from kerntest.data.table import Table
     from kerntest.engines.base import Engine, Progress
@@ -29,17 +33,34 @@ if TYPE_CHECKING:
 MissingRule: TypeAlias = Literal["error", "drop", "empty"]
 UnknownRule: TypeAlias = Literal["error", "ignore"]
 ROW = "row"
+# What a model finds on the way to its values may be many numbers a row: so many rows are taken at a time.
+SLICE_ROWS = 1 << 12
 
 
-class FoundColumns(Protocol):
-    """What a model gives for m rows."""
+class Tally(Protocol):
+    """What a report tells of the values that rows were given."""
 
-    @property
-    def n(self) -> int:
-        """Number of rows."""
+    def add(self, other: Self) -> None:
+        """Take note of the next rows: of blocks in the order of the rows, so that sums do not depend on who computes."""
 
-    def arrow(self, numbers: NDArray[np.intp], kept: Any, rows: NDArray[np.intp], place: NDArray[np.intp]) -> Any:
-        """Return the table to write, as `PredictedColumns.arrow` does."""
+
+TallyT = TypeVar("TallyT", bound=Tally)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found(Generic[TallyT]):
+    """What a model gives for n rows.
+
+    Parameters
+    ----------
+    columns : mapping of str to pyarrow.Array, each of n values
+    n : int
+    tally : Tally
+    """
+
+    columns: Mapping[str, Any]
+    n: int
+    tally: TallyT
 
 
 def kept_columns(keep: Patterns, reader: BlockReader, taken: Callable[[str], bool], made: str) -> list[str]:
@@ -79,93 +100,167 @@ def check_columns(reader: BlockReader, encoder: Encoder, shown: str) -> None:
     encoder.select(Table(reader.name, empty, 0, reader.format), name=shown)
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class RowWork(ABC):
-    """One run over the data: what is asked for, and what was met on the way.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Given(Generic[TallyT]):
+    """What came of one block."""
+
+    table: Any
+    rows: int
+    done: int
+    strangers: Strangers
+    tally: TallyT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PieceGiven(Generic[TallyT]):
+    """What came of one piece: of its blocks, and how much is done with it."""
+
+    blocks: list[_Given[TallyT]]
+    done: int
+
+
+@dataclass(slots=True, eq=False)
+class Applied(Generic[TallyT]):
+    """What came of all rows.
+
+    Parameters
+    ----------
+    tally : Tally
+    rows : int
+    done : int
+        Rows that were given something.
+    columns : tuple of str
+        Of the output.
+    strangers : Strangers
+    """
+
+    tally: TallyT
+    rows: int = 0
+    done: int = 0
+    columns: tuple[str, ...] = ()
+    strangers: Strangers = field(default_factory=Strangers)
+
+    def add(self, given: _Given[TallyT]) -> None:
+        """Take note of the next block."""
+        self.tally.add(given.tally)
+        self.rows += given.rows
+        self.done += given.done
+        self.columns = tuple(given.table.column_names)
+        self.strangers.add(given.strangers)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class RowWork(ABC, Generic[TallyT]):
+    """What is done with the rows of a piece, wherever that is.
 
     Parameters
     ----------
     encoder : Encoder
     shown : str
         How messages call the model.
-    engine : Engine
-    kept : list of str
+    kept : tuple of str
         Columns to hand through.
     missing, unknown : str
         The rules.
     made : str
         What the model makes of a row, such as "prediction".
+    located : callable
+        As `BlockReader.located`.
+    threads : int
+        For one piece.
     """
 
     encoder: Encoder
     shown: str
-    engine: Engine
-    kept: list[str]
+    kept: tuple[str, ...]
     missing: MissingRule
     unknown: UnknownRule
     made: str
-    rows: int = 0
-    done: int = 0
-    columns: tuple[str, ...] = ()
-    strangers: Strangers = field(default_factory=Strangers)
+    located: Callable[[Block], BlockTable]
+    threads: int = 1
 
     @abstractmethod
-    def found(self, points: Points | None) -> FoundColumns:
-        """Return what the model gives for rows; None for no rows, which still have their columns."""
+    def found(self, points: Points | None, engine: Engine) -> Found[TallyT]:
+        """Return what the model gives for a few rows; None for no rows, which still have their columns."""
 
     @abstractmethod
-    def count(self, found: Any) -> None:
-        """Take note of what was given."""
+    def nothing(self) -> TallyT:
+        """Return the tally of no rows."""
 
-    def run(self, reader: BlockReader, sink: Sink, progress: Progress | None) -> None:
-        """Apply the model to every row and write what it gives."""
+    def run(self, reader: BlockReader, engine: Engine, sink: Sink, progress: Progress | None) -> Applied[TallyT]:
+        """Apply the model to every row and write what it gives, in the order of the rows.
+
+        Raises
+        ------
+        DataError
+            If rows do not fit the model: the first one that does not.
+        """
         kinds = {column.name: column.kind for column in self.encoder.columns}
-        for block in reader.blocks(kinds, self.kept):
-            sink.write(self._output(block, reader))
-            if progress is not None:
-                progress(min(reader.done, reader.total), reader.total)
-        if self.missing == "drop" and not self.done:
+        pieces = reader.pieces(kinds, self.kept, engine.threads)
+        runner = engine if pieces.count > 1 else engine.here
+        # Few pieces leave threads idle, which may help inside of them.
+        inside = -(-runner.threads // max(1, pieces.count)) if runner is engine.here else 1
+        results = runner.map(replace(self, threads=inside), pieces.items, total=pieces.count)
+        applied = Applied(self.nothing())
+        with closing(cast("Generator[_PieceGiven[TallyT]]", results)):
+            for piece in results:
+                for given in piece.blocks:
+                    sink.write(given.table)
+                    applied.add(given)
+                if progress is not None:
+                    progress(min(piece.done, reader.total), reader.total)
+        if self.missing == "drop" and not applied.done:
             raise DataError(
                 f"every row of {reader.name} has a missing value",
                 hint=f"--missing empty gives every row, without a {self.made}",
                 code="data.no_rows_left",
                 where={"file": reader.name},
             )
+        return applied
 
-    def _output(self, block: Block, reader: BlockReader) -> Any:
-        """Return the output for a block, as an Arrow table."""
+    def __call__(self, piece: Piece) -> _PieceGiven[TallyT]:
+        """Read a piece and apply the model to its rows."""
+        return _PieceGiven([self._given(block) for block in piece.blocks()], piece.done)
+
+    def _given(self, block: Block) -> _Given[TallyT]:
+        """Return what came of a block."""
         table = known_levels(block.table, self.encoder)
-        incomplete = self._incomplete(table, block, reader)
+        incomplete = self._incomplete(table, block)
         complete = np.flatnonzero(~incomplete)
-        found = self._found(table, complete, block, reader)
+        found, strangers = self._found(table, complete, block)
         written = complete if self.missing == "drop" else np.arange(table.n_rows)
         place = np.full(table.n_rows, -1, dtype=np.intp)
         place[complete] = np.arange(len(complete))
-        self.rows += table.n_rows
-        self.done += found.n
-        self.count(found)
-        output = found.arrow(block.first_row + written + 1, block.kept, written, place[written])
-        self.columns = tuple(output.column_names)
-        return output
+        output = written_table(found.columns, block.first_row + written + 1, block.kept, written, place[written])
+        return _Given(output, table.n_rows, found.n, strangers, found.tally)
 
-    def _found(self, table: BlockTable, complete: NDArray[np.intp], block: Block, reader: BlockReader) -> FoundColumns:
+    def _found(self, table: BlockTable, complete: NDArray[np.intp], block: Block) -> tuple[Found[TallyT], Strangers]:
         """Return what the model gives for the complete rows; an error tells the line on which it stands."""
         if not len(complete):
-            return self.found(None)
+            return self.found(None, LocalEngine(1)), Strangers()
         whole = len(complete) == table.n_rows
         chosen = table if whole else table.take(complete)
         try:
             points = self._encoded(chosen).points
         except DataError as error:
-            raise self._located(error, complete, block, reader) from None
-        found = self.found(points)
-        self.strangers.meet(self.encoder, chosen, points.codes)
-        return found
+            raise self._located_error(error, complete, block) from None
+        return self._slicewise(points), Strangers.met(self.encoder, chosen, points.codes)
 
-    def _located(self, error: DataError, complete: NDArray[np.intp], block: Block, reader: BlockReader) -> DataError:
+    def _slicewise(self, points: Points) -> Found[TallyT]:
+        """Return what the model gives for rows, found a slice at a time."""
+        alone = LocalEngine(1)
+        parts = [points.take(slice(start, start + SLICE_ROWS)) for start in range(0, len(points), SLICE_ROWS)]
+        found = list(LocalEngine(self.threads).map(lambda part: self.found(part, alone), parts))
+        tally = self.nothing()
+        for one in found:
+            tally.add(one.tally)
+        columns = {name: pa.concat_arrays([one.columns[name] for one in found]) for name in found[0].columns}
+        return Found(columns, len(points), tally)
+
+    def _located_error(self, error: DataError, complete: NDArray[np.intp], block: Block) -> DataError:
         """Return an error about a block with the line on which it stands."""
         try:
-            self._encoded(known_levels(reader.located(block), self.encoder).take(complete))
+            self._encoded(known_levels(self.located(block), self.encoder).take(complete))
         except DataError as located:
             return located
         return error
@@ -173,7 +268,7 @@ class RowWork(ABC):
     def _encoded(self, table: Table) -> Encoded:
         return self.encoder.transform(table, name=self.shown, unknown=self.unknown)
 
-    def _incomplete(self, table: BlockTable, block: Block, reader: BlockReader) -> NDArray[np.bool_]:
+    def _incomplete(self, table: BlockTable, block: Block) -> NDArray[np.bool_]:
         """Return which rows lack a value that the model needs."""
         masks = {column.name: column.missing for column in table.columns if column.problem is None}
         incomplete = np.zeros(table.n_rows, dtype=bool)
@@ -182,24 +277,24 @@ class RowWork(ABC):
         if self.missing == "error" and incomplete.any():
             row = int(np.argmax(incomplete))
             names = [name for name, mask in masks.items() if mask[row]]
-            located = reader.located(block)
+            located = self.located(block)
             what = f"column {names[0]!r} has" if len(names) == 1 else f"columns {listed(names, 5)} have"
             raise DataError(
-                f"{reader.name}, {located.place(row)}: {what} no value, and the model needs one",
+                f"{table.name}, {located.place(row)}: {what} no value, and the model needs one",
                 hint=f"--missing drop leaves such rows out; --missing empty gives them without a {self.made}",
                 code="data.missing_values",
                 where={**located.where(row), "column": names[0]},
             )
         return incomplete
 
-    def warnings(self, reader: BlockReader) -> tuple[str, ...]:
+    def warnings(self, reader: BlockReader, applied: Applied[TallyT]) -> tuple[str, ...]:
         """Return what a reader of the output must know."""
         warnings = list(reader.warnings)
-        incomplete = self.rows - self.done
+        incomplete = applied.rows - applied.done
         if incomplete:
             what = "left out" if self.missing == "drop" else f"without a {self.made}"
             warnings.append(f"{reader.name}: {counted(incomplete, 'row')} with missing values {what}")
-        return (*warnings, *self.strangers.warnings(reader.name, self.shown))
+        return (*warnings, *applied.strangers.warnings(reader.name, self.shown))
 
     def ignored(self, reader: BlockReader) -> tuple[str, ...]:
         """Return the columns of the data that nobody asked for."""

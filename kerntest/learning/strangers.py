@@ -68,22 +68,32 @@ def _meaning(text: str) -> float | str | None:
 
 @dataclass(slots=True, eq=False)
 class Strangers:
-    """Unknown values met so far, by column."""
+    """Unknown values met in some rows, by column."""
 
     values: dict[str, dict[str, None]] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
 
-    def meet(self, encoder: Encoder, table: Table, codes: NDArray[np.int64]) -> None:
-        """Take note of the unknown values of a block, whose codes are -1."""
+    @classmethod
+    def met(cls, encoder: Encoder, table: Table, codes: NDArray[np.int64]) -> Strangers:
+        """Return the unknown values of a block, whose codes are -1."""
+        found = cls()
         for place, spec in enumerate(encoder.categories):
             strange = np.flatnonzero(codes[:, place] < 0)
             if not len(strange):
                 continue
-            self.rows[spec.name] = self.rows.get(spec.name, 0) + len(strange)
-            met = self.values.setdefault(spec.name, {})
             column = table[spec.name]
-            if len(met) < VALUES_TOLD and column.is_category:
-                met |= dict.fromkeys(column.levels[code] for code in column.values[strange].tolist())
+            codes_met = column.values[strange].tolist() if column.is_category else []
+            found.rows[spec.name] = len(strange)
+            found.values[spec.name] = dict.fromkeys(column.levels[code] for code in codes_met)
+        return found
+
+    def add(self, other: Strangers) -> None:
+        """Take note of what was met in the next rows."""
+        for name, count in other.rows.items():
+            self.rows[name] = self.rows.get(name, 0) + count
+            met = self.values.setdefault(name, {})
+            if len(met) < VALUES_TOLD:
+                met |= other.values[name]
 
     def records(self) -> tuple[UnknownLevels, ...]:
         """Return them as they are reported."""

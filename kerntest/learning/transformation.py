@@ -19,13 +19,11 @@ from kerntest.errors import ModelError, UndecidedError, UsageError
 from kerntest.learning.kpca_data import distances, encoder_of, in_units
 from kerntest.learning.kpca_file import KIND, kpca_of
 from kerntest.learning.modelfile import read_model
-from kerntest.learning.predicted_columns import written_table
 from kerntest.learning.prediction_output import file_format, open_sink
-from kerntest.learning.rowwise import RowWork, check_columns, kept_columns
+from kerntest.learning.rowwise import Found, RowWork, check_columns, kept_columns
 from kerntest.report.transform_report import ColumnError, TransformReport
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from os import PathLike
     from typing import BinaryIO
 
@@ -34,10 +32,11 @@ if TYPE_CHECKING:
     from kerntest.data.blocks import BlockReader
     from kerntest.data.numerals import Decimal
     from kerntest.data.selection import Patterns
-    from kerntest.engines.base import Progress
+    from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Points
     from kerntest.learning.kpca_model import KpcaModel
-    from kerntest.learning.rowwise import MissingRule, UnknownRule
+    from kerntest.learning.preimage import PreImages
+    from kerntest.learning.rowwise import Applied, MissingRule, UnknownRule
 
 ERROR, RESIDUAL = "reconstruction_error", "residual"
 MICROSECONDS_A_DAY = 86_400_000_000
@@ -93,6 +92,8 @@ def transform_file(
 
     Notes
     -----
+    Pieces of the data are worked on side by side, as `predict_file` does.
+
     Cost: O(rows x centres x columns) time, for pre-images some ten to a hundred times; memory for a few blocks.
     """
     started = time.perf_counter()
@@ -113,18 +114,18 @@ def transform_file(
         work = _Transformation(
             encoder=encoder,
             shown=shown,
-            engine=engine,
-            kept=kept,
+            kept=tuple(kept),
             missing=missing,
             unknown=unknown,
             made="pre-image" if reconstruct else "score",
+            located=reader.located,
             model=fitted,
             reconstruct=reconstruct,
             residual=residual,
         )
         with open_sink(output) as sink:
-            work.run(reader, sink, progress)
-        return work.report(reader, output, started)
+            applied = work.run(reader, engine, sink, progress)
+        return work.report(applied, reader, output, started)
 
 
 def _load(model: str | PathLike[str], shown: str, components: int | None) -> KpcaModel:
@@ -191,31 +192,45 @@ def column_names(model: KpcaModel) -> list[str]:
     return names
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Columns:
-    """What the model gives for m rows, by the name of its column."""
+@dataclass(slots=True, eq=False)
+class _Tally:
+    """Sums over rows.
 
-    columns: Mapping[str, Any]
-    n: int
+    Parameters
+    ----------
+    residuals : float
+        Of |phi(x) - P phi(x)|^2.
+    squares : float
+        Of the squared distances of rows from their pre-images.
+    by_column : dict of str to float
+        Of squared errors of numbers, and of changed categories.
+    not_converged : int
+        Pre-images that did not settle.
+    """
 
-    def arrow(self, numbers: NDArray[np.intp], kept: Any, rows: NDArray[np.intp], place: NDArray[np.intp]) -> Any:
-        """Return the table to write."""
-        return written_table(self.columns, numbers, kept, rows, place)
-
-
-@dataclass(slots=True, eq=False, kw_only=True)
-class _Transformation(RowWork):
-    """Scores or pre-images of the rows of a file, and what is told of them."""
-
-    model: KpcaModel
-    reconstruct: bool
-    residual: bool
     residuals: float = 0.0
     squares: float = 0.0
     by_column: dict[str, float] = field(default_factory=dict)
     not_converged: int = 0
 
-    def found(self, points: Points | None) -> _Columns:
+    def add(self, other: _Tally) -> None:
+        """Take note of the next rows."""
+        self.residuals += other.residuals
+        self.squares += other.squares
+        self.not_converged += other.not_converged
+        for name, error in other.by_column.items():
+            self.by_column[name] = self.by_column.get(name, 0.0) + error
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Transformation(RowWork[_Tally]):
+    """Scores or pre-images of the rows of a file, and what is told of them."""
+
+    model: KpcaModel
+    reconstruct: bool
+    residual: bool
+
+    def found(self, points: Points | None, engine: Engine) -> Found[_Tally]:
         """Return the scores, or the pre-images.
 
         Raises
@@ -227,40 +242,41 @@ class _Transformation(RowWork):
             points = _no_points(self.model)
         # Whatever overflows shows in the columns.
         with np.errstate(over="ignore", invalid="ignore"):
-            columns, numbers = self._computed(points)
+            columns, numbers, tally = self._computed(points, engine)
         if not all(np.isfinite(one).all() for one in numbers):
             raise UndecidedError(
                 f"{self.shown} gives numbers that are too large for these rows",
                 hint="look at the rows with `kerntest inspect`; or train the model again",
                 code="undecided.overflow",
             )
-        return _Columns(columns, len(points))
+        return Found(columns, len(points), tally)
 
-    def _computed(self, points: Points) -> tuple[dict[str, Any], list[Array]]:
-        """Return the columns to write, and all numbers that must be finite."""
+    def _computed(self, points: Points, engine: Engine) -> tuple[dict[str, Any], list[Array], _Tally]:
+        """Return the columns to write, all numbers that must be finite, and the sums to tell."""
+        tally = _Tally()
         if self.residual:
-            scores, residuals = self.model.residuals(points, self.engine)
-            self.residuals += float(residuals.sum())
+            scores, residuals = self.model.residuals(points, engine)
+            tally.residuals = float(residuals.sum())
         else:
-            scores, residuals = self.model.scores(points, self.engine), np.empty(0)
+            scores, residuals = self.model.scores(points, engine), np.empty(0)
         numbers = [scores, residuals]
         if self.reconstruct and np.isfinite(scores).all():
-            columns = self._reconstructed(points, scores, numbers)
+            images = self.model.preimages(scores, engine, points)
+            columns = self._reconstructed(points, images, numbers, tally)
         else:
             columns = dict(zip(score_names(self.model), map(pa.array, scores.T), strict=True))
         if self.residual:
             columns[RESIDUAL] = pa.array(residuals)
-        return columns, numbers
+        return columns, numbers, tally
 
-    def _reconstructed(self, points: Points, scores: Array, numbers: list[Array]) -> dict[str, Any]:
+    def _reconstructed(self, points: Points, found: PreImages, numbers: list[Array], tally: _Tally) -> dict[str, Any]:
         """Return the pre-images as columns, with their errors."""
-        found = self.model.preimages(scores, self.engine, points)
         errors = distances(points, found.points)
         numbers += [found.points.numeric, errors]
         if not np.isfinite(found.points.numeric).all():
             return {}
-        self.squares += float(errors @ errors)
-        self.not_converged += int((~found.converged).sum())
+        tally.squares = float(errors @ errors)
+        tally.not_converged = int((~found.converged).sum())
         images, given = in_units(self.model, found.points), in_units(self.model, points)
         kinds = {spec.name: spec.kind for spec in encoder_of(self.model).columns}
         columns = {}
@@ -268,55 +284,55 @@ class _Transformation(RowWork):
             kind = kinds.get(name, "number")
             columns[name] = _arrow(values, kind)
             if kind in {"boolean", "text"}:
-                error = float(np.count_nonzero(values != given[name]))
+                tally.by_column[name] = float(np.count_nonzero(values != given[name]))
             else:
-                error = float(np.sum((values - given[name]) ** 2))
-            self.by_column[name] = self.by_column.get(name, 0.0) + error
+                tally.by_column[name] = float(np.sum((values - given[name]) ** 2))
         return columns | {ERROR: pa.array(errors)}
 
-    def count(self, found: _Columns) -> None:
-        """Everything has been counted where it was computed."""
+    def nothing(self) -> _Tally:
+        """Return the tally of no rows."""
+        return _Tally()
 
-    def report(self, reader: BlockReader, output: Any, started: float) -> TransformReport:
+    def report(self, applied: Applied[_Tally], reader: BlockReader, output: Any, started: float) -> TransformReport:
         """Return what came of it."""
-        warnings = list(self.warnings(reader))
-        if self.not_converged:
+        warnings, tally = list(self.warnings(reader, applied)), applied.tally
+        if tally.not_converged:
             warnings.append(
-                f"{counted(self.not_converged, 'pre-image')} did not settle: the best row met is written for each of them"
+                f"{counted(tally.not_converged, 'pre-image')} did not settle: the best row met is written for each of them"
             )
         named = output is not None and not hasattr(output, "write")
-        some = self.done > 0
+        done = applied.done
         return TransformReport(
             schema="kerntest.transform/1",
             command="transform",
             model=self.shown,
             kind=KIND,
             data=reader.name,
-            rows=self.rows,
-            transformed=self.done,
-            incomplete=self.rows - self.done,
+            rows=applied.rows,
+            transformed=done,
+            incomplete=applied.rows - done,
             components=self.model.n_components,
-            residual=self.residuals / self.done if self.residual and some else None,
+            residual=tally.residuals / done if self.residual and done else None,
             reconstructed=self.reconstruct,
-            reconstruction_error=float(np.sqrt(self.squares / self.done)) if self.reconstruct and some else None,
-            by_column=self._by_column() if some else (),
-            not_converged=self.not_converged,
+            reconstruction_error=float(np.sqrt(tally.squares / done)) if self.reconstruct and done else None,
+            by_column=self._by_column(tally, done) if done else (),
+            not_converged=tally.not_converged,
             output=os.fspath(output) if named else None,
-            columns=self.columns,
+            columns=applied.columns,
             columns_ignored=self.ignored(reader),
-            unknown=self.strangers.records(),
+            unknown=applied.strangers.records(),
             warnings=tuple(warnings),
             version=kerntest.__version__,
             seconds=time.perf_counter() - started,
         )
 
-    def _by_column(self) -> tuple[ColumnError, ...]:
+    def _by_column(self, tally: _Tally, done: int) -> tuple[ColumnError, ...]:
         categories = set(encoder_of(self.model).category_names)
         return tuple(
-            ColumnError(name, None, total / self.done)
+            ColumnError(name, None, total / done)
             if name in categories
-            else ColumnError(name, float(np.sqrt(total / self.done)), None)
-            for name, total in self.by_column.items()
+            else ColumnError(name, float(np.sqrt(total / done)), None)
+            for name, total in tally.by_column.items()
         )
 
 

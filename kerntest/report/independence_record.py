@@ -10,6 +10,8 @@ from kerntest.report.record import Null, Provenance, Record, plain_data
 if TYPE_CHECKING:
     import pandas as pd
 
+    from kerntest.report.approximation import PairApproximation
+
 
 @dataclass(frozen=True, slots=True)
 class KernelPair(Record):
@@ -104,6 +106,11 @@ class IndependenceResult(Record):
         For time series.
     columns_left_out : tuple of str
         Columns that were named but not used: constant, identifiers, not seen by the kernel.
+    method : str
+        "exact": over the whole kernel matrices. "features": over features that stand for the kernels, for any number
+        of rows; every number is then exact for the kernels of these features.
+    approximation : PairApproximation or None
+        Of these features.
     """
 
     schema: str
@@ -137,6 +144,8 @@ class IndependenceResult(Record):
     warnings: tuple[str, ...]
     provenance: Provenance
     columns_left_out: tuple[str, ...] = ()
+    method: str = "exact"
+    approximation: PairApproximation | None = None
 
 
 @dataclass(frozen=True, slots=True)

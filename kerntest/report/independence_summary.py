@@ -23,6 +23,7 @@ from kerntest.report.summary import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kerntest.report.approximation import PairApproximation
     from kerntest.report.independence_record import IndependenceResult, JointResult, ScreenResult, SelectionResult
     from kerntest.report.record import Provenance
 
@@ -52,6 +53,8 @@ def independence_summary(result: IndependenceResult) -> Summary:
     ]
     if result.family is not None:
         lines.append(("", f"the clearest of {len(result.family.members)} pairs that the test judged together"))
+    if result.approximation is not None:
+        lines.append(("features", pair_features_text(result.approximation)))
     values = {"unbiased": result.hsic_unbiased, "biased": result.hsic_biased}
     other = "biased" if result.estimator == "unbiased" else "unbiased"
     if result.coco is None:
@@ -74,6 +77,14 @@ def independence_summary(result: IndependenceResult) -> Summary:
     warnings = tuple(visible(warning) for warning in result.warnings)
     name = "constrained covariance" if result.coco is not None else "Hilbert-Schmidt independence criterion"
     return Summary(f"Independence test ({name})", tuple(lines), visible(result.decision), warnings)
+
+
+def pair_features_text(approximation: PairApproximation) -> str:
+    """Return which features stood for the kernels, and how well."""
+    count = approximation.features.rpartition(":")[2]
+    kind = "Nystroem landmarks" if approximation.kind == "nystroem" else "random Fourier features"
+    errors = [number(error, 2) for error in (approximation.kernel_error_x, approximation.kernel_error_y)]
+    return f"{count} {kind} a side; kernel values off by {errors[0]} on x, {errors[1]} on y (root mean square)"
 
 
 def _p_value_text(result: IndependenceResult) -> str:

@@ -214,6 +214,44 @@ class Explanation(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Approximation(Record):
+    """Explicit features that stood for a kernel, and the blocks that relabellings moved.
+
+    Parameters
+    ----------
+    features : str
+        As asked for, such as "nystroem:300".
+    kind : str
+        "nystroem" or "fourier".
+    number : int
+        Landmarks, or random features.
+    kernel_error : float
+        Root mean square of <z(x), z(y)> - k(x, y) over pairs of sampled rows that are no landmarks, of the reported
+        kernel.
+    matrix_error : float
+        |A - A_z| / |A| in the Frobenius norm, A the centred kernel matrix of such rows and A_z that of the features.
+    rows_sampled : int
+        Rows from which bandwidths, landmarks and these errors come.
+    blocks : int or None
+        Blocks of rows that relabellings permute.
+    rows_per_block : int or None
+    fixed_rows : int or None
+        Rows that keep their file under every relabelling: beyond the last whole block of each file, and most of a file
+        that has very many more rows than the other.
+    """
+
+    features: str
+    kind: str
+    number: int
+    kernel_error: float
+    matrix_error: float
+    rows_sampled: int
+    blocks: int | None = None
+    rows_per_block: int | None = None
+    fixed_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TwoSampleResult(Record):
     """The result of a two-sample test. Field by field this is the JSON of `kerntest mmd`.
 
@@ -245,6 +283,10 @@ class TwoSampleResult(Record):
         Columns of the inputs that the test did not use: excluded, in one input only, constant, identifiers.
     minimum_effect, explanation : optional
         Where they were asked for.
+    method : str
+        "exact", or "features": every kernel value replaced by that of explicit features.
+    approximation : Approximation or None
+        How the features were made, and how far they are from the kernel.
     """
 
     schema: str
@@ -273,6 +315,8 @@ class TwoSampleResult(Record):
     columns_left_out: tuple[str, ...] = ()
     minimum_effect: MinimumEffect | None = None
     explanation: Explanation | None = None
+    method: str = "exact"
+    approximation: Approximation | None = None
 
 
 def plain_data(value: Any) -> Any:

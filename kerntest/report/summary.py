@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.report.record import Explanation, InputRecord, MinimumEffect, Null, Provenance, TwoSampleResult
+    from kerntest.report.record import (
+        Approximation,
+        Explanation,
+        InputRecord,
+        MinimumEffect,
+        Null,
+        Provenance,
+        TwoSampleResult,
+    )
 
 COLUMNS_SHOWN = 12
 CURVES = {
@@ -59,6 +67,8 @@ def two_sample_summary(result: TwoSampleResult) -> Summary:
     ]
     if result.family is not None:
         lines.append(("", f"the clearest of {len(result.family.members)} kernels that the test judged together"))
+    if result.approximation is not None:
+        lines.append(("features", features_text(result.approximation)))
     lines += [
         (
             "statistic",
@@ -211,6 +221,13 @@ def null_text(null: Null) -> str:
         parts.append(f"in {null.orders:,} random orders")
     parts.append("exact" if null.exact else "approximate")
     return ", ".join(parts)
+
+
+def features_text(approximation: Approximation) -> str:
+    """Return which features stood for the kernel, and how far they are from it."""
+    of = "Nystroem landmarks" if approximation.kind == "nystroem" else "random Fourier features"
+    error = number(approximation.kernel_error, 2)
+    return f"{approximation.number:,} {of}; kernel values off by {error} (root mean square)"
 
 
 def discrepancy_text(result: TwoSampleResult) -> str:

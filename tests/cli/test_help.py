@@ -59,6 +59,7 @@ def test_help_shows_defaults_topics_and_exit_codes(kerntest):
         "Test:",
         "Columns and rows:",
         "Where they differ:",
+        "Computing:",
         "Output:",
         "Other:",
         "How to read the result:",

@@ -35,6 +35,7 @@ def test_the_defaults_reach_the_library(kerntest, mmd_test):
         "explain": False,
         "witness": None,
         "plot": None,
+        "method": "exact",
         "threads": None,
         "progress": None,
     }

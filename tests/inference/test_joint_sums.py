@@ -33,6 +33,10 @@ class Serial:
 
     threads = 1
 
+    @property
+    def here(self):
+        return self
+
     def map(self, work, items, progress=None):
         del progress
         return map(work, items)

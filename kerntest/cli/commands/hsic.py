@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from kerntest.cli.commands.hsic_modes import JOINT, check_options, mode_asked_for
 from kerntest.cli.completion import ColumnNames
@@ -22,9 +23,11 @@ from kerntest.cli.shared_options import (
     ROWS,
     SCALE,
     SEED_OPTION,
+    chosen_method,
     columns_option,
     decimal_option,
     estimator_option,
+    method_options,
     null_option,
 )
 from kerntest.errors import KerntestError, UsageError
@@ -163,6 +166,7 @@ MANUAL = Manual(
     help="hsic sums all ways in which functions of x and y go together; coco, the constrained covariance, is the "
     "strongest one, for one pair of kernels.",
 )
+@method_options("the null is moments, or permutation")
 @estimator_option("HSIC")
 @null_option("one pair of kernels")
 @PERMUTATIONS
@@ -239,6 +243,9 @@ def hsic(ctx: click.Context, /, data: str, other: str | None, *, fail_on: str | 
     delivery = Delivery.asked_for(**{name: options.pop(name) for name in DELIVERY})
     mode = mode_asked_for(options)
     check_options(ctx, mode, RESULT_PARAMETERS)
+    chosen_method(options)
+    if options["method"] == "features" and ctx.get_parameter_source("null") is not ParameterSource.COMMANDLINE:
+        options["null"] = ctx.params["null"] = "moments"
     check_null(ctx)
     sources = {"DATA": data} if other is None else {"DATA": data, "Y": other}
     check_stdin(sources, "kerntest hsic - --x price --y size < data.csv")
@@ -296,7 +303,7 @@ def _arguments(mode: Mode, options: dict[str, Any]) -> dict[str, Any]:
     return {
         names.get(name, name): options[name]
         for name in sorted(mode.takes - unknown)
-        if options[name] is not None and options[name] != ()
+        if options.get(name) not in {None, ()}
     }
 
 

@@ -86,7 +86,7 @@ _TARGET = _ALWAYS | {"target", "columns", "bandwidth", "estimator", "correction"
 TEST = Mode(
     "",
     "hsic_test",
-    _SERIES - {"time_series", "min_lag"} | {"statistic", "null", "permutations", "resampling"},
+    _SERIES - {"time_series", "min_lag"} | {"statistic", "null", "permutations", "resampling", "method", "features"},
     independence_notes,
     _draw_test,
 )
@@ -140,6 +140,8 @@ _HINTS = {
     ("plot", "--select"): "`kerntest hsic DATA --target NAME --plot FILE` draws every column against the target",
     ("plot", "--joint"): "--plot draws the test of one pair of groups, or a heat map of many pairs",
     ("correction", "--select"): "the p-value of each step takes the choice among the columns into account",
+    "method": "--method features tests one pair of groups: `kerntest hsic DATA --x a --y b --method features`",
+    "features": "--features belongs to the test of one pair of groups: `kerntest hsic DATA --x a --y b --features KIND:M`",
     "other": "give one file: this is about columns of one table",
     "scale": "columns are always standardised here",
     "kernel_x": "--kernel is the kernel of all columns here",

@@ -19,9 +19,11 @@ from kerntest.cli.shared_options import (
     RESAMPLING,
     SCALE,
     SEED_OPTION,
+    chosen_method,
     columns_option,
     decimal_option,
     estimator_option,
+    method_options,
     null_option,
 )
 from kerntest.errors import KerntestError
@@ -101,6 +103,7 @@ MANUAL = Manual(
     help="Bandwidth of a kernel that names none: auto (several, judged together), median (of the distances), a "
     "number, or several: 0.5,1,2.",
 )
+@method_options("the null permutes blocks of rows, exactly")
 @estimator_option("MMD^2")
 @null_option("one kernel")
 @PERMUTATIONS
@@ -162,6 +165,7 @@ def mmd(ctx: click.Context, /, x: str, y: str, *, fail_on: str | None, **options
     asked = {name: options.pop(name) for name in ("output_format", "as_json", "output", "quiet", "verbose")}
     delivery = Delivery.asked_for(**asked)
     check_null(ctx)
+    chosen_method(options)
     check_stdin({"X": x, "Y": y}, "kerntest mmd before.csv - < after.csv")
     check_outputs((x, y), {"-o": delivery.output, "--witness": options["witness"], "--plot": options["plot"]})
     result = _tested(x, y, options, quiet=delivery.messages.quiet)

@@ -53,7 +53,8 @@ class CentredMatrix:
     ) -> None:
         kept_bytes = allowed_bytes(KEPT_BYTES) if kept_bytes is None else kept_bytes
         self.n = matrix.n
-        self._matrix, self._engine = matrix, engine
+        # Strips are kept in this process, and what one adds is almost as large as what it is made of.
+        self._matrix, self._engine = matrix, engine.here
         self._edges = _edges(matrix.n)
         self._kept: dict[int, Array] | None = {} if 4 * matrix.n**2 <= kept_bytes else None
         self._progress, self._passes = progress, 0

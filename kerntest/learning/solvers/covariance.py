@@ -80,7 +80,8 @@ def leading_directions(
         return moved.T @ moved, moved.sum(axis=0)
 
     products, rest = np.zeros((width, width)), np.zeros(width)
-    for product, remainder in engine.map(scatter, parts, progress):
+    # Not sent anywhere: for wide features the products are larger than what they are made of.
+    for product, remainder in engine.here.map(scatter, parts, progress):
         products += product
         rest += remainder
     products -= np.outer(rest, rest) / n
@@ -110,6 +111,6 @@ def _signs(
 
     if not axes.shape[1]:
         return np.ones(0)
-    extremes = np.stack(list(engine.map(extreme, parts)))
+    extremes = np.stack(list(engine.here.map(extreme, parts)))
     largest = extremes[np.argmax(np.abs(extremes), axis=0), np.arange(axes.shape[1])]
     return np.where(largest < 0, -1.0, 1.0)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.engines.base import enough_for
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -178,7 +180,7 @@ class _Sums:
     def __init__(
         self, block: Callable[[slice | NDArray[np.intp]], Array], n: int, centres: int, engine: Engine
     ) -> None:
-        self.block, self.n, self.centres, self.engine = block, n, centres, engine
+        self.block, self.n, self.centres, self.engine = block, n, centres, enough_for(engine, n * centres)
         step = max(16, BLOCK // centres)
         self.slices = [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
@@ -218,7 +220,8 @@ class _Sums:
             Z *= np.sqrt(shares[part])[:, None]
             return Z.T @ Z, mean
 
-        for squares, part_mean in self.engine.map(work, parts):
+        # Not sent anywhere: the products may be larger than what they are made of.
+        for squares, part_mean in self.engine.here.map(work, parts):
             total += squares
             mean += part_mean
         centred: Array = total - np.outer(mean, mean)

@@ -1,0 +1,320 @@
+"""The two-sample test by explicit features: two passes over files of any size."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtri
+
+import kerntest
+from kerntest.engines.local import LocalEngine
+from kerntest.engines.memory import PROGRAM_BYTES, refuse_beyond
+from kerntest.engines.setting import engine_of
+from kerntest.errors import UsageError
+from kerntest.inference.analysis import check_minimum, fitting, kernel_warnings, library_versions
+from kerntest.inference.family import THINNING, check_bandwidth, choose_kernels
+from kerntest.inference.labels import label_matrix
+from kerntest.inference.sample import Reading
+from kerntest.inference.streamed.block_features import make_block_features, values_at
+from kerntest.inference.streamed.block_sums import BlockSummer, block_sums, plan_blocks
+from kerntest.inference.streamed.blocked import Blocked
+from kerntest.inference.streamed.survey import survey
+from kerntest.inference.streamed.verdict import features_verdict
+from kerntest.kernels.bandwidth import BandwidthChooser
+from kerntest.kernels.features import parse_features
+from kerntest.report import record
+from kerntest.report.summary import decision_sentence
+
+if TYPE_CHECKING:
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.inference.family import BandwidthOption, Family
+    from kerntest.inference.options import Options
+    from kerntest.inference.streamed.block_features import BlockFeatures
+    from kerntest.inference.streamed.survey import Survey
+    from kerntest.inference.streamed.verdict import FeaturesVerdict
+    from kerntest.kernels.base import Array, Kernel, Points
+
+DEFAULT_FEATURES = "nystroem:300"
+# Rows on which features are compared with the kernel.
+ERROR_ROWS = 800
+# What a piece of a file takes beside its sums.
+PIECE_BYTES = 90 * 10**6
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def analyse_by_features(
+    x: Any,
+    y: Any,
+    options: Options,
+    *,
+    features: str | None = None,
+    kernel: Kernel | str = "auto",
+    bandwidth: BandwidthOption = "auto",
+    min_effect: float | None = None,
+    reading: Reading | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> record.TwoSampleResult:
+    """Run the test of `mmd_test` with ``method="features"``. Arguments and errors as there.
+
+    Notes
+    -----
+    Cost: two passes over the files and O(n M (p + F)) time, M features of F kernels; memory for a few pieces of the files
+    and the sums over blocks, whatever n is.
+    """
+    started = time.perf_counter()
+    features = DEFAULT_FEATURES if features is None else features
+    kind, number = parse_features(features)
+    check_bandwidth(bandwidth)
+    check_minimum(min_effect)
+    options, adapted = fitting(options)
+    engine = engine_of(threads)
+    with survey((x, y), reading or Reading(), options.scale, options.seed, engine, progress=progress) as found:
+        blocks = plan_blocks(found.n, found.names)
+        families = _families(found, options, kernel, bandwidth, measured=min_effect is not None)
+        made = make_block_features(features, families.all, found.sample, options.seed)
+        engine = _within_memory(engine, len(families.all) * made.width * sum(each.count for each in blocks))
+        work = BlockSummer(found.reader, made, blocks, options.seed)
+        sums = block_sums(work, found.pieces(), engine, progress, total=found.n_pieces)
+    blocked = [
+        Blocked.of(made.projected(member, sums[0][:, member]), made.projected(member, sums[1][:, member]), blocks)
+        for member in range(len(families.all))
+    ]
+    verdict = features_verdict(families.judged, blocked[: len(families.judged.kernels)], options, engine)
+    chosen = families.all.index(verdict.kernel)
+    values = values_at(made, found.sample)
+    minimum = None
+    if min_effect is not None:
+        place = families.measured
+        minimum = _minimum_effect(min_effect, families.all[place], blocked[place], options.alpha)
+    approximation = record.Approximation(
+        features=features.strip().lower(),
+        kind=kind,
+        number=number if kind == "fourier" else made.width,
+        **_errors(made, chosen, found.sample, values),
+        rows_sampled=len(found.sample),
+        blocks=sum(each.free for each in blocks),
+        rows_per_block=blocks[0].size,
+        fixed_rows=sum(each.fixed_rows for each in blocks),
+    )
+    warnings = (
+        *found.warnings,
+        *kernel_warnings(families.judged, verdict.kernel),
+        *adapted,
+        *verdict.warnings,
+    )
+    return _result(
+        options,
+        found,
+        families.judged,
+        verdict,
+        effect_size=_effect_size(made.projected(chosen, values[:, chosen]), verdict.unbiased, found.n),
+        minimum=minimum,
+        approximation=approximation,
+        kernel=str(kernel),
+        warnings=warnings,
+        engine=engine,
+        started=started,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Families:
+    """The kernels that are judged, and all that features are made of.
+
+    Parameters
+    ----------
+    judged : Family
+    all : tuple of Kernel
+        Those that are judged first.
+    measured : int
+        Which of them the smallest effect is measured with.
+    """
+
+    judged: Family
+    all: tuple[Kernel, ...]
+    measured: int
+
+
+def _families(
+    found: Survey, options: Options, kernel: Kernel | str, bandwidth: BandwidthOption, *, measured: bool
+) -> _Families:
+    """Return the kernels of the test, their bandwidths chosen on the sample, as many as the exact test has."""
+    n = sum(found.n)
+    limit = next(allowed for rows, allowed in THINNING if rows is None or n <= rows)
+    choose = partial(
+        choose_kernels,
+        numeric_names=found.layout.numeric_names,
+        category_names=found.layout.category_names,
+        chooser=BandwidthChooser(found.sample, options.seed),
+        most=limit,
+    )
+    judged = choose(kernel, bandwidth, single=options.null != "permutation")
+    if judged.thinning:
+        at_most = "every bandwidth of the grid" if limit is None else f"at most {limit} bandwidths a kernel"
+        judged = replace(judged, thinning=f"{n:,} rows: {at_most}")
+    if not measured or len(judged.kernels) == 1:
+        return _Families(judged, judged.kernels, 0)
+    (extra,) = choose("auto", "median", single=True).kernels
+    return _Families(judged, (*judged.kernels, extra), len(judged.kernels))
+
+
+def _within_memory(engine: Engine, numbers: int) -> Engine:
+    """Return the engine with as many threads as the memory allows.
+
+    Parameters
+    ----------
+    engine : Engine
+    numbers : int
+        Of the sums over blocks, which each piece under way has once, and the result too.
+
+    Raises
+    ------
+    UndecidedError
+        If it does not allow one.
+    """
+
+    def need(threads: int) -> int:
+        return PROGRAM_BYTES + threads * PIECE_BYTES + 8 * numbers * (threads + 3)
+
+    if engine.memory is None:
+        return engine
+    refuse_beyond(need(1), engine.memory, "the sums over blocks take", "fewer --features take less")
+    threads = engine.threads
+    while threads > 1 and need(threads) > engine.memory:
+        threads -= 1
+    return LocalEngine(threads, engine.memory) if engine.name == "local" else engine
+
+
+def _errors(made: BlockFeatures, chosen: int, sample: Points, values: Array) -> dict[str, float]:
+    """Return how far the features of a kernel are from it, on sampled rows that are no landmarks where there are enough."""
+    rows = np.arange(len(sample))
+    if len(rows) > made.width + ERROR_ROWS // 2:
+        rows = rows[made.width :]
+    rows = rows[:ERROR_ROWS]
+    kernel = made.kernels[chosen]
+    Z = made.projected(chosen, values[rows, chosen])
+    K = kernel(sample.take(rows))
+    difference = Z @ Z.T - K
+    off = ~np.eye(len(rows), dtype=bool)
+    centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    moved = difference - difference.mean(axis=0) - difference.mean(axis=1)[:, None] + difference.mean()
+    size = float(np.linalg.norm(centred))
+    return {
+        "kernel_error": float(np.sqrt(np.mean(np.square(difference[off])))),
+        "matrix_error": float(np.linalg.norm(moved)) / size if size else 0.0,
+    }
+
+
+def _effect_size(Z: Array, unbiased: float, n: tuple[int, ...]) -> float:
+    """Return the correlation between the kernel matrix and the label, <A, A> estimated on the sampled rows.
+
+    <A, A> / (n (n - 3)) estimates the same number whatever n is (Szekely and Rizzo 2014).
+    """
+    m, total = len(Z), sum(n)
+    Z = Z - Z.mean(axis=0)
+    # The kernel matrix without its diagonal: its squares and its rows, which sum to -|z|^2.
+    own = np.einsum("ir,ir->i", Z, Z)
+    squares = float(np.square(Z.T @ Z).sum()) - float(own @ own)
+    norm = squares - 2.0 / (m - 2) * float(own @ own) + float(own.sum()) ** 2 / ((m - 1) * (m - 2))
+    label = label_matrix(n[0], n[1], "unbiased")
+    scale = math.sqrt(max(norm, 0.0) / (m * (m - 3)) * total * (total - 3) * label.squared_norm)
+    correlation = unbiased / label.factor / scale if scale > 0 else 0.0
+    return math.sqrt(min(max(correlation, 0.0), 1.0))
+
+
+def _minimum_effect(minimum: float, kernel: Kernel, blocked: Blocked, alpha: float) -> record.MinimumEffect:
+    """Return whether MMD reaches the minimum under `kernel`, by its lower Gaussian confidence bound."""
+    unbiased = blocked.observed("unbiased")
+    mmd, error = math.sqrt(max(unbiased, 0.0)), blocked.standard_error(unbiased)
+    finite = math.isfinite(error)
+    lower = max(mmd + float(ndtri(alpha)) * error, 0.0) if finite else 0.0
+    return record.MinimumEffect(minimum, str(kernel), mmd, error if finite else None, lower, lower >= minimum)
+
+
+def _result(
+    options: Options,
+    found: Survey,
+    family: Family,
+    verdict: FeaturesVerdict,
+    *,
+    effect_size: float,
+    minimum: record.MinimumEffect | None,
+    approximation: record.Approximation,
+    kernel: str,
+    warnings: tuple[str, ...],
+    engine: Engine,
+    started: float,
+) -> record.TwoSampleResult:
+    """Return the record of a test: what was found, and what it was found with."""
+    reject = verdict.p_value <= options.alpha and (minimum is None or minimum.reached)
+    subject = "the two files" if found.inputs[0].sha256 else "the two samples"
+    error = verdict.standard_error
+    return record.TwoSampleResult(
+        schema="kerntest.mmd/1",
+        command="mmd",
+        statistic=verdict.unbiased if options.estimator == "unbiased" else verdict.biased,
+        estimator=options.estimator,
+        p_value=verdict.p_value,
+        alpha=options.alpha,
+        reject=reject,
+        decision=decision_sentence(verdict.p_value, options.alpha, subject, minimum),
+        kernel=str(verdict.kernel),
+        bandwidth=getattr(verdict.kernel, "bandwidth", None),
+        gamma=getattr(verdict.kernel, "gamma", None),
+        n_x=found.n[0],
+        n_y=found.n[1],
+        columns=tuple(name for name in found.columns if name not in family.unused),
+        columns_left_out=(*found.left_out, *family.unused),
+        mmd2_unbiased=verdict.unbiased,
+        mmd2_biased=verdict.biased,
+        mmd=math.sqrt(max(verdict.unbiased, 0.0)),
+        mmd_standard_error=error if verdict.p_value <= options.alpha and math.isfinite(error) else None,
+        effect_size=effect_size,
+        null=verdict.null,
+        family=verdict.family,
+        minimum_effect=minimum,
+        method="features",
+        approximation=approximation,
+        warnings=warnings,
+        provenance=record.Provenance(
+            version=kerntest.__version__,
+            seed=options.seed,
+            inputs=found.inputs,
+            kernel=kernel,
+            bandwidth=f"{family.rule}, on {len(found.sample):,} sampled rows" if family.thinning else family.rule,
+            scale=options.scale,
+            dtype="float64",
+            threads=engine.threads,
+            libraries=library_versions(),
+            seconds=time.perf_counter() - started,
+            engine=engine.name,
+        ),
+    )
+
+
+def refuse_exact_only(**asked: object) -> None:
+    """Refuse options that need every pair of rows.
+
+    Parameters
+    ----------
+    **asked : object
+        Options by name; those that are None or False were not asked for.
+
+    Raises
+    ------
+    UsageError
+        As above.
+    """
+    for name, value in asked.items():
+        if value is not None and value is not False:
+            raise UsageError(
+                f"--{name} needs --method exact",
+                hint=f"leave out --{name}, or --method features",
+                code="usage.method",
+            )

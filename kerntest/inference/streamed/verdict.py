@@ -1,0 +1,165 @@
+"""What a null says of features summed over blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.errors import UndecidedError
+from kerntest.inference.family import Family
+from kerntest.inference.labelled import curve_verdict
+from kerntest.inference.nulls.permutation import COMBINATION, judge
+from kerntest.inference.sample import Sample
+from kerntest.inference.verdict import degenerate_kernel, floor_warning, refuse_degenerate, refuse_overflow
+from kerntest.kernels.base import Points
+from kerntest.kernels.dot import Linear
+from kerntest.report import record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kerntest.engines.base import Engine
+    from kerntest.inference.options import Options
+    from kerntest.inference.streamed.blocked import Blocked
+    from kerntest.kernels.base import Array, Kernel
+
+RESAMPLING = "permuted blocks of random rows"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeaturesVerdict:
+    """What a null says, and what the features of the reported kernel measure.
+
+    Parameters
+    ----------
+    p_value : float
+    kernel : Kernel
+        The kernel it is reported for.
+    unbiased, biased : float
+        Estimates of MMD^2 over all rows.
+    standard_error : float
+        Of sqrt(unbiased); nan where it is not positive.
+    null : record.Null
+    family : record.Family or None
+    warnings : tuple of str
+    """
+
+    p_value: float
+    kernel: Kernel
+    unbiased: float
+    biased: float
+    standard_error: float
+    null: record.Null
+    family: record.Family | None
+    warnings: tuple[str, ...]
+
+
+def features_verdict(family: Family, blocked: Sequence[Blocked], options: Options, engine: Engine) -> FeaturesVerdict:
+    """Judge features summed over blocks.
+
+    Parameters
+    ----------
+    family : Family
+        F kernels.
+    blocked : sequence of F Blocked
+    options : Options
+    engine : Engine
+
+    Raises
+    ------
+    UndecidedError
+        If a kernel overflows, or cannot tell any two relabellings apart.
+    """
+    if options.null == "permutation":
+        return _permuted(family, blocked, options, engine)
+    return _by_curve(family, blocked[0], options, engine)
+
+
+def _permuted(family: Family, blocked: Sequence[Blocked], options: Options, engine: Engine) -> FeaturesVerdict:
+    """Judge the family over random permutations of the blocks together."""
+
+    def relabelled(member: Blocked) -> Array:
+        return member.relabelled(options.estimator, options.permutations, options.seed)
+
+    values = np.stack(list(engine.here.map(relabelled, blocked)))
+    refuse_overflow(family.kernels, values)
+    judged = judge(values, np.array([member.tolerance(options.estimator) for member in blocked]))
+    refuse_degenerate(judged, family)
+    chosen, used = judged.selected, values.shape[1]
+    null = record.Null(
+        method="permutation",
+        permutations=used,
+        requested=options.permutations,
+        p_floor=1.0 / used,
+        exact=True,
+        resampling=RESAMPLING,
+        orders=None,
+        mean=float(judged.mean[chosen]),
+        standard_deviation=float(judged.standard_deviation[chosen]),
+        skewness=float(judged.skewness[chosen]),
+        trace=None,
+    )
+    members = tuple(
+        record.FamilyMember(str(kernel), float(z), float(p))
+        for kernel, z, p in zip(family.kernels, judged.z, judged.p_values, strict=True)
+    )
+    together = record.Family(COMBINATION, members, family.thinning) if len(members) > 1 else None
+    warnings = floor_warning(used, options.alpha)
+    return _of(judged.p_value, family.kernels[chosen], blocked[chosen], null, family=together, warnings=warnings)
+
+
+def _by_curve(family: Family, blocked: Blocked, options: Options, engine: Engine) -> FeaturesVerdict:
+    """Judge one kernel by a curve: the mean features of the blocks are rows, all of one weight, of a linear kernel."""
+    free = blocked.free
+    refuse_overflow(family.kernels, blocked.sums.reshape(1, -1))
+    means = Points.of(blocked.means[free])
+    none: tuple[str, ...] = ()
+    rows = Sample(
+        points=means,
+        labels=blocked.in_x[free].astype(np.uint8),
+        origin=np.arange(len(means)),
+        centre=np.zeros(means.numeric.shape[1]),
+        spread=np.ones(means.numeric.shape[1]),
+        numeric_names=none,
+        category_names=none,
+    )
+    stand_in = Family((Linear(),), (), "", "", (0,), (0,))
+    try:
+        found = curve_verdict(stand_in, rows, options, engine.here, None)
+    except UndecidedError as error:
+        if error.code == "undecided.degenerate_kernel":
+            raise degenerate_kernel(family) from None
+        raise
+    fixed = int(blocked.sizes[~free].sum())
+    warnings = list(found.warnings)
+    if fixed:
+        warnings.append(
+            f"the {options.null} null looks at whole blocks: {fixed:,} rows beyond them enter the estimates and not the "
+            "p-value"
+        )
+    null = replace(found.null, resampling=None)
+    return _of(found.p_value, family.kernels[0], blocked, null, family=None, warnings=tuple(warnings))
+
+
+def _of(
+    p_value: float,
+    kernel: Kernel,
+    blocked: Blocked,
+    null: record.Null,
+    *,
+    family: record.Family | None,
+    warnings: tuple[str, ...],
+) -> FeaturesVerdict:
+    unbiased = blocked.observed("unbiased")
+    return FeaturesVerdict(
+        p_value=p_value,
+        kernel=kernel,
+        unbiased=unbiased,
+        biased=blocked.observed("biased"),
+        standard_error=blocked.standard_error(unbiased),
+        null=null,
+        family=family,
+        warnings=warnings,
+    )

@@ -1,0 +1,228 @@
+"""The independence test on features, from files to the result."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from two_variables import arrays, columns_of, frame
+
+from kerntest import hsic_test
+from kerntest.errors import DataError, UndecidedError, UsageError
+from kerntest.inference.streamed import independence
+from kerntest.report.independence_summary import independence_summary
+from kerntest.report.summary import shortened_kernel
+
+FEATURES = {"method": "features", "threads": 1}
+
+
+def long_frame(n=3000, seed=0, strength=0.2):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    return pd.DataFrame(
+        {
+            "a": x[:, 0],
+            "b": x[:, 1],
+            "c": rng.normal(size=n) + strength * x[:, 0] ** 2,
+            "s": rng.choice(["u", "v", "w"], n),
+        }
+    )
+
+
+@pytest.mark.parametrize("null", ["moments", "spectral", "gamma"])
+def test_as_many_landmarks_as_rows_give_the_exact_test(null):
+    """The features then lack nothing but eigenvalues below 1e-7 of the largest."""
+    data = frame(300)
+    options = {"y_columns": "price,city", "null": null}
+    exact = hsic_test(data, **options)
+    found = hsic_test(data, **options, **FEATURES, features="nystroem:300")
+    # Bandwidths to four digits: the columns are scaled in another order.
+    assert shortened_kernel(found.kernel) == shortened_kernel(exact.kernel)
+    assert found.hsic_unbiased == pytest.approx(exact.hsic_unbiased, rel=1e-4)
+    assert found.hsic_biased == pytest.approx(exact.hsic_biased, rel=1e-4)
+    assert found.effect_size == pytest.approx(exact.effect_size, rel=1e-4)
+    # The eigenvalues of U(K) are those of a constant diagonal: right but for a share of 1/n.
+    share = 1 / 300 if null == "spectral" else 1e-4
+    assert found.null.standard_deviation == pytest.approx(exact.null.standard_deviation, rel=share)
+    assert np.log(found.p_value) == pytest.approx(np.log(exact.p_value), rel=0.01)
+    assert (found.method, exact.method, exact.approximation) == ("features", "exact", None)
+    assert found.null.method == null
+
+
+def test_features_find_what_the_exact_test_finds():
+    data = long_frame()
+    exact = hsic_test(data, x_columns="a,b", null="moments")
+    found = hsic_test(data, x_columns="a,b", **FEATURES)
+    assert found.null.method == "moments"
+    assert found.hsic_unbiased == pytest.approx(exact.hsic_unbiased, rel=0.1)
+    assert found.p_value < 1e-6
+    assert exact.p_value < 1e-6
+    assert found.approximation.rows_sampled == 2000
+    assert found.approximation.kernel_error_x < 1e-3
+    assert found.approximation.matrix_error_y < 0.02
+    assert 10 < found.approximation.number_x < 200
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Return one table as CSV, as one Parquet file with small row groups, as a folder of two, and in memory."""
+    folder = tmp_path_factory.mktemp("stored")
+    data = long_frame(1500)
+    data.to_csv(folder / "all.csv", index=False)
+    data.to_parquet(folder / "all.parquet", index=False, row_group_size=350)
+    (folder / "two").mkdir()
+    for number, part in enumerate((data[:555], data[555:])):
+        part.to_parquet(folder / "two" / f"{number}.parquet", index=False)
+    return [folder / "all.csv", folder / "all.parquet", folder / "two", data]
+
+
+@pytest.mark.parametrize("null", ["moments", "permutation"])
+def test_however_the_rows_are_stored_the_result_is_the_same(stored, null):
+    options = {"x_columns": "a,b", "null": null, "permutations": 100, "features": "nystroem:40"} | FEATURES
+    first, *others = [hsic_test(data, **options) for data in stored]
+    for other in others:
+        assert other.statistic == pytest.approx(first.statistic, rel=1e-9)
+        assert np.log(other.p_value) == pytest.approx(np.log(first.p_value), rel=1e-6)
+        assert shortened_kernel(other.kernel) == shortened_kernel(first.kernel)
+    assert len(first.provenance.inputs[0].sha256) == 64
+
+
+@pytest.mark.parametrize("null", ["moments", "permutation"])
+def test_neither_threads_nor_the_names_of_the_sides_change_the_result(null):
+    data = long_frame(2500)
+    options = {"null": null, "permutations": 100, "features": "nystroem:40"} | FEATURES
+    one = hsic_test(data, x_columns="a,b", y_columns="c,s", **options)
+    more = hsic_test(data, x_columns="a,b", y_columns="c,s", **(options | {"threads": 2}))
+    assert (more.statistic, more.p_value) == (one.statistic, one.p_value)
+    turned = hsic_test(data, x_columns="c,s", y_columns="a,b", **options)
+    assert turned.statistic == pytest.approx(one.statistic, rel=1e-9)
+    assert turned.p_value == pytest.approx(one.p_value, rel=1e-6)
+    assert (turned.kernel_x, turned.kernel_y) == (one.kernel_y, one.kernel_x)
+
+
+def test_paired_arrays_are_one_table():
+    x, y = arrays(500, 2, 1, strength=0.5)
+    found = hsic_test(x, y, **FEATURES)
+    together = hsic_test(columns_of(x, y), y_columns="y1", **FEATURES)
+    assert found.statistic == pytest.approx(together.statistic, rel=1e-9)
+    assert found.columns_x == ("x1", "x2")
+
+
+def test_columns_of_one_name_in_two_tables_are_told_apart():
+    data = long_frame(400)
+    found = hsic_test(data[["a", "c"]], data[["c"]], **FEATURES)
+    assert found.columns == ("a", "c of x", "c of y")
+    assert found.reject
+
+
+def test_rows_without_a_value_are_left_out_when_asked():
+    data = long_frame(450)
+    holes = data.copy()
+    holes.loc[::9, "a"] = np.nan
+    with pytest.raises(DataError, match="missing"):
+        hsic_test(holes, x_columns="a,b", **FEATURES)
+    for null in ("moments", "permutation"):
+        options = {"x_columns": "a,b", "null": null, "permutations": 50, "features": "nystroem:400"} | FEATURES
+        found = hsic_test(holes, **options, missing="drop")
+        fewer = hsic_test(data.drop(index=data.index[::9]), **options)
+        assert found.n == fewer.n == 400
+        # All rows are landmarks, in another order.
+        assert found.hsic_biased == pytest.approx(fewer.hsic_biased, rel=1e-4)
+        assert any("50 rows of 450" in warning for warning in found.warnings)
+
+
+def null_p_values(tests, null, strength=0.0):
+    """Return the p-values of tests of rows that are sorted by a mixture of both sides."""
+    found = []
+    for seed in range(tests):
+        rng = np.random.default_rng((7, seed))
+        x, y = rng.normal(size=(2, 200))
+        y += strength * x**2
+        order = np.argsort(x + y)
+        data = columns_of(x[order, None], y[order, None])
+        options = {"null": null, "permutations": 19 if null == "permutation" else 1000, "seed": seed}
+        found.append(hsic_test(data, **options, **FEATURES, features="nystroem:8", alpha=0.1).p_value)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("null", ["moments", "permutation"])
+def test_the_level_holds_in_sorted_files_too(null):
+    p = null_p_values(100, null)
+    # Five standard errors of a share of 100.
+    assert np.mean(p <= 0.1) <= 0.1 + 5 * np.sqrt(0.09 / 100)
+    assert 0.35 < np.mean(p) < 0.65
+    assert p.min() > 1e-6
+
+
+@pytest.mark.parametrize("null", ["moments", "permutation"])
+def test_a_dependence_is_found(null):
+    assert np.mean(null_p_values(20, null, strength=0.8) <= 0.1) > 0.8
+
+
+def test_relabellings_are_those_that_were_asked_for():
+    found = hsic_test(long_frame(), x_columns="a,b", null="permutation", permutations=300, **FEATURES)
+    null, features = found.null, found.approximation
+    assert (null.permutations, null.requested, null.p_floor) == (300, 300, 1 / 300)
+    assert null.exact
+    assert null.resampling == "cyclic shifts inside chunks of random rows"
+    assert (features.rows_per_chunk, features.fixed_rows) == (300, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"plot": "a.png"}, "^--plot needs --method exact$"),
+        ({"witness": "a.csv"}, "^--witness needs --method exact$"),
+        ({"time_series": True}, "^--time-series needs --method exact$"),
+        ({"statistic": "coco"}, "^--statistic coco needs --method exact$"),
+        ({"min_lag": 3}, "^--min-lag needs --method exact$"),
+        ({"resampling": "random"}, "^--resampling random needs --method exact$"),
+        ({"null": "pearson"}, "^--null pearson needs relabelled values"),
+        ({"bandwidth": (1.0, 2.0)}, "^features stand for one pair of kernels"),
+        ({"method": "exact", "features": "nystroem:9"}, "^features 'nystroem:9' need method features$"),
+    ],
+)
+def test_what_features_cannot_do_is_refused(options, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=said) as caught:
+        hsic_test(long_frame(100), y_columns="c", **(FEATURES | options))
+    assert caught.value.code == "usage.method"
+    assert caught.value.hint
+
+
+def test_other_refusals(tmp_path):
+    data = long_frame(100)
+    data.to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(UsageError, match=r"^--method features reads one file with the columns of both sides$"):
+        hsic_test(tmp_path / "a.csv", tmp_path / "a.csv", **FEATURES)
+    with pytest.raises(UsageError, match="is not positive definite"):
+        hsic_test(data, y_columns="c", kernel_x="periodic(1)", kernel_y="polynomial(3, 1, -2)", **FEATURES)
+    with pytest.raises(UsageError, match=r"^'nystrom' are no features$"):
+        hsic_test(data, y_columns="c", features="nystrom", **FEATURES)
+    with pytest.raises(UsageError, match=r"^there is no method|^method"):
+        hsic_test(data, y_columns="c", method="fast")
+    with pytest.raises(DataError, match="needs at least 4"):
+        hsic_test(data[:3], x_columns="a", y_columns="c", **FEATURES)
+
+
+def test_relabellings_that_take_too_much_memory_are_refused(monkeypatch):
+    monkeypatch.setattr(independence, "MEMORY", 10**5)
+    with pytest.raises(UndecidedError, match=r"relabellings of \d+ and \d+ features take .* allows 100 kB$") as caught:
+        hsic_test(long_frame(100), y_columns="c", null="permutation", **FEATURES)
+    assert "--null moments" in caught.value.hint
+
+
+def test_the_summary_says_which_features_stood_for_the_kernels():
+    found = hsic_test(long_frame(500), x_columns="a,b", **FEATURES, features="nystroem:50")
+    lines = dict(independence_summary(found).lines)
+    assert lines["features"].startswith("50 Nystroem landmarks a side; kernel values off by ")
+    assert "features" not in dict(independence_summary(hsic_test(long_frame(50), x_columns="a,b")).lines)
+
+
+def test_features_that_see_little_are_warned_of():
+    found = hsic_test(long_frame(500), x_columns="a,b", kernel_x="gaussian(0.05)", **FEATURES, features="nystroem:20")
+    assert any(warning.startswith("x: the features leave out ") for warning in found.warnings)
+
+
+def test_neighbouring_rows_that_are_alike_are_warned_of():
+    walk = np.cumsum(np.random.default_rng(0).normal(size=(500, 2)), axis=0)
+    found = hsic_test(walk, **FEATURES)
+    assert any(warning.startswith("neighbouring rows are alike") for warning in found.warnings)

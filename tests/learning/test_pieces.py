@@ -1,0 +1,393 @@
+"""Models applied to tables piece by piece: whoever works on the pieces, in whatever order, the output is the same."""
+
+import io
+import os
+import platform
+import shutil
+import sys
+import tracemalloc
+from pathlib import Path
+
+import cloudpickle
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from kerntest import predict_file, train_kpca, train_ridge, train_svm, transform_file
+from kerntest.data.blocks import open_blocks
+from kerntest.engines.local import LocalEngine
+from kerntest.errors import DataError
+from kerntest.learning.rowwise import SLICE_ROWS
+from tests.elsewhere import Elsewhere
+
+COLOURS = ["red", "green", "blue"]
+ROWS = 360
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """Return what makes predicting and projecting compute on an engine."""
+
+    def use(engine):
+        for module in ("prediction", "transformation"):
+            monkeypatch.setattr(f"kerntest.learning.{module}.engine_of", lambda _: engine)
+        return engine
+
+    return use
+
+
+def rows(count=ROWS, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "id": np.arange(count),
+            "size": rng.normal(size=count),
+            "colour": rng.choice(COLOURS, count),
+            "weight": 100 * rng.normal(size=count),
+            "note": [f"text {k}" * (k % 5) for k in range(count)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with models, and the same rows in files with row groups of many kinds."""
+    path = tmp_path_factory.mktemp("pieces")
+    train = rows(60, seed=1).drop(columns=["id", "note"])
+    kind = train["size"] + (train["colour"] == "red")
+    train["kind"] = np.where(kind > 0.7, "high", np.where(train["weight"] > 50, "heavy", "light"))
+    train.to_csv(path / "train.csv", index=False)
+    train_svm(path / "train.csv", "kind", probability=True, output=path / "kind.kt")
+    train_ridge(path / "train.csv", "weight", exclude="kind", output=path / "weight.kt")
+    train.drop(columns="kind").to_csv(path / "inputs.csv", index=False)
+    train_kpca(path / "inputs.csv", components=3, output=path / "axes.kt")
+    table = pa.Table.from_pandas(holes(rows()))
+    write_layouts(path, table)
+    coded = table.set_column(2, "colour", table["colour"].dictionary_encode())
+    parquet.write_table(coded, path / "coded.parquet", row_group_size=30)
+    return path
+
+
+def holes(table):
+    """Return rows of which two lack a value."""
+    table = table.copy()
+    table.loc[[133, 310], "size"] = np.nan
+    return table
+
+
+def write_layouts(path, table):
+    """Write rows as one row group, as several, as tiny ones, and as a folder of uneven files; and as CSV."""
+    for size, name in ((len(table), "one"), (90, "groups"), (4, "tiny")):
+        parquet.write_table(table, path / f"{name}.parquet", row_group_size=size)
+    (path / "parts").mkdir(exist_ok=True)
+    ends = [0, 1, 150, 151, 200, len(table)]
+    for place in range(5):
+        part = table[ends[place] : ends[place + 1]]
+        parquet.write_table(part, path / "parts" / f"{place}.parquet", row_group_size=60)
+    table.to_pandas().to_csv(path / "rows.csv", index=False)
+
+
+LAYOUTS = ("one.parquet", "groups.parquet", "tiny.parquet", "parts", "rows.csv")
+RUNS = {
+    "svm": (predict_file, "kind.kt", {"proba": True, "decision": True}),
+    "ridge": (predict_file, "weight.kt", {"interval": 0.9}),
+    "scores": (transform_file, "axes.kt", {"residual": True}),
+    "preimages": (transform_file, "axes.kt", {"reconstruct": True}),
+}
+
+
+def bytes_and_report(folder, run, data, output, **options):
+    """Return the bytes of the output and what the report says of the rows."""
+    function, model, extra = RUNS[run]
+    options = {"missing": "empty", "keep": "note,id", **extra, **options}
+    report = function(folder / model, data, output=output, **options).to_dict()
+    content = Path(output).read_bytes()
+    return content, {name: value for name, value in report.items() if name not in {"seconds", "output"}}
+
+
+@pytest.mark.parametrize(
+    ("run", "layout"),
+    [
+        *((run, "groups.parquet") for run in RUNS),
+        *(("svm", one) for one in (*LAYOUTS, "coded.parquet")),
+        ("ridge", "rows.csv"),
+    ],
+)
+def test_whoever_works_on_the_pieces_gives_the_same_bytes_and_the_same_report(folder, tmp_path, elsewhere, run, layout):
+    output = tmp_path / ("out.csv" if layout in {"rows.csv", "parts"} else "out.parquet")
+    block = 2000 if layout == "rows.csv" else 50
+    found = [
+        bytes_and_report(folder, run, folder / layout, output, block=block, threads=threads) for threads in (1, 2, 5)
+    ]
+    engine = elsewhere(Elsewhere())
+    found.append(bytes_and_report(folder, run, folder / layout, output, block=block))
+    assert engine.tasks > 2
+    for other in found[1:]:
+        assert other == found[0]
+
+
+def test_the_report_is_that_of_the_rows_read_as_a_whole(folder, tmp_path):
+    _, cut = bytes_and_report(folder, "ridge", folder / "groups.parquet", tmp_path / "out.csv", block=7, threads=3)
+    _, whole = bytes_and_report(folder, "ridge", folder / "one.parquet", tmp_path / "out.csv", block=ROWS)
+    assert (cut["rows"], cut["predicted"], cut["incomplete"]) == (ROWS, ROWS - 2, 2)
+    for name, value in whole["numbers"].items():
+        assert cut["numbers"][name] == pytest.approx(value, rel=1e-9)
+    _, cut = bytes_and_report(folder, "preimages", folder / "groups.parquet", tmp_path / "out.csv", block=40, threads=2)
+    _, whole = bytes_and_report(folder, "preimages", folder / "one.parquet", tmp_path / "out.csv", block=ROWS)
+    assert cut["reconstruction_error"] == pytest.approx(whole["reconstruction_error"], rel=1e-6)
+    assert [one["column"] for one in cut["by_column"]] == [one["column"] for one in whole["by_column"]]
+
+
+@pytest.mark.parametrize(("together", "parts"), [(1, 1), (3, 2), (50, 40)])
+def test_the_size_of_the_pieces_changes_no_byte(folder, elsewhere, monkeypatch, together, parts):
+    output = folder / "out.parquet"
+    layouts = ("tiny.parquet", "one.parquet")
+    expected = [bytes_and_report(folder, "svm", folder / one, output, block=20, threads=1) for one in layouts]
+    monkeypatch.setattr("kerntest.data.parquet_blocks.PIECE_BLOCKS", together)
+    monkeypatch.setattr("kerntest.data.parquet_blocks.PIECES_EACH", 1)
+    monkeypatch.setattr("kerntest.data.parquet_blocks.GROUP_PARTS", parts)
+    elsewhere(Elsewhere())
+    assert [bytes_and_report(folder, "svm", folder / one, output, block=20) for one in layouts] == expected
+
+
+def test_workers_read_row_groups_themselves(folder, tmp_path, elsewhere):
+    engine = elsewhere(Elsewhere())
+    for layout in ("groups.parquet", "one.parquet", "parts"):
+        bytes_and_report(folder, "svm", folder / layout, tmp_path / "out.parquet", block=200)
+    assert max(engine.sent) < 2000
+
+
+def test_what_only_this_process_can_read_is_sent_as_rows(folder, tmp_path, elsewhere, monkeypatch):
+    expected, _ = bytes_and_report(folder, "svm", folder / "groups.parquet", tmp_path / "out.csv", block=50)
+    packed = pa.compress((folder / "groups.parquet").read_bytes(), codec="gzip", asbytes=True)
+    (tmp_path / "rows.parquet.gz").write_bytes(packed)
+    engine = elsewhere(Elsewhere())
+    found, _ = bytes_and_report(folder, "svm", tmp_path / "rows.parquet.gz", tmp_path / "out.csv", block=50)
+    assert found == expected
+    assert engine.tasks > 2
+    assert min(engine.sent) > 1000
+    content = io.TextIOWrapper(io.BytesIO((folder / "groups.parquet").read_bytes()))
+    monkeypatch.setattr(sys, "stdin", content)
+    found, _ = bytes_and_report(folder, "svm", "-", tmp_path / "out.csv", block=50)
+    assert found == expected
+
+
+def test_a_huge_row_group_is_read_once_and_sent_as_rows(folder, tmp_path, elsewhere):
+    expected, _ = bytes_and_report(folder, "svm", folder / "one.parquet", tmp_path / "out.csv", block=5, threads=1)
+    engine = elsewhere(Elsewhere())
+    found, _ = bytes_and_report(folder, "svm", folder / "one.parquet", tmp_path / "out.csv", block=5)
+    assert found == expected
+    assert engine.tasks == ROWS // 5
+
+
+def test_one_piece_is_not_worth_sending(folder, tmp_path, elsewhere):
+    engine = elsewhere(Elsewhere())
+    bytes_and_report(folder, "svm", folder / "one.parquet", tmp_path / "out.csv")
+    assert engine.tasks == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    sizes=st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=6), min_size=1, max_size=4),
+    block=st.integers(1, 30),
+    at_once=st.integers(2, 9),
+)
+def test_pieces_have_every_row_once_in_the_blocks_of_the_file_read_in_order(tmp_path_factory, sizes, block, at_once):
+    path = tmp_path_factory.mktemp("layout")
+    first = 0
+    for place, groups in enumerate(sizes):
+        with parquet.ParquetWriter(path / f"{place}.parquet", pa.schema([("value", pa.int64())])) as writer:
+            for size in groups:
+                writer.write_table(pa.table({"value": np.arange(first, first + size)}))
+                first += size
+    with open_blocks(path, block_bytes=block) as reader:
+        found = []
+        for workers in (1, at_once):
+            pieces = reader.pieces({"value": "number"}, ["value"], workers)
+            items = list(pieces.items)
+            assert len(items) == pieces.count
+            blocks = [list(item.blocks()) for item in items]
+            ends = [some[-1].first_row + some[-1].table.n_rows for some in blocks]
+            assert [item.done for item in items] == ends
+            found.append([one.kept["value"].to_pylist() for some in blocks for one in some])
+        assert found[0] == found[1]
+        assert max(map(len, found[0])) <= block
+        assert [value for one in found[0] for value in one] == list(range(first))
+        assert reader.total == first
+
+
+def test_small_row_groups_stand_together(tmp_path):
+    parquet.write_table(pa.table({"value": np.arange(1000.0)}), tmp_path / "tiny.parquet", row_group_size=3)
+    with open_blocks(tmp_path / "tiny.parquet", block_bytes=100) as reader:
+        assert reader.pieces({"value": "number"}, (), 1).count == 11
+        assert reader.pieces({"value": "number"}, (), 2).count < 12
+
+
+@pytest.mark.parametrize("engine", [LocalEngine(1), LocalEngine(3), Elsewhere()])
+def test_the_first_row_that_does_not_fit_is_told_and_nothing_is_written(folder, tmp_path, elsewhere, engine):
+    table = rows()
+    table.loc[[205, 255, 260], "size"] = np.nan
+    table.loc[[150, 310], "colour"] = "violet"
+    write_layouts(tmp_path, pa.Table.from_pandas(table))
+    elsewhere(engine)
+    output = tmp_path / "out.csv"
+    output.write_bytes(b"old")
+    for layout in ("groups.parquet", "one.parquet"):
+        with pytest.raises(DataError, match=r"'violet', unknown to .* in 1 row") as caught:
+            bytes_and_report(folder, "svm", tmp_path / layout, output, block=20)
+        assert caught.value.code == "data.unknown_level"
+        with pytest.raises(DataError, match=r"parquet, row 206: column 'size' has no value") as caught:
+            bytes_and_report(folder, "svm", tmp_path / layout, output, block=20, unknown="ignore", missing="error")
+        assert caught.value.where == {"file": str(tmp_path / layout), "row": 206, "column": "size"}
+        assert "--missing drop" in caught.value.hint
+    with pytest.raises(DataError, match=r"row 6 of .*parts/4\.parquet: column 'size'"):
+        bytes_and_report(folder, "svm", tmp_path / "parts", output, block=20, unknown="ignore", missing="error")
+    assert output.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("engine", [LocalEngine(1), LocalEngine(3), Elsewhere()])
+def test_an_error_in_the_rows_is_told_before_text_below_it_that_cannot_be_read(folder, tmp_path, elsewhere, engine):
+    table = rows()
+    table.loc[100, "size"] = np.nan
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    lines = (tmp_path / "rows.csv").read_text().splitlines()
+    lines[131] = "1,2"
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    elsewhere(engine)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kerntest.data.csv_blocks.SMALL_BYTES", 500)
+        with pytest.raises(DataError, match="line 102: column 'size' has no value"):
+            bytes_and_report(
+                folder, "svm", tmp_path / "rows.csv", tmp_path / "out.csv", block=800, missing="error", keep=None
+            )
+        with pytest.raises(DataError, match="line 132: expected 5 fields, found 2"):
+            bytes_and_report(folder, "svm", tmp_path / "rows.csv", tmp_path / "out.csv", block=800, keep=None)
+
+
+def test_a_worker_that_sees_csv_tells_lines_and_another_one_rows(folder, tmp_path):
+    shutil.copy(folder / "rows.csv", tmp_path / "rows.csv")
+    with open_blocks(tmp_path / "rows.csv", block_bytes=2000) as reader:
+        pieces = reader.pieces({"size": "number"}).items
+        located = cloudpickle.dumps(reader.located)
+        _, second = next(pieces), next(pieces)
+        block = next(iter(cloudpickle.loads(cloudpickle.dumps(second)).blocks()))
+        number = block.first_row + 1
+        assert cloudpickle.loads(located)(block).place(0) == f"line {number + 1}"
+        (tmp_path / "rows.csv").rename(tmp_path / "away.csv")
+        assert cloudpickle.loads(located)(block).place(0) == f"row {number}"
+
+
+def test_a_worker_that_does_not_see_the_files_says_where_they_must_be(folder, tmp_path, elsewhere, monkeypatch):
+    shutil.copytree(folder / "parts", tmp_path / "parts")
+
+    def move():
+        (tmp_path / "parts").rename(tmp_path / "away")
+
+    elsewhere(Elsewhere(before=move))
+    with pytest.raises(DataError, match=r"0\.parquet was there when the work began, and is gone") as caught:
+        bytes_and_report(folder, "svm", tmp_path / "parts", tmp_path / "out.csv", block=50)
+    assert "all workers must see" in caught.value.hint
+    (tmp_path / "away").rename(tmp_path / "parts")
+
+    def move_to_another_machine():
+        move()
+        monkeypatch.setattr(platform, "node", lambda: "far-away")
+
+    elsewhere(Elsewhere(before=move_to_another_machine))
+    with pytest.raises(DataError, match=r"the worker on far-away does not see .*0\.parquet") as caught:
+        bytes_and_report(folder, "svm", tmp_path / "parts", tmp_path / "out.csv", block=50)
+    assert caught.value.code == "data.unseen_by_worker"
+    assert "storage that all workers see" in caught.value.hint
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_workers_may_stand_in_another_folder(folder, tmp_path, elsewhere, monkeypatch):
+    expected, _ = bytes_and_report(folder, "svm", folder / "groups.parquet", tmp_path / "out.csv", block=50)
+    monkeypatch.chdir(folder)
+    elsewhere(Elsewhere(before=lambda: os.chdir(tmp_path)))
+    found, _ = bytes_and_report(folder, "svm", "groups.parquet", tmp_path / "out.csv", block=50)
+    assert found == expected
+
+
+def test_a_file_that_changes_meanwhile_is_refused(folder, tmp_path, elsewhere):
+    table = pa.Table.from_pandas(rows())
+    parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=90)
+    elsewhere(Elsewhere(before=lambda: parquet.write_table(table[:350], tmp_path / "rows.parquet", row_group_size=90)))
+    with pytest.raises(DataError, match=r"rows\.parquet had 360 rows when the work began, and has 350 now"):
+        bytes_and_report(folder, "svm", tmp_path / "rows.parquet", tmp_path / "out.csv", block=50)
+
+
+def test_files_that_do_not_fit_together_are_refused_before_any_work(folder, tmp_path, elsewhere):
+    write_layouts(tmp_path, pa.Table.from_pandas(rows()))
+    last = rows(20)
+    last["size"] = last["size"].astype(str)
+    parquet.write_table(pa.Table.from_pandas(last), tmp_path / "parts" / "9.parquet")
+    engine = elsewhere(Elsewhere())
+    with pytest.raises(DataError, match=r"9\.parquet has other types than .*0\.parquet: column 'size'"):
+        bytes_and_report(folder, "svm", tmp_path / "parts", tmp_path / "out.csv", block=50)
+    assert engine.tasks == 0
+
+
+def test_unknown_values_are_told_in_the_order_of_the_rows(folder, tmp_path, elsewhere):
+    table = rows()
+    places = [350, 20, 133, 21, 300]
+    table.loc[places, "colour"] = ["e", "c", "b", "a", "d"]
+    write_layouts(tmp_path, pa.Table.from_pandas(table))
+    for engine in (LocalEngine(1), LocalEngine(4), Elsewhere()):
+        elsewhere(engine)
+        for layout in ("groups.parquet", "rows.csv"):
+            block = 2000 if layout == "rows.csv" else 20
+            _, report = bytes_and_report(
+                folder, "svm", tmp_path / layout, tmp_path / "out.csv", block=block, unknown="ignore"
+            )
+            assert report["unknown"] == [{"column": "colour", "values": ["c", "a", "b", "d", "e"], "rows": 5}]
+
+
+@pytest.mark.parametrize("engine", [LocalEngine(1), LocalEngine(4), Elsewhere()])
+@pytest.mark.parametrize("layout", ["one.parquet", "tiny.parquet", "parts"])
+def test_the_progress_counts_rows_and_ends_with_the_last(folder, tmp_path, elsewhere, engine, layout):
+    elsewhere(engine)
+    steps = []
+    bytes_and_report(
+        folder, "svm", folder / layout, tmp_path / "out.csv", block=50, progress=lambda *step: steps.append(step)
+    )
+    assert len(steps) > 5
+    assert steps == sorted(set(steps))
+    assert steps[-1] == (ROWS, ROWS)
+
+
+def test_many_files_need_no_more_open_files_than_few(folder, tmp_path, monkeypatch):
+    write_layouts(tmp_path, pa.Table.from_pandas(rows()))
+    still_open = []
+    opened = parquet.ParquetFile
+
+    class Counted(opened):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            still_open.append(self)
+            assert sum(not one.closed for one in still_open) <= 1
+
+    monkeypatch.setattr(parquet, "ParquetFile", Counted)
+    bytes_and_report(folder, "svm", tmp_path / "parts", tmp_path / "out.csv", block=50, threads=1)
+    assert len(still_open) == 10
+
+
+def test_numbers_found_on_the_way_are_few_whatever_the_size_of_a_block(tmp_path, monkeypatch):
+    rows(150, seed=1).to_csv(tmp_path / "train.csv", index=False)
+    train_ridge(tmp_path / "train.csv", "weight", columns="size,colour", kernel="laplacian", output=tmp_path / "weight.kt")
+    parquet.write_table(pa.Table.from_pandas(rows(30_000)), tmp_path / "rows.parquet")
+    peaks = []
+    for at_once in (SLICE_ROWS, 30_000):
+        monkeypatch.setattr("kerntest.learning.rowwise.SLICE_ROWS", at_once)
+        tracemalloc.start()
+        predict_file(
+            tmp_path / "weight.kt", tmp_path / "rows.parquet", interval=0.9, output=tmp_path / "out.parquet", threads=1
+        )
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    # The variance takes 150 numbers a row, 36 MB for all rows.
+    assert peaks[0] < 0.5 * peaks[1]
