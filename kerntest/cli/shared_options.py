@@ -91,15 +91,15 @@ def decimal_option(topic: str = ROWS) -> Callable[[AnyCommand], AnyCommand]:
     )
 
 
-def method_options(kinds: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator that adds --method and --features; `kinds` says what null goes with features."""
+def method_options(kinds: str, usual: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator that adds --method and --features; `kinds` says what null goes with features, `usual` which."""
     decorators = (
         option(
             "--features",
             metavar="KIND:M",
             topic="Test",
             help="Features of --method features: nystroem:M (kernel values at M random rows) or fourier:M (random waves, for "
-            "numbers). More take longer and come nearer to the kernel.  [default: nystroem:200]",
+            f"numbers). More take longer and come nearer to the kernel.  [default: {usual}]",
         ),
         option(
             "--method",

@@ -60,7 +60,7 @@ class LocalEngine:
 
     @property
     def here(self) -> LocalEngine:
-        """This engine."""
+        """The engine itself."""
         return self
 
     def map(

@@ -147,6 +147,28 @@ def engine_of(threads: int | None = None) -> Engine:
     return current.engine
 
 
+def refuse_device(engine: Engine, what: str) -> None:
+    """Refuse a computation on a device that has no code for it.
+
+    Parameters
+    ----------
+    engine : Engine
+    what : str
+        The computation, as a subject: "the joint test".
+
+    Raises
+    ------
+    UsageError
+        As above.
+    """
+    if engine.arrays is not None:
+        raise UsageError(
+            f"{what} is not computed on a GPU",
+            hint="leave out --engine gpu: the processors compute it in float64",
+            code="usage.engine",
+        )
+
+
 def allowed_bytes(usual: int) -> int:
     """Return the bytes that a method may hold: as many as it usually does, or two thirds of what `compute_on` allows.
 

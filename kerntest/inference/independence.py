@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kerntest.data.checks import one_of
+from kerntest.engines.setting import engine_of, refuse_device
 from kerntest.errors import UsageError
 from kerntest.inference.options import Method, MissingPolicy, NullMethod, Options, Resampling, Scale
 from kerntest.inference.pair_analysis import Statistic, analyse_pair
@@ -160,6 +161,7 @@ def hsic_test(
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling)
     reading = PairReading(x_columns, y_columns, columns, exclude, categorical, missing, decimal)
     if method == "features":
+        refuse_device(engine_of(threads), "the test by features")
         from kerntest.inference.streamed.independence import (  # noqa: PLC0415 - few need it
             DEFAULT_FEATURES,
             FeatureTest,

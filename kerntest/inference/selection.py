@@ -12,7 +12,7 @@ from kerntest.data.arranging import arrange
 from kerntest.data.checks import one_of, whole_number
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
-from kerntest.engines.setting import engine_of
+from kerntest.engines.setting import engine_of, refuse_device
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.dependence import Dependence, dependence
 from kerntest.inference.explain import step_down
@@ -122,6 +122,7 @@ def hsic_select(
     whole_number("select", k, at_least=1)
     one_of("missing", missing, ("error", "drop"))
     engine = engine_of(threads)
+    refuse_device(engine, "the selection of columns")
     table = read_one(data, PairReading(categorical=categorical, decimal=decimal))
     groups = _groups(table, target, columns, exclude)
     kept, warnings = complete_rows(groups, missing)

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from kerntest.data.checks import one_of
+from kerntest.engines.setting import engine_of, refuse_device
 from kerntest.errors import UsageError
 from kerntest.inference.analysis import analyse_two_samples
 from kerntest.inference.options import Method, MissingPolicy, NullMethod, Options, Resampling, Scale
@@ -152,6 +153,7 @@ def mmd_test(
     one_of("method", method, ("exact", "features"))
     reading = Reading(columns, exclude, common=common, categorical=categorical, missing=missing, decimal=decimal)
     if method == "features":
+        refuse_device(engine_of(threads), "the test by features")
         from kerntest.inference.streamed.two_sample import analyse_by_features, refuse_exact_only  # noqa: PLC0415 - few need it
 
         refuse_exact_only(explain=explain, witness=witness, plot=plot)

@@ -8,6 +8,7 @@ from kerntest.report.summary import (
     Summary,
     compared,
     counted,
+    device_lines,
     input_notes,
     input_text,
     name_list,
@@ -67,6 +68,7 @@ def independence_summary(result: IndependenceResult) -> Summary:
         lines.append(("HSIC", f"{number(values['unbiased'])} (unbiased), {number(values['biased'])} (biased)"))
     lines += [
         ("null", null_text(result.null)),
+        *device_lines(result.provenance),
         ("p-value", _p_value_text(result)),
         ("", p_value_meaning(result.p_value, INDEPENDENT)),
     ]

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
+    from kerntest.engines.base import Engine
+
 
 class Record:
     """Base of all records: conversion to plain Python data."""
@@ -51,7 +53,11 @@ class InputRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class Provenance(Record):
-    """What is needed to run the same test, or fit the same model, again and get the same numbers."""
+    """What is needed to run the same test, or fit the same model, again and get the same numbers.
+
+    `engine` is where it was computed; on a GPU `device` names it, and `device_error` is the largest error of a statistic
+    against float64 that was measured on a part of the work, in its standard deviations over the relabellings.
+    """
 
     version: str
     seed: int
@@ -64,6 +70,15 @@ class Provenance(Record):
     libraries: Mapping[str, str]
     seconds: float
     engine: str = "local"
+    device: str | None = None
+    device_error: float | None = None
+
+
+def device_fields(engine: Engine) -> dict[str, Any]:
+    """Return what a record says of the device that computed blocks, where there was one."""
+    if engine.arrays is None:
+        return {}
+    return {"device": engine.arrays.describe(), "device_error": float(engine.arrays.error)}
 
 
 @dataclass(frozen=True, slots=True)

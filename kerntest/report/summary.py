@@ -75,6 +75,7 @@ def two_sample_summary(result: TwoSampleResult) -> Summary:
             f"MMD^2 = {number(result.statistic)} ({result.estimator}), {number(statistics[other])} ({other})",
         ),
         ("null", null_text(result.null)),
+        *device_lines(result.provenance),
         ("p-value", p_value_text(result.p_value, result.null)),
         ("", p_value_meaning(result.p_value)),
         ("effect size", f"{number(result.effect_size)} on a scale from 0 (alike) to 1"),
@@ -104,6 +105,16 @@ def two_sample_notes(result: TwoSampleResult) -> list[str]:
     notes.append(f"null: {null_text(result.null)}, seed {provenance.seed}")
     notes.append(run_note(provenance))
     return [visible(note) for note in notes]
+
+
+def device_lines(provenance: Provenance) -> list[tuple[str, str]]:
+    """Return where blocks were computed in less than float64, and how far off they are; nothing where they were not."""
+    if provenance.device is None:
+        return []
+    error = number(provenance.device_error or 0.0)
+    return [
+        ("device", f"{visible(provenance.device)}, {provenance.dtype}: off by {error} standard deviations of the null")
+    ]
 
 
 def input_notes(provenance: Provenance) -> list[str]:

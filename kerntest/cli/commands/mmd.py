@@ -103,7 +103,7 @@ MANUAL = Manual(
     help="Bandwidth of a kernel that names none: auto (several, judged together), median (of the distances), a "
     "number, or several: 0.5,1,2.",
 )
-@method_options("the null permutes blocks of rows, exactly")
+@method_options("the null permutes blocks of rows, exactly", "nystroem:300")
 @estimator_option("MMD^2")
 @null_option("one kernel")
 @PERMUTATIONS

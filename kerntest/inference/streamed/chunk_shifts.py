@@ -218,7 +218,7 @@ def _transformed(rows: Array, count: int, engine: Engine) -> Spectrum:
 
 def _run(work: Callable[[int], None], items: range, engine: Engine) -> None:
     """Do pieces of work that write their results where they belong."""
-    for _ in engine.map(work, items):
+    for _ in engine.here.map(work, items):
         pass
 
 

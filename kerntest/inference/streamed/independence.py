@@ -20,10 +20,11 @@ from kerntest.inference.pair_family import PairFamily, choose_pair
 from kerntest.inference.pairing import FEWEST_ROWS, Groups, PairReading, read_pair, too_few_rows
 from kerntest.inference.sample import Reading
 from kerntest.inference.streamed.chunk_shifts import Chunks, shifted_inner, spectrum_bytes
-from kerntest.inference.streamed.feature_sums import PairFeatures, pair_sums
+from kerntest.inference.streamed.feature_sums import PairFeatures, pair_sums, piece_sums
 from kerntest.inference.streamed.feature_verdict import Found, curve_verdict, shift_verdict
 from kerntest.inference.streamed.independence_result import feature_result
 from kerntest.inference.streamed.pair_features import side_features, split_sample
+from kerntest.inference.streamed.planning import announce_features
 from kerntest.inference.streamed.shuffled import shuffled
 from kerntest.inference.streamed.sources import open_source
 from kerntest.inference.streamed.survey import survey
@@ -133,7 +134,7 @@ def analyse_features(
             (source,), chosen, options.scale, options.seed, engine, progress=progress, sampled=sampled
         ) as known:
             sides = _sides(groups, known)
-            found, family = _summed(test, known, sides, engine, progress)
+            found, family = _summed(test, known, sides, engine, progress, started=started)
             chunks = Chunks.of(found.sums.n, options.permutations) if options.null == "permutation" else None
             if chunks is None:
                 verdict = curve_verdict(found, options)
@@ -222,7 +223,13 @@ def _sides(groups: Groups, known: Survey) -> tuple[Columns, Columns]:
 
 
 def _summed(
-    test: FeatureTest, known: Survey, sides: tuple[Columns, Columns], engine: Engine, progress: Progress | None
+    test: FeatureTest,
+    known: Survey,
+    sides: tuple[Columns, Columns],
+    engine: Engine,
+    progress: Progress | None,
+    *,
+    started: float,
 ) -> tuple[Found, PairFamily]:
     """Return the features of both sides with their sums over all rows, and the kernels that they stand for."""
     n, seed = known.n[0], test.options.seed
@@ -240,6 +247,16 @@ def _summed(
             side_features(test.features, kernel, columns, rows=some, seed=seed)
             for kernel, columns, some in zip(kernels, sides, rows, strict=True)
         )
+    )
+    width = features.x.rank + features.y.rank
+    announce_features(
+        "hsic",
+        known,
+        step=f"products of {features.x.rank:,} + {features.y.rank:,} features, for the {test.options.null} null",
+        held=8.0 * width**2 * (engine.threads + 2),
+        rehearse=lambda: piece_sums(features, lambda rows: [rows], known.sample),
+        spent=time.perf_counter() - started,
+        engine=engine,
     )
     sums = pair_sums(features, known.pieces(), known.reader.read, engine, progress, total=known.n_pieces)
     return Found(features, sums.centred(), known.sample, (rows[1], rows[0])), family

@@ -23,6 +23,7 @@ from kerntest.inference.sample import Reading
 from kerntest.inference.streamed.block_features import make_block_features, values_at
 from kerntest.inference.streamed.block_sums import BlockSummer, block_sums, plan_blocks
 from kerntest.inference.streamed.blocked import Blocked
+from kerntest.inference.streamed.planning import PIECE_BYTES, announce_features
 from kerntest.inference.streamed.survey import survey
 from kerntest.inference.streamed.verdict import features_verdict
 from kerntest.kernels.bandwidth import BandwidthChooser
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 DEFAULT_FEATURES = "nystroem:300"
 # Rows on which features are compared with the kernel.
 ERROR_ROWS = 800
-# What a piece of a file takes beside its sums.
-PIECE_BYTES = 90 * 10**6
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -79,6 +78,15 @@ def analyse_by_features(
         families = _families(found, options, kernel, bandwidth, measured=min_effect is not None)
         made = make_block_features(features, families.all, found.sample, options.seed)
         engine = _within_memory(engine, len(families.all) * made.width * sum(each.count for each in blocks))
+        announce_features(
+            "mmd",
+            found,
+            step=f"{made.width:,} features of each of {len(families.all)} kernels, summed over blocks of rows",
+            held=8.0 * len(families.all) * made.width * sum(each.count for each in blocks) * (engine.threads + 3),
+            rehearse=lambda: values_at(made, found.sample),
+            spent=time.perf_counter() - started,
+            engine=engine,
+        )
         work = BlockSummer(found.reader, made, blocks, options.seed)
         sums = block_sums(work, found.pieces(), engine, progress, total=found.n_pieces)
     blocked = [
