@@ -73,6 +73,7 @@ class LocalEngine:
     ) -> Iterator[Result]:
         """Yield work(item) for every item, in the order of `items`; see `Engine`."""
         count = length(items, total)
+        keep_freed_memory()
         with one_blas_thread():
             for done, result in enumerate(_ordered(work, items, min(self.threads, count)), start=1):
                 yield result
@@ -83,6 +84,18 @@ class LocalEngine:
 def length(items: Iterable[Item], total: int | None) -> int:
     """Return the number of items: as told, else as counted."""
     return len(items) if isinstance(items, Sized) else total or 0
+
+
+@lru_cache(maxsize=1)
+def keep_freed_memory() -> None:
+    """Let the C library keep the memory of blocks for the next ones, up to 64 MB.
+
+    glibc gives larger arrays back to the system and takes them anew, page by page, which costs more than a kernel
+    function. What it takes for large grows, to at most 32 MB, with the arrays that were freed: so one is.
+    """
+    import numpy as np  # noqa: PLC0415 - for this alone
+
+    np.empty(2**25 - 2**16, dtype=np.uint8)
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

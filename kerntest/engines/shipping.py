@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 import numpy as np
 
-from kerntest.engines.local import one_blas_thread
+from kerntest.engines.local import keep_freed_memory, one_blas_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -147,6 +147,7 @@ def run(
         How numpy treats overflow and the like where the work comes from, see `numpy.errstate`.
     """
     work = shipped.unpacked(arrays)
+    keep_freed_memory()
     started = time.perf_counter()
     with _one_blas_thread_for_all(), np.errstate(**errors):
         results = [work(item) for item in pickle.loads(items)]  # noqa: S301 - from the engine that sent the work

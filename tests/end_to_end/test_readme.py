@@ -21,10 +21,12 @@ from kerntest.cli.documented import EXIT_CODES
 from kerntest.inference.options import NullMethod
 from kerntest.kernels.names import NAMES
 from kerntest.report import (
+    approximation,
     independence_record,
     kpca_record,
     learning_record,
     model_report,
+    plan,
     prediction_report,
     record,
     ridge_record,
@@ -79,6 +81,9 @@ RECORDS = (
     transform_report.ColumnError,
     model_report.ModelReport,
     model_report.ModelColumn,
+    plan.Plan,
+    record.Approximation,
+    approximation.PairApproximation,
 )
 END_MARK = "@@ end of output @@"
 MASKS = (

@@ -1,5 +1,8 @@
 """Threads of this process: order, errors, progress, and BLAS held to one thread."""
 
+import platform
+import subprocess
+import sys
 import threading
 import time
 
@@ -115,3 +118,27 @@ def test_work_sees_how_its_caller_treats_overflow(threads):
 def test_threads_run_side_by_side():
     both = threading.Barrier(2, timeout=10)
     assert len(list(LocalEngine(2).map(lambda _: both.wait(), range(2)))) == 2
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told to keep memory")
+def test_blocks_get_the_memory_of_earlier_blocks():
+    code = """
+import resource
+import numpy as np
+from kerntest.engines.local import LocalEngine
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+def work(item):
+    first, second = np.ones(2**18), np.ones(2**18)
+    return float((first + second).sum())
+
+list(LocalEngine(1).map(work, range(3)))
+before = faults()
+list(LocalEngine(1).map(work, range(50)))
+print(faults() - before)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    # 150 arrays of 2 MB are 77,000 pages.
+    assert int(found.stdout) < 10_000
