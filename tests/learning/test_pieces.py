@@ -378,7 +378,9 @@ def test_many_files_need_no_more_open_files_than_few(folder, tmp_path, monkeypat
 
 def test_numbers_found_on_the_way_are_few_whatever_the_size_of_a_block(tmp_path, monkeypatch):
     rows(150, seed=1).to_csv(tmp_path / "train.csv", index=False)
-    train_ridge(tmp_path / "train.csv", "weight", columns="size,colour", kernel="laplacian", output=tmp_path / "weight.kt")
+    train_ridge(
+        tmp_path / "train.csv", "weight", columns="size,colour", kernel="laplacian", output=tmp_path / "weight.kt"
+    )
     parquet.write_table(pa.Table.from_pandas(rows(30_000)), tmp_path / "rows.parquet")
     peaks = []
     for at_once in (SLICE_ROWS, 30_000):
