@@ -158,9 +158,7 @@ def _solved(
         return solve_indefinite(matrix, problem)
     try:
         kept = min(KEPT_BYTES, allowed_bytes(KEPT_BYTES))
-        return solve_hinge(
-            matrix, problem, tolerance=tolerance, seed=seed, start=start, factor=factor, kept_bytes=kept
-        )
+        return solve_hinge(matrix, problem, tolerance=tolerance, seed=seed, start=start, factor=factor, kept_bytes=kept)
     except LinAlgError as error:
         raise UndecidedError(
             "the kernel is not positive definite on these rows: the problem has no single solution",

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Rows of the larger rehearsal, and of the smaller one.
 REHEARSED = (1600, 800)
+# What a model that is applied to rows takes for each thread (measured: 50 to 80 MB).
+PIECE_BYTES = 70 * 10**6
 # A table on its way from the file to the encoded rows: bytes for each number.
 COPIES = 8
 
@@ -85,6 +87,38 @@ def prepare_fit(work: FitWork, engine: Engine) -> None:
             memory_bytes=int(memory),
             memory_limit=engine.memory,
             seconds=_expected_time(work),
+        )
+    )
+
+
+def announce_rows(command: str, rows: int, columns: int, *, step: str, seconds: float, engine: Engine) -> None:
+    """Tell the plan of a model that is applied to rows.
+
+    Parameters
+    ----------
+    command : str
+    rows, columns : int
+    step : str
+        What will be computed.
+    seconds : float
+        About how long on one thread.
+    engine : Engine
+    """
+    count = f"{engine.threads} thread{'' if engine.threads == 1 else 's'}"
+    announce(
+        Plan(
+            schema="kerntest.plan/1",
+            command=command,
+            method="exact",
+            engine=engine.name,
+            where=f"{count} of {'a Dask cluster' if engine.name == 'dask' else 'this process'}",
+            dtype="float64",
+            rows=rows,
+            columns=columns,
+            work=(step,),
+            memory_bytes=PROGRAM_BYTES + (engine.threads if engine.name == "local" else 1) * PIECE_BYTES,
+            memory_limit=engine.memory,
+            seconds=seconds / engine.threads,
         )
     )
 

@@ -132,6 +132,7 @@ def predict_file(
             located=reader.located,
             wanted=wanted,
         )
+        engine = work.prepared("predict", reader, engine)
         with open_sink(output) as sink:
             applied = work.run(reader, engine, sink, progress)
         return work.report(applied, reader, output, started)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,10 @@ import pyarrow as pa
 from kerntest.data.selection import match_names
 from kerntest.data.wording import counted, listed
 from kerntest.engines.local import LocalEngine
+from kerntest.engines.memory import PROGRAM_BYTES
+from kerntest.engines.setting import plan_wanted
 from kerntest.errors import DataError, UsageError
+from kerntest.learning.planning import PIECE_BYTES, announce_rows
 from kerntest.learning.predicted_columns import written_table
 from kerntest.learning.strangers import Strangers, known_levels
 
@@ -186,6 +190,34 @@ class RowWork(ABC, Generic[TallyT]):
     @abstractmethod
     def nothing(self) -> TallyT:
         """Return the tally of no rows."""
+
+    def prepared(self, command: str, reader: BlockReader, engine: Engine) -> Engine:
+        """Tell the plan to whoever listens, and return the engine with as many threads as the memory allows.
+
+        Parameters
+        ----------
+        command : str
+        reader : BlockReader
+        engine : Engine
+
+        Notes
+        -----
+        Cost: where somebody listens, that of the first piece: the others are taken to be like it.
+        """
+        if engine.memory is not None and engine.name == "local":
+            most = max(1, (engine.memory - PROGRAM_BYTES) // PIECE_BYTES)
+            engine = LocalEngine(min(engine.threads, most), engine.memory)
+        if plan_wanted(reader.total):
+            started = time.perf_counter()
+            kinds = {column.name: column.kind for column in self.encoder.columns}
+            given = self(next(iter(reader.pieces(kinds, self.kept, engine.threads).items)))
+            share = min(1.0, max(given.done, 1) / max(reader.total, 1))
+            seconds = (time.perf_counter() - started) / share
+            rows = reader.total if reader.format == "parquet" else round(sum(one.rows for one in given.blocks) / share)
+            about = "" if reader.format == "parquet" or share == 1.0 else "about "
+            step = f"{self.made}s of {about}{rows:,} rows, a block of them at a time"
+            announce_rows(command, rows, len(kinds), step=step, seconds=seconds, engine=engine)
+        return engine
 
     def run(self, reader: BlockReader, engine: Engine, sink: Sink, progress: Progress | None) -> Applied[TallyT]:
         """Apply the model to every row and write what it gives, in the order of the rows.

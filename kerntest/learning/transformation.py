@@ -123,6 +123,7 @@ def transform_file(
             reconstruct=reconstruct,
             residual=residual,
         )
+        engine = work.prepared("transform", reader, engine)
         with open_sink(output) as sink:
             applied = work.run(reader, engine, sink, progress)
         return work.report(applied, reader, output, started)

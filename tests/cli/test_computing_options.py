@@ -115,3 +115,21 @@ def test_a_scheduler_that_is_not_there_is_told_soon(kerntest):
     assert outcome.code == 4
     assert outcome.err.startswith("error: ")
     assert "tcp://127.0.0.1:1" in outcome.err
+
+
+@pytest.mark.parametrize("data", ["iris.csv", "iris.parquet"])
+def test_applying_a_model_has_a_plan_too_and_then_writes_nothing(kerntest, tmp_path, data):
+    from pyarrow import csv, parquet
+
+    source = DATA / "iris.csv"
+    parquet.write_table(csv.read_csv(source), tmp_path / "iris.parquet")
+    rows = source if data.endswith("csv") else tmp_path / data
+    model, output = tmp_path / "iris.kt", tmp_path / "out.csv"
+    assert kerntest("svm", source, "--target", "species", "-o", model, "-q").code == 0
+    plan = json.loads(kerntest("predict", model, rows, "-o", output, "--dry-run", "--json").out)
+    assert (plan["command"], plan["rows"], plan["columns"]) == ("predict", 150, 4)
+    assert plan["work"] == ["predictions of 150 rows, a block of them at a time"]
+    assert not output.exists()
+    outcome = kerntest("predict", model, rows, "-o", output, "-v", "--memory", "300MB")
+    assert outcome.err.startswith("plan: data: 150 rows, 4 columns\n")
+    assert output.exists()

@@ -84,7 +84,7 @@ def test_progress_is_told_on_the_calling_thread(engine):
 
 def test_items_run_in_other_processes(engine):
     found = set(engine.map(lambda _: (time.sleep(0.02), os.getpid())[1], range(20)))
-    assert found == pids(engine)
+    assert found <= pids(engine)
     assert os.getpid() not in found
 
 
