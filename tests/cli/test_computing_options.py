@@ -5,6 +5,7 @@ import re
 
 import pytest
 from command_line import ROOT
+from pyarrow import csv, parquet
 
 DATA = ROOT / "sample_data"
 BEFORE, AFTER = DATA / "before.csv", DATA / "after.csv"
@@ -119,8 +120,6 @@ def test_a_scheduler_that_is_not_there_is_told_soon(kerntest):
 
 @pytest.mark.parametrize("data", ["iris.csv", "iris.parquet"])
 def test_applying_a_model_has_a_plan_too_and_then_writes_nothing(kerntest, tmp_path, data):
-    from pyarrow import csv, parquet
-
     source = DATA / "iris.csv"
     parquet.write_table(csv.read_csv(source), tmp_path / "iris.parquet")
     rows = source if data.endswith("csv") else tmp_path / data
