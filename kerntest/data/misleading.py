@@ -57,7 +57,7 @@ def misleading(matched: tuple[Table, Table], used: tuple[Table, Table], pooled: 
         *_left_out_unevenly(matched, used),
         *unequal_sizes([table.name for table in used], [table.n_rows for table in used]),
         *_of_columns(used, pooled),
-        *_repeated_rows(used, pooled),
+        *repeated_rows([table.name for table in used], pooled.numeric, pooled.codes, pooled.n_x),
     )
 
 
@@ -146,27 +146,53 @@ def unequal_sizes(names: Sequence[str], n_rows: Sequence[int]) -> list[str]:
     ]
 
 
-def _repeated_rows(used: tuple[Table, Table], pooled: Pooled) -> list[str]:
-    """Return the warnings about rows that occur more than once, where chance would hardly repeat one."""
-    values = pooled.numeric
-    keys = _row_keys(values, pooled.codes)
-    in_x, in_y = keys[: pooled.n_x], keys[pooled.n_x :]
+def repeated_rows(
+    names: Sequence[str],
+    numeric: NDArray[np.float64],
+    codes: NDArray[np.int64],
+    n_x: int,
+    *,
+    sampled: bool = False,
+) -> list[str]:
+    """Return the warnings about rows that occur more than once, where chance would hardly repeat one.
+
+    Parameters
+    ----------
+    names : pair of str
+        How messages call the tables.
+    numeric, codes : ndarray, shape (n, p) and (n, q)
+        The rows of x, then those of y.
+    n_x : int
+        Rows of x.
+    sampled : bool
+        Whether these are rows drawn at random from more: then the warnings say so.
+    """
+    keys = _row_keys(numeric, codes)
+    each = keys[:n_x], keys[n_x:]
     warnings = []
-    if any(_is_continuous(values[:, j]) for j in range(values.shape[1])):
-        for table, own in zip(used, (in_x, in_y), strict=True):
+    if any(_is_continuous(numeric[:, j]) for j in range(numeric.shape[1])):
+        for name, own in zip(map(one_line, names), each, strict=True):
             _, counts = np.unique(own, return_counts=True)
             share = float(counts[counts > 1].sum()) / len(own)
             if share > LARGEST_SHARE:
+                found = f"{_percent(share)} of the rows of {name} occur in it more than once"
+                if sampled:
+                    found = f"{_percent(share)} of {len(own):,} sampled rows of {name} occur among these more than once"
                 warnings.append(
-                    f"{_percent(share)} of the rows of {one_line(table.name)} occur in it more than once: the test takes "
-                    "rows for independent, so that its p-value is too small; keep one of each"
+                    f"{found}: the test takes rows for independent, so that its p-value is too small; keep one of each"
                 )
-    shares = (float(np.isin(in_x, in_y).mean()), float(np.isin(in_y, in_x).mean()))
-    if max(shares) > LARGEST_SHARE and _share_more_than_chance(in_x, in_y):
+    shares = [float(np.isin(own, other).mean()) for own, other in (each, each[::-1])]
+    if max(shares) > LARGEST_SHARE and _share_more_than_chance(*each):
         first = 0 if shares[0] >= shares[1] else 1
+        name, other = (one_line(names[place]) for place in (first, 1 - first))
+        found = f"{_percent(shares[first])} of those of {name} are also in {other}"
+        if sampled:
+            found = (
+                f"{_percent(shares[first])} of {len(each[first]):,} sampled rows of {name} are also among "
+                f"{len(each[1 - first]):,} of {other}"
+            )
         warnings.append(
-            f"the files share rows: {_percent(shares[first])} of those of {one_line(used[first].name)} are also in "
-            f"{one_line(used[1 - first].name)}; the samples are not independent, and the p-value is not valid; "
+            f"the files share rows: {found}; the samples are not independent, and the p-value is not valid; "
             "take the shared rows out of one of them"
         )
     return warnings

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kerntest.inference.pair_family import PairFamily
     from kerntest.inference.pair_verdict import PairVerdict
     from kerntest.inference.pairing import Groups, Paired
+    from kerntest.kernels.base import Array
 
 # Neighbouring rows that are this much alike, in standard errors of the serial correlation, are no random sample.
 SERIAL_ERRORS = 6.0
@@ -125,8 +126,14 @@ def _runs(column: Column, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> bo
 
 def _repeated(paired: Paired) -> list[str]:
     """Return a warning where many rows are copies of others: they make a sample look larger than it is."""
-    columns = np.hstack([part for one in paired.variables for part in (one.points.numeric, one.points.codes)])
     # In canonical order equal rows stand next to one another.
+    return repeated_warning(
+        np.hstack([part for one in paired.variables for part in (one.points.numeric, one.points.codes)])
+    )
+
+
+def repeated_warning(columns: Array, *, sampled: bool = False) -> list[str]:
+    """Return the same for rows of which equal ones stand together; `sampled` if they are drawn from more."""
     different = 1 + int(np.count_nonzero((columns[1:] != columns[:-1]).any(axis=1)))
     copies = len(columns) - different
     if copies <= LARGEST_SHARE * len(columns) or different < FEWEST_ROWS // 2:
@@ -136,7 +143,7 @@ def _repeated(paired: Paired) -> list[str]:
     if finest < TELLS_ROWS * different:
         return []
     warning = (
-        f"{counted(copies, 'row')} of {len(columns):,} repeat another row: the test takes copies for independent rows, "
+        f"{counted(copies, 'row')} of {len(columns):,}{' sampled ones' if sampled else ''} repeat another row: the test takes copies for independent rows, "
         "and its p-value is then too small"
     )
     return [warning]

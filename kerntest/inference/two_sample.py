@@ -157,6 +157,12 @@ def mmd_test(
         from kerntest.inference.streamed.two_sample import analyse_by_features, refuse_exact_only  # noqa: PLC0415 - few need it
 
         refuse_exact_only(explain=explain, witness=witness, plot=plot)
+        if resampling != "shifts":
+            raise UsageError(
+                f"--resampling {resampling} needs --method exact",
+                hint="leave it out: features have relabellings of their own",
+                code="usage.method",
+            )
         return analyse_by_features(
             x,
             y,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -65,6 +65,10 @@ class BlockFeatures(Protocol):
         """Return the features of one kernel that sums of values stand for, shape (k, D) to (k, r)."""
         ...
 
+    def of(self, member: int, points: Points) -> Array:
+        """Return the features of one kernel at each row, shape (n, r)."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Landmarks:
@@ -111,6 +115,11 @@ class Landmarks:
         """Return sums of features from sums of k(x, C)."""
         return np.asarray(sums @ self.projections[member])
 
+    def of(self, member: int, points: Points) -> Array:
+        """Return the features of one kernel at each row."""
+        alone = replace(self, kernels=(self.kernels[member],), projections=(self.projections[member],))
+        return self.projected(member, values_at(alone, points)[:, 0])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Waves:
@@ -150,6 +159,11 @@ class Waves:
         del member
         return sums
 
+    def of(self, member: int, points: Points) -> Array:
+        """Return the features of one kernel at each row."""
+        alone = replace(self, kernels=(self.kernels[member],), frequencies=(self.frequencies[member],))
+        return values_at(alone, points)[:, 0]
+
 
 def make_block_features(text: str, kernels: Sequence[Kernel], sample: Points, seed: int) -> BlockFeatures:
     """Return features for the kernels of a family.
@@ -161,26 +175,53 @@ def make_block_features(text: str, kernels: Sequence[Kernel], sample: Points, se
     kernels : sequence of Kernel
         Every bandwidth chosen.
     sample : Points
-        Rows drawn at random, in random order: the first are the landmarks.
+        Rows drawn at random, in random order: the first different ones are the landmarks.
     seed : int
         Of random frequencies.
 
     Raises
     ------
     UsageError
-        If it asks for no features, or for Fourier features of a kernel that is not one of differences of numbers.
+        If it asks for no features, or for Fourier features of a kernel that is not one of differences of numbers; or if a
+        kernel is not positive definite.
     """
     kind, count = parse_features(text)
+    for kernel in kernels:
+        refuse_indefinite(kernel)
     if kind == "fourier":
         p = sample.numeric.shape[1]
         return Waves(tuple(kernels), tuple(_frequencies(kernel, p, max(1, count // 2), seed) for kernel in kernels))
-    landmarks = sample.take(np.arange(min(count, len(sample))))
+    landmarks = sample.take(distinct_rows(sample)[:count])
     projections = []
     for kernel in kernels:
         values, vectors = np.linalg.eigh(kernel(landmarks))
         kept = values > SMALLEST_SHARE * float(values[-1])
         projections.append(vectors[:, kept] / np.sqrt(values[kept]))
     return Landmarks(tuple(kernels), landmarks, tuple(projections))
+
+
+def distinct_rows(points: Points) -> NDArray[np.intp]:
+    """Return the first of each set of equal rows, in their order: a second one as a landmark shows nothing more."""
+    whole = np.column_stack([points.numeric, points.codes])
+    if not len(whole):
+        return np.arange(0)
+    return np.sort(np.unique(whole, axis=0, return_index=True)[1])
+
+
+def refuse_indefinite(kernel: Kernel) -> None:
+    """Refuse a kernel that no features stand for.
+
+    Raises
+    ------
+    UsageError
+        As above.
+    """
+    if not kernel.positive_definite:
+        raise UsageError(
+            f"the kernel '{kernel}' is not positive definite: no features stand for it",
+            hint="--method exact takes it, or choose another kernel",
+            code="usage.features",
+        )
 
 
 def _frequencies(kernel: Kernel, p: int, count: int, seed: int) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from kerntest.inference.curves import curve_p_value
 from kerntest.inference.dependence import factor
+from kerntest.inference.nulls.moments import permutation_moments
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
 from kerntest.inference.pair_verdict import PairVerdict, degenerate_pair
 from kerntest.inference.streamed.feature_invariants import (
@@ -104,7 +105,7 @@ def shift_verdict(found: Found, shifted: Array, options: Options) -> PairVerdict
     refuse_overflow(found)
     pair = _FeaturePair(found, options.estimator)
     judged = judge(shifted[None], np.array([pair.rounding]))
-    if judged.degenerate.all():
+    if judged.degenerate.all() and not pair.varies():
         raise pair.degenerate()
     used = len(shifted)
     null = record.Null(
@@ -180,6 +181,11 @@ class _FeaturePair:
         sums = self.found.sums
         a, b = (feature_spectrum(side, hollow=self.hollow) for side in (sums.x, sums.y))
         return a, b, not self.hollow
+
+    def varies(self) -> bool:
+        """Say whether pairing the rows otherwise changes the statistic, by its exact variance over all pairings."""
+        a, b = self.first_invariants()
+        return permutation_moments(a, b, self.n).standard_deviation > self.rounding
 
     def squared_products(self) -> float:
         """Return sum_{i != j} (A_ij B_ij)^2, scaled up from the sampled rows."""

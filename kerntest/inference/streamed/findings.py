@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.arranging import reason_from_facts
-from kerntest.data.misleading import FEWEST_ROWS, apart_text, left_out_unevenly, time_trouble, unequal_sizes
+from kerntest.data.misleading import (
+    FEWEST_ROWS,
+    apart_text,
+    left_out_unevenly,
+    repeated_rows,
+    time_trouble,
+    unequal_sizes,
+)
 from kerntest.data.wording import option_value
 from kerntest.errors import UndecidedError
 from kerntest.inference.streamed.rows import Layout
@@ -96,7 +103,9 @@ def pooled_sample(facts: Sequence[Tally], layout: Layout, most: int) -> Points:
     return Points(scaled, np.column_stack(codes).astype(np.int64) if codes else np.empty((m, 0), dtype=np.int64))
 
 
-def misleading_facts(names: Sequence[str], wanted: Sequence[Wanted], facts: Sequence[Tally]) -> tuple[str, ...]:
+def misleading_facts(
+    names: Sequence[str], wanted: Sequence[Wanted], facts: Sequence[Tally], layout: Layout
+) -> tuple[str, ...]:
     """Return what a reader must know before believing a two-sample test of these inputs; see `misleading`."""
     rows = [tally.rows for tally in facts]
     missing = {one.name: sum(tally.missing.get(one.name, 0) for tally in facts) for one in wanted}
@@ -121,7 +130,23 @@ def misleading_facts(names: Sequence[str], wanted: Sequence[Wanted], facts: Sequ
         )
         if trouble is not None:
             found.append(f"column {one.name!r} {trouble}; leave it out with --exclude {option_value([one.name])}")
-    return tuple(found)
+    return (*found, *_repeated(names, facts, layout))
+
+
+def _repeated(names: Sequence[str], facts: Sequence[Tally], layout: Layout) -> list[str]:
+    """Return the warnings about repeated rows that the samples of both inputs show.
+
+    Of many more rows than these only such show as occur very often; of no more, all.
+    """
+    drawn = [tally.sample for tally in facts if tally.sample is not None]
+    n_x, n = len(drawn[0].keys), sum(len(one.keys) for one in drawn)
+    numeric, codes = np.empty((n, len(layout.numeric_names))), np.empty((n, len(layout.category_names)), dtype=np.int64)
+    for place, name in enumerate(layout.numeric_names):
+        numeric[:, place] = np.concatenate([one.numbers[name] for one in drawn])
+    for place, name in enumerate(layout.category_names):
+        texts = [text for one in drawn for text in one.texts[name]]
+        codes[:, place] = np.unique(np.array(texts, dtype=object), return_inverse=True)[1]
+    return repeated_rows(names, numeric, codes, n_x, sampled=n < sum(tally.used for tally in facts))
 
 
 def _too_many(name: str) -> str:

@@ -19,6 +19,7 @@ from kerntest.inference.pair_analysis import fitting
 from kerntest.inference.pair_family import PairFamily, choose_pair
 from kerntest.inference.pairing import FEWEST_ROWS, Groups, PairReading, read_pair, too_few_rows
 from kerntest.inference.sample import Reading
+from kerntest.inference.streamed.block_features import refuse_indefinite
 from kerntest.inference.streamed.chunk_shifts import Chunks, shifted_inner, spectrum_bytes
 from kerntest.inference.streamed.feature_sums import PairFeatures, pair_sums, piece_sums
 from kerntest.inference.streamed.feature_verdict import Found, curve_verdict, shift_verdict
@@ -241,7 +242,7 @@ def _summed(
     family = choose_pair(test.kernels, test.bandwidth, variables, seed=seed, single=True)
     kernels = family.kernels(0)
     for kernel in kernels:
-        _refuse_indefinite(kernel)
+        refuse_indefinite(kernel)
     features = PairFeatures(
         *(
             side_features(test.features, kernel, columns, rows=some, seed=seed)
@@ -287,22 +288,6 @@ def _variable(known: Survey, columns: Columns, rows: Points) -> Variable:
         category_names=tuple(layout.category_names[place] for place in categories),
         levels=tuple(layout.levels[place] for place in categories),
     )
-
-
-def _refuse_indefinite(kernel: Kernel) -> None:
-    """Refuse a kernel that no features stand for.
-
-    Raises
-    ------
-    UsageError
-        As above.
-    """
-    if not kernel.positive_definite:
-        raise UsageError(
-            f"the kernel '{kernel}' is not positive definite: no features stand for it",
-            hint="--method exact takes it, or choose another kernel",
-            code="usage.features",
-        )
 
 
 def _relabelled_verdict(

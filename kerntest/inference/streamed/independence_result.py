@@ -11,8 +11,9 @@ import kerntest
 from kerntest.engines.local import LocalEngine
 from kerntest.inference.analysis import library_versions
 from kerntest.inference.pair_analysis import variable_name
-from kerntest.inference.pair_warnings import kernel_warnings, runs_of, series_warning
+from kerntest.inference.pair_warnings import kernel_warnings, repeated_warning, runs_of, series_warning
 from kerntest.inference.relabelling import centred_matrix
+from kerntest.inference.streamed.verdict import LARGE_ERROR, LEFT_OUT
 from kerntest.kernels.features import feature_error
 from kerntest.report import record
 from kerntest.report.approximation import PairApproximation
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 # Rows at which the error of a centred matrix is measured.
 ERROR_ROWS = 1000
-# The features leave out so much of a kernel matrix that this should be known.
-LARGE_ERROR = 0.1
 
 
 def feature_result(
@@ -111,6 +110,7 @@ def feature_result(
             *groups.warnings,
             *(text for text in known.warnings if text not in groups.warnings),
             *series_warning([runs_of(table.columns) for table in groups.tables]),
+            *_repeated(known),
             *kernel_warnings(family, verdict),
             *warnings,
             *_large_errors(approximation),
@@ -159,14 +159,17 @@ def _errors(side: SideFeatures, rows: Points, seed: int) -> tuple[float, float]:
     return kernel_error, float(np.linalg.norm(apart)) / size if size > 0 else 0.0
 
 
+def _repeated(known: Survey) -> list[str]:
+    """Return the warning about copies of rows, as far as the sampled rows show them."""
+    columns = np.hstack([known.sample.numeric, known.sample.codes])
+    return repeated_warning(columns[np.lexsort(columns.T)], sampled=len(columns) < sum(known.n))
+
+
 def _large_errors(approximation: PairApproximation) -> list[str]:
     """Return a warning for each side whose features leave out much of its kernel."""
     errors = {"x": approximation.matrix_error_x, "y": approximation.matrix_error_y}
     return [
-        (
-            f"{side}: the features leave out {percent(error)} of what the kernel sees; the test is valid, but sees less: "
-            "ask for more --features, or a larger bandwidth"
-        )
+        f"{side}: the features leave out {percent(error)} {LEFT_OUT}"
         for side, error in errors.items()
         if error > LARGE_ERROR
     ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.inference.streamed.block_features import distinct_rows
 from kerntest.inference.streamed.feature_sums import SideFeatures, variable_at
 from kerntest.kernels.dot import Linear
 from kerntest.kernels.features import make_features
@@ -83,7 +84,7 @@ def side_features(text: str, kernel: Kernel, columns: Columns, *, rows: Points, 
         # Only to that one every origin is the same; a far one would take its digits away.
         origin = rows.select(columns).numeric.mean(axis=0)
     points = variable_at(rows, columns, origin)
-    features = without_small(make_features(text, kernel, points, seed))
+    features = without_small(make_features(text, kernel, points.take(distinct_rows(points)), seed))
     return SideFeatures(columns, origin, features, features.of_block(points).mean(axis=0))
 
 

@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine
     from kerntest.inference.streamed.survey import Survey
 
-# What a piece of a file takes while it is read and worked on.
-PIECE_BYTES = 90 * 10**6
+# What a piece of a file takes while it is read and worked on, and for each column (in Parquet: its pages).
+PIECE_BYTES, COLUMN_BYTES = 90 * 10**6, 3 * 10**6
+
+
+def piece_bytes(found: Survey) -> int:
+    """Return what a piece of the files takes."""
+    return PIECE_BYTES + COLUMN_BYTES * len(found.columns)
 
 
 def announce_features(
@@ -65,7 +70,7 @@ def announce_features(
             rows=rows,
             columns=len(found.columns),
             work=(f"{step}, in {pieces} read twice",),
-            memory_bytes=int(PROGRAM_BYTES + engine.threads * PIECE_BYTES + held),
+            memory_bytes=int(PROGRAM_BYTES + engine.threads * piece_bytes(found) + held),
             memory_limit=engine.memory,
             seconds=spent + each * rows / engine.threads,
         )

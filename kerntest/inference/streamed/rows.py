@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
     from kerntest.kernels.base import Array
 
-# Rows that are typed and worked on together.
-BATCH_ROWS = 1 << 16
+# Rows that are typed and worked on together: fewer of many columns, so that their values take no more than 16 MB.
+BATCH_ROWS, BATCH_VALUES = 1 << 16, 1 << 21
+# What is read ahead of all columns of a Parquet file together, and of one of them.
+AHEAD_BYTES, MOST_AHEAD = 1 << 25, 1 << 20
 TRUTH = frozenset({"true", "false"})
 
 
@@ -192,6 +194,11 @@ class RowReader:
                 yield self.layout.points(used)
 
 
+def batch_rows(columns: int) -> int:
+    """Return how many rows of so many columns are worked on together."""
+    return min(BATCH_ROWS, max(1, BATCH_VALUES // max(columns, 1)))
+
+
 def complete_rows(table: Table) -> NDArray[np.bool_] | None:
     """Return which rows have every value; None where all have."""
     complete: NDArray[np.bool_] | None = None
@@ -230,11 +237,11 @@ def _parquet_tables(part: ParquetPart, name: str, wanted: Sequence[Wanted]) -> I
     from kerntest.data.parquet import malformed_parquet  # noqa: PLC0415 - the same
     from kerntest.data.typed import column_of  # noqa: PLC0415 - the same
 
-    offset = part.offset
+    offset, ahead = part.offset, min(MOST_AHEAD, AHEAD_BYTES // len(wanted))
     try:
-        with parquet.ParquetFile(part.location, pre_buffer=False, buffer_size=1 << 20) as file:
+        with parquet.ParquetFile(part.location, pre_buffer=False, buffer_size=ahead) as file:
             batches: Iterator[Any] = file.iter_batches(
-                batch_size=BATCH_ROWS,
+                batch_size=batch_rows(len(wanted)),
                 row_groups=list(part.groups),
                 columns=[one.name for one in wanted],
                 use_threads=False,

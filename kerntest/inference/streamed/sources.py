@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.blocks import STDIN, is_parquet, open_blocks, spooled, unpacked_file
+from kerntest.data.blocks import STDIN, BlockTable, is_parquet, open_blocks, spooled, unpacked_file
 from kerntest.data.compression import compression_of
 from kerntest.data.missing import apply_missing
 from kerntest.data.paths import Found, find_files, open_file
@@ -20,7 +20,7 @@ from kerntest.data.selection import match_names
 from kerntest.data.source import Source as Bytes
 from kerntest.data.table import Kind, Table, refuse_duplicates
 from kerntest.errors import DataError
-from kerntest.inference.streamed.rows import ParquetPart, Piece
+from kerntest.inference.streamed.rows import ParquetPart, Piece, batch_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -118,16 +118,18 @@ class HeldSource(Source):
 
     @property
     def n_pieces(self) -> int:
-        """How many pieces there are."""
-        return -(-self.head.n_rows // PIECE_ROWS)
+        """How many pieces there are, about."""
+        return -(-self._used.n_rows // min(PIECE_ROWS, batch_rows(len(self._used.columns))))
 
     def pieces(self, source: int, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
         """Yield all rows in pieces."""
         table = self._used.select(list(kinds))
-        for number in range(self.n_pieces):
-            start = number * PIECE_ROWS
-            rows = np.arange(start, min(start + PIECE_ROWS, table.n_rows))
-            yield Piece(source, number, start, len(rows), table.take(rows))
+        height = min(PIECE_ROWS, batch_rows(len(kinds)))
+        for number, start in enumerate(range(0, table.n_rows, height)):
+            part = table.take(np.arange(start, min(start + height, table.n_rows)))
+            if part.lines is None:
+                part = BlockTable(part.name, part.columns, part.n_rows, part.format, offset=start)
+            yield Piece(source, number, start, part.n_rows, part)
 
 
 class ParquetSource(Source):

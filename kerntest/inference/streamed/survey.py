@@ -18,6 +18,7 @@ from kerntest.inference.streamed.findings import lay_out, misleading_facts, pool
 from kerntest.inference.streamed.rows import RowReader, Wanted
 from kerntest.inference.streamed.sources import open_source
 from kerntest.inference.streamed.tally import Tallier, Tally
+from kerntest.kernels.base import Points
 from kerntest.report.record import InputRecord
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from kerntest.inference.sample import Reading
     from kerntest.inference.streamed.rows import Layout, Piece
     from kerntest.inference.streamed.sources import Source
-    from kerntest.kernels.base import Points
 
 # Rows from which bandwidths, landmarks and the error of features come.
 SAMPLED_ROWS = 2000
@@ -86,6 +86,13 @@ class Survey:
             for piece, count in zip(source.pieces(number, kinds), used, strict=True):
                 yield replace(piece, used_before=before)
                 before += count
+
+    def about_its_mean(self) -> Survey:
+        """Return the same rows with the mean of the sample as the origin of their numbers."""
+        mean = self.sample.numeric.mean(axis=0)
+        layout = replace(self.layout, centre=self.layout.centre + mean * self.layout.spread)
+        sample = Points(self.sample.numeric - mean, self.sample.codes)
+        return replace(self, layout=layout, reader=replace(self.reader, layout=layout), sample=sample)
 
     def read(self, piece: Piece) -> Iterator[Points]:
         """Yield the points of a piece, a few at a time; see `RowReader.read`."""
@@ -187,7 +194,7 @@ def _surveyed(
             *(text for one in sources for text in one.warnings),
             *warnings,
             *(text for one, tally in zip(sources, facts, strict=True) for text in _dropped(one, tally)),
-            *(misleading_facts(reader.names, wanted, facts) if len(facts) > 1 else ()),
+            *(misleading_facts(reader.names, wanted, facts, layout) if len(facts) > 1 else ()),
             *reasons,
         ),
         inputs=tuple(

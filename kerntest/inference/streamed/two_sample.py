@@ -23,19 +23,19 @@ from kerntest.inference.sample import Reading
 from kerntest.inference.streamed.block_features import make_block_features, values_at
 from kerntest.inference.streamed.block_sums import BlockSummer, block_sums, plan_blocks
 from kerntest.inference.streamed.blocked import Blocked
-from kerntest.inference.streamed.planning import PIECE_BYTES, announce_features
-from kerntest.inference.streamed.survey import survey
-from kerntest.inference.streamed.verdict import features_verdict
+from kerntest.inference.streamed.planning import announce_features, piece_bytes
+from kerntest.inference.streamed.survey import SAMPLED_ROWS, survey
+from kerntest.inference.streamed.verdict import LARGE_ERROR, LEFT_OUT, features_verdict
 from kerntest.kernels.bandwidth import BandwidthChooser
+from kerntest.kernels.dot import Linear
 from kerntest.kernels.features import parse_features
 from kerntest.report import record
-from kerntest.report.summary import decision_sentence
+from kerntest.report.summary import decision_sentence, percent
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.family import BandwidthOption, Family
     from kerntest.inference.options import Options
-    from kerntest.inference.streamed.block_features import BlockFeatures
     from kerntest.inference.streamed.survey import Survey
     from kerntest.inference.streamed.verdict import FeaturesVerdict
     from kerntest.kernels.base import Array, Kernel, Points
@@ -73,16 +73,24 @@ def analyse_by_features(
     check_minimum(min_effect)
     options, adapted = fitting(options)
     engine = engine_of(threads)
-    with survey((x, y), reading or Reading(), options.scale, options.seed, engine, progress=progress) as found:
-        blocks = plan_blocks(found.n, found.names)
-        families = _families(found, options, kernel, bandwidth, measured=min_effect is not None)
+    # Landmarks are rows of the sample, and others show how far the features are from the kernel.
+    sampled = max(SAMPLED_ROWS, number + ERROR_ROWS if kind == "nystroem" else 0)
+    with survey(
+        (x, y), reading or Reading(), options.scale, options.seed, engine, progress=progress, sampled=sampled
+    ) as surveyed:
+        blocks = plan_blocks(surveyed.n, surveyed.names)
+        families = _families(surveyed, options, kernel, bandwidth, measured=min_effect is not None)
+        # Only to the linear kernel every origin is the same; a far one would take its digits away.
+        linear = all(isinstance(one, Linear) for one in families.all)
+        found = surveyed.about_its_mean() if linear else surveyed
         made = make_block_features(features, families.all, found.sample, options.seed)
-        engine = _within_memory(engine, len(families.all) * made.width * sum(each.count for each in blocks))
+        numbers = len(families.all) * made.width * sum(each.count for each in blocks)
+        engine = _within_memory(engine, numbers, piece_bytes(found))
         announce_features(
             "mmd",
             found,
             step=f"{made.width:,} features of each of {len(families.all)} kernels, summed over blocks of rows",
-            held=8.0 * len(families.all) * made.width * sum(each.count for each in blocks) * (engine.threads + 3),
+            held=8.0 * numbers * (engine.threads + 3),
             rehearse=lambda: values_at(made, found.sample),
             spent=time.perf_counter() - started,
             engine=engine,
@@ -95,16 +103,17 @@ def analyse_by_features(
     ]
     verdict = features_verdict(families.judged, blocked[: len(families.judged.kernels)], options, engine)
     chosen = families.all.index(verdict.kernel)
-    values = values_at(made, found.sample)
+    sampled_features = made.of(chosen, found.sample)
     minimum = None
     if min_effect is not None:
         place = families.measured
         minimum = _minimum_effect(min_effect, families.all[place], blocked[place], options.alpha)
+    errors = _errors(verdict.kernel, made.width if kind == "nystroem" else 0, found.sample, sampled_features)
     approximation = record.Approximation(
         features=features.strip().lower(),
         kind=kind,
-        number=number if kind == "fourier" else made.width,
-        **_errors(made, chosen, found.sample, values),
+        number=made.width,
+        **errors,
         rows_sampled=len(found.sample),
         blocks=sum(each.free for each in blocks),
         rows_per_block=blocks[0].size,
@@ -114,6 +123,7 @@ def analyse_by_features(
         *found.warnings,
         *kernel_warnings(families.judged, verdict.kernel),
         *adapted,
+        *_large_error(approximation),
         *verdict.warnings,
     )
     return _result(
@@ -121,7 +131,7 @@ def analyse_by_features(
         found,
         families.judged,
         verdict,
-        effect_size=_effect_size(made.projected(chosen, values[:, chosen]), verdict.unbiased, found.n),
+        effect_size=_effect_size(sampled_features, verdict.unbiased, found.n),
         minimum=minimum,
         approximation=approximation,
         kernel=str(kernel),
@@ -172,7 +182,7 @@ def _families(
     return _Families(judged, (*judged.kernels, extra), len(judged.kernels))
 
 
-def _within_memory(engine: Engine, numbers: int) -> Engine:
+def _within_memory(engine: Engine, numbers: int, piece: int) -> Engine:
     """Return the engine with as many threads as the memory allows.
 
     Parameters
@@ -180,6 +190,8 @@ def _within_memory(engine: Engine, numbers: int) -> Engine:
     engine : Engine
     numbers : int
         Of the sums over blocks, which each piece under way has once, and the result too.
+    piece : int
+        Bytes that a piece takes beside them.
 
     Raises
     ------
@@ -188,7 +200,7 @@ def _within_memory(engine: Engine, numbers: int) -> Engine:
     """
 
     def need(threads: int) -> int:
-        return PROGRAM_BYTES + threads * PIECE_BYTES + 8 * numbers * (threads + 3)
+        return PROGRAM_BYTES + threads * piece + 8 * numbers * (threads + 3)
 
     if engine.memory is None:
         return engine
@@ -199,14 +211,13 @@ def _within_memory(engine: Engine, numbers: int) -> Engine:
     return LocalEngine(threads, engine.memory) if engine.name == "local" else engine
 
 
-def _errors(made: BlockFeatures, chosen: int, sample: Points, values: Array) -> dict[str, float]:
-    """Return how far the features of a kernel are from it, on sampled rows that are no landmarks where there are enough."""
+def _errors(kernel: Kernel, landmarks: int, sample: Points, Z: Array) -> dict[str, float]:
+    """Return how far features Z are from a kernel, on sampled rows that are no landmarks where there are enough."""
     rows = np.arange(len(sample))
-    if len(rows) > made.width + ERROR_ROWS // 2:
-        rows = rows[made.width :]
+    if len(rows) > landmarks + ERROR_ROWS // 2:
+        rows = rows[landmarks:]
     rows = rows[:ERROR_ROWS]
-    kernel = made.kernels[chosen]
-    Z = made.projected(chosen, values[rows, chosen])
+    Z = Z[rows]
     K = kernel(sample.take(rows))
     difference = Z @ Z.T - K
     off = ~np.eye(len(rows), dtype=bool)
@@ -217,6 +228,13 @@ def _errors(made: BlockFeatures, chosen: int, sample: Points, values: Array) -> 
         "kernel_error": float(np.sqrt(np.mean(np.square(difference[off])))),
         "matrix_error": float(np.linalg.norm(moved)) / size if size else 0.0,
     }
+
+
+def _large_error(approximation: record.Approximation) -> list[str]:
+    """Return a warning where the features leave out much of the kernel."""
+    if not approximation.matrix_error > LARGE_ERROR:
+        return []
+    return [f"the {approximation.features} features leave out {percent(approximation.matrix_error)} {LEFT_OUT}"]
 
 
 def _effect_size(Z: Array, unbiased: float, n: tuple[int, ...]) -> float:

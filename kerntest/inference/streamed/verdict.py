@@ -12,7 +12,13 @@ from kerntest.inference.family import Family
 from kerntest.inference.labelled import curve_verdict
 from kerntest.inference.nulls.permutation import COMBINATION, judge
 from kerntest.inference.sample import Sample
-from kerntest.inference.verdict import degenerate_kernel, floor_warning, refuse_degenerate, refuse_overflow
+from kerntest.inference.verdict import (
+    OTHER_RELABELLINGS,
+    degenerate_kernel,
+    floor_warning,
+    refuse_degenerate,
+    refuse_overflow,
+)
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
 from kerntest.report import record
@@ -26,6 +32,9 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Kernel
 
 RESAMPLING = "permuted blocks of random rows"
+# The features leave out so much of a kernel matrix that this should be known, and how it is said.
+LARGE_ERROR = 0.1
+LEFT_OUT = "of what the kernel sees; the test is valid, but sees less: ask for more --features, or a larger bandwidth"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,13 +89,19 @@ def features_verdict(family: Family, blocked: Sequence[Blocked], options: Option
 def _permuted(family: Family, blocked: Sequence[Blocked], options: Options, engine: Engine) -> FeaturesVerdict:
     """Judge the family over random permutations of the blocks together."""
 
-    def relabelled(member: Blocked) -> Array:
-        return member.relabelled(options.estimator, options.permutations, options.seed)
+    def relabelled(relabellings: int) -> Array:
+        def of(member: Blocked) -> Array:
+            return member.relabelled(options.estimator, relabellings, options.seed)
 
-    values = np.stack(list(engine.here.map(relabelled, blocked)))
+        return np.stack(list(engine.here.map(of, blocked)))
+
+    values = relabelled(options.permutations)
     refuse_overflow(family.kernels, values)
-    judged = judge(values, np.array([member.tolerance(options.estimator) for member in blocked]))
-    refuse_degenerate(judged, family)
+    tolerances = np.array([member.tolerance(options.estimator) for member in blocked])
+    judged = judge(values, tolerances)
+    if judged.degenerate.all():
+        # A few relabellings can all give one value: only others tell what the kernel sees.
+        refuse_degenerate(judge(relabelled(OTHER_RELABELLINGS), tolerances), family)
     chosen, used = judged.selected, values.shape[1]
     null = record.Null(
         method="permutation",

@@ -1,6 +1,7 @@
-"""The two-sample test by features keeps its level, whatever the order of the rows in the files."""
+"""The two-sample test by features keeps its level, whatever the order of the rows, and the power of the exact test."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kerntest import mmd_test
@@ -48,3 +49,22 @@ def test_the_level_is_kept_by_very_unequal_files(monkeypatch):
     assert found <= 15
     result = mmd_test(rng.normal(size=4000), rng.normal(size=205), **OPTIONS)
     assert result.approximation.fixed_rows > 3000
+
+
+@pytest.mark.usefixtures("large_blocks")
+def test_what_the_exact_test_sees_features_see():
+    rng = np.random.default_rng(4)
+    exact = features = 0
+    for seed in range(15):
+        x, y = rng.normal(size=(300, 3)), rng.normal(size=(300, 3))
+        y[:, 0] *= 1.35
+        exact += mmd_test(x, y, seed=seed, permutations=200).reject
+        features += mmd_test(x, y, seed=seed, permutations=200, method="features", features="nystroem:60").reject
+    assert exact >= 4
+    assert abs(features - exact) <= 6
+
+
+def test_sample_data_say_the_same():
+    before, after = (pd.read_csv(f"sample_data/{name}.csv") for name in ("before", "after"))
+    for table in ((before, after), (after, before)):
+        assert mmd_test(*table, method="features").reject == mmd_test(*table).reject
