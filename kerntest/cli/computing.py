@@ -133,9 +133,9 @@ class ComputingCommand(DocumentedCommand):
 
 
 def _deliver(plan: Plan, params: dict[str, Any]) -> None:
-    """Write a plan to stdout, as a table or as JSON."""
+    """Write a plan to stdout, as a table, as JSON or as CSV."""
     from kerntest.report.plan import plan_summary  # noqa: PLC0415 - --help must start at once
-    from kerntest.report.write import json_text, write_standard_output  # noqa: PLC0415 - as above
+    from kerntest.report.write import csv_text, json_text, write_standard_output  # noqa: PLC0415 - as above
 
     shown_as = chosen_format(params.get("output_format"), as_json=bool(params.get("as_json")))
     if shown_as == "table":
@@ -143,6 +143,9 @@ def _deliver(plan: Plan, params: dict[str, Any]) -> None:
         width = terminal_width() if sys.stdout is not None else PIPED_WIDTH
         text = summary_text(plan_summary(plan), width=width, colour=colour, answer="Dry run")
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    elif shown_as == "csv":
+        told = plan.to_dict()
+        text, encoding = csv_text([{**told, "work": "; ".join(told["work"])}]), "utf-8"
     else:
         text, encoding = json_text(plan.to_dict()), "utf-8"
     write_standard_output(text, encoding=encoding)

@@ -93,6 +93,10 @@ class Device:
         refuse_beyond(each, allowed, f"on the device {what} takes", hint)
         return min(wanted, int(allowed // each)) if each > 0 else wanted
 
+    def in_double(self) -> Device:
+        """Return the same device computing in float64, for what float32 cannot tell apart."""
+        return Device(self.xp, self.place, label=self.label, free=self._free, memory=self.memory, precision="float64")
+
     @property
     def rounding(self) -> float:
         """The distance from 1 to the next number of the precision."""

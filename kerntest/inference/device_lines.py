@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Lines of one block: sums over them stay in the precision of the device.
 LINES = 128
-# Bytes that an entry of a block takes at most, with the values, distances and transforms of one matrix under way.
+# Bytes that a float32 entry of a block takes at most, with the values, distances and transforms of one matrix under way.
 BYTES_PER_ENTRY = 72
 # Transforms of the second side are held for so many bytes at most: orders beyond that are done in further passes.
 HELD_BYTES = 2**33
@@ -118,7 +118,7 @@ class DeviceLines:
             If not even one line fits into the memory of the device.
         """
         most = self.circle // 2
-        line = (BYTES_PER_ENTRY + 4.0 * held) * self.circle
+        line = (BYTES_PER_ENTRY + 4.0 * held) * self.circle * np.dtype(self.device.precision).itemsize / 4
         lines = self.device.most(line, LINES, f"one line of {self.n:,} rows")
         lags = [Block("lags", start, min(lines, most + 1 - start)) for start in range(1, most + 1, lines)]
         fixed = self.n - self.circle

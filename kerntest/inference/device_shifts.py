@@ -4,13 +4,14 @@ The device holds float32 lines, transforms them and sums their products over a b
 What was taken out of the entries before (see `device_sides`) is put back in float64, in closed form. Rounding of an
 entry is the same for all relabellings: it makes another symmetric matrix close to K. What differs between
 relabellings is the rounding of the transforms, in units of the entries less their mean; it is measured against
-float64 on some lines.
+float64 on some lines. Where that is too much for the statistic, as with kernels that are nearly constant or beyond the
+range of float32, all is done once more in float64 on the device.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +36,10 @@ CHECKED_LINES = 4
 # since few lines may hold nothing of a sparse matrix, so many units of the rounding of transforms.
 SAFETY = 2.0
 UNITS = 4.0
+# Sums are computed in float64 if rounding may move them by more than so many of their standard deviations, or if more
+# than such a share of them is so near to the observed one that rounding decides which is larger.
+COARSE = 1e-3
+NEAR_TIES = 3e-5
 
 
 def device_takes(first: Stack, second: Stack) -> bool:
@@ -76,9 +81,35 @@ def device_shift_sums(
     Notes
     -----
     Cost: O((F + G C) n^2 (p + log n) + F G C n^2) operations on the device. They are passes over its memory: some 120
-    bytes an entry for each matrix, 16 for each pair of matrices. Memory: 9 KB a row for one matrix on either side, less
-    where the device has less.
+    bytes an entry for each matrix, 16 for each pair of matrices; three times that where float32 is too coarse. Memory:
+    9 KB a row for one matrix on either side, less where the device has less.
     """
+    # What float32 cannot hold is found out by the errors that it leaves.
+    with np.errstate(over="ignore", invalid="ignore"):
+        found, error = _summed(first, second, n=n, circle=circle, orders=orders, device=device, progress=progress)
+        if device.precision == "float32" and not (error.moved <= COARSE and error.near_ties <= NEAR_TIES):
+            wide = device.in_double()
+            found, error = _summed(first, second, n=n, circle=circle, orders=orders, device=wide, progress=progress)
+    device.error = max(device.error, error.measured)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Error:
+    """How far sums are off, as measured, and how far they may be moved: in standard deviations over the shifts.
+
+    `near_ties` is the share of the shifts that may thereby come to stand on the other side of the observed sum.
+    """
+
+    measured: float
+    moved: float
+    near_ties: float
+
+
+def _summed(
+    first: Stack, second: Stack, *, n: int, circle: int, orders: int, device: Device, progress: Progress | None
+) -> tuple[ShiftSums, _Error]:
+    """Return the sums in the precision of the device."""
     if not isinstance(first, KernelStack) or not isinstance(second, (KernelStack, LabelSide)):
         raise TypeError(f"{type(first).__name__} and {type(second).__name__} are not for a device")
     left = KernelsOnDevice(first, n, circle, device)
@@ -99,11 +130,17 @@ def device_shift_sums(
         found = _with_kernels(left, right, values, (of_first, of_second))
         squares = of_second.squares
     measured = _measured(lines)
-    spread = _spread(found, circle, centred=isinstance(right, LabelsOnDevice), hollow=first.hollow)
-    device.error = max(device.error, float(np.max(measured / np.where(spread > 0, spread, np.inf), initial=0.0)))
+    centred = found.values if isinstance(right, LabelsOnDevice) else _centred(found, right, hollow=first.hollow)
+    spread = centred.std(axis=(2, 3))
     expected = np.sqrt(np.outer(of_first.squares, squares)) / n * abs(right.weight)
     doubt = SAFETY * measured + UNITS * math.log2(circle) * device.rounding * expected
-    return replace(found, doubt=doubt)
+    # Where no shift changes a sum, float64 has to say so.
+    units = np.where(spread > 0, spread, np.inf), np.where(spread > 0, spread, np.finfo(np.float64).tiny)
+    near = np.abs(centred - centred[:, :, :1, :1]) <= doubt[:, :, None, None]
+    near[:, :, 0, 0] = False
+    off, moved = (float(np.max(by / unit)) for by, unit in zip((measured, doubt), units, strict=True))
+    error = _Error(off, moved, float(near.mean(axis=(2, 3)).max()))
+    return replace(found, doubt=doubt), error
 
 
 def _with_label(left: KernelsOnDevice, right: LabelsOnDevice, values: Array, of_first: Margins) -> ShiftSums:
@@ -189,12 +226,9 @@ def _measured(lines: DeviceLines) -> Array:
     return every
 
 
-def _spread(found: ShiftSums, circle: int, *, centred: bool, hollow: bool) -> Array:
-    """Return the standard deviation of the centred sums over the shifts of the first order, shape (F, G)."""
-    values = found.values[:, :, 0]
-    if not centred:
-        n = found.rows_first.shape[1]
-        crossed = correlated(found.rows_first, found.rows_second[:, None], circle)[:, :, 0]
-        values = values - 2.0 / (n - 2 if hollow else n) * crossed
-    spread: Array = values.std(axis=-1)
-    return spread
+def _centred(found: ShiftSums, right: KernelsOnDevice, *, hollow: bool) -> Array:
+    """Return the sums as they are after centring, but for what no relabelling changes, shape (F, G, orders, circle)."""
+    n, orders = right.n, range(found.values.shape[2])
+    rows = np.stack([right.moved(found.rows_second, order) for order in orders], axis=1)
+    centred: Array = found.values - 2.0 / (n - 2 if hollow else n) * correlated(found.rows_first, rows, right.circle)
+    return centred

@@ -164,7 +164,7 @@ class KernelsOnDevice:
 
 
 def row_effects(kernels: Sequence[Kernel], points: Points, device: Device) -> Iterator[Array]:
-    """Yield a with K_ij about a_i + a_j for each kernel, shape (n,), as float32 has it.
+    """Yield a with K_ij about a_i + a_j for each kernel, shape (n,), as the device has it.
 
     Cost: O(256 n p) operations on the device.
     """
@@ -181,7 +181,7 @@ def row_effects(kernels: Sequence[Kernel], points: Points, device: Device) -> It
     for mean in means:
         effects = mean - mean[some].mean() / 2.0
         effects[~np.isfinite(effects)] = 0.0
-        yield effects.astype(np.float32).astype(np.float64)
+        yield effects.astype(device.precision).astype(np.float64)
 
 
 def laid_out(values: Array, circle: int) -> Array:

@@ -1,11 +1,12 @@
 """Sweeps over a kernel matrix and correlations of factors on a device: see `sweep` and `low_rank`.
 
-Entries have the precision of the device; products and sums are float64 there. Correlations are float64 altogether:
-they are few.
+Entries have the precision of the device, or float64 where some of them show that this is too coarse; products and sums
+are float64. Correlations are float64 altogether: they are few.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 # Entries of one strip, and bytes that each takes at most with all that is computed from it.
 STRIP_ENTRIES = 2**27
 BYTES_PER_ENTRY = 64
+# The rows whose entries are compared with float64, and how far these may be off, in standard deviations of what is left
+# of them after centring.
+CHECKED_ROWS = 64
+COARSE = 1e-4
 # Entries of the correlations under way.
 CORRELATED_ENTRIES = 2**26
 
@@ -42,6 +47,7 @@ class DeviceSweep:
     cubes : bool
         As in `sweep`.
     device : Device
+        Its `error` is raised to that of the entries.
 
     Raises
     ------
@@ -65,7 +71,11 @@ class DeviceSweep:
         cubes: bool,
     ) -> None:
         refuse_host_only([kernel])
+        asked, error = device, _error(kernel, points, device)
+        if device.precision == "float32" and not error <= COARSE:
+            device, error = device.in_double(), 0.0
         self.kernel, self.points, self.centring, self.device, self.cubes = kernel, points, centring, device, cubes
+        asked.error = max(asked.error, error)
         n = len(points)
         self.vectors, self.weights = device.send(vectors, "float64"), device.send(weights, "float64")
         self.means = None if centring is None else device.send(centring.row, "float64")
@@ -115,6 +125,22 @@ class DeviceSweep:
             square = strip[:, : stop - start]
             strip[:, : stop - start] = xp.where(down[:, None] == down[None, :], xp.zeros_like(square), square)
         return strip
+
+
+def _error(kernel: Kernel, points: Points, device: Device) -> float:
+    """Return how far entries of some rows are from those in float64, in standard deviations of them after centring."""
+    n = len(points)
+    some = np.unique(np.linspace(0, n - 1, min(n, CHECKED_ROWS)).astype(np.intp))
+    apart = ~np.eye(len(some), dtype=bool)
+    rows = DeviceRows(points, some, device)
+    with np.errstate(over="ignore", invalid="ignore"):
+        exact = kernel(points.take(some))
+        off = np.abs(device.fetch(evaluated(kernel, DenseOnDevice(rows, rows))) - exact)[apart].max(initial=0.0)
+        means = (exact * apart).sum(axis=1) / (len(some) - 1)
+        spread = float((exact - means[:, None] - means[None, :])[apart].std())
+    if off == 0:
+        return 0.0
+    return float(off / spread) if spread > 0 else math.inf
 
 
 def device_correlations(

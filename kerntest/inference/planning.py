@@ -17,9 +17,13 @@ from kerntest.engines.local import LocalEngine
 from kerntest.engines.memory import PROGRAM_BYTES, refuse_beyond
 from kerntest.engines.setting import announce, plan_wanted
 from kerntest.errors import KerntestError
+from kerntest.inference.invariants import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.lags import HELD_ENTRIES, plan_blocks
 from kerntest.inference.low_rank import FEW_ROWS, low_rank_factor
-from kerntest.inference.shifts import circle_length, orders_needed
+from kerntest.inference.randomly import TOGETHER
+from kerntest.inference.relabelling import refuse_whole
+from kerntest.inference.shifts import HELD_ENTRIES as TRANSFORMED_ENTRIES
+from kerntest.inference.shifts import MANY, circle_length, orders_needed
 from kerntest.report.plan import Plan
 
 if TYPE_CHECKING:
@@ -41,8 +45,14 @@ SMALL = 1500
 SMALL_COST = 2e-8
 # What a number of the table takes on its way from the file to the circle.
 COPIES = 8
-# Arrays of a block besides the values and their transforms: tiles, and what FFT takes.
-BLOCK_SHARE = 1.5
+# Of measured peaks: what tiles and FFT take besides the arrays of a block, finished pieces that wait, copies of the sums
+# while they are judged, and of vectors while a matrix is multiplied with them.
+BLOCK_SHARE = 1.3
+UNDER_WAY = 3
+SUMS = 8
+SWEPT = 8
+# The same of blocks of many matrices, in bytes for each entry.
+STACKED_BYTES = 24.0
 # Starting a cluster of processes on this machine, in seconds.
 CLUSTER_START = 4.0
 
@@ -91,6 +101,8 @@ def prepare(work: Work, engine: Engine) -> Engine:
         If it does not, even on one thread.
     """
     engine = _fitting(work, engine)
+    if work.options.resampling == "random" and len(work.sides) > 1 and work.options.null == "permutation":
+        refuse_whole(work.rows, sum(work.matrices))
     if plan_wanted(work.rows):
         announce(_plan(work, engine))
     return engine
@@ -111,19 +123,40 @@ def _fitting(work: Work, engine: Engine) -> Engine:
 
 def _memory(work: Work, threads: int) -> int:
     """Return the bytes that a test takes, about: the program, the rows, the blocks under way, and the sums."""
-    n = work.rows
+    held: float = 8 * COPIES * work.rows * work.columns
+    null = work.options.null
+    if null in {"permutation", "pearson"}:
+        held += _of_relabellings(work, threads)
+    if null in {"moments", "pearson"}:
+        held += _of_sweeps(work.rows, work.rows if work.rows <= EXACT_TRACE_ROWS else 2 * PROBES + 1, threads)
+    elif null == "spectral":
+        held += _of_sweeps(work.rows, work.rows if work.rows <= EXACT_TRACE_ROWS else PROBES, threads)
+    return int(PROGRAM_BYTES + held)
+
+
+def _of_relabellings(work: Work, threads: int) -> float:
+    """Return the bytes that sums over relabellings take."""
+    n, (first, second) = work.rows, work.matrices
+    if work.options.resampling == "random":
+        if len(work.sides) > 1:
+            return 8.0 * n * n * (first + second)
+        return _of_sweeps(n, min(TOGETHER, work.options.permutations) + 1, threads)
     circle = circle_length(n)
-    first, second = work.matrices
-    relabelled = work.options.null in {"permutation", "pearson"}
-    if work.options.resampling == "random" and relabelled:
-        blocks = 8.0 * n * n * (first + second)
-        sums = first * second * work.options.permutations
-    else:
-        orders = orders_needed(work.options.permutations, circle) if relabelled else 1
-        lines = max(block.count for block in plan_blocks(circle, n - circle, first + second))
-        blocks = threads * 8 * circle * (BLOCK_SHARE * lines * (2 + min(second, 4)) + 2 * first * second)
-        sums = 4 * first * second * orders * circle
-    return int(PROGRAM_BYTES + 8 * (COPIES * n * work.columns + sums) + blocks)
+    orders = orders_needed(work.options.permutations, circle) if work.options.null == "permutation" else 1
+    stacked = first >= MANY and second * orders >= MANY
+    lines = max(block.count for block in plan_blocks(circle, n - circle, first + second if stacked else 1))
+    # As `shift_sums` goes: transforms of the second side are held for some orders, of the first where it multiplies
+    # all at once.
+    together = second * min(orders, max(1, TRANSFORMED_ENTRIES // (second * circle * lines)))
+    arrays = 2 + together + (first if stacked else 0)
+    blocks = BLOCK_SHARE * threads * arrays * lines * circle
+    spectra = (threads + UNDER_WAY) * first * together * circle
+    return 8.0 * (blocks + spectra + SUMS * first * second * orders * circle)
+
+
+def _of_sweeps(n: int, vectors: int, threads: int) -> float:
+    """Return the bytes that products of a matrix with so many vectors take: one set for each strip under way."""
+    return 8.0 * n * vectors * (threads + SWEPT)
 
 
 def _plan(work: Work, engine: Engine) -> Plan:
@@ -136,7 +169,8 @@ def _plan(work: Work, engine: Engine) -> Plan:
     if work.options.null != "permutation":
         step = f"{counted} in tiles, for the {work.options.null} null"
     elif work.options.resampling == "random":
-        step = f"{counted} whole, under {work.options.permutations:,} random permutations"
+        whole = "whole" if len(work.sides) > 1 else "in tiles"
+        step = f"{counted} {whole}, under {work.options.permutations:,} random permutations"
     else:
         orders = orders_needed(work.options.permutations, circle)
         blocks = len(plan_blocks(circle, work.rows - circle))
@@ -171,7 +205,7 @@ def _told(
 
 def held_by_stacks(rows: int, matrices: int, engine: Engine) -> float:
     """Return the bytes that blocks of lines of many matrices take while they are under way."""
-    return 16.0 * min(HELD_ENTRIES, 128 * rows * matrices) * engine.threads
+    return STACKED_BYTES * min(HELD_ENTRIES, 128 * rows * matrices) * engine.threads
 
 
 def announce_many(

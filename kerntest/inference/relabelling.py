@@ -311,6 +311,24 @@ def _crossed_rows(found: ShiftSums, places: Sequence[NDArray[np.intp]], circle: 
     return crossed
 
 
+def refuse_whole(n: int, count: int) -> None:
+    """Refuse so many whole matrices of n rows where they would take too much memory.
+
+    Raises
+    ------
+    UndecidedError
+        As above.
+    """
+    most = math.isqrt(allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
+    if n > most:
+        matrices = "two kernels" if count == 2 else f"{count} kernels"
+        raise UndecidedError(
+            f"random permutations of {matrices} hold whole matrices: {n:,} rows are more than {most:,}",
+            hint="--resampling shifts has no such limit" + ("" if count == 2 else "; or name one kernel for each side"),
+            code="undecided.memory",
+        )
+
+
 def _random_sums(
     first: Sequence[Source],
     second: Sequence[Source],
@@ -322,15 +340,7 @@ def _random_sums(
 ) -> Array:
     """Return <A_f, B_g> when row p(i) of the second side is paired with row i of the first, for every p."""
     n = len(permutations[0])
-    count = sum(len(kernels) for side in (first, second) for _, kernels in side)
-    most = math.isqrt(allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
-    if n > most:
-        matrices = "two kernels" if count == 2 else f"{count} kernels"
-        raise UndecidedError(
-            f"random permutations of {matrices} hold whole matrices: {n:,} rows are more than {most:,}",
-            hint="--resampling shifts has no such limit" + ("" if count == 2 else "; or name one kernel for each side"),
-            code="undecided.memory",
-        )
+    refuse_whole(n, sum(len(kernels) for side in (first, second) for _, kernels in side))
     left = _centred_matrices(first, estimator).reshape(-1, n * n)
     right = _centred_matrices(second, estimator)
     parts = [permutations[start : start + TOGETHER] for start in range(0, len(permutations), TOGETHER)]

@@ -162,7 +162,8 @@ def hsic_pairs(
         step=f"{len(pairs):,} pairs of {len(usable):,} columns, each under {permutations:,} cyclic relabellings or more",
         # One statistic for each relabelling of each pair, where they are kept, and the blocks of lines under way.
         held=8.0 * table.n_rows * (len(pairs) if target is not None else 64)
-        + held_by_stacks(table.n_rows, len(usable), engine),
+        # A target has one matrix on its side: no stack.
+        + held_by_stacks(table.n_rows, 2 if target is not None else len(usable), engine),
         rehearse=lambda rows: tested_pairs(
             [column.take(rows) for column in usable], pairs, how, engine, keep=target is not None, progress=None
         ),

@@ -2,6 +2,7 @@
 
 import json
 import re
+from csv import reader
 
 import pytest
 from command_line import ROOT
@@ -43,6 +44,14 @@ def test_a_dry_run_for_programs(kerntest, command):
     assert plan["rows"] > 100
     assert plan["memory_bytes"] > 10**8
     assert plan["memory_limit"] is None
+
+
+def test_a_dry_run_as_csv_is_a_header_and_one_line(kerntest):
+    header, values = reader(kerntest("mmd", *COMMANDS["mmd"], "--dry-run", "--format", "csv").out.splitlines())
+    plan = dict(zip(header, values, strict=True))
+    assert plan["schema"] == "kerntest.plan/1"
+    assert plan["work"].startswith("8 kernel matrices a block of lags at a time")
+    assert plan["memory_limit"] == ""
 
 
 def test_a_dry_run_writes_no_file(kerntest, tmp_path):

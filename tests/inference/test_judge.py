@@ -32,6 +32,15 @@ def test_a_multiple_of_one_relabelling_and_never_zero(values):
     assert 0 <= found.selected < len(values)
 
 
+def test_of_members_that_are_the_same_up_to_rounding_the_first_is_selected():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=200)
+    values[0] = 2.5
+    for sign in (-1, 1):
+        same = values * (1 + sign * 1e-7 * rng.random(200))
+        assert judged([rng.normal(size=200) - 1, values, same], 1e-6).selected == 1
+
+
 @given(values=tables)
 def test_one_member_gives_the_textbook_p_value(values):
     found = judged(values[:1])

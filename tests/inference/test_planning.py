@@ -101,8 +101,36 @@ def test_fewer_threads_are_used_where_the_memory_is_short():
 
 
 def test_whole_matrices_keep_to_the_memory():
-    x = normal(1500, 3)
-    options = {"resampling": "random", "kernel": "gaussian", "bandwidth": "median", "permutations": 20}
-    assert 0 < kerntest.mmd_test(x, normal(1500, 3, 1), **options).p_value <= 1
+    x = normal(2500, 3)
+    options = {"resampling": "random", "bandwidth": "median", "permutations": 3}
+    both = {"kernel_x": "gaussian", "kernel_y": "gaussian"}
     with pytest.raises(UndecidedError, match="--memory allows 200 MB"), kerntest.compute_on(memory="200MB"):
-        kerntest.mmd_test(x, normal(1500, 3, 1), **options)
+        kerntest.hsic_test(x, normal(2500, 1, 1), **both, **options)
+    # Of two samples the matrix is formed tile by tile.
+    with kerntest.compute_on(memory="200MB"):
+        assert 0 < kerntest.mmd_test(x, normal(2500, 3, 1), kernel="gaussian", **options).p_value <= 1
+
+
+def test_what_would_be_refused_has_no_plan():
+    x = normal(10_000, 3)
+    options = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median", "resampling": "random"}
+    with pytest.raises(UndecidedError, match="10,000 rows are more than"), kerntest.compute_on(memory="2GB"):
+        kerntest.hsic_test(x[:, :2], x[:, 2:], **options)
+    with pytest.raises(UndecidedError, match="random permutations of 10 kernels"):
+        planned(lambda: kerntest.hsic_test(x[:, :2], x[:, 2:], **{**options, "bandwidth": [0.5, 1, 2, 4, 8]}))
+
+
+@pytest.mark.parametrize(("null", "vectors"), [("moments", 121), ("pearson", 121), ("spectral", 60)])
+def test_the_memory_of_a_curve_is_that_of_its_vectors(null, vectors):
+    x, y = normal(5000, 3), normal(5000, 3, 1)
+    plan = planned(lambda: kerntest.mmd_test(x, y, kernel="laplacian(1)", null=null), threads=2)
+    assert plan.memory_bytes > 130e6 + 8 * 10_000 * vectors * 9
+
+
+def test_a_family_takes_more_memory_than_one_kernel():
+    x, y = normal(5000, 3), normal(5000, 3, 1)
+    family, one = (
+        planned(lambda kernel=kernel: kerntest.mmd_test(x, y, kernel=kernel), threads=2)
+        for kernel in ("auto", "laplacian(1)")
+    )
+    assert family.memory_bytes > one.memory_bytes

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 # Rounding errors of the relabelled sums are below this many units (measured: below 1), see `tie_tolerance`.
 ROUNDING_UNITS = 8.0
 
+# Scores are the same up to this: on a device they come from float32.
+SAME = 1e-4
+
 COMBINATION = "smallest p-value (Pearson III scores over the shared relabellings)"
 
 
@@ -108,13 +111,20 @@ def judge(values: Array, tolerances: Array, handicaps: Array | None = None) -> J
         scored -= handicaps[:, None]
     combined = scored.max(axis=0)
     p_value = float(np.mean(combined >= combined[0]))
-    selected = int(scored[:, 0].argmax())
+    selected = _first_of(scored[:, 0], np.flatnonzero(~degenerate | degenerate.all()))
     if handicaps is not None:
         # Of members that are all as clear as these relabellings can tell, the one with the least handicap: scores beyond
         # the relabelled values are extrapolated.
         clear = np.flatnonzero(~degenerate & (own == own[~degenerate].min(initial=1.0)))
-        selected = int(min(clear, key=lambda place: (handicaps[place], -scored[place, 0]), default=selected))
+        if len(clear):
+            selected = _first_of(scored[:, 0], clear[handicaps[clear] == handicaps[clear].min()])
     return Judged(p_value, selected, z[:, 0], own, mean, deviation, skewness, degenerate)
+
+
+def _first_of(scored: Array, places: NDArray[np.intp]) -> int:
+    """Return the first of the places with the largest score: kernels that measure the same differ by rounding alone."""
+    largest = scored[places].max()
+    return int(places[np.flatnonzero(scored[places] >= largest - SAME * max(1.0, abs(largest)))[0]])
 
 
 def scores(values: Array, tolerances: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
