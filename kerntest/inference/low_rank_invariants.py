@@ -111,9 +111,12 @@ class _Hollow:
         n, rank = factor.columns.shape
         row = -factor.diagonal / (n - 2)
         grand = float(row.sum()) / (n - 1)
-        W = np.column_stack([factor.columns, row, np.ones(n)])
+        # r 1' = (r t)(1/t)', with both of one length: where all entries are tiny, sums of cubes of r +- 1 would cancel.
+        length = float(np.linalg.norm(row))
+        t = np.sqrt(np.sqrt(n) / length) if length > 0 else 1.0
+        W = np.column_stack([factor.columns, row * t, np.full(n, 1.0 / t)])
         C = np.eye(rank + 2)
-        C[rank:, rank:] = [[0.0, -1.0], [-1.0, grand]]
+        C[rank:, rank:] = [[0.0, -1.0], [-1.0, grand * t**2]]
         return cls(W, C, C @ (W.T @ W), factor.diagonal - 2.0 * row + grand)
 
 

@@ -61,6 +61,7 @@ def test_the_defaults_are_left_to_the_library(kerntest, library):
                 "y_columns": "b",
                 "statistic": "hsic",
                 "estimator": "unbiased",
+                "method": "exact",
                 "null": "permutation",
                 "permutations": 1000,
                 "resampling": "shifts",
