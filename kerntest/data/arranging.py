@@ -123,7 +123,6 @@ def reason_from_facts(name: str, kind: str, *, n_rows: int, n_levels: int, const
         return f"column {name!r} has one value in all rows and is left out"
     if kind == "text" and n_rows >= _FEWEST_ROWS_TO_TELL and n_levels > IDENTIFIES_ROWS * n_rows:
         return (
-            f"column {name!r} has {n_levels:,} different values in {n_rows:,} rows: "
-            "it identifies rows and is left out"
+            f"column {name!r} has {n_levels:,} different values in {n_rows:,} rows: it identifies rows and is left out"
         )
     return None
