@@ -110,7 +110,8 @@ class ComputingCommand(DocumentedCommand):
                     say(note)
             elif (plan.seconds or 0.0) > LONG:
                 # Nobody should find out by waiting.
-                others = "; --method features takes any number of rows" if plan.method == "exact" else ""
+                tests = plan.method == "exact" and plan.command in {"mmd", "hsic"}
+                others = "; --method features takes any number of rows" if tests else ""
                 say(
                     f"this takes {show_time(plan.seconds)} ({plan.where}); --dry-run shows the plan{others}",
                     label="note",
