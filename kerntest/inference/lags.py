@@ -168,6 +168,8 @@ class LagPairs(Pairs):
         """Return the same pairs with only the named columns of each row."""
         if columns not in self._parts:
             self._parts[columns] = LagPairs(self.x.select(columns), self.y.select(columns), self.lags)
+            if self.halved is not None:
+                self._parts[columns].halve_bandwidths()
         return self._parts[columns]
 
     def _by_product(self, left: Array, right: Array) -> Array:

@@ -9,24 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.errors import UndecidedError
-from kerntest.inference.labels import LabelMatrix, LabelSide, label_matrix, low_rank_label
-from kerntest.inference.low_rank import FEW_ROWS, low_rank, low_rank_sums
+from kerntest.inference.labels import LabelMatrix, label_matrix
+from kerntest.inference.low_rank import FEW_ROWS, low_rank_factor
 from kerntest.inference.nulls.permutation import COMBINATION, Judged, judge, tie_tolerance
 from kerntest.inference.order import random_orders
+from kerntest.inference.permuted_blocks import BlockedRows, block_sums, factor_sums, relabelled_sums
 from kerntest.inference.randomly import random_sums
-from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
-from kerntest.inference.stacks import KernelStack
 from kerntest.inference.statistic import Discrepancy, discrepancy
 from kerntest.report import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.family import Family
-    from kerntest.inference.labels import Labels
     from kerntest.inference.options import Options
     from kerntest.inference.sample import Sample
     from kerntest.kernels.base import Array, Kernel, Points
@@ -77,15 +73,12 @@ class Relabelled:
         How far rounding can move a sum.
     resampling : str
         What the relabellings are, in words.
-    orders : int or None
-        Random orders of the rows, for shifts.
     """
 
     sums: Array
     label: LabelMatrix
     tolerances: Array
     resampling: str
-    orders: int | None
 
 
 def relabel(
@@ -97,7 +90,7 @@ def relabel(
     *,
     relabellings: int,
 ) -> Relabelled:
-    """Return the statistics of all kernels over shared relabellings: cyclic shifts, or random ones if asked for.
+    """Return the statistics of all kernels over shared relabellings: permuted blocks of rows, or of rows if asked for.
 
     Raises
     ------
@@ -106,62 +99,50 @@ def relabel(
     """
     n, n_x = len(sample.points), int(sample.labels.sum())
     label = label_matrix(n_x, n - n_x, options.estimator)
+    points, blocks = sample.points, BlockedRows.of(sample.labels, options.seed)
     left_out = np.zeros(len(kernels))
+    resampling = "random permutations"
     with np.errstate(over="ignore", invalid="ignore"):
         if options.resampling == "random":
-            orders = None
             labellings = random_orders(sample.labels, relabellings, options.seed)[1]
-            points = sample.points.take(random_orders(sample.labels, 1, options.seed)[0])
-            sums = random_sums(kernels, points, label, labellings, engine=engine, progress=progress)
+            placed = points.take(random_orders(sample.labels, 1, options.seed)[0])
+            sums = random_sums(kernels, placed, label, labellings, engine=engine, progress=progress)
         else:
-            orders = orders_needed(relabellings, circle_length(n))
-            order, labellings = random_orders(sample.labels, orders, options.seed)
-            points = sample.points
-            sums, left_out = _shifted(kernels, points, order, labellings, label, engine=engine, progress=progress)
+            moved = blocks.relabellings(relabellings, options.seed)
+            between, left_out = _between_blocks(kernels, points, blocks, engine, progress)
+            diagonals = np.stack([blocks.summed(kernel.diagonal(points)) for kernel in kernels])
+            sums = relabelled_sums(between, diagonals, label, blocks, moved, engine=engine)
+            if len(moved) < relabellings:
+                resampling = "all permutations"
+            elif blocks.free < n:
+                resampling = f"permuted blocks of {blocks.starts[1]:,} random rows"
     refuse_overflow(kernels, sums)
     norm = math.sqrt(label.squared_norm)
     tolerances = np.array([tie_tolerance(float(kernel.diagonal(points).max()), n, norm) for kernel in kernels])
-    tolerances += left_out
-    resampling = "cyclic shifts" if orders is not None else "random permutations"
-    return Relabelled(sums, label, tolerances, resampling, orders)
+    # The trace of what a factor leaves out, times the norm of B, bounds what it could add.
+    tolerances += left_out * norm
+    return Relabelled(sums, label, tolerances, resampling)
 
 
-def _shifted(
-    kernels: Sequence[Kernel],
-    points: Points,
-    order: NDArray[np.intp],
-    labellings: Sequence[Labels],
-    label: LabelMatrix,
-    *,
-    engine: Engine,
-    progress: Progress | None,
+def _between_blocks(
+    kernels: Sequence[Kernel], points: Points, blocks: BlockedRows, engine: Engine, progress: Progress | None
 ) -> tuple[Array, Array]:
-    """Return <K, B> of every kernel under every shift, shape (F, R), and how far they are from it beyond float64.
+    """Return the sums over pairs of blocks, shape (F, b, b), and the trace that factors leave out of each matrix.
 
-    Matrices of low rank by the correlations of their factors, the others together by their lags.
+    Matrices of low rank by their factors, the others together, tile by tile.
     """
-    n, orders = len(points), len(labellings)
-    circle = circle_length(n)
-    sums, left_out = np.empty((len(kernels), orders * circle)), np.zeros(len(kernels))
+    sums, left_out = np.empty((len(kernels), *2 * blocks.in_x.shape)), np.zeros(len(kernels))
     factors = (
-        list(engine.here.map(lambda kernel: low_rank(kernel, points), kernels))
-        if n > FEW_ROWS
+        list(engine.here.map(lambda kernel: low_rank_factor(kernel, points), kernels))
+        if len(points) > FEW_ROWS
         else [None] * len(kernels)
     )
     whole = [place for place, factor in enumerate(factors) if factor is None]
     if whole:
-        stack = KernelStack([(points, [kernels[place] for place in whole])], [order], circle)
-        side = LabelSide(label, labellings, circle)
-        shifted = shift_sums(stack, side, n=n, circle=circle, orders=orders, engine=engine, progress=progress)
-        sums[whole] = shifted.values.reshape(len(whole), orders * circle)
-        if shifted.doubt is not None:
-            left_out[whole] = shifted.doubt[:, 0]
-    sides = [low_rank_label(labels) for labels in labellings]
+        sums[whole] = block_sums([kernels[place] for place in whole], points, blocks, engine, progress)
     for place, factor in enumerate(factors):
         if factor is not None:
-            found = low_rank_sums(factor.take(order), sides, circle, hollow=label.hollow, engine=engine)
-            # The trace of what the factor leaves out, times the norm of B, bounds what it could add.
-            sums[place], left_out[place] = found.ravel(), factor.residual * math.sqrt(label.squared_norm)
+            sums[place], left_out[place] = factor_sums(factor, points, kernels[place], blocks), factor.residual
     return sums, left_out
 
 
@@ -184,7 +165,7 @@ def permutation_verdict(
         p_floor=1.0 / used,
         exact=True,
         resampling=relabelled.resampling,
-        orders=relabelled.orders,
+        orders=None,
         mean=float(factor * judged.mean[chosen]),
         standard_deviation=float(factor * judged.standard_deviation[chosen]),
         skewness=float(judged.skewness[chosen]),

@@ -15,7 +15,7 @@ import numpy as np
 
 from kerntest.errors import UsageError
 from kerntest.kernels.arguments import NOT_NEGATIVE, POSITIVE, check_number, format_number
-from kerntest.kernels.arrays import raised, refuse_overflow
+from kerntest.kernels.arrays import raised, refuse_overflow, writeable
 from kerntest.kernels.base import Array, BandwidthRule, Columns, Kernel, Pairs, Points
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Combination(Expression):
                     f"'{operand}' cannot stand inside a {self.name}",
                     hint="column groups are outermost: write 'a: gaussian + linear; b: delta'",
                 )
-            opened.extend(operand.parts if isinstance(operand, type(self)) else (operand,))
+            opened.extend(operand.parts if type(operand) is type(self) else (operand,))
         if len(opened) < 2:
             raise UsageError(f"a {self.name} needs two kernels or more, not {len(opened)}")
         object.__setattr__(self, "operands", tuple(self._ordered(opened)))
@@ -213,7 +213,7 @@ class Combination(Expression):
         """Return the combined values; numbers are applied as numbers, without an array of their own."""
         numbers = [operand.value for operand in self.operands if isinstance(operand, Constant)]
         others = [operand for operand in self.operands if not isinstance(operand, Constant)]
-        total = others[0].evaluate(pairs) if others else np.full(pairs.shape, numbers.pop())
+        total = writeable(others[0].evaluate(pairs)) if others else np.full(pairs.shape, numbers.pop())
         with refuse_overflow(self):
             for number in numbers:
                 self.operation(total, number, out=total)
@@ -355,7 +355,7 @@ class Power(Modified):
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return k(x, y)^p for every pair."""
-        values = self.kernel.evaluate(pairs)
+        values = writeable(self.kernel.evaluate(pairs))
         with refuse_overflow(self):
             return raised(values, self.exponent)
 

@@ -20,6 +20,11 @@ def shaped(values: Array, shape: tuple[int, int]) -> Array:
     return values if values.shape == shape else np.broadcast_to(values, shape).copy()
 
 
+def writeable(values: Array) -> Array:
+    """Return the array itself, or a copy where it is kept for others."""
+    return values if values.flags.writeable else values.copy()
+
+
 def raised(values: Array, exponent: float) -> Array:
     """Return values^exponent. Small whole exponents by repeated squaring: several times faster than `power`."""
     if not exponent.is_integer() or exponent > 64:

@@ -8,7 +8,7 @@ block of lags) computes each quantity once, so that the kernels of a sum or of a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
@@ -149,6 +149,8 @@ class Columns:
 
 # Rounding of a squared distance from a product, in units of the largest squared norm.
 ROUNDING_UNITS = 32.0
+# Its fourth power is a normal number.
+SMALLEST_BASE = 1e-75
 
 
 class Pairs(ABC):
@@ -159,6 +161,41 @@ class Pairs(ABC):
     """
 
     shape: tuple[int, int]
+    # Values by which a kernel finds those of half its bandwidth, see `halve_bandwidths`.
+    halved: dict[Hashable, tuple[float, Array]] | None = None
+
+    def halve_bandwidths(self) -> None:
+        """From now on keep the values of each kind of kernel: at half a bandwidth they are a power of those at the whole.
+
+        Kernels are then to be evaluated from wide to narrow, and what they return may be read only.
+        """
+        self.halved = {}
+
+    def values_of(self, kind: Hashable, bandwidth: float, squarings: int, compute: Callable[[], Array]) -> Array:
+        """Return compute(), or the values kept of twice the bandwidth squared so many times; new unless they are kept.
+
+        Parameters
+        ----------
+        kind : hashable
+            The kernel without its bandwidth.
+        bandwidth : float
+        squarings : int
+            k(half the bandwidth) = k^(2^squarings); 0 for a kernel without such a rule.
+        compute : callable
+        """
+        if self.halved is None or not squarings:
+            return compute()
+        wide, known = self.halved.get(kind, (0.0, None))
+        if known is not None and wide == 2.0 * bandwidth:
+            # No power of what is kept falls below the smallest normal number: arithmetic with such is slow.
+            values: Array = np.maximum(known, SMALLEST_BASE)
+            for _ in range(squarings):
+                np.square(values, out=values)
+        else:
+            values = np.broadcast_to(compute(), self.shape).copy()
+        values.flags.writeable = False
+        self.halved[kind] = bandwidth, values
+        return values
 
     @abstractmethod
     def restrict(self, columns: Columns) -> Pairs:
@@ -266,6 +303,8 @@ class DensePairs(Pairs):
         """Return the same pairs with only the named columns of each row."""
         if columns not in self._parts:
             self._parts[columns] = DensePairs(self.x.select(columns), self.y.select(columns))
+            if self.halved is not None:
+                self._parts[columns].halve_bandwidths()
         return self._parts[columns]
 
     def _keep(self, name: str, compute: Callable[[], Array]) -> Array:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kerntest.errors import UsageError, suggest
+from kerntest.kernels.additive import Additive, AdditiveSum
 from kerntest.kernels.algebra import Expression, Kind, leaves
 from kerntest.kernels.atoms import Atom
 from kerntest.kernels.base import Columns, Kernel
@@ -202,8 +203,10 @@ def _localised(expression: Expression, columns: Columns) -> Expression:
     They would compare all columns of the group; the positions are those within the group. Kernels of numbers see
     nothing but numeric columns anyhow.
     """
-    if isinstance(expression, OnColumns):
+    if isinstance(expression, (OnColumns, AdditiveSum)):
         raise _bound_already(expression)
+    if isinstance(expression, Additive):
+        return expression.over(columns)
     if isinstance(expression, Atom):
         if expression.kind == "numeric" or not columns.numeric:
             return expression

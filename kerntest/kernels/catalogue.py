@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from kerntest.kernels.additive import Additive
 from kerntest.kernels.algebra import Power, Product, Sum
 from kerntest.kernels.arguments import format_number
 from kerntest.kernels.discrete import Delta, Hamming
@@ -27,7 +28,7 @@ from kerntest.kernels.stationary import (
 if TYPE_CHECKING:
     from kerntest.kernels.atoms import Atom
 
-KERNELS: dict[str, type[Atom]] = {
+KERNELS: dict[str, type[Atom | Additive]] = {
     "gaussian": Gaussian,
     "laplacian": Laplacian,
     "laplacian2": Laplacian2,
@@ -40,6 +41,7 @@ KERNELS: dict[str, type[Atom]] = {
     "exponential": Exponential,
     "delta": Delta,
     "hamming": Hamming,
+    "additive": Additive,
 }
 
 
@@ -113,8 +115,10 @@ def operation_entries() -> tuple[Entry, ...]:
     )
 
 
-def usage(kernel: type[Atom]) -> str:
+def usage(kernel: type[Atom | Additive]) -> str:
     """Return how to write the kernel, e.g. "student-t(bandwidth, df=1)"."""
+    if issubclass(kernel, Additive):
+        return kernel.usage
     arguments = [
         f"{each.name}={format_number(each.default)}" if isinstance(each.default, float) else each.name
         for each in fields(kernel)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kerntest.kernels.additive import Additive, AdditiveSum
 from kerntest.kernels.algebra import Constant, Expression, Power, Product, Sum
 from kerntest.kernels.arguments import format_number
 from kerntest.kernels.columns import Group, Groups, OnColumns
@@ -52,6 +53,8 @@ def _limit(kernel: Expression) -> str | None:
     if isinstance(kernel, OnColumns):
         ties = "sees only values that occur more than once in a numeric column"
         return ties if kernel.only_sees_ties else _limit(kernel.kernel)
+    if isinstance(kernel, (Additive, AdditiveSum)):
+        return "sees each column alone, not how they hang together"
     if isinstance(kernel, Sum) and len(kernel.kinds) > 1:
         return "sees numeric columns and categories apart, not how they hang together"
     return _limit_of_only_part(kernel)

@@ -14,7 +14,7 @@ import numpy as np
 
 from kerntest.errors import UsageError
 from kerntest.kernels.algebra import Expression, Kind, Modified
-from kerntest.kernels.arrays import refuse_overflow
+from kerntest.kernels.arrays import refuse_overflow, writeable
 from kerntest.kernels.atoms import Atom
 from kerntest.kernels.base import Array, BandwidthRule, Columns, Kernel, Pairs, Points
 
@@ -236,7 +236,7 @@ class BoundGroups(Groups):
     def evaluate(self, pairs: Pairs) -> Array:
         """Return the product over the groups, in their order."""
         first, *others = self.groups
-        total = first.kernel.evaluate(pairs)
+        total = writeable(first.kernel.evaluate(pairs))
         with refuse_overflow(self):
             for group in others:
                 np.multiply(total, group.kernel.evaluate(pairs), out=total)

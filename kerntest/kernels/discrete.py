@@ -77,8 +77,12 @@ class Hamming(BandwidthAtom, Discrete):
     def evaluate(self, pairs: Pairs) -> Array:
         """Return k(x, y) for every pair."""
         bandwidth = self.chosen_bandwidth
-        count = pairs.mismatches()
-        for differ in pairs.unequal():
-            count = count + differ
-        values = np.multiply(count, -1 / bandwidth)
-        return shaped(np.exp(values, out=values), pairs.shape)
+
+        def values() -> Array:
+            count = pairs.mismatches()
+            for differ in pairs.unequal():
+                count = count + differ
+            scaled = np.multiply(count, -1 / bandwidth)
+            return np.exp(scaled, out=scaled)
+
+        return shaped(pairs.values_of(Hamming, bandwidth, 1, values), pairs.shape)

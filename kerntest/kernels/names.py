@@ -18,8 +18,10 @@ NAMES: tuple[str, ...] = (
     "exponential",
     "delta",
     "hamming",
+    "additive",
 )
 
+ADDITIVE = "additive"
 NORMALISE = "normalise"
 
 ALIASES: dict[str, str] = {

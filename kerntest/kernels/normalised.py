@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from kerntest.kernels.algebra import Modified
+from kerntest.kernels.arrays import writeable
 from kerntest.kernels.names import NORMALISE
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Normalised(Modified):
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return the normalised value for every pair."""
-        values = self.kernel.evaluate(pairs)
+        values = writeable(self.kernel.evaluate(pairs))
         values *= pairs.of_left(self._inverse_root)
         values *= pairs.of_right(self._inverse_root)
         return values

@@ -27,6 +27,8 @@ class Stationary(BandwidthAtom):
 
     kind: ClassVar[Kind] = "numeric"
     metric: ClassVar[Metric] = "euclidean"
+    # How many squarings give the values at half the bandwidth; 0 where no power does.
+    squarings: ClassVar[int] = 0
 
     @property
     def positive_definite(self) -> bool:
@@ -48,7 +50,8 @@ class Stationary(BandwidthAtom):
         """Return k(x, y) for every pair; a distance too large for a float is as good as infinite."""
         bandwidth = self.chosen_bandwidth
         with np.errstate(over="ignore"):
-            return shaped(self._values(pairs, bandwidth), pairs.shape)
+            values = pairs.values_of(type(self), bandwidth, self.squarings, lambda: self._values(pairs, bandwidth))
+        return shaped(values, pairs.shape)
 
     @abstractmethod
     def _values(self, pairs: Pairs, bandwidth: float) -> Array:
@@ -71,6 +74,7 @@ class Gaussian(Stationary):
 
     name: ClassVar[str] = "gaussian"
     formula: ClassVar[str] = "exp(-|x-y|^2 / (2 bandwidth^2))"
+    squarings: ClassVar[int] = 2
     remark: ClassVar[str] = "smooth; sees all differences, best those at the scale of the bandwidth"
 
     @property
@@ -95,6 +99,7 @@ class Laplacian(Stationary):
 
     name: ClassVar[str] = "laplacian"
     formula: ClassVar[str] = "exp(-|x-y|_1 / bandwidth)"
+    squarings: ClassVar[int] = 1
     remark: ClassVar[str] = "rougher than the gaussian: better at narrow differences; sum of absolute differences"
     metric: ClassVar[Metric] = "manhattan"
 
@@ -115,6 +120,7 @@ class Laplacian2(Stationary):
 
     name: ClassVar[str] = "laplacian2"
     formula: ClassVar[str] = "exp(-|x-y|_2 / bandwidth)"
+    squarings: ClassVar[int] = 1
     remark: ClassVar[str] = "the laplacian with the Euclidean distance; matern with nu=0.5"
 
     def _values(self, pairs: Pairs, bandwidth: float) -> Array:

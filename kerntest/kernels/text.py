@@ -20,12 +20,14 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from kerntest.errors import UsageError, suggest
+from kerntest.kernels.additive import Additive
 from kerntest.kernels.algebra import Constant, Expression, Power, Product, Sum
 from kerntest.kernels.catalogue import KERNELS, usage
 from kerntest.kernels.columns import ColumnGroups, Group
 from kerntest.kernels.grouptext import GroupSpan, shortened, split_groups
 from kerntest.kernels.names import ALIASES, NAMES, NORMALISE, canonical
 from kerntest.kernels.normalised import Normalised
+from kerntest.kernels.stationary import Gaussian
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,12 +173,27 @@ class _Reader:
             return Normalised(kernel)
         if name not in KERNELS:
             self.unknown(word, start)
+        kernel = KERNELS[name]
         opened = self.position
         if not self.accept("("):
-            return KERNELS[name]()
-        values, places = self.arguments(KERNELS[name])
+            return kernel()
+        if issubclass(kernel, Additive):
+            return self.additive(opened)
+        values, places = self.arguments(kernel)
         self.close(opened)
-        return self.built(KERNELS[name], values, places)
+        return self.built(kernel, values, places)
+
+    def additive(self, opened: int) -> Additive:
+        """Read any number of bandwidths up to the closing parenthesis."""
+        bandwidths: list[float] = []
+        while not self.at(")"):
+            place = self.position
+            bandwidths.append(self.number("a bandwidth", f"write {Additive.usage}"))
+            self.built(Gaussian, {"bandwidth": bandwidths[-1]}, {"bandwidth": place})
+            if not self.accept(","):
+                break
+        self.close(opened)
+        return Additive(tuple(bandwidths))
 
     def built(self, kernel: Callable[..., Atom], values: dict[str, float], places: dict[str, int]) -> Atom:
         """Return the kernel with these arguments; if one is refused, the error points at it."""
