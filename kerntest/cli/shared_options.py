@@ -55,14 +55,28 @@ PERMUTATIONS = option(
     topic="Test",
     help="Relabellings to use at least; the smallest possible p-value is 1/N.",
 )
-RESAMPLING = option(
-    "--resampling",
-    type=OneOf("shifts", "random"),
-    default="shifts",
+
+
+def resampling_option(usual: str, meaning: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for --resampling; `usual` names the default, and `meaning` says what it is."""
+    return option(
+        "--resampling",
+        type=OneOf(usual, "random"),
+        default=usual,
+        metavar="NAME",
+        topic="Test",
+        help=f"Relabellings of the permutation null: {meaning}, or ordinary random permutations (much slower).",
+    )
+
+
+JUDGE = option(
+    "--judge",
+    type=OneOf("together", "smallest"),
+    default="together",
     metavar="NAME",
     topic="Test",
-    help="Relabellings of the permutation null: all cyclic shifts of the rows in random order, or ordinary random "
-    "permutations (much slower).",
+    help="How several kernels come to one p-value: together (by how their statistics vary together, which sees what no "
+    "kernel shows alone) or smallest (the smallest p-value of one of them, corrected).",
 )
 ALPHA = option("--alpha", type=PROBABILITY, default=0.05, metavar="P", topic="Test", help="Level of the test.")
 SEED_OPTION = option(

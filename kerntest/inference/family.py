@@ -201,7 +201,7 @@ def _grid(bases: list[Kernel], unused: tuple[str, ...], chooser: BandwidthChoose
     # One column of categories, or of two numbers, has one distance: then some members are equal.
     distinct: dict[Kernel, tuple[int, int]] = {}
     for kind, base in enumerate(bases):
-        for exponent in _thinned(chooser.exponents(base), limit):
+        for exponent in reversed(_thinned(chooser.exponents(base), limit)):
             kernel = base.resolve(_times_median(2.0**exponent, chooser))
             distinct.setdefault(kernel, (kind, max(-exponent, 0)))
     kinds, halvings = zip(*distinct.values(), strict=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from kerntest.data.checks import one_of
 from kerntest.engines.setting import engine_of, refuse_device
 from kerntest.errors import UsageError
-from kerntest.inference.options import Method, MissingPolicy, NullMethod, Options, Resampling, Scale
+from kerntest.inference.options import Method, MissingPolicy, NullMethod, Options, Scale
 from kerntest.inference.pair_analysis import Statistic, analyse_pair
 from kerntest.inference.pair_picture import pair_figure
 from kerntest.inference.pair_witness import pair_witness_bytes
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Progress
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.labels import Estimator
+    from kerntest.inference.nulls.permutation import Judge
     from kerntest.kernels.base import Kernel
 
 IndependenceResult = independence_record.IndependenceResult
@@ -47,7 +48,8 @@ def hsic_test(
     alpha: float = 0.05,
     scale: Scale = "standardize",
     seed: int = 0,
-    resampling: Resampling = "shifts",
+    judge: Judge = "together",
+    resampling: Literal["shifts", "random"] = "shifts",
     time_series: bool = False,
     min_lag: int | None = None,
     method: Method = "exact",
@@ -96,6 +98,10 @@ def hsic_test(
     seed : int
         Of the random order of the rows. The result depends on nothing else that is random: not on the order of rows
         in the files, not on which of the two is called x, nor on the number of threads.
+    judge : "together" or "smallest"
+        How several kernels come to one p-value: by how their statistics vary together under relabelling, which sees
+        differences that no kernel shows alone, or by the smallest p-value of a kernel. With one kernel there is no
+        difference.
     resampling : "shifts" or "random"
         Relabellings of the permutation null: all cyclic ones, or ordinary random permutations, which take longer and
         hold whole matrices.
@@ -158,7 +164,8 @@ def hsic_test(
     """
     one_of("method", method, ("exact", "features"))
     null = null or ("permutation" if method == "exact" else "moments")
-    options = Options(estimator, null, permutations, alpha, scale, seed, resampling)
+    one_of("resampling", resampling, ("shifts", "random"))
+    options = Options(estimator, null, permutations, alpha, scale, seed, resampling, judge)
     reading = PairReading(x_columns, y_columns, columns, exclude, categorical, missing, decimal)
     if method == "features":
         refuse_device(engine_of(threads), "the test by features")

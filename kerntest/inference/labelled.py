@@ -135,9 +135,9 @@ class _KernelAndLabel:
         return float(squares[0, 0] * both**2 + squares[1, 1] * none**2 + 2.0 * squares[0, 1] * one**2)
 
     def relabelled(self, at_least: int) -> Array:
-        """Return <A, B> under at least so many cyclic relabellings."""
-        shifts = replace(self.options, resampling="shifts")
-        sums: Array = relabel((self.kernel,), self.sample, shifts, self.engine, None, relabellings=at_least).sums[0]
+        """Return <A, B> under so many relabellings."""
+        blocks = replace(self.options, resampling="blocks")
+        sums: Array = relabel((self.kernel,), self.sample, blocks, self.engine, None, relabellings=at_least).sums[0]
         return sums
 
     def degenerate(self) -> UndecidedError:

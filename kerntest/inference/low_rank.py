@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from kerntest.engines.base import PIECES, enough_for, in_pieces
-from kerntest.kernels.factors import centred, kernel_factor
+from kerntest.kernels.additive import AdditiveSum
+from kerntest.kernels.factors import Factor, centred, kernel_factor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel, Points
-    from kerntest.kernels.factors import Factor
 
     Spectrum: TypeAlias = NDArray[np.complex128]
 
@@ -78,10 +78,20 @@ class LowRank:
 def low_rank_factor(kernel: Kernel, points: Points) -> Factor | None:
     """Return a kernel matrix as a product of few columns, exact to rounding; None where it has no such form.
 
-    Cost: O(32 n (p + 32)) time to find out, O(n r (p + r)) to do, with r up to 1.5 sqrt(n); O(n r) memory.
+    Cost: O(32 n (p + 32)) time to find out, O(n r (p + r)) to do, with r up to 1.5 sqrt(n); O(n r) memory. A sum over
+    columns has the columns of its terms.
     """
     if not kernel.positive_definite:
         return None
+    if isinstance(kernel, AdditiveSum):
+        terms: list[Factor] = []
+        for term in kernel.operands:
+            found = low_rank_factor(term, points)
+            if found is None:
+                return None
+            terms.append(found)
+        columns = np.concatenate([term.columns for term in terms], axis=1)
+        return Factor(columns, sum(term.residual for term in terms), complete=True)
     most = int(MOST_COLUMNS * math.sqrt(len(points)))
     with np.errstate(over="ignore", invalid="ignore"):
         factor = kernel_factor(kernel, points, tolerance=TOLERANCE, most=min(FIRST_COLUMNS, most))

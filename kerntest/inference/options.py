@@ -12,10 +12,11 @@ from kerntest.errors import UsageError
 
 if TYPE_CHECKING:
     from kerntest.inference.labels import Estimator
+    from kerntest.inference.nulls.permutation import Judge
 
 NullMethod: TypeAlias = Literal["permutation", "moments", "gamma", "spectral", "pearson"]
 Method: TypeAlias = Literal["exact", "features"]
-Resampling: TypeAlias = Literal["shifts", "random"]
+Resampling: TypeAlias = Literal["blocks", "shifts", "random"]
 Scale: TypeAlias = Literal["standardize", "none"]
 MissingPolicy: TypeAlias = Literal["error", "drop"]
 
@@ -31,6 +32,7 @@ class Options:
     scale: Scale
     seed: int
     resampling: Resampling = "shifts"
+    judge: Judge = "together"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be.
@@ -42,7 +44,7 @@ class Options:
         """
         one_of("estimator", self.estimator, ("unbiased", "biased"))
         one_of("null", self.null, ("permutation", "moments", "gamma", "spectral", "pearson"))
-        one_of("resampling", self.resampling, ("shifts", "random"))
+        one_of("judge", self.judge, ("together", "smallest"))
         one_of("scale", self.scale, ("standardize", "none"))
         is_number = isinstance(self.alpha, (int, float, np.number))
         if not is_number or not 0 < self.alpha < 1:

@@ -13,7 +13,7 @@ from kerntest.data.checks import one_of
 from kerntest.engines.setting import engine_of, refuse_device
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.analysis import library_versions
-from kerntest.inference.nulls.permutation import COMBINATION
+from kerntest.inference.nulls.permutation import JUDGES
 from kerntest.inference.pair_family import PairFamily, choose_pair
 from kerntest.inference.pair_verdict import PairVerdict, pair_curve_verdict, pair_permutation_verdict
 from kerntest.inference.pair_warnings import pair_warnings
@@ -207,7 +207,7 @@ def _turned(family: PairFamily, verdict: PairVerdict) -> tuple[PairFamily, PairV
         replace(
             verdict,
             kernels=(verdict.kernels[1], verdict.kernels[0]),
-            members=tuple((k, h, z, p) for h, k, z, p in verdict.members),
+            members=tuple((k, h, z, p, u) for h, k, z, p, u in verdict.members),
             lags=lags,
         ),
     )
@@ -234,7 +234,7 @@ def _result(
     left_out = [
         name for table, names in zip(groups.tables, used, strict=True) for name in table.names if name not in names
     ]
-    members = tuple(KernelPair(str(k), str(h), z, p) for k, h, z, p in verdict.members)
+    members = tuple(KernelPair(str(k), str(h), z, p, u) for k, h, z, p, u in verdict.members)
     names = (variable_name(used[0]), variable_name(used[1]))
     if names[0] == names[1]:
         # Columns of one name in two files.
@@ -266,7 +266,7 @@ def _result(
         coco=verdict.coco,
         witness_correlation=verdict.witness_correlation,
         null=verdict.null,
-        family=KernelPairs(COMBINATION, members, family.thinning) if members else None,
+        family=KernelPairs(options.judge, JUDGES[options.judge], members, family.thinning) if members else None,
         lags=verdict.lags,
         warnings=warnings,
         provenance=provenance_of(

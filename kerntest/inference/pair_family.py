@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from kerntest.errors import UsageError
 from kerntest.inference.family import BandwidthOption, Family, check_bandwidth, choose_kernels
 from kerntest.kernels.bandwidth import BandwidthChooser
@@ -16,15 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kerntest.inference.variables import Variable
-    from kerntest.kernels.base import Array, Kernel
+    from kerntest.kernels.base import Kernel
 
 # Bandwidths that each kernel may have on each side, by the number of rows: the cost of a family has a term
 # (pairs of kernels) x n^2.
 THINNING = ((2_000, None), (10_000, 4), (50_000, 2), (None, 1))
-# What a pair loses on its score, -log p, for each halving of a bandwidth below the median: most dependences are smooth.
-# Chosen on 20 simulated dependences at n = 50 and 100: against none it gained up to 0.11 of power on monotone ones and
-# lost up to 0.08 on a spiral; twice as much lost 0.19 there.
-HANDICAP = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +42,6 @@ class PairFamily:
     pairs: tuple[tuple[int, int], ...]
     rule: str
     thinning: str
-
-    @property
-    def handicaps(self) -> Array:
-        """What each pair loses on its score, shape (pairs,)."""
-        return np.array([HANDICAP * (self.first.halvings[f] + self.second.halvings[g]) for f, g in self.pairs])
 
     def kernels(self, pair: int) -> tuple[Kernel, Kernel]:
         """Return the kernels of one of the pairs."""

@@ -14,7 +14,7 @@ from kerntest.inference.curves import curve_p_value
 from kerntest.inference.dependence import Dependence, dependence, factor, pair_sums
 from kerntest.inference.invariants import centre, first_invariants, kernel_invariants, kernel_spectrum
 from kerntest.inference.nulls.moments import permutation_moments
-from kerntest.inference.nulls.permutation import judge, tie_tolerance
+from kerntest.inference.nulls.permutation import Judged, judge, tie_tolerance
 from kerntest.inference.relabelling import Relabelled, relabelled_sums
 from kerntest.inference.verdict import floor_warning, overflow
 from kerntest.report import record
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kerntest.report.independence_record import Lags
 
 Variables = tuple["Variable", "Variable"]
+Member = tuple["Kernel", "Kernel", float, float, float | None]
 # Fewer rows have fewer than some thousand pairings.
 FEWEST_FOR_CURVES = 8
 
@@ -47,8 +48,8 @@ class PairVerdict:
         What that pair measures.
     null : record.Null
         How the p-value was found.
-    members : tuple of (Kernel, Kernel, float, float)
-        All pairs that were judged together, with z and the p-value of each by itself; empty for one pair.
+    members : tuple of (Kernel, Kernel, float, float, float or None)
+        All pairs that were judged together, with z, the p-value of each by itself and its excess; empty for one pair.
     relabelled : ndarray, shape (R,), or None
         The statistic of the reported pair under every relabelling, the observed first.
     warnings : tuple of str
@@ -62,7 +63,7 @@ class PairVerdict:
     kernels: tuple[Kernel, Kernel]
     found: Dependence
     null: record.Null
-    members: tuple[tuple[Kernel, Kernel, float, float], ...]
+    members: tuple[Member, ...]
     relabelled: Array | None
     warnings: tuple[str, ...]
     coco: float | None = None
@@ -82,7 +83,7 @@ def pair_permutation_verdict(
     """
     relabelled = _relabelled(family, variables, options, engine, progress)
     values, tolerances = _of_pairs(relabelled, family)
-    judged = judge(values, tolerances, family.handicaps)
+    judged = judge(values, tolerances, options.judge)
     # A few shifts of a few rows can all give one value (p = 1): all permutations tell what the kernels see.
     if judged.degenerate.all() and _never_varies(family, variables, options, engine):
         raise degenerate_pair(*family.kernels(0))
@@ -100,12 +101,7 @@ def pair_permutation_verdict(
         skewness=float(judged.skewness[chosen]),
         trace=None,
     )
-    members: tuple[tuple[Kernel, Kernel, float, float], ...] = ()
-    if len(family.pairs) > 1:
-        members = tuple(
-            (*family.kernels(place), float(judged.z[place]), float(judged.p_values[place]))
-            for place in range(len(family.pairs))
-        )
+    members = judged_pairs(family, judged)
     kernels = family.kernels(chosen)
     f, g = family.pairs[chosen]
     found = _dependence(kernels, variables, engine) if relabelled.dependences is None else relabelled.dependences[f][g]
@@ -117,6 +113,17 @@ def pair_permutation_verdict(
         members,
         scale * values[chosen],
         floor_warning(different_pairings(used, len(variables[0].points)), options.alpha),
+    )
+
+
+def judged_pairs(family: PairFamily, judged: Judged) -> tuple[Member, ...]:
+    """Return the pairs of a family with their z, p-value and excess; none of a single pair."""
+    if len(family.pairs) < 2:
+        return ()
+    excess = [None] * len(judged.z) if judged.excess is None else judged.excess.tolist()
+    return tuple(
+        (*family.kernels(place), float(judged.z[place]), float(judged.p_values[place]), excess[place])
+        for place in range(len(family.pairs))
     )
 
 

@@ -20,6 +20,7 @@ from kerntest.errors import KerntestError
 from kerntest.inference.invariants import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.lags import HELD_ENTRIES, plan_blocks
 from kerntest.inference.low_rank import FEW_ROWS, low_rank_factor
+from kerntest.inference.permuted_blocks import BLOCKS
 from kerntest.inference.randomly import TOGETHER
 from kerntest.inference.relabelling import refuse_whole
 from kerntest.inference.shifts import HELD_ENTRIES as TRANSFORMED_ENTRIES
@@ -51,6 +52,8 @@ BLOCK_SHARE = 1.3
 UNDER_WAY = 3
 SUMS = 8
 SWEPT = 8
+# A tile of the matrices of a two-sample test with the arrays that go with it.
+TILE_BYTES = 2**22
 # The same of blocks of many matrices, in bytes for each entry.
 STACKED_BYTES = 24.0
 # Starting a cluster of processes on this machine, in seconds.
@@ -141,6 +144,9 @@ def _of_relabellings(work: Work, threads: int) -> float:
         if len(work.sides) > 1:
             return 8.0 * n * n * (first + second)
         return _of_sweeps(n, min(TOGETHER, work.options.permutations) + 1, threads)
+    if len(work.sides) == 1:
+        sums = min(n, 2 * BLOCKS) ** 2 * first
+        return 8.0 * (SUMS * sums + first * work.options.permutations) + TILE_BYTES * threads
     circle = circle_length(n)
     orders = orders_needed(work.options.permutations, circle) if work.options.null == "permutation" else 1
     stacked = first >= MANY and second * orders >= MANY
@@ -171,6 +177,9 @@ def _plan(work: Work, engine: Engine) -> Plan:
     elif work.options.resampling == "random":
         whole = "whole" if len(work.sides) > 1 else "in tiles"
         step = f"{counted} {whole}, under {work.options.permutations:,} random permutations"
+    elif len(work.sides) == 1:
+        way = "as products of few columns" if low_rank else "in tiles"
+        step = f"{counted} {way}, summed over blocks of rows, under {work.options.permutations:,} permutations of these"
     else:
         orders = orders_needed(work.options.permutations, circle)
         blocks = len(plan_blocks(circle, work.rows - circle))

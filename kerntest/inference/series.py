@@ -17,7 +17,7 @@ from kerntest.data.checks import whole_number
 from kerntest.errors import UsageError
 from kerntest.inference.dependence import dependence, factor
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
-from kerntest.inference.pair_verdict import PairVerdict, Variables, degenerate_pair
+from kerntest.inference.pair_verdict import PairVerdict, Variables, degenerate_pair, judged_pairs
 from kerntest.inference.relabelling import shifted_statistics
 from kerntest.inference.verdict import floor_warning
 from kerntest.report import record
@@ -91,7 +91,7 @@ def shift_verdict(
     f, g = np.array(family.pairs).T
     every = sums[f, g]
     used = np.r_[0, minimum : n - minimum + 1]
-    judged = judge(every[:, used], _tolerances(family, variables), family.handicaps)
+    judged = judge(every[:, used], _tolerances(family, variables), options.judge)
     if judged.degenerate.all():
         raise degenerate_pair(*family.kernels(0))
     scale = factor(n, options.estimator)
@@ -111,16 +111,12 @@ def shift_verdict(
         skewness=float(judged.skewness[chosen]),
         trace=None,
     )
-    members = tuple(
-        (*family.kernels(place), float(judged.z[place]), float(judged.p_values[place]))
-        for place in range(len(family.pairs))
-    )
     verdict = PairVerdict(
         p_value=judged.p_value,
         kernels=kernels,
         found=dependence(kernels[0], variables[0].points, kernels[1], variables[1].points, engine),
         null=null,
-        members=members if len(members) > 1 else (),
+        members=judged_pairs(family, judged),
         relabelled=scale * every[chosen][used],
         warnings=floor_warning(shifts + 1, options.alpha, "it takes longer series, or a smaller --min-lag"),
     )

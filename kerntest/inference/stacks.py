@@ -42,7 +42,8 @@ class KernelStack:
     Parameters
     ----------
     sources : sequence of (Points, sequence of Kernel)
-        n rows each, in one shared order; kernels of one source share its distances.
+        n rows each, in one shared order; kernels of one source share its distances, and those whose bandwidths halve from
+        one to the next their values.
     orders : sequence of ndarray of int, shape (n,)
         Which row stands at each place, one array per order.
     circle : int
@@ -89,6 +90,8 @@ class KernelStack:
         for rows, kernels in zip(self._laid[order], self._kernels, strict=True):
             # Kept alive, the tiles share their distances between the kernels; a single kernel needs no such memory.
             kept = list(rows.tiles(block)) if len(kernels) > 1 else None
+            for pairs, _ in kept or ():
+                pairs.halve_bandwidths()
             for kernel in kernels:
                 for pairs, columns in kept if kept is not None else rows.tiles(block):
                     out[:, columns] = kernel.evaluate(pairs)

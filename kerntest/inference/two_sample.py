@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from kerntest.data.checks import one_of
 from kerntest.engines.setting import engine_of, refuse_device
 from kerntest.errors import UsageError
 from kerntest.inference.analysis import analyse_two_samples
-from kerntest.inference.options import Method, MissingPolicy, NullMethod, Options, Resampling, Scale
+from kerntest.inference.options import Method, MissingPolicy, NullMethod, Options, Scale
 from kerntest.inference.picture import two_sample_figure
 from kerntest.inference.sample import Reading
 from kerntest.inference.witness import witness_bytes, witness_kind
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Progress
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.labels import Estimator
+    from kerntest.inference.nulls.permutation import Judge
     from kerntest.kernels.base import Kernel
 
 TwoSampleResult = record.TwoSampleResult
@@ -42,7 +43,8 @@ def mmd_test(
     alpha: float = 0.05,
     scale: Scale = "standardize",
     seed: int = 0,
-    resampling: Resampling = "shifts",
+    judge: Judge = "together",
+    resampling: Literal["blocks", "random"] = "blocks",
     min_effect: float | None = None,
     explain: bool = False,
     witness: str | PathLike[str] | None = None,
@@ -76,7 +78,7 @@ def mmd_test(
         through the exact mean, variance and skewness of the permutation distribution ("moments"), Gretton's Gamma
         for the biased statistic, a weighted sum of chi-squares, a Pearson curve through four moments.
     permutations : int
-        Relabellings to use at least. All n cyclic ones cost no more than a few, so that up to n come for nothing.
+        Relabellings to use; all there are where they are fewer.
     alpha : float
         Level of the decision.
     scale : "standardize" or "none"
@@ -84,8 +86,13 @@ def mmd_test(
     seed : int
         Of the random order of the rows. The result depends on nothing else that is random: not on the order of rows
         in the files, nor on the number of threads.
-    resampling : "shifts" or "random"
-        Relabellings of the permutation null: all cyclic ones, or ordinary random permutations, which take longer.
+    judge : "together" or "smallest"
+        How several kernels come to one p-value: by how their statistics vary together under relabelling, which sees
+        differences that no kernel shows alone, or by the smallest p-value of a kernel. With one kernel there is no
+        difference.
+    resampling : "blocks" or "random"
+        Relabellings of the permutation null: permutations of some hundred blocks of random rows, or of all rows, which
+        take much longer and see no more.
     min_effect : float, optional
         The smallest MMD that matters. To reject, the lower confidence bound of MMD, at level 1 - alpha under the
         named kernel or the Gaussian at the median bandwidth, must also reach it.
@@ -149,7 +156,8 @@ def mmd_test(
     >>> mmd_test(rng.normal(size=(100, 2)), rng.normal(size=(120, 2)) + 1.0).reject
     True
     """
-    options = Options(estimator, null, permutations, alpha, scale, seed, resampling)
+    one_of("resampling", resampling, ("blocks", "random"))
+    options = Options(estimator, null, permutations, alpha, scale, seed, resampling, judge)
     one_of("method", method, ("exact", "features"))
     reading = Reading(columns, exclude, common=common, categorical=categorical, missing=missing, decimal=decimal)
     if method == "features":
@@ -157,7 +165,7 @@ def mmd_test(
         from kerntest.inference.streamed.two_sample import analyse_by_features, refuse_exact_only  # noqa: PLC0415 - few need it
 
         refuse_exact_only(explain=explain, witness=witness, plot=plot)
-        if resampling != "shifts":
+        if resampling != "blocks":
             raise UsageError(
                 f"--resampling {resampling} needs --method exact",
                 hint="leave it out: features have relabellings of their own",

@@ -11,7 +11,7 @@ import numpy as np
 from kerntest.errors import UndecidedError
 from kerntest.inference.labels import LabelMatrix, label_matrix
 from kerntest.inference.low_rank import FEW_ROWS, low_rank_factor
-from kerntest.inference.nulls.permutation import COMBINATION, Judged, judge, tie_tolerance
+from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
 from kerntest.inference.order import random_orders
 from kerntest.inference.permuted_blocks import BlockedRows, block_sums, factor_sums, relabelled_sums
 from kerntest.inference.randomly import random_sums
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.family import Family
+    from kerntest.inference.nulls.permutation import Judge
     from kerntest.inference.options import Options
     from kerntest.inference.sample import Sample
     from kerntest.kernels.base import Array, Kernel, Points
@@ -151,7 +152,7 @@ def permutation_verdict(
 ) -> Verdict:
     """Judge the family over all relabellings together."""
     relabelled = relabel(family.kernels, sample, options, engine, progress, relabellings=options.permutations)
-    judged = judge(relabelled.sums, relabelled.tolerances)
+    judged = judge(relabelled.sums, relabelled.tolerances, options.judge)
     if judged.degenerate.all():
         # A few relabellings of a few rows can all be the same split (p = 1): only others tell what the kernel sees.
         others = replace(options, resampling="random")
@@ -171,15 +172,23 @@ def permutation_verdict(
         skewness=float(judged.skewness[chosen]),
         trace=None,
     )
-    members = tuple(
-        record.FamilyMember(str(kernel), float(z), float(p))
-        for kernel, z, p in zip(family.kernels, judged.z, judged.p_values, strict=True)
-    )
-    together = record.Family(COMBINATION, members, family.thinning) if len(members) > 1 else None
+    together = judged_family(family, judged, options.judge)
     kernel = family.kernels[chosen]
     found = discrepancy(kernel, sample.points, sample.labels, engine)
     values = factor * relabelled.sums[chosen]
     return Verdict(judged.p_value, kernel, found, null, together, values, floor_warning(used, options.alpha))
+
+
+def judged_family(family: Family, judged: Judged, how: Judge) -> record.Family | None:
+    """Return the record of a family that was judged; None for one kernel."""
+    if len(family.kernels) < 2:
+        return None
+    excess = [None] * len(judged.z) if judged.excess is None else judged.excess.tolist()
+    members = tuple(
+        record.FamilyMember(str(kernel), float(z), float(p), u)
+        for kernel, z, p, u in zip(family.kernels, judged.z, judged.p_values, excess, strict=True)
+    )
+    return record.Family(how, JUDGES[how], members, family.thinning)
 
 
 def floor_warning(used: int, alpha: float, way_out: str = "use more --permutations") -> tuple[str, ...]:

@@ -173,15 +173,15 @@ class _Reader:
             return Normalised(kernel)
         if name not in KERNELS:
             self.unknown(word, start)
-        kernel = KERNELS[name]
+        named = KERNELS[name]
         opened = self.position
         if not self.accept("("):
-            return kernel()
-        if issubclass(kernel, Additive):
+            return named()
+        if issubclass(named, Additive):
             return self.additive(opened)
-        values, places = self.arguments(kernel)
+        values, places = self.arguments(named)
         self.close(opened)
-        return self.built(kernel, values, places)
+        return self.built(named, values, places)
 
     def additive(self, opened: int) -> Additive:
         """Read any number of bandwidths up to the closing parenthesis."""

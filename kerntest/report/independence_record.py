@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KernelPair(Record):
-    """One pair of kernels of a family: its statistic in null standard deviations, and its own p-value."""
+    """One pair of kernels of a family: its statistic in null standard deviations, its own p-value, and its excess."""
 
     kernel_x: str
     kernel_y: str
     z: float
     p_value: float
+    excess: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +30,17 @@ class KernelPairs(Record):
 
     Parameters
     ----------
+    judge : str
+        "together" or "smallest".
     combination : str
-        How the pairs were combined.
+        How the pairs were combined, in words.
     members : tuple of KernelPair
         Their own p-values are not corrected for one another; the result's p-value is.
     thinning : str
         How the choice of kernels depends on the number of rows, in words.
     """
 
+    judge: str
     combination: str
     members: tuple[KernelPair, ...]
     thinning: str

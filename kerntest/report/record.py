@@ -121,11 +121,23 @@ class Null(Record):
 
 @dataclass(frozen=True, slots=True)
 class FamilyMember(Record):
-    """One kernel of a family: its text, its statistic in null standard deviations, and its own p-value."""
+    """One kernel of a family.
+
+    Parameters
+    ----------
+    kernel : str
+    z : float
+        Its statistic in null standard deviations.
+    p_value : float
+        Its own, not corrected for the others.
+    excess : float or None
+        Of a family judged together: how much of the excess nearest to all z is its own, in null standard deviations.
+    """
 
     kernel: str
     z: float
     p_value: float
+    excess: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +146,17 @@ class Family(Record):
 
     Parameters
     ----------
+    judge : str
+        "together" or "smallest".
     combination : str
-        How the kernels were combined.
+        How the kernels were combined, in words.
     members : tuple of FamilyMember
         In the order of the family. Their own p-values are not corrected for one another; the result's p-value is.
     thinning : str
         How the choice of kernels depends on the number of rows, in words.
     """
 
+    judge: str
     combination: str
     members: tuple[FamilyMember, ...]
     thinning: str

@@ -18,8 +18,8 @@ from kerntest.cli.options import COUNT, Bandwidth, KernelText, OneOf, OutputPath
 from kerntest.cli.shared_options import (
     ALPHA,
     CATEGORICAL,
+    JUDGE,
     PERMUTATIONS,
-    RESAMPLING,
     ROWS,
     SCALE,
     SEED_OPTION,
@@ -29,6 +29,7 @@ from kerntest.cli.shared_options import (
     estimator_option,
     method_options,
     null_option,
+    resampling_option,
 )
 from kerntest.errors import KerntestError, UsageError
 
@@ -170,7 +171,8 @@ MANUAL = Manual(
 @estimator_option("HSIC")
 @null_option("one pair of kernels")
 @PERMUTATIONS
-@RESAMPLING
+@resampling_option("shifts", "all cyclic shifts of the rows in random order")
+@JUDGE
 @ALPHA
 @SEED_OPTION
 @option(

@@ -15,8 +15,8 @@ from kerntest.cli.options import POSITIVE, Bandwidth, KernelText, OneOf, OutputP
 from kerntest.cli.shared_options import (
     ALPHA,
     CATEGORICAL,
+    JUDGE,
     PERMUTATIONS,
-    RESAMPLING,
     SCALE,
     SEED_OPTION,
     chosen_method,
@@ -25,6 +25,7 @@ from kerntest.cli.shared_options import (
     estimator_option,
     method_options,
     null_option,
+    resampling_option,
 )
 from kerntest.errors import KerntestError
 from kerntest.report.summary import two_sample_notes, two_sample_summary
@@ -107,7 +108,8 @@ MANUAL = Manual(
 @estimator_option("MMD^2")
 @null_option("one kernel")
 @PERMUTATIONS
-@RESAMPLING
+@resampling_option("blocks", "permutations of blocks of random rows")
+@JUDGE
 @ALPHA
 @option(
     "--min-effect",

@@ -10,12 +10,13 @@ import numpy as np
 from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family
 from kerntest.inference.labelled import curve_verdict
-from kerntest.inference.nulls.permutation import COMBINATION, judge
+from kerntest.inference.nulls.permutation import judge
 from kerntest.inference.sample import Sample
 from kerntest.inference.verdict import (
     OTHER_RELABELLINGS,
     degenerate_kernel,
     floor_warning,
+    judged_family,
     refuse_degenerate,
     refuse_overflow,
 )
@@ -98,7 +99,7 @@ def _permuted(family: Family, blocked: Sequence[Blocked], options: Options, engi
     values = relabelled(options.permutations)
     refuse_overflow(family.kernels, values)
     tolerances = np.array([member.tolerance(options.estimator) for member in blocked])
-    judged = judge(values, tolerances)
+    judged = judge(values, tolerances, options.judge)
     if judged.degenerate.all():
         # A few relabellings can all give one value: only others tell what the kernel sees.
         refuse_degenerate(judge(relabelled(OTHER_RELABELLINGS), tolerances), family)
@@ -116,11 +117,7 @@ def _permuted(family: Family, blocked: Sequence[Blocked], options: Options, engi
         skewness=float(judged.skewness[chosen]),
         trace=None,
     )
-    members = tuple(
-        record.FamilyMember(str(kernel), float(z), float(p))
-        for kernel, z, p in zip(family.kernels, judged.z, judged.p_values, strict=True)
-    )
-    together = record.Family(COMBINATION, members, family.thinning) if len(members) > 1 else None
+    together = judged_family(family, judged, options.judge)
     warnings = floor_warning(used, options.alpha)
     return _of(judged.p_value, family.kernels[chosen], blocked[chosen], null, family=together, warnings=warnings)
 
