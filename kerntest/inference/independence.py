@@ -94,8 +94,8 @@ def hsic_test(
     scale : "standardize" or "none"
         Whether numeric columns are brought to mean 0 and standard deviation 1.
     seed : int
-        Of the random order of the rows. The result depends on nothing else that is random: not on the order of rows
-        in the files, not on which of the two is called x, nor on the number of threads.
+        Of the random order of the rows. The result depends on nothing else that is random, nor on the number of
+        threads; rows in another order, or x and y exchanged, move the p-value within its Monte-Carlo error.
     resampling : "shifts" or "random"
         Relabellings of the permutation null: all cyclic ones, or ordinary random permutations, which take longer and
         hold whole matrices.

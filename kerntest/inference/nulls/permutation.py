@@ -75,6 +75,21 @@ def tie_tolerance(largest_entry: float, rows: int, other_norm: float) -> float:
     return ROUNDING_UNITS * float(np.finfo(np.float64).eps) * largest_entry * rows * other_norm
 
 
+def descending(values: Array, tolerance: Array | float) -> NDArray[np.intp]:
+    """Return the places of values from the largest to the smallest; those that rounding alone tells apart as they come.
+
+    Parameters
+    ----------
+    values : ndarray, shape (m,)
+    tolerance : float or ndarray, shape (m,)
+        How far rounding can move a value.
+    """
+    order = np.argsort(-values, kind="stable")
+    ranked, apart = values[order], np.broadcast_to(tolerance, values.shape)[order]
+    tied = np.cumsum(np.r_[False, ranked[:-1] - ranked[1:] > apart[1:]])[: len(order)]
+    return order[np.lexsort([order, tied])]
+
+
 def judge(values: Array, tolerances: Array, handicaps: Array | None = None) -> Judged:
     """Return one exact p-value for F statistics over the same R relabellings.
 
@@ -111,17 +126,17 @@ def judge(values: Array, tolerances: Array, handicaps: Array | None = None) -> J
         scored -= handicaps[:, None]
     combined = scored.max(axis=0)
     p_value = float(np.mean(combined >= combined[0]))
-    selected = _first_of(scored[:, 0], np.flatnonzero(~degenerate | degenerate.all()))
+    selected = first_of(scored[:, 0], np.flatnonzero(~degenerate | degenerate.all()))
     if handicaps is not None:
         # Of members that are all as clear as these relabellings can tell, the one with the least handicap: scores beyond
         # the relabelled values are extrapolated.
         clear = np.flatnonzero(~degenerate & (own == own[~degenerate].min(initial=1.0)))
         if len(clear):
-            selected = _first_of(scored[:, 0], clear[handicaps[clear] == handicaps[clear].min()])
+            selected = first_of(scored[:, 0], clear[handicaps[clear] == handicaps[clear].min()])
     return Judged(p_value, selected, z[:, 0], own, mean, deviation, skewness, degenerate)
 
 
-def _first_of(scored: Array, places: NDArray[np.intp]) -> int:
+def first_of(scored: Array, places: NDArray[np.intp]) -> int:
     """Return the first of the places with the largest score: kernels that measure the same differ by rounding alone."""
     largest = scored[places].max()
     return int(places[np.flatnonzero(scored[places] >= largest - SAME * max(1.0, abs(largest)))[0]])
