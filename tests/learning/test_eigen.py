@@ -207,3 +207,10 @@ def test_lanczos_finds_multiple_eigenvalues_and_no_others_where_images_are_exhau
                 assert found.converged
                 np.testing.assert_allclose(found.values, exact.values[:wanted], rtol=0, atol=1e-11 * exact.values[0])
                 assert found.smallest >= -1e-11 * exact.values[0]
+
+
+def test_of_entries_equal_but_for_rounding_the_first_gives_the_sign():
+    for off in (-1e-15, 0.0, 1e-15):
+        turned = signed(np.array([[-0.5, 0.1], [0.5 + off, -0.7], [0.2, 0.7 - off]]))
+        np.testing.assert_allclose(turned[:, 0], [0.5, -0.5, -0.2], rtol=0, atol=1e-14)
+        np.testing.assert_allclose(turned[:, 1], [-0.1, 0.7, -0.7], rtol=0, atol=1e-14)
