@@ -28,7 +28,9 @@ from kerntest.learning.metrics import (
 CLASSES = ("ant", "bee", "cat", "dog")
 # Few different scores among them, so that ties are common; those that differ do so by more than rounding.
 scored = st.lists(
-    st.tuples(st.booleans(), st.one_of(st.floats(-5, 5, width=16), st.sampled_from([0.0, 1.0]))), min_size=1, max_size=40
+    st.tuples(st.booleans(), st.one_of(st.floats(-5, 5, width=16), st.sampled_from([0.0, 1.0]))),
+    min_size=1,
+    max_size=40,
 )
 codes = st.integers(2, 4).flatmap(
     lambda count: st.tuples(
