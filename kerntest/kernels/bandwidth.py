@@ -22,6 +22,8 @@ DOUBTFUL = 1e-9
 # The grid runs from half the 5 % quantile of the distances to twice the 95 % quantile, by factors of two.
 LOW, HIGH = 0.05, 0.95
 SPREAD = 2.0
+# An exponent of two that is nearer than this to a whole number is one: distances are right to 1e-12 or so.
+REACHED = 1e-9
 # So many distances are sorted at the end of the search for their median.
 FEW_LEFT = 20_000
 # Bandwidths outside this range cannot be squared, or divided by, without leaving the range of doubles.
@@ -117,8 +119,9 @@ class BandwidthChooser:
         lowest, highest = 0, 0
         for metric, columns in numeric or asked:
             found = self.distances(metric, columns)
-            lowest = min(lowest, int(np.ceil(np.log2(found.low / SPREAD / found.median))))
-            highest = max(highest, int(np.floor(np.log2(found.high * SPREAD / found.median))))
+            # A power of two is reached where rounding has left it a little outside.
+            lowest = min(lowest, int(np.ceil(np.log2(found.low / SPREAD / found.median) - REACHED)))
+            highest = max(highest, int(np.floor(np.log2(found.high * SPREAD / found.median) + REACHED)))
         return list(range(lowest, highest + 1))
 
 
