@@ -1,10 +1,13 @@
 """Run `kerntest` in tests: in this process where that is enough, as a process of its own where it is not."""
 
 import os
+import shlex
 import subprocess
 import sys
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from kerntest.cli.main import run
 
@@ -29,6 +32,62 @@ def run_here(capture, *arguments):
     return Outcome(code, captured.out.decode(), captured.err.decode())
 
 
+@contextmanager
+def streams(stdin, stdout, stderr):
+    """Let these files be descriptors 0, 1 and 2 of this process, and what Python reads and writes by them."""
+    names, numbers = ("stdin", "stdout", "stderr"), range(3)
+    before = [getattr(sys, name) for name in names]
+    with ExitStack() as stack:
+        for number, name, file in zip(numbers, names, (stdin, stdout, stderr), strict=True):
+            if number:
+                before[number].flush()
+            kept = os.dup(number)
+            stack.callback(os.close, kept)
+            stack.callback(os.dup2, kept, number)
+            os.dup2(file.fileno(), number)
+            mode = "w" if number else "r"
+            setattr(sys, name, stack.enter_context(open(number, mode, encoding="utf-8", closefd=False)))  # noqa: PTH123
+            stack.callback(setattr, sys, name, before[number])
+        yield
+
+
+def run_line(line, *, stdout, stderr, code=0, home=None):
+    """Run a line for a shell here, `kerntest` in this process, and return its exit code as with `pipefail`.
+
+    It has commands between pipes, at most one file to write to, and `$?`, the exit `code` of the line before.
+    """
+    reader = shlex.shlex(line, posix=True, punctuation_chars="|&;<>()")
+    reader.whitespace_split, reader.commenters = True, ""
+    commands = [[]]
+    for word in reader:
+        if word == "|":
+            commands.append([])
+        else:
+            commands[-1].append(str(code) if word == "$?" else word)
+    codes = []
+    with ExitStack() as stack:
+        given = stack.enter_context(open(os.devnull, "rb"))  # noqa: PTH123
+        for place, words in enumerate(commands):
+            written = stdout if place == len(commands) - 1 else stack.enter_context(TemporaryFile())
+            if len(words) > 2 and words[-2] in {">", ">>"}:
+                *words, sign, name = words
+                target = Path(name.replace("~", str(home), 1))
+                written = stack.enter_context(target.open("ab" if sign == ">>" else "wb"))
+            assert not any(set(word) <= set("|&;<>()`") for word in words), f"not a line for this shell: {line}"
+            if words[0] == "kerntest":
+                with streams(given, written, stderr):
+                    codes.append(run(words[1:]))
+            else:
+                done = subprocess.run(words, stdin=given, stdout=written, stderr=stderr, timeout=600, check=False)
+                codes.append(done.returncode)
+            if written is not stdout:
+                written.flush()
+            given = written
+            if place < len(commands) - 1:
+                given.seek(0)
+    return next(filter(None, reversed(codes)), 0)
+
+
 def environment(**variables):
     """Return the environment of a process that finds this checkout, with nothing set that changes what it prints."""
     plain = {name: value for name, value in os.environ.items() if name not in UNSET}
@@ -38,7 +97,7 @@ def environment(**variables):
 
 def run_process(*arguments, **options):
     """Run `python -m kerntest` with these arguments."""
-    options = {"env": environment(), "stdin": subprocess.DEVNULL, "timeout": 120, **options}
+    options = {"env": environment(), "stdin": subprocess.DEVNULL, "timeout": 600, **options}
     command = [sys.executable, "-m", "kerntest", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, check=False, **options)
     return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
