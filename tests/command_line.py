@@ -23,10 +23,15 @@ class Outcome:
     err: str
 
 
-def run_here(capture, *arguments):
-    """Run a command line in this process; `capture` is pytest's capfdbinary."""
+def run_here(capture, *arguments, stdin=None):
+    """Run a command line in this process, with a file as stdin; `capture` is pytest's capfdbinary."""
     capture.readouterr()
-    code = run([str(argument) for argument in arguments])
+    before = sys.stdin
+    with ExitStack() as stack:
+        if stdin is not None:
+            sys.stdin = stack.enter_context(Path(stdin).open(encoding="utf-8"))
+            stack.callback(setattr, sys, "stdin", before)
+        code = run([str(argument) for argument in arguments])
     sys.stdout.flush()
     captured = capture.readouterr()
     return Outcome(code, captured.out.decode(), captured.err.decode())
@@ -46,7 +51,7 @@ def streams(stdin, stdout, stderr):
             stack.callback(os.dup2, kept, number)
             os.dup2(file.fileno(), number)
             mode = "w" if number else "r"
-            setattr(sys, name, stack.enter_context(open(number, mode, encoding="utf-8", closefd=False)))  # noqa: PTH123
+            setattr(sys, name, stack.enter_context(open(number, mode, encoding="utf-8", closefd=False)))
             stack.callback(setattr, sys, name, before[number])
         yield
 
@@ -64,27 +69,24 @@ def run_line(line, *, stdout, stderr, code=0, home=None):
             commands.append([])
         else:
             commands[-1].append(str(code) if word == "$?" else word)
+    *commands[-1], sign, name = commands[-1] if commands[-1][-2:-1] in ([">"], [">>"]) else [*commands[-1], "", ""]
+    assert not any(set(word) <= set("|&;<>()`") for words in commands for word in words), f"too much of a line: {line}"
     codes = []
     with ExitStack() as stack:
-        given = stack.enter_context(open(os.devnull, "rb"))  # noqa: PTH123
-        for place, words in enumerate(commands):
-            written = stdout if place == len(commands) - 1 else stack.enter_context(TemporaryFile())
-            if len(words) > 2 and words[-2] in {">", ">>"}:
-                *words, sign, name = words
-                target = Path(name.replace("~", str(home), 1))
-                written = stack.enter_context(target.open("ab" if sign == ">>" else "wb"))
-            assert not any(set(word) <= set("|&;<>()`") for word in words), f"not a line for this shell: {line}"
+        given = stack.enter_context(Path(os.devnull).open("rb"))
+        files = [stack.enter_context(TemporaryFile()) for _ in commands[1:]]
+        if sign:
+            target = Path(name.replace("~", str(home), 1))
+            stdout = stack.enter_context(target.open("ab" if sign == ">>" else "wb"))
+        for words, written in zip(commands, [*files, stdout], strict=True):
             if words[0] == "kerntest":
                 with streams(given, written, stderr):
                     codes.append(run(words[1:]))
             else:
                 done = subprocess.run(words, stdin=given, stdout=written, stderr=stderr, timeout=600, check=False)
                 codes.append(done.returncode)
-            if written is not stdout:
-                written.flush()
+            written.seek(0, os.SEEK_SET if written in files else os.SEEK_END)
             given = written
-            if place < len(commands) - 1:
-                given.seek(0)
     return next(filter(None, reversed(codes)), 0)
 
 
