@@ -20,7 +20,7 @@ ARRAYS = {
 
 
 def same(first, second):
-    """Say whether arrays by name are equal to the last bit."""
+    """Say whether the arrays that were read are the very ones that were written."""
     return first.keys() == second.keys() and all(
         first[name].dtype == second[name].dtype
         and first[name].shape == second[name].shape

@@ -108,7 +108,7 @@ def analyse_two_samples(
         minimum = _minimum_effect(min_effect, measure.kernels[0], verdict, sample, alpha=options.alpha, engine=engine)
     explanation = None
     if explain:
-        rows = typical_rows(sample, found.witness, used)
+        rows = typical_rows(sample, verdict.kernel, found.witness, used)
         explanation = record.Explanation(explain_columns(sample, options, engine, progress), rows)
     result = _result(
         options,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.inference.family import choose_kernels
-from kerntest.inference.nulls.permutation import scores
+from kerntest.inference.nulls.permutation import SAME, descending, first_of, scores, tie_tolerance
 from kerntest.inference.verdict import relabel
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.report import record
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.options import Options
     from kerntest.inference.sample import Sample
-    from kerntest.kernels.base import Array
+    from kerntest.kernels.base import Array, Kernel
 
 # How many of the most typical rows of each sample are shown.
 ROWS_SHOWN = 5
@@ -72,7 +72,8 @@ def explain_columns(
         )
         for name, (score, kernel, z), p, p_without in zip(names, found, adjusted, without, strict=True)
     ]
-    order = sorted(range(len(names)), key=lambda place: (adjusted[place], -combined[place, 0]))
+    order = descending(combined[:, 0], SAME * np.maximum(1.0, combined[:, 0]))
+    order = order[np.argsort(adjusted[order], kind="stable")]
     return tuple(effects[place] for place in order)
 
 
@@ -89,7 +90,7 @@ def _best_scores(sample: Sample, options: Options, engine: Engine) -> tuple[Arra
     )
     relabelled = relabel(family.kernels, sample, options, engine, None, relabellings=options.permutations)
     scored, z, degenerate = scores(relabelled.sums, relabelled.tolerances)
-    best = int(scored[:, 0].argmax())
+    best = first_of(scored[:, 0], np.arange(len(scored)))
     if degenerate.all():
         return np.zeros(scored.shape[1]), str(family.kernels[best]), 0.0
     return scored.max(axis=0), str(family.kernels[best]), float(z[best, 0])
@@ -118,13 +119,14 @@ def step_down(values: Array) -> Array:
 
 
 def typical_rows(
-    sample: Sample, witness: Array, tables: tuple[Table, Table], shown: int = ROWS_SHOWN
+    sample: Sample, kernel: Kernel, witness: Array, tables: tuple[Table, Table], shown: int = ROWS_SHOWN
 ) -> tuple[record.TypicalRow, ...]:
     """Return the rows that are most typical of X, then those of Y, by the witness function.
 
     Parameters
     ----------
     sample : Sample
+    kernel : Kernel
     witness : ndarray, shape (n,)
         The leave-one-out witness function at every row, in the order of the sample.
     tables : (Table, Table)
@@ -132,10 +134,14 @@ def typical_rows(
     shown : int
         How many rows of each.
     """
+    largest = float(np.abs(kernel.diagonal(sample.points)).max())
+    sizes = np.bincount(sample.labels, minlength=2)
+    # Its value at a row is the product of a row of K with the weights of the means.
+    rounding = tie_tolerance(largest, 1, float(np.sqrt(len(witness) * (1.0 / sizes).sum())))
     rows = []
     for side, sign in ((1, 1.0), (0, -1.0)):
         members = np.flatnonzero(sample.labels == side)
-        best = members[np.argsort(-sign * witness[members], kind="stable")[:shown]]
+        best = members[descending(sign * witness[members], rounding)[:shown]]
         table = tables[1 - side]
         for row in best:
             place = int(sample.origin[row])

@@ -17,7 +17,7 @@ from kerntest.inference.family import BandwidthOption, choose_kernel
 from kerntest.inference.invariants import kernel_invariants
 from kerntest.inference.joint_sums import joint_bound, refuse_too_many, relabelled_joint
 from kerntest.inference.nulls.moments import moments_p_value, permutation_moments
-from kerntest.inference.nulls.permutation import judge
+from kerntest.inference.nulls.permutation import judge, tie_tolerance
 from kerntest.inference.options import MissingPolicy, Options, Scale
 from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.pair_analysis import provenance_of
@@ -120,9 +120,9 @@ def hsic_joint(
             bandwidth,
             numeric_names=variable.numeric_names,
             category_names=variable.category_names,
-            chooser=BandwidthChooser(variable.points, seed, side),
+            chooser=BandwidthChooser(variable.points, seed),
         )
-        for side, variable in enumerate(paired.variables)
+        for variable in paired.variables
     ]
     kernels = [family.kernels[0] for family in families]
     announce_many(
@@ -246,12 +246,14 @@ def _in_pairs(kernels: Sequence[Kernel], paired: Paired, engine: Engine, seed: i
         kernel_invariants(kernel, one, engine, hollow=True, seed=seed)[0]
         for kernel, one in zip(kernels, points, strict=True)
     ]
+    largest = [float(np.abs(kernel.diagonal(one)).max()) for kernel, one in zip(kernels, points, strict=True)]
     pairs = []
     for a, b in combinations(range(len(kernels)), 2):
         found = dependence(kernels[a], points[a], kernels[b], points[b], engine)
         moments = permutation_moments(known[a], known[b], paired.n)
+        rounding = tie_tolerance(largest[a], paired.n, largest[b] * paired.n)
         value = found.unbiased / factor(paired.n, "unbiased")
-        p_value = moments_p_value(value, moments) if moments.standard_deviation > 0 else 1.0
+        p_value = moments_p_value(value, moments) if moments.standard_deviation > rounding else 1.0
         names = (", ".join(paired.variables[a].names), ", ".join(paired.variables[b].names))
         pairs.append(GroupPair(*names, found.unbiased, found.effect_size, p_value))
     return tuple(pairs)

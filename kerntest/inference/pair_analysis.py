@@ -96,15 +96,11 @@ def analyse_pair(
     _refuse_on_device(engine, options, statistic, time_series=time_series)
     reading = reading or PairReading()
     groups = read_pair(x, y, reading)
-    paired = pair_up(groups, reading.missing, options.scale, in_file_order=time_series)
+    paired = pair_up(groups, reading.missing, options.scale)
     if time_series:
         _refuse_gaps(paired, groups)
     options, adapted = fitting(options, statistic)
-    # The two sides are put into an order of their own, so that x and y swapped give the same test to the last bit.
-    turned = paired.turned
-    x_variable, y_variable = paired.variables
-    first, second = (y_variable, x_variable) if turned else (x_variable, y_variable)
-    asked = (kernels[1], kernels[0]) if turned else kernels
+    first, second = paired.variables
     single = options.null != "permutation" or statistic == "coco"
     if statistic == "coco" and not isinstance(bandwidth, str) and np.size(bandwidth) > 1:
         raise UsageError(
@@ -112,7 +108,7 @@ def analyse_pair(
             hint="--statistic hsic judges several bandwidths together",
             code="usage.bandwidth_family",
         )
-    family = choose_pair(asked, bandwidth, (first, second), seed=options.seed, single=single)
+    family = choose_pair(kernels, bandwidth, (first, second), seed=options.seed, single=single)
     first = first.at(moved_to_origin(first.points, family.first.kernels))
     second = second.at(moved_to_origin(second.points, family.second.kernels))
     engine = prepare(_work(family, (first, second), options, statistic), engine)
@@ -124,8 +120,6 @@ def analyse_pair(
         verdict = pair_permutation_verdict(family, (first, second), options, engine, progress)
     else:
         verdict = pair_curve_verdict(family, (first, second), options, engine, progress)
-    if turned:
-        family, verdict = _turned(family, verdict)
     result = _result(
         options,
         verdict,
@@ -194,23 +188,6 @@ def fitting(options: Options, statistic: Statistic) -> tuple[Options, tuple[str,
         warning = "the Gamma null is a law of the biased statistic: that one is tested and reported"
         return replace(options, estimator="biased"), (warning,)
     return options, ()
-
-
-def _turned(family: PairFamily, verdict: PairVerdict) -> tuple[PairFamily, PairVerdict]:
-    """Return a family and a verdict with the two sides exchanged."""
-    pairs = tuple((g, f) for f, g in family.pairs)
-    lags = verdict.lags
-    if lags is not None:
-        lags = replace(lags, strongest=-lags.strongest)
-    return (
-        replace(family, first=family.second, second=family.first, pairs=pairs),
-        replace(
-            verdict,
-            kernels=(verdict.kernels[1], verdict.kernels[0]),
-            members=tuple((k, h, z, p, u) for h, k, z, p, u in verdict.members),
-            lags=lags,
-        ),
-    )
 
 
 def _result(

@@ -80,12 +80,12 @@ def choose_pair(
     most = next(allowed for rows, allowed in THINNING if rows is None or n <= rows)
     families: list[Family] = []
     settled: list[UsageError] = []
-    for side, (kernel, variable) in enumerate(zip(kernels, variables, strict=True)):
+    for kernel, variable in zip(kernels, variables, strict=True):
         choose = partial(
             choose_kernels,
             numeric_names=variable.numeric_names,
             category_names=variable.category_names,
-            chooser=BandwidthChooser(variable.points, seed, side),
+            chooser=BandwidthChooser(variable.points, seed),
             single=single,
         )
         try:

@@ -190,8 +190,7 @@ def _lags(analysis: IndependenceAnalysis) -> LagsPicture | None:
     if result.lags is None or shifted is None:
         return None
     n, minimum = analysis.paired.n, result.lags.minimum
-    # The series that the test put first stood still: seen from the other one, the shifts run backwards.
-    statistics = shifted[:0:-1] if analysis.paired.turned else shifted[1:]
+    statistics = shifted[1:]
     lags = np.arange(minimum, n - minimum + 1)
     lags = np.where(lags <= n // 2, lags, lags - n)
     order = np.argsort(lags)

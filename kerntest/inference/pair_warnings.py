@@ -82,8 +82,7 @@ def series_warnings(groups: Groups, paired: Paired, *, time_series: bool) -> lis
     """
     if time_series or paired.n < FEWEST_ROWS:
         return []
-    rows = np.sort(paired.origin)
-    alike = [[column.name for column in table.columns if _runs(column, rows)] for table in groups.tables]
+    alike = [[column.name for column in table.columns if _runs(column, paired.origin)] for table in groups.tables]
     return series_warning(alike)
 
 
@@ -126,10 +125,8 @@ def _runs(column: Column, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> bo
 
 def _repeated(paired: Paired) -> list[str]:
     """Return a warning where many rows are copies of others: they make a sample look larger than it is."""
-    # In canonical order equal rows stand next to one another.
-    return repeated_warning(
-        np.hstack([part for one in paired.variables for part in (one.points.numeric, one.points.codes)])
-    )
+    rows: Array = np.hstack([part for one in paired.variables for part in (one.points.numeric, one.points.codes)])
+    return repeated_warning(rows[np.lexsort(rows.T)])
 
 
 def repeated_warning(columns: Array, *, sampled: bool = False) -> list[str]:

@@ -40,15 +40,14 @@ def pair_witness_bytes(analysis: IndependenceAnalysis, kind: str) -> bytes:
 
     found = witness_pair(analysis)
     origin = analysis.paired.origin
-    order = np.argsort(origin, kind="stable")
     table = analysis.groups.tables[0]
-    lines = np.full(len(origin), -1) if table.lines is None else np.asarray(table.lines)[origin[order]]
+    lines = np.full(len(origin), -1) if table.lines is None else np.asarray(table.lines)[origin]
     written = pa.table(
         {
-            "row": origin[order] + 1,
+            "row": origin + 1,
             "line": pa.array(lines, mask=lines < 0),
-            "f": found.f[order],
-            "g": found.g[order],
+            "f": found.f,
+            "g": found.g,
         }
     )
     stream = io.BytesIO()

@@ -15,7 +15,7 @@ from kerntest.data.selection import find, match_names, split_patterns
 from kerntest.data.table import Table, unknown_column
 from kerntest.data.wording import listed
 from kerntest.errors import DataError, UsageError
-from kerntest.inference.variables import Variable, canonical_first, canonical_rows, reordered, variable_of
+from kerntest.inference.variables import Variable, variable_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,21 +68,17 @@ class Paired:
     Parameters
     ----------
     variables : tuple of Variable
-        In canonical order of the rows, unless the order of the file matters.
     origin : ndarray of int, shape (n,)
         Which row of the tables (those with missing values counted) each is, from 0.
     arranged : tuple of Arranged
         What each was made from.
     warnings : tuple of str
-    turned : bool
-        Whether the second of two comes first in an order that does not depend on which is called x.
     """
 
     variables: tuple[Variable, ...]
     origin: NDArray[np.intp]
     arranged: tuple[Arranged, ...]
     warnings: tuple[str, ...]
-    turned: bool
 
     @property
     def n(self) -> int:
@@ -126,7 +122,7 @@ def read_one(data: Any, reading: PairReading) -> Table:
     return _read(data, "data", reading)
 
 
-def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale, *, in_file_order: bool = False) -> Paired:
+def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale) -> Paired:
     """Return groups of columns as variables over the rows without missing values.
 
     Raises
@@ -151,14 +147,9 @@ def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale, *, in_file_ord
                 where={"file": table.name},
             )
         arranged.append(one)
-    turned = len(arranged) == 2 and not canonical_first(*arranged)
-    if not in_file_order:
-        # Before anything is summed, so that not even the last digits depend on the order of the rows.
-        order = canonical_rows(arranged[::-1] if turned else arranged)
-        arranged, kept = [reordered(one, order) for one in arranged], kept[order]
     variables = tuple(variable_of(one, scale) for one in arranged)
     warnings += [warning for one in arranged for warning in one.warnings]
-    return Paired(variables, kept, tuple(arranged), tuple(warnings), turned)
+    return Paired(variables, kept, tuple(arranged), tuple(warnings))
 
 
 def too_few_rows(groups: Groups, n: int, *, dropped: bool) -> DataError:

@@ -16,7 +16,7 @@ from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.corrections import Correction, adjusted
 from kerntest.inference.explain import step_down
-from kerntest.inference.nulls.permutation import scores
+from kerntest.inference.nulls.permutation import descending, scores
 from kerntest.inference.options import MissingPolicy, Options
 from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.pair_warnings import runs_of
@@ -35,15 +35,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
+    from numpy.typing import NDArray
+
     from kerntest.data.numerals import Decimal
     from kerntest.data.selection import Patterns
     from kerntest.data.table import Column, Table
     from kerntest.engines.base import Progress
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.labels import Estimator
-    from kerntest.kernels.base import Kernel
+    from kerntest.kernels.base import Array, Kernel
 
 ScreenResult = independence_record.ScreenResult
+# Effect sizes, and logarithms of p-values, that differ by less come from columns that are equal but for rounding.
+SAME_RANK = 1e-8
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -334,7 +338,7 @@ def _effects(
                 note=one.note,
             )
         )
-    order = np.lexsort([np.array([-(effect.effect_size or 0.0) for effect in effects]), raw])
+    order = _ranking(raw, np.array([effect.effect_size or 0.0 for effect in effects]))
     count = int(np.isfinite(raw).sum())
     floors = [1.0 / one.found.permutations for one in tested if one.found is not None]
     coarse: tuple[str, ...] = ()
@@ -345,6 +349,13 @@ def _effects(
         )
         coarse = (warning,)
     return tuple(effects[place] for place in order), count, coarse
+
+
+def _ranking(p: Array, effect: Array) -> NDArray[np.intp]:
+    """Return the places of the pairs by p-value, then effect size; those without a p-value last, equal ones as they come."""
+    order = descending(effect, SAME_RANK)
+    logs = np.where(np.isnan(p), -1.0, -np.log(np.maximum(p, np.finfo(np.float64).tiny)))[order]
+    return order[descending(logs, SAME_RANK * np.maximum(1.0, logs))]
 
 
 def _stepped_down(tested: Sequence[TestedPair]) -> list[float | None]:

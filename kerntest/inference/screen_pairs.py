@@ -12,7 +12,7 @@ from kerntest.engines.local import LocalEngine
 from kerntest.inference.coefficients import Coefficients, coefficients_of_pairs
 from kerntest.inference.pairing import FEWEST_ROWS
 from kerntest.inference.screening import ScreenedPair, ScreenOptions, screen
-from kerntest.inference.variables import canonical_rows, reordered, variable_of
+from kerntest.inference.variables import variable_of
 
 # From so many sets of rows, sets are tested side by side.
 MANY_SETS = 4
@@ -140,9 +140,7 @@ def _over_rows(
     found: list[ScreenedPair] = []
     kernels: list[Kernel] = []
     if wanted:
-        arranged = [arrange([taken[place]], n) for place in tested]
-        order = canonical_rows(arranged)
-        variables = [variable_of(reordered(one, order), "standardize") for one in arranged]
+        variables = [variable_of(arrange([taken[place]], n), "standardize") for place in tested]
         found, kernels = screen(variables, wanted, options, engine, keep=keep, progress=progress)
     coefficients = _coefficients(taken, pairs)
     remaining = iter(found)

@@ -117,7 +117,7 @@ def screen(
     Parameters
     ----------
     columns : sequence of P Variable
-        One column each, n >= 4 rows in canonical order, none of them constant.
+        One column each, n >= 4 rows, none of them constant.
     pairs : sequence of (int, int)
         Which to test.
     options : ScreenOptions

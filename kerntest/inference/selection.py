@@ -14,7 +14,7 @@ from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
 from kerntest.engines.setting import engine_of, refuse_device
 from kerntest.errors import DataError, UsageError
-from kerntest.inference.dependence import Dependence, dependence
+from kerntest.inference.dependence import Dependence, dependence, factor
 from kerntest.inference.explain import step_down
 from kerntest.inference.family import choose_kernels
 from kerntest.inference.invariants import centre
@@ -26,7 +26,7 @@ from kerntest.inference.pairing import FEWEST_ROWS, Groups, PairReading, complet
 from kerntest.inference.planning import announce_many, held_by_stacks
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
 from kerntest.inference.stacks import KernelStack
-from kerntest.inference.variables import Variable, canonical_rows, reordered, variable_of
+from kerntest.inference.variables import Variable, variable_of
 from kerntest.inference.weighted import CentredProduct
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
@@ -137,8 +137,7 @@ def hsic_select(
                 code="data.no_columns",
                 where={"file": table.name, "column": group.names[0]},
             )
-    order = canonical_rows(arranged)
-    candidates, goal = (variable_of(reordered(one, order), "standardize") for one in arranged)
+    candidates, goal = (variable_of(one, "standardize") for one in arranged)
     steps = min(k, len(candidates.names))
     announce_many(
         "hsic",
@@ -240,7 +239,7 @@ class _Selection:
             "median",
             numeric_names=target.numeric_names,
             category_names=target.category_names,
-            chooser=BandwidthChooser(target.points, options.seed, 1),
+            chooser=BandwidthChooser(target.points, options.seed),
             single=True,
         ).kernels[0]
         self.target = target.points
@@ -260,9 +259,11 @@ class _Selection:
             found = [self._together([*taken, c]) for c in left]
             p_values = dict(zip(left, self._p_values(taken, left), strict=True))
             alone = alone or p_values
-            best = max(range(len(left)), key=lambda place: found[place].effect_size)
+            best = self._largest(found)
             column, effect = left[best], found[best].effect_size
-            going = going and p_values[column] <= self.options.alpha and effect > before
+            # A copy of a selected column gives the product kernel that there was.
+            gained = effect - before > self._rounding(found[best])
+            going = going and p_values[column] <= self.options.alpha and gained
             chosen.append(
                 SelectedColumn(
                     step=step,
@@ -285,6 +286,17 @@ class _Selection:
         """Return how the target depends on some candidates together."""
         points, kernel = self.candidates.product(chosen, len(chosen))
         return dependence(kernel, points, self.goal, self.target, self.engine)
+
+    def _largest(self, found: Sequence[Dependence]) -> int:
+        """Return the first place of those with the largest effect size up to rounding."""
+        effects = np.array([one.effect_size for one in found])
+        rounding = np.array([self._rounding(one) for one in found])
+        return int(np.flatnonzero(effects + rounding >= (effects - rounding).max())[0])
+
+    def _rounding(self, found: Dependence) -> float:
+        """Return how far rounding can move an effect size, the root of a share of <U(K), U(L)>."""
+        product = found.unbiased / factor(self.n, "unbiased")
+        return 0.5 * found.effect_size * tie_tolerance(1.0, self.n, float(self.n)) / product if product > 0 else 0.0
 
     def _p_values(self, taken: Sequence[int], left: Sequence[int]) -> list[float]:
         """Return the corrected p-value of each candidate that is left.

@@ -91,7 +91,8 @@ def shift_verdict(
     f, g = np.array(family.pairs).T
     every = sums[f, g]
     used = np.r_[0, minimum : n - minimum + 1]
-    judged = judge(every[:, used], _tolerances(family, variables), options.judge)
+    tolerances = _tolerances(family, variables)
+    judged = judge(every[:, used], tolerances, options.judge)
     if judged.degenerate.all():
         raise degenerate_pair(*family.kernels(0))
     scale = factor(n, options.estimator)
@@ -121,11 +122,12 @@ def shift_verdict(
         warnings=floor_warning(shifts + 1, options.alpha, "it takes longer series, or a smaller --min-lag"),
     )
     # At which shift any of the pairs sees most, by its standard deviations over the shifts that stand for independence.
-    z = (every - judged.mean[:, None]) / np.where(judged.degenerate, np.inf, judged.standard_deviation)[:, None]
-    strongest = int(z.max(axis=0).argmax())
-    # A shift by more than half the circle is one in the other direction.
-    signed = strongest if strongest <= n // 2 else strongest - n
-    return replace(verdict, lags=Lags(minimum, shifts, signed, float(scale * every[chosen, strongest])))
+    deviation = np.where(judged.degenerate, np.inf, judged.standard_deviation)[:, None]
+    z, rounding = (every - judged.mean[:, None]) / deviation, tolerances[:, None] / deviation
+    strongest = np.flatnonzero((z + rounding).max(axis=0) >= (z - rounding).max())
+    # A shift by more than half the circle is one in the other direction. Of several the shortest, forwards before backwards.
+    signed = min((int(lag if lag <= n // 2 else lag - n) for lag in strongest), key=lambda lag: (abs(lag), lag < 0))
+    return replace(verdict, lags=Lags(minimum, shifts, signed, float(scale * every[chosen, signed])))
 
 
 def _tolerances(family: PairFamily, variables: Variables) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,16 +11,11 @@ from kerntest.data.scaling import standardize
 from kerntest.kernels.base import Columns, Points
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from kerntest.data.arranging import Arranged
     from kerntest.inference.options import Scale
     from kerntest.kernels.base import Array
-
-
-Identity: TypeAlias = tuple[int, tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,57 +78,3 @@ def variable_of(arranged: Arranged, scale: Scale) -> Variable:
         numeric, centre, spread = standardize(numeric)
     points = Points(numeric, arranged.codes)
     return Variable(points, centre, spread, arranged.numeric_names, arranged.category_names, arranged.levels)
-
-
-def canonical_rows(groups: Sequence[Arranged]) -> NDArray[np.intp]:
-    """Return the rows in ascending order of their values, columns compared in an order of what they hold.
-
-    What follows then depends on the rows as a set: not on their order in the files, nor on the names or the order of
-    columns. Of two groups the one that `canonical_first` puts first comes first where columns hold the same values.
-
-    Parameters
-    ----------
-    groups : sequence of Arranged
-
-    Notes
-    -----
-    Cost: O(p n log n) time for p columns in all.
-    """
-    columns = [column for group in groups for column in _identified(group)]
-    columns.sort(key=lambda column: column[0])
-    # lexsort takes the most important key last.
-    return np.lexsort([values for _, values in reversed(columns)])
-
-
-def canonical_first(x: Arranged, y: Arranged) -> bool:
-    """Say whether x comes first when the two are put into an order that does not depend on which is called x."""
-    first, second = (sorted(identity for identity, _ in _identified(group)) for group in (x, y))
-    if first != second:
-        return first < second
-    # Nothing but how rows are paired tells the two apart: the smaller table of sorted rows comes first.
-    return _sorted_rows(x, y) <= _sorted_rows(y, x)
-
-
-def _sorted_rows(x: Arranged, y: Arranged) -> list[list[float]]:
-    columns = [*x.numeric.T, *x.codes.T, *y.numeric.T, *y.codes.T]
-    order = np.lexsort(columns[::-1])
-    rows: list[list[float]] = np.column_stack(columns)[order].tolist()
-    return rows
-
-
-def reordered(group: Arranged, rows: NDArray[np.intp]) -> Arranged:
-    """Return arranged columns at these rows."""
-    return replace(group, numeric=group.numeric[rows], codes=group.codes[rows])
-
-
-def _identified(group: Arranged) -> list[tuple[Identity, NDArray[Any]]]:
-    """Return every column with what tells it from others: its sorted values, brought to one scale.
-
-    They are rounded, so that a column in other units, equal after scaling but for its last digits, is the same.
-    """
-    identified: list[tuple[Identity, NDArray[Any]]] = []
-    for kind, columns in enumerate((group.numeric, group.codes)):
-        for values in columns.T:
-            scaled = standardize(np.sort(values)[:, None].astype(np.float64))[0][:, 0]
-            identified.append(((kind, tuple(np.round(scaled, 5).tolist())), values))
-    return identified

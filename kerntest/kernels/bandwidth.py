@@ -1,7 +1,7 @@
 """Bandwidths from the data: the median heuristic, and a geometric grid around it.
 
-Every rule looks at the pooled rows in a canonical order and at nothing else. It is blind to which row came from which
-sample, so that a permutation test keeps its level, and does not depend on the order of the rows in the files.
+Every rule looks at the pooled rows as a set and at nothing else. It is blind to which row came from which sample, so
+that a permutation test keeps its level, and does not depend on the order of the rows in the files.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ DOUBTFUL = 1e-9
 # The grid runs from half the 5 % quantile of the distances to twice the 95 % quantile, by factors of two.
 LOW, HIGH = 0.05, 0.95
 SPREAD = 2.0
+# An exponent of two that is nearer than this to a whole number is one: distances are right to 1e-12 or so.
+REACHED = 1e-9
 # So many distances are sorted at the end of the search for their median.
 FEW_LEFT = 20_000
 # Bandwidths outside this range cannot be squared, or divided by, without leaving the range of doubles.
@@ -48,17 +50,14 @@ class BandwidthChooser:
     Parameters
     ----------
     points : Points
-        The pooled rows, in canonical order.
+        The pooled rows.
     seed : int
         Seed of the pairs that are drawn.
-    stream : int
-        Tells apart the draws for the two sides of an independence test.
     """
 
-    def __init__(self, points: Points, seed: int, stream: int = 0) -> None:
+    def __init__(self, points: Points, seed: int) -> None:
         self.points = points
         self.seed = seed
-        self.stream = stream
         self._known: dict[tuple[Metric, Columns | None], Distances] = {}
 
     def distances(self, metric: Metric, columns: Columns | None) -> Distances:
@@ -74,7 +73,7 @@ class BandwidthChooser:
             points = self.points if columns is None else self.points.select(columns)
             # Rows too far apart for numbers have infinite distances, which are refused below.
             with np.errstate(over="ignore", invalid="ignore"):
-                found = pair_distances(points, metric, self.seed, self.stream)
+                found = pair_distances(points, metric, self.seed)
             found = found[found > 0]
             if not len(found):
                 raise UndecidedError(
@@ -120,8 +119,9 @@ class BandwidthChooser:
         lowest, highest = 0, 0
         for metric, columns in numeric or asked:
             found = self.distances(metric, columns)
-            lowest = min(lowest, int(np.ceil(np.log2(found.low / SPREAD / found.median))))
-            highest = max(highest, int(np.floor(np.log2(found.high * SPREAD / found.median))))
+            # A power of two is reached where rounding has left it a little outside.
+            lowest = min(lowest, int(np.ceil(np.log2(found.low / SPREAD / found.median) - REACHED)))
+            highest = max(highest, int(np.floor(np.log2(found.high * SPREAD / found.median) + REACHED)))
         return list(range(lowest, highest + 1))
 
 
@@ -178,10 +178,10 @@ def median_distance(values: Array) -> float:
     return float(0.5 * (remaining[wanted[0] - below] + remaining[min(wanted[1] - below, len(remaining) - 1)]))
 
 
-def pair_distances(points: Points, metric: Metric, seed: int, stream: int = 0) -> Array:
-    """Return the distances between rows: of all pairs up to 2,000 rows, else of 500,000 random pairs.
+def pair_distances(points: Points, metric: Metric, seed: int) -> Array:
+    """Return the distances between rows: of all pairs up to 2,000 rows, else of 500,000 random pairs of the sorted rows.
 
-    Cost: O(min(n^2 / 2, 500,000) p) time.
+    Cost: O(min(n^2 / 2, 500,000) p) time, and O(p n log n) to sort.
     """
     n = len(points)
     if n <= EXACT_ROWS:
@@ -191,7 +191,9 @@ def pair_distances(points: Points, metric: Metric, seed: int, stream: int = 0) -
             block = _distance(DensePairs(points.take(slice(start, stop)), points.take(slice(start, n))), metric)
             strips.append(block[np.triu_indices(stop - start, 1, n - start)])
         return np.concatenate(strips)
-    rng = np.random.default_rng((seed, PAIR_STREAM, stream) if stream else (seed, PAIR_STREAM))
+    # The pairs that are drawn must not tell where a row stood: two samples stand one after the other.
+    points = points.take(np.lexsort([*points.codes.T, *points.numeric.T]))
+    rng = np.random.default_rng((seed, PAIR_STREAM))
     left = rng.integers(0, n, SAMPLED_PAIRS)
     # A partner other than the row itself, each equally likely.
     right = (left + rng.integers(1, n, SAMPLED_PAIRS)) % n

@@ -27,6 +27,8 @@ ROOM = 128
 STANDS_OUT = 0.5
 # Diagonals below minus this share of the largest are no rounding: the kernel is not positive definite.
 NEGATIVE = 1e-8
+# Diagonals that differ by less than this share are equal to rounding, until hardly anything is left of them.
+EQUAL = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +88,7 @@ def kernel_factor(kernel: Kernel, points: Points, *, tolerance: float = 1e-12, m
         width = min(width, most - rank)
         if rank + width > len(transposed):
             transposed = np.concatenate([transposed, np.empty((min(rank, most - rank), n))])
-        candidates = np.argpartition(left, n - width)[n - width :]
+        candidates = _largest(left, width)
         wanted = _kernel_rows(kernel, points, candidates)
         wanted -= transposed[:rank, candidates].T @ transposed[:rank]
         pivots, found = _eliminate(wanted, candidates, left[candidates])
@@ -103,6 +105,14 @@ def kernel_factor(kernel: Kernel, points: Points, *, tolerance: float = 1e-12, m
     residual = float(left.sum())
     complete = kernel.positive_definite and math.isfinite(trace) and left.min(initial=0.0) >= 0.0
     return Factor(transposed[:rank].T.copy(), residual, bool(complete and residual <= tolerance * trace))
+
+
+def _largest(left: Array, width: int) -> NDArray[np.intp]:
+    """Return the rows with the largest diagonals; of those equal to rounding the first, whatever the processor."""
+    least = np.partition(left, len(left) - width)[len(left) - width]
+    larger = np.flatnonzero(left > least * (1.0 + EQUAL))
+    tied = np.flatnonzero((left >= least * (1.0 - EQUAL)) & (left <= least * (1.0 + EQUAL)))
+    return np.concatenate([larger, tied[: width - len(larger)]])
 
 
 def centred(columns: Array) -> Array:

@@ -141,8 +141,7 @@ class Encoder:
         Returns
         -------
         Fitted
-            With the rows as points: scaled by the very numbers that are kept, so that `transform` of the same rows
-            gives the same bits.
+            With the rows as points: scaled by the very numbers that are kept, as `transform` scales.
 
         Raises
         ------
@@ -268,7 +267,7 @@ class Encoder:
         return scaled
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the encoder as JSON can hold it; `from_plain` gives it back to the last digit."""
+        """Return the encoder as JSON can hold it; `from_plain` gives back the very numbers."""
         return {"scale": self.scale, "columns": [column.to_plain() for column in self.columns]}
 
     @classmethod

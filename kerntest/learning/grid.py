@@ -15,6 +15,7 @@ from kerntest.kernels.base import Points
 from kerntest.learning.kernel_choice import at_multiple
 from kerntest.learning.solvers.matrices import matrix_of
 from kerntest.learning.svm_fit import fit_rows
+from kerntest.learning.ties import smoothest
 from kerntest.report.svm_record import GridCell, GridSearch
 
 if TYPE_CHECKING:
@@ -117,9 +118,11 @@ def search(
         for i, multiple in enumerate(multiples)
         for j, cost in enumerate(costs)
     ]
-    best = max(found, key=lambda cell: (round(cell.mean, 12), -cell.C, cell.multiple))
+    orders = [np.array([-cell.C for cell in found]), np.array([cell.multiple for cell in found])]
+    chosen_cell = smoothest(np.array([-cell.mean for cell in found]), orders)
+    best = found[chosen_cell]
     score = "accuracy" if options.task == "classify" else "negative RMSE"
-    result = GridSearch(score, count, TIES, tuple(found), found.index(best))
+    result = GridSearch(score, count, TIES, tuple(found), chosen_cell)
     return result, best.C, kernels[best.multiple]
 
 

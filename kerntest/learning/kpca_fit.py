@@ -121,7 +121,7 @@ def _by_matrix(rows: KpcaRows, options: KpcaOptions, engine: Engine, progress: P
     found = leading_eigenpairs(centred, options.components, solver=options.solver, seed=options.seed)
     _refuse_nothing(found.values, kernel)
     coefficients = found.vectors / np.sqrt(found.values)
-    # New rows are centred by a constant only if the coefficients sum up to 0, to the last digit.
+    # New rows are centred by a constant only if the coefficients sum up to 0.
     coefficients -= coefficients.mean(axis=0)
     intercepts = -(coefficients.T @ centred.row_means)
     n = centred.n

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from kerntest.errors import DataError
+from kerntest.learning.ties import levelled
 from kerntest.report.learning_record import ClassificationMetrics, ClassMetrics, RegressionMetrics
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def roc_auc(positive: NDArray[np.bool_], scores: Array) -> float | None:
     negatives = len(positive) - positives
     if positives == 0 or negatives == 0:
         return None
-    ranks = float(_average_ranks(scores)[positive].sum())
+    ranks = float(_average_ranks(levelled(scores))[positive].sum())
     return (ranks - positives * (positives + 1) / 2) / (positives * negatives)
 
 
@@ -179,6 +180,7 @@ def roc_curve(positive: NDArray[np.bool_], scores: Array) -> tuple[Array, Array,
             hint="judge on rows of both classes",
             code="data.one_class",
         )
+    scores = levelled(scores)
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]
     last_of_ties = np.append(np.nonzero(np.diff(ordered))[0], len(ordered) - 1)

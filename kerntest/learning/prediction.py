@@ -103,7 +103,8 @@ def predict_file(
     Notes
     -----
     Pieces of the data are worked on side by side; the workers of a cluster read the row groups of Parquet themselves.
-    The output is the same, byte for byte, on every engine and for every number of threads or workers.
+    The rows, their order and their classes are the same on every engine and for every number of threads or workers;
+    numbers agree to 1e-10 of their scale.
 
     Cost: O(rows x support vectors x columns) time; memory for a few blocks, whatever the size of the data. CSV with
     decimal commas and without `decimal="."` is an exception, see `open_blocks`.

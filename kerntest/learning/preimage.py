@@ -21,6 +21,7 @@ import numpy as np
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.dot import Linear
 from kerntest.learning.attraction import attractions, check_attracts
+from kerntest.learning.ties import EQUAL_SUMS, largest_first
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -129,10 +130,10 @@ def preimages(kernel: Kernel, projections: Projections, engine: Engine, start: P
 
 def _places(centres: Points, scores: Array, nearby: Array, own: Points | None) -> list[Points]:
     """Return places to start from, each n rows: the rows themselves, and the centres with the nearest scores."""
-    squared = np.einsum("ij,ij->i", nearby, nearby) - 2.0 * scores @ nearby.T
-    count = min(PLACES, len(centres))
-    nearest = np.argpartition(squared, count - 1, axis=1)[:, :count]
-    nearest = np.take_along_axis(nearest, np.argsort(np.take_along_axis(squared, nearest, axis=1), axis=1), axis=1)
+    lengths, own_lengths = np.einsum("ij,ij->i", nearby, nearby), np.einsum("ij,ij->i", scores, scores)
+    # Of centres equally near to rounding those that come first.
+    slack = EQUAL_SUMS * (own_lengths[:, None] + lengths.max(initial=0.0))
+    nearest = largest_first(2.0 * scores @ nearby.T - lengths, min(PLACES, len(centres)), slack)
     places = [] if own is None else [own]
     return [*places, *(Points(centres.numeric[rows], centres.codes[rows]) for rows in nearest.T)]
 
@@ -157,7 +158,7 @@ class _Search:
     def run(self, places: list[Points]) -> PreImages:
         """Return the best rows, from the best place of each on."""
         values = np.stack([self._value(place, slice(None)) for place in places])
-        order = np.argsort(-values, axis=0, kind="stable")
+        order = largest_first(values.T, len(places), EQUAL_SUMS * np.abs(values).max(axis=0)[:, None]).T
         n = len(self.weights)
         numeric = np.stack([place.numeric for place in places])
         codes = np.stack([place.codes for place in places])
@@ -230,7 +231,8 @@ class _Search:
             gain = self.kernel.evaluate(DensePairs(here, Points(self.centres.numeric, alike)))
             gain -= self.kernel.evaluate(DensePairs(here, self.centres))
             gain *= weights
-            codes[:, column] = members.values[np.argmax(gain @ members.indicator, axis=1)]
+            slack = EQUAL_SUMS * np.abs(gain).sum(axis=1, keepdims=True)
+            codes[:, column] = members.values[largest_first(gain @ members.indicator, 1, slack)[:, 0]]
         return codes
 
 

@@ -17,8 +17,9 @@ from kerntest.kernels.features import make_features, parse_features
 from kerntest.learning.folds import plain_folds
 from kerntest.learning.kernel_choice import at_multiples
 from kerntest.learning.ridge_options import AUTO
-from kerntest.learning.solvers.ridge_path import RidgePath, smoothest
+from kerntest.learning.solvers.ridge_path import RidgePath
 from kerntest.learning.solvers.spectrum import DENSE_ARRAYS, dense_spectrum, thin_spectrum
+from kerntest.learning.ties import smoothest
 from kerntest.report.ridge_record import RidgeCell, RidgeGrid
 
 if TYPE_CHECKING:

@@ -158,7 +158,7 @@ def _spreads(rows: RidgeRows) -> Array:
 
 def _from_path(rows: RidgeRows, choice: Choice, options: RidgeOptions, engine: Engine) -> RidgeFit:
     """Return the regression at the chosen lambda, all of it from the eigendecomposition."""
-    # Inside the engine, so that BLAS has one thread and the digits do not depend on how many there are.
+    # Inside the engine, so that BLAS has no more threads than were asked for.
     return next(iter(engine.here.map(lambda _: _finished(rows, choice, options), [0])))
 
 

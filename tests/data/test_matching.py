@@ -1,6 +1,6 @@
 """Columns of two tables find each other by name and agree on a type."""
 
-import time
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -191,9 +191,22 @@ def test_numbers_become_the_same_text_whatever_their_type():
     assert y["x1"].values.tolist() == [0, 1, -1]
 
 
+class Name(str):
+    """A name that counts how often it is compared with another."""
+
+    compared = 0
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+
 def test_many_columns_do_not_take_quadratic_time():
-    x = read_table(np.zeros((1, 20_000)))
-    start = time.perf_counter()
-    assert len(match_tables(x, x, exclude="x1")[0].columns) == 19_999
-    # 0.2 s here; a search through all names for every name would take many times the limit.
-    assert time.perf_counter() - start < 5
+    x = read_table(np.zeros((1, 1000)))
+    x = replace(x, columns=tuple(replace(column, name=Name(column.name)) for column in x.columns))
+    Name.compared = 0
+    assert len(match_tables(x, x, exclude="x1")[0].columns) == 999
+    # A search through all names for every name would take half a million.
+    assert Name.compared < 50_000

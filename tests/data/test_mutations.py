@@ -1,4 +1,4 @@
-"""Damaged files: whatever happens to the bytes, there is a table or an error of ours, and no waiting.
+"""Damaged files: whatever happens to the bytes, there is a table or an error of ours.
 
 The mutations of Parquet run in a process of their own, which is started again where it stopped if it crashes: pyarrow
 is C++, and what it reads here is hostile.
@@ -11,7 +11,6 @@ import json
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,9 +23,9 @@ from kerntest.data.misleading import misleading
 from kerntest.errors import KerntestError
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
-SECONDS = 5.0
-CSV_PER_FILE = 200
-PARQUET_PER_FILE = 200
+# Mutations of each file, quickly and for a release.
+CSV_PER_FILE = (25, 400)
+PARQUET_PER_FILE = (15, 400)
 HAND_MADE = {
     "quoted.csv": b'"na""me","two\nlines",t\r\n1,"a, b",x\r\n"2","c ""d""",\r\n\r\n3,"e\r\nf",y\r\n' * 1
     + b"4,g,z\r\n" * 9,
@@ -100,7 +99,6 @@ INJURIES = (flip, overwrite, swap, cut, truncate, repeat, insert, drop_line, dou
 
 def outcome(path, original):
     """Read a file and put it through what a test does first; return the error, None for a table."""
-    start = time.perf_counter()
     try:
         table = read_table(path)
         try:
@@ -114,7 +112,6 @@ def outcome(path, original):
         assert all(len(column.values) == table.n_rows for column in table.columns)
     except KerntestError as caught:
         error = caught
-    assert time.perf_counter() - start < SECONDS
     if error is not None:
         assert error.exit_code == 3, repr(error)
         assert error.hint
@@ -127,21 +124,22 @@ def csv_files():
     return {**{name: (SAMPLES / name).read_bytes() for name in names}, **HAND_MADE}
 
 
+@pytest.mark.parametrize("count", [CSV_PER_FILE[0], pytest.param(CSV_PER_FILE[1], marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", csv_files())
-def test_damaged_csv(tmp_path, name):
+def test_damaged_csv(tmp_path, name, count):
     content = csv_files()[name]
     dice = random.Random(f"{name} 0")
     path = tmp_path / name
     path.write_bytes(content)
     original = read_table(path)
     errors = 0
-    for _ in range(CSV_PER_FILE):
+    for _ in range(count):
         path.write_bytes(mutated(content, dice))
         errors += outcome(path, original) is not None
     # Some injuries kill and some do not, or there is nothing to learn here.
     assert errors > 0
     # The checksum of gzip lets next to nothing pass.
-    assert errors < CSV_PER_FILE or name == "packed.csv"
+    assert errors < count or name == "packed.csv"
 
 
 def parquet_files():
@@ -169,41 +167,43 @@ def parquet_files():
     return content
 
 
-def parquet_run(folder, name, first):
-    """Work on the mutations of one file from the `first` on; tell the number of each before it is tried."""
-    content = parquet_files()[name]
-    dice = random.Random(f"{name} 0")
+def parquet_run(folder, count, first):
+    """Work on so many mutations of each file, from the `first` of all on; tell the number of each before it is tried."""
     folder = Path(folder)
-    (folder / "original.parquet").write_bytes(content)
-    original = read_table(folder / "original.parquet")
-    counts = {"tables": 0, "errors": 0}
-    for index in range(PARQUET_PER_FILE):
-        # A file that is cut or longer is soon found out; what lies deeper takes bytes that stay where they were.
-        injured = mutated(content, dice, in_place=0.95)
-        if index < first:
-            continue
-        print(json.dumps({"index": index}), flush=True)
-        (folder / name).write_bytes(injured)
-        counts["tables" if outcome(folder / name, original) is None else "errors"] += 1
+    counts = {}
+    for place, (name, content) in enumerate(parquet_files().items()):
+        dice = random.Random(f"{name} 0")
+        (folder / "original.parquet").write_bytes(content)
+        original = read_table(folder / "original.parquet")
+        counts[name] = {"tables": 0, "errors": 0}
+        for index in range(place * count, (place + 1) * count):
+            # A file that is cut or longer is soon found out; what lies deeper takes bytes that stay where they were.
+            injured = mutated(content, dice, in_place=0.95)
+            if index < first:
+                continue
+            print(json.dumps({"index": index}), flush=True)
+            (folder / name).write_bytes(injured)
+            counts[name]["tables" if outcome(folder / name, original) is None else "errors"] += 1
     print(json.dumps({"done": counts}), flush=True)
 
 
 @functools.cache
 def parquet_program():
     """Return the program that a process of its own runs."""
-    return f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_mutations; test_mutations.parquet_run(sys.argv[1], sys.argv[2], int(sys.argv[3]))"
+    return f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_mutations; test_mutations.parquet_run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))"
 
 
-@pytest.mark.parametrize("name", parquet_files())
-def test_damaged_parquet(tmp_path, name):
+@pytest.mark.parametrize("count", [PARQUET_PER_FILE[0], pytest.param(PARQUET_PER_FILE[1], marks=pytest.mark.thorough)])
+def test_damaged_parquet(tmp_path, count):
     first, crashes, counts = 0, [], {}
-    while first < PARQUET_PER_FILE:
+    whole = count * len(parquet_files())
+    while first < whole:
         done = subprocess.run(
-            [sys.executable, "-c", parquet_program(), str(tmp_path), name, str(first)],
+            [sys.executable, "-c", parquet_program(), str(tmp_path), str(count), str(first)],
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=600,
         )
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         if done.returncode == 0:
@@ -213,16 +213,16 @@ def test_damaged_parquet(tmp_path, name):
         assert done.returncode < 0, done.stderr
         crashes.append(lines[-1]["index"])
         first = crashes[-1] + 1
-    assert len(crashes) <= PARQUET_PER_FILE // 100, f"{len(crashes)} crashes of pyarrow, at {crashes}"
+    assert len(crashes) <= whole // 100, f"{len(crashes)} crashes of pyarrow, at {crashes}"
     if not crashes:
-        assert min(counts.values()) > 0, counts
+        assert all(min(found.values()) > 0 for found in counts.values()), counts
 
 
 def test_damaged_gzip():
     content = (SAMPLES / "before.csv").read_bytes()
     packed = gzip.compress(content, mtime=0)
     dice = random.Random(0)
-    for _ in range(300):
+    for _ in range(60):
         try:
             plain, found = unpacked(mutated(packed, dice), "a.csv.gz")
         except KerntestError as error:
@@ -238,7 +238,7 @@ def test_damaged_files_on_the_command_line(tmp_path, capfd):
     content = (SAMPLES / "with_missing.csv").read_bytes()
     dice = random.Random(0)
     codes = []
-    for index in range(30):
+    for index in range(20):
         path = tmp_path / f"{index}.csv"
         path.write_bytes(mutated(content, dice))
         arguments = ["mmd", str(path), str(SAMPLES / "before.csv"), "--missing", "drop", "--permutations", "5"]

@@ -1,6 +1,7 @@
 """Whatever is wrong: the right exit code, one line that says what, one that says what to do, and nothing on stdout."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -113,8 +114,9 @@ def test_only_constant_columns_are_3(kerntest, good):
     check_failure(kerntest("mmd", "same.csv", "also.csv"), 3, "no column of same.csv and also.csv is left to compare")
 
 
-def test_an_empty_stdin_is_3(good):
-    check_failure(run_process("mmd", "-", "y.csv", cwd=good), 3, "<stdin> is empty")
+def test_an_empty_stdin_is_3(kerntest, good):
+    del good
+    check_failure(kerntest("mmd", "-", "y.csv", stdin=os.devnull), 3, "<stdin> is empty")
 
 
 @pytest.mark.parametrize("name", BAD_OPTIONS)
@@ -178,8 +180,6 @@ def test_an_error_outranks_a_gate_and_json_errors_are_json(kerntest, good):
     ("arguments", "code", "message"),
     [
         (["no.csv", "y.csv"], 3, "no.csv does not exist"),
-        (["x.csv", "y.csv", "--kernel", "gaussian("], 2, "at character"),
-        (["x.csv", "y.csv", "--columns", "c"], 2, "column 'c' is in neither x.csv nor y.csv"),
         (["x.csv", "y.csv", "--kernel", "exponential(gain=1e6)"], 4, "overflows"),
     ],
 )

@@ -14,5 +14,5 @@ program.main()
 
 
 def test_an_interruption_while_the_program_loads_is_no_traceback():
-    ended = subprocess.run([sys.executable, "-c", STUB], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run([sys.executable, "-c", STUB], capture_output=True, text=True, timeout=600, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")

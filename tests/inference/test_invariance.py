@@ -1,15 +1,24 @@
 """What must not change a result, and what must."""
 
+import itertools
+
+import naive
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from same_results import assert_same
+from tolerances import assert_close
 
-from kerntest import mmd_test
+from kerntest import mmd_test, parse_kernel
 from kerntest.inference import lags, shifts
+from kerntest.kernels import bandwidth
 
+# The family, and a curve.
 NULLS = ({}, {"kernel": "gaussian", "bandwidth": "median", "null": "moments"})
+# Of a family the reported kernel hangs on the relabellings.
+ONE = {"kernel": "gaussian", "bandwidth": "median"}
 
 
 def frames(n_x=40, n_y=55, seed=0, shift=0.4):
@@ -28,64 +37,80 @@ def frames(n_x=40, n_y=55, seed=0, shift=0.4):
     return frame(n_x, shift), frame(n_y, 0.0)
 
 
-def numbers(result):
-    """Return everything that a result says, without what names its inputs or takes time."""
-    plain = result.to_dict()
-    del plain["provenance"]
-    return plain
+def assert_same_statistic(found, expected):
+    """Fail unless statistics agree and p-values lie within the Monte-Carlo error of two sets of relabellings."""
+    for name in ("mmd2_unbiased", "mmd2_biased"):
+        assert_close(getattr(found, name), getattr(expected, name), scale=1.0)
+    if expected.null.exact:
+        p = (found.p_value + expected.p_value) / 2
+        assert abs(found.p_value - expected.p_value) <= 5 * np.sqrt(2 * p * (1 - p) / expected.null.permutations)
+    else:
+        assert_close(found.p_value, expected.p_value, condition=10)
 
 
-def assert_same(one, other, rtol):
-    np.testing.assert_allclose(other.p_value, one.p_value, rtol=0 if one.null.exact else 1e-8)
-    for name in ("statistic", "mmd2_unbiased", "mmd2_biased", "effect_size"):
-        np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=rtol, atol=1e-13, err_msg=name)
+def small_blocks(circle, fixed, held=1):
+    del held
+    lines = circle // 2 + 1
+    return [lags.Block("lags", start, min(37, lines - start)) for start in range(0, lines, 37)] + [
+        lags.Block("fixed", start, 1) for start in range(fixed)
+    ]
 
 
 @pytest.mark.parametrize("options", NULLS)
-@pytest.mark.parametrize("threads", [2, 3])
-def test_the_number_of_threads_changes_nothing(threads, options):
+def test_the_number_of_threads_and_the_size_of_blocks_change_nothing(options, monkeypatch):
     x, y = frames(300, 350)
-    assert numbers(mmd_test(x, y, threads=threads, **options)) == numbers(mmd_test(x, y, threads=1, **options))
+    one = mmd_test(x, y, threads=1, **options)
+    assert_same(mmd_test(x, y, threads=3, **options), one)
+    monkeypatch.setattr(shifts, "plan_blocks", small_blocks)
+    assert_same(mmd_test(x, y, threads=1, **options), one)
 
 
 @pytest.mark.parametrize("options", NULLS)
-def test_the_order_of_rows_changes_nothing(options):
+def test_the_order_of_rows_leaves_the_statistic(options):
     x, y = frames()
-    expected = numbers(mmd_test(x, y, **options))
-    for seed in range(5):
+    expected = mmd_test(x, y, **ONE | options)
+    for seed in range(3):
         shuffled = (frame.sample(frac=1, random_state=seed) for frame in (x, y))
-        assert numbers(mmd_test(*shuffled, **options)) == expected
+        assert_same_statistic(mmd_test(*shuffled, **ONE | options), expected)
 
 
-def test_the_order_of_rows_changes_nothing_where_bandwidths_come_from_a_sample_of_pairs():
+@pytest.mark.parametrize("exact_rows", [2000, 10], ids=["all pairs", "a sample of pairs"])
+def test_bandwidths_do_not_depend_on_the_order_of_rows(exact_rows, monkeypatch):
+    monkeypatch.setattr(bandwidth, "EXACT_ROWS", exact_rows)
     rng = np.random.default_rng(1)
-    x, y = rng.normal(size=(1000, 2)), rng.lognormal(size=(1100, 2))
-    options = {"kernel": "gaussian", "bandwidth": "median"}
+    x, y = rng.normal(size=(20, 2)), rng.lognormal(size=(20, 2))
+    options = {"kernel": "gaussian", "bandwidth": "median", "null": "moments"}
     expected = mmd_test(x, y, **options)
-    assert numbers(mmd_test(rng.permutation(x), rng.permutation(y), **options)) == numbers(expected)
-    assert mmd_test(y, x, **options).kernel == expected.kernel
-
-
-@settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 1000), decimals=st.integers(0, 3))
-def test_the_order_of_rows_with_ties_changes_nothing(seed, decimals):
-    rng = np.random.default_rng(seed)
-    x, y = rng.normal(size=(12, 2)).round(decimals), rng.normal(size=(17, 2)).round(decimals)
-    expected = numbers(mmd_test(x, y, threads=1, permutations=200))
-    assert numbers(mmd_test(rng.permutation(x), rng.permutation(y), threads=1, permutations=200)) == expected
+    for sides in ((rng.permutation(x), rng.permutation(y)), (y, x)):
+        found = mmd_test(*sides, **options)
+        assert_close(found.bandwidth, expected.bandwidth)
+        assert_close(found.statistic, expected.statistic, scale=1.0)
 
 
 @pytest.mark.parametrize("options", NULLS)
 @pytest.mark.parametrize("shift", [0.0, 0.4])
 def test_which_file_is_x_does_not_matter(shift, options):
     x, y = frames(shift=shift)
-    one, other = mmd_test(x, y, **options), mmd_test(y, x, **options)
-    assert_same(one, other, 1e-10)
-    assert one.kernel == other.kernel
+    one, other = mmd_test(x, y, **ONE | options), mmd_test(y, x, **ONE | options)
+    assert_same_statistic(other, one)
     assert (one.n_x, one.n_y) == (other.n_y, other.n_x)
 
 
-@settings(max_examples=25, deadline=None)
+def test_the_p_value_is_that_of_all_splits_whichever_file_is_x():
+    """All 70 splits of eight rows, by many random relabellings: no order of the rows is left to matter."""
+    x, y = np.array([0.1, 0.7, 2.0, 2.2]), np.array([1.0, 3.1, 3.5, 4.2])
+    pooled, K = np.concatenate([x, y]), parse_kernel("gaussian(1)")
+    values = [
+        naive.mmd2_unbiased(K(pooled).tolist(), [int(row in members) for row in range(8)])
+        for members in itertools.combinations(range(8), 4)
+    ]
+    exact = np.mean(np.array(values) >= values[0] - 1e-12)
+    for sides in ((x, y), (y, x), (x[::-1], y)):
+        found = mmd_test(*sides, kernel="gaussian(1)", scale="none", permutations=4000)
+        assert found.p_value == pytest.approx(exact, rel=0, abs=5 * np.sqrt(exact * (1 - exact) / 4000 * 8))
+
+
+@settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 1000),
     factor=st.sampled_from([1000.0, 1e-6, -1.0, 0.001]),
@@ -94,14 +119,13 @@ def test_which_file_is_x_does_not_matter(shift, options):
 def test_the_unit_of_a_column_does_not_matter(seed, factor, offset):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(20, 2)), rng.normal(size=(25, 2)) + 0.3
-    # The canonical order is that of the values: a column that is not turned round keeps it.
-    factor = abs(factor)
     change = np.array([factor, 1.0]), np.array([0.0, offset])
     one = mmd_test(x, y, threads=1, permutations=200)
     other = mmd_test(x * change[0] + change[1], y * change[0] + change[1], threads=1, permutations=200)
     assert other.p_value == one.p_value
-    np.testing.assert_allclose(other.statistic, one.statistic, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(other.effect_size, one.effect_size, rtol=1e-7, atol=1e-6)
+    # Scaling loses the digits that the offset takes.
+    digits = 1.0 + abs(offset)
+    assert_close(other.statistic, one.statistic, scale=1.0, condition=digits)
 
 
 def test_the_unit_does_matter_without_scaling():
@@ -117,28 +141,28 @@ def test_the_unit_does_matter_without_scaling():
 def test_the_order_of_columns_does_not_matter(options):
     x, y = frames()
     one = mmd_test(x, y, **options)
-    in_y = mmd_test(x, y[["new", "weight", "city", "price"]], **options)
-    assert numbers(in_y) == numbers(one)
     turned = ["new", "weight", "city", "price"]
-    assert_same(one, mmd_test(x[turned], y[turned], **options), 1e-10)
+    assert_same(mmd_test(x, y[turned], **options), one)
+    other = mmd_test(x[turned], y[turned], **options)
+    assert_close([other.statistic, other.p_value], [one.statistic, one.p_value], scale=1.0)
 
 
 def test_the_seed_decides():
     x, y = frames(shift=0.15)
     found = [mmd_test(x, y, seed=seed) for seed in (0, 0, 1, 2)]
-    assert numbers(found[0]) == numbers(found[1])
+    assert_same(found[1], found[0])
     assert len({result.p_value for result in found}) == 3
     # Another seed is another set of relabellings of the same statistic.
     by_kernel = {result.kernel: result.statistic for result in found}
-    assert all(by_kernel[result.kernel] == result.statistic for result in found)
+    assert_close([by_kernel[result.kernel] for result in found], [result.statistic for result in found])
 
 
 def test_a_fixed_circle_gives_a_valid_test_too(monkeypatch):
     """62 rows have no fast circle: with the limit lowered, 60 of them lie on one and two stay."""
     x, y = frames(30, 32, shift=1.0)
-    whole = mmd_test(x, y)
+    whole = mmd_test(x, y, **ONE)
     monkeypatch.setattr(shifts, "SMALL_CIRCLE", 8)
-    fixed = mmd_test(x, y)
+    fixed = mmd_test(x, y, **ONE)
     assert whole.null.permutations % 62 == 0
     assert fixed.null.permutations % 60 == 0
     assert fixed.reject

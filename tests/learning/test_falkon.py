@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.engines.local import LocalEngine
 from kerntest.learning.solvers.falkon import centre_ridge, conjugate_gradients
@@ -70,7 +71,8 @@ def test_the_regression_on_centres_is_the_dense_one(threads):
     M = Zc.T @ (weights[:, None] * Zc) + 0.3 * np.eye(len(mean))
     g = np.linalg.solve(M, Zc.T @ (weights[:, None] * Yc))
     np.testing.assert_allclose(found.weights, g, rtol=0, atol=1e-5 * np.abs(g).max())
-    np.testing.assert_allclose(found.mean, mean, rtol=1e-10)
+    # Values of kernels are of order 1; features are their products with the projection.
+    assert_close(found.mean, mean, scale=1.0, condition=np.linalg.norm(projection, 2), share=SAME_MACHINE)
     np.testing.assert_allclose(found.residuals, Yc - Zc @ g, rtol=0, atol=1e-6)
     hat = np.eye(len(mean)) - 0.3 * np.linalg.inv(M)
     # All rows serve the preconditioner here, so that the posterior is exact.
@@ -79,11 +81,12 @@ def test_the_regression_on_centres_is_the_dense_one(threads):
     assert found.converged
 
 
-def test_any_number_of_threads_gives_the_same_bits():
+def test_any_number_of_threads_gives_the_same():
     K, projection, Y, weights = problem()
     options = {"targets": Y, "weights": weights, "lambda_": 0.3, "seed": 0}
     one, other = (
         centre_ridge(lambda rows: K[rows], projection, engine=LocalEngine(threads), **options) for threads in (1, 2)
     )
-    assert np.array_equal(one.weights, other.weights)
-    assert one.degrees == other.degrees
+    assert_close(one.weights, other.weights, condition=one.condition, share=SAME_MACHINE)
+    assert one.degrees == pytest.approx(other.degrees, rel=SAME_MACHINE * one.condition)
+    assert one.steps == other.steps

@@ -7,12 +7,15 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as Peer
+from tolerances import SAME_MACHINE, assert_close
 
 import kerntest
 from kerntest import KernelPCA, KerntestError
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.kernels.text import parse_kernel
 
+# The search for a pre-image ends where a step is less than 1e-8 of the spread of a column.
+STAYS = 1e-7
 RNG = np.random.default_rng(0)
 N = 260
 X = RNG.normal(size=(N, 5)) @ RNG.normal(size=(5, 5))
@@ -22,6 +25,11 @@ NEW = RNG.normal(size=(40, 5))
 def up_to_sign(ours, theirs, atol):
     signs = np.sign(np.sum(ours * theirs, axis=0))
     np.testing.assert_allclose(ours, theirs * signs, rtol=0, atol=atol)
+
+
+def spread(found):
+    """Return how many times the first eigenvalue is the last: rounding in scores is divided by the root of each."""
+    return float(found.eigenvalues_[0] / found.eigenvalues_[-1])
 
 
 def frame(n=80):
@@ -95,7 +103,7 @@ def test_scores_of_the_training_rows_have_mean_0_and_sums_of_squares_that_are_th
     np.testing.assert_allclose(scores.mean(axis=0), 0, rtol=0, atol=1e-13)
     np.testing.assert_allclose(scores.T @ scores, np.diag(found.eigenvalues_), rtol=0, atol=1e-10)
     assert (scores[np.argmax(np.abs(scores), axis=0), range(5)] > 0).all()
-    np.testing.assert_array_equal(KernelPCA(5).fit_transform(X), scores)
+    assert_close(KernelPCA(5).fit_transform(X), scores, condition=spread(found), share=SAME_MACHINE)
 
 
 def test_shares_of_the_variance_are_those_of_the_trace():
@@ -146,7 +154,8 @@ def test_categories_dates_and_truth_values_take_part_and_come_back():
     assert (back["when"] - table["when"]).abs().max() < pd.Timedelta(days=25)
     assert ((back["price"] - table["price"]) ** 2).mean() < table["price"].var()
     # The order of columns is free, their names are not.
-    np.testing.assert_array_equal(found.transform(table[table.columns[::-1]]), found.transform(table))
+    turned = found.transform(table[table.columns[::-1]])
+    assert_close(turned, found.transform(table), condition=spread(found), share=SAME_MACHINE)
     with pytest.raises(DataError, match="price"):
         found.transform(table.drop(columns="price"))
 
@@ -154,10 +163,10 @@ def test_categories_dates_and_truth_values_take_part_and_come_back():
 def test_constant_columns_take_no_part_and_come_back_where_they_were():
     wider = np.column_stack([np.full(N, 7.0), X[:, :2], np.full(N, -1.0), X[:, 2:]])
     found, plain = KernelPCA(4).fit(wider), KernelPCA(4).fit(X)
-    np.testing.assert_array_equal(found.transform(wider), plain.transform(X))
+    assert_close(found.transform(wider), plain.transform(X), condition=spread(plain), share=SAME_MACHINE)
     back = found.denoise(wider[:10])
     np.testing.assert_array_equal(back[:, [0, 3]], np.tile([7.0, -1.0], (10, 1)))
-    np.testing.assert_array_equal(back[:, [1, 2, 4, 5, 6]], plain.denoise(X[:10]))
+    assert_close(back[:, [1, 2, 4, 5, 6]], plain.denoise(X[:10]), share=STAYS)
 
 
 def test_nystroem_with_every_row_is_exact_and_with_some_is_near_and_says_how_near():
@@ -221,11 +230,15 @@ def test_a_model_is_the_same_after_the_file(tmp_path):
         path = tmp_path / f"{number}.kt"
         found.save(path)
         loaded = KernelPCA.load(path)
-        np.testing.assert_array_equal(loaded.transform(rows), found.transform(rows))
+        assert_close(loaded.transform(rows), found.transform(rows), condition=spread(found), share=SAME_MACHINE)
         np.testing.assert_array_equal(loaded.eigenvalues_, found.eigenvalues_)
-        np.testing.assert_array_equal(loaded.explained_variance_ratio_, found.explained_variance_ratio_)
-        if number < 3:
-            np.testing.assert_array_equal(np.array(loaded.denoise(rows)), np.array(found.denoise(rows)))
+        assert_close(loaded.explained_variance_ratio_, found.explained_variance_ratio_, share=SAME_MACHINE)
+        if number == 0:
+            back, expected = loaded.denoise(rows), found.denoise(rows)
+            assert back[["colour", "new"]].equals(expected[["colour", "new"]])
+            assert_close(back[["size", "price"]], expected[["size", "price"]], share=STAYS)
+        elif number < 3:
+            assert_close(loaded.denoise(rows), found.denoise(rows), share=STAYS)
         with pytest.raises(DataError, match="exists already"):
             found.save(path)
         found.save(path, force=True)
@@ -267,7 +280,8 @@ def test_columns_that_the_kernel_does_not_see_are_not_asked_for(tmp_path):
     table = frame()
     found = KernelPCA(2, "size, price: gaussian(1)").fit(table)
     assert found.model.encoder.names == ("size", "price")
-    np.testing.assert_array_equal(found.transform(table[["price", "size"]]), found.transform(table))
+    fewer = found.transform(table[["price", "size"]])
+    assert_close(fewer, found.transform(table), condition=spread(found), share=SAME_MACHINE)
     result = kerntest.train_kpca(table, kernel="size, price: gaussian(1)", output=tmp_path / "m.kt")
     assert result.columns == ("size", "price")
     assert result.columns_left_out == ("colour", "when", "new")

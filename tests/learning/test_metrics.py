@@ -26,9 +26,11 @@ from kerntest.learning.metrics import (
 )
 
 CLASSES = ("ant", "bee", "cat", "dog")
-# Few different scores among them, so that ties are common.
+# Few different scores among them, so that ties are common; those that differ do so by more than rounding.
 scored = st.lists(
-    st.tuples(st.booleans(), st.one_of(st.floats(-5, 5), st.sampled_from([0.0, 1.0, 1e-300]))), min_size=1, max_size=40
+    st.tuples(st.booleans(), st.one_of(st.floats(-5, 5, width=16), st.sampled_from([0.0, 1.0]))),
+    min_size=1,
+    max_size=40,
 )
 codes = st.integers(2, 4).flatmap(
     lambda count: st.tuples(
@@ -45,6 +47,8 @@ def example(count, n=60, seed=0):
     true = rng.integers(0, count, n)
     scores = rng.normal(size=(n, count)).round(1)
     scores[np.arange(n), true] += 1.0
+    # Again: 0.1 + 1.0 is not 1.1.
+    scores = scores.round(1)
     probabilities = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     return true, scores.argmax(axis=1), scores, probabilities
 
@@ -92,7 +96,7 @@ def test_classes_are_counted(drawn):
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_classification_agrees_with_scikit_learn(count):
     true, predicted, scores, probabilities = example(count)
-    ranked = scores[:, 1] - scores[:, 0] if count == 2 else scores
+    ranked = (scores[:, 1] - scores[:, 0]).round(1) if count == 2 else scores
     found = classification_metrics(true, predicted, ranked, CLASSES[:count], probabilities=probabilities)
     close = {"rtol": 1e-12}
     np.testing.assert_array_equal(found.confusion, metrics.confusion_matrix(true, predicted))
@@ -164,10 +168,23 @@ def test_the_curve_is_counted_at_every_threshold_and_has_the_area(rows):
     np.testing.assert_allclose(np.trapezoid(true_rate, false_rate), roc_auc(positive, scores), rtol=1e-12)
 
 
+def test_scores_that_differ_by_rounding_alone_are_tied():
+    positive = np.array([True, False, True, False, True, False])
+    scores = np.array([0.3, 0.1 + 0.2, 5.0, 5.0 * (1 + 1e-15), -7.0, -1e-16])
+    level = np.array([0.3, 0.3, 5.0, 5.0, -7.0, 0.0])
+    for rounded in (scores, -scores[::-1]):
+        exact = level if rounded is scores else -level[::-1]
+        truth = positive if rounded is scores else positive[::-1]
+        assert roc_auc(truth, rounded) == roc_auc(truth, exact) == naive_auc(truth, exact)
+        for found, expected in zip(roc_curve(truth, rounded), roc_curve(truth, exact), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
 def test_the_curve_is_that_of_scikit_learn():
     true, _, scores, _ = example(2)
-    expected = metrics.roc_curve(true, scores[:, 1], drop_intermediate=False)
-    for found, other in zip(roc_curve(true, scores[:, 1]), expected, strict=True):
+    ranked = (scores[:, 1] - scores[:, 0]).round(1)
+    expected = metrics.roc_curve(true, ranked, drop_intermediate=False)
+    for found, other in zip(roc_curve(true, ranked), expected, strict=True):
         np.testing.assert_allclose(found, other, rtol=1e-14)
 
 

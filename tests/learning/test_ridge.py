@@ -1,13 +1,17 @@
 """Ridge regression in Python: what it fits, how it chooses, and what its intervals hold."""
 
+from dataclasses import asdict
+
 import naive
 import numpy as np
 import pandas as pd
 import pytest
+from learning.alike import assert_records_alike
 from learning.svm_cases import bundled, gaussian, raises
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge as PeerRidge
+from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import KernelRidge
 from kerntest.engines.local import LocalEngine
@@ -121,13 +125,13 @@ def test_where_nothing_depends_on_anything_the_mean_is_predicted():
         assert np.std(ours.predict(rng.normal(size=(500, 3)))) < 0.25
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_the_same_digits_on_any_number_of_threads(threads):
+def test_the_same_on_any_number_of_threads():
     X, y = wave(90)
-    ours = KernelRidge(threads=threads).fit(X, y)
-    alone = KernelRidge(threads=1).fit(X, y)
-    assert np.array_equal(ours.predict(X, return_std=True), alone.predict(X, return_std=True))
-    assert ours.grid_ == alone.grid_
+    ours, alone = (KernelRidge(threads=threads).fit(X, y) for threads in (2, 1))
+    for one, other in zip(ours.predict(X, return_std=True), alone.predict(X, return_std=True), strict=True):
+        assert_close(one, other, condition=alone.fit_.condition, share=SAME_MACHINE)
+    assert ours.grid_.chosen == alone.grid_.chosen
+    assert_records_alike(asdict(ours.grid_), asdict(alone.grid_), condition=1e3)
 
 
 def test_several_targets_share_lambda_and_bandwidth_and_are_otherwise_alone():

@@ -12,6 +12,7 @@ from learning.solver_problems import (
     one_class,
     two_clouds,
 )
+from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.learning.solvers.hinge import solve_hinge
 from kerntest.learning.solvers.smo import solve_indefinite
@@ -68,7 +69,8 @@ def test_a_cache_of_two_rows_changes_nothing():
     X, y = two_clouds(80)
     once = solve_indefinite(sigmoid(X), classification(y, 1.0))
     again = solve_indefinite(sigmoid(X), classification(y, 1.0), kept_bytes=0)
-    np.testing.assert_array_equal(once.coefficients, again.coefficients)
+    # Steps are the same, and what rounding adds is at most the size of the coefficients.
+    assert_close(again.coefficients, once.coefficients, condition=once.iterations, share=SAME_MACHINE)
 
 
 @pytest.mark.parametrize("limit", [{"max_steps": 5}, {"max_seconds": 0.0}])

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from learning.alike import assert_models_alike
 from pyarrow import parquet
 
 from kerntest import KernelPCA, train_kpca, train_svm, transform_file
@@ -200,10 +201,13 @@ def test_kernels_without_pre_images_are_refused_before_anything_is_read(folder, 
         transformed(tmp_path / "poly.kt", "no such file.csv", reconstruct=True)
 
 
-def test_the_same_rows_give_the_same_file_on_any_number_of_threads(folder, tmp_path):
+def test_the_same_rows_give_the_same_model_on_any_number_of_threads(folder, tmp_path):
     for name, threads in (("one.kt", 1), ("two.kt", 2)):
         train_kpca(folder / "new.csv", components=4, threads=threads, output=tmp_path / name)
-    assert (tmp_path / "one.kt").read_bytes() == (tmp_path / "two.kt").read_bytes()
+    # Axes are as sharp as their eigenvalues are apart.
+    values = KernelPCA.load(tmp_path / "one.kt").eigenvalues_
+    condition = values[0] / -np.diff(values).max()
+    assert_models_alike(tmp_path / "one.kt", tmp_path / "two.kt", condition=condition)
 
 
 def test_the_result_says_what_was_found(folder):

@@ -90,6 +90,21 @@ def tie_tolerance(largest_entry: float, rows: int, other_norm: float) -> float:
     return ROUNDING_UNITS * float(np.finfo(np.float64).eps) * largest_entry * rows * other_norm
 
 
+def descending(values: Array, tolerance: Array | float) -> NDArray[np.intp]:
+    """Return the places of values from the largest to the smallest; those that rounding alone tells apart as they come.
+
+    Parameters
+    ----------
+    values : ndarray, shape (m,)
+    tolerance : float or ndarray, shape (m,)
+        How far rounding can move a value.
+    """
+    order = np.argsort(-values, kind="stable")
+    ranked, apart = values[order], np.broadcast_to(tolerance, values.shape)[order]
+    tied = np.cumsum(np.r_[False, ranked[:-1] - ranked[1:] > apart[1:]])[: len(order)]
+    return order[np.lexsort([order, tied])]
+
+
 def judge(values: Array, tolerances: Array, how: Judge = "together") -> Judged:
     """Return one exact p-value for F statistics over the same R relabellings.
 
@@ -120,7 +135,7 @@ def judge(values: Array, tolerances: Array, how: Judge = "together") -> Judged:
     skewness = np.mean(z**3, axis=1)
     own = np.mean(values >= values[:, :1], axis=1)
     seen = np.flatnonzero(~degenerate)
-    selected = _first_of(z[:, 0], seen if len(seen) else np.arange(len(z)))
+    selected = first_of(z[:, 0], seen if len(seen) else np.arange(len(z)))
     excess = None
     if len(seen) < 2:
         p_value = float(own[selected])
@@ -128,7 +143,7 @@ def judge(values: Array, tolerances: Array, how: Judge = "together") -> Judged:
         scored = scores(values[seen], tolerances[seen])[0]
         combined = scored.max(axis=0)
         p_value = float(np.mean(combined >= combined[0]))
-        selected = int(seen[_first_of(scored[:, 0], np.arange(len(seen)))])
+        selected = int(seen[first_of(scored[:, 0], np.arange(len(seen)))])
     else:
         p_value, excess_seen = _together(z[seen])
         excess = np.zeros(len(z))
@@ -155,7 +170,9 @@ def _together(z: Array) -> tuple[float, Array]:
     high = sum(_joined(one.upper, d) for one, d in zip(distances, dimensions, strict=True))
     above = np.asarray(low >= threshold)
     open_ = np.flatnonzero(~above & (high >= threshold))
-    above[open_] = sum(_joined(one.exact(open_)[0], d) for one, d in zip(distances, dimensions, strict=True)) >= threshold
+    above[open_] = (
+        sum(_joined(one.exact(open_)[0], d) for one, d in zip(distances, dimensions, strict=True)) >= threshold
+    )
     above[0] = True
     return float(np.mean(above)), observed[int(np.argmax(parts))][1][:, 0]
 
@@ -165,7 +182,7 @@ def _joined(distance: Array, dimensions: float) -> Array:
     return np.asarray(distance / math.sqrt(dimensions))
 
 
-def _first_of(scored: Array, places: NDArray[np.intp]) -> int:
+def first_of(scored: Array, places: NDArray[np.intp]) -> int:
     """Return the first of the places with the largest score: kernels that measure the same differ by rounding alone."""
     largest = scored[places].max()
     return int(places[np.flatnonzero(scored[places] >= largest - SAME * max(1.0, abs(largest)))[0]])

@@ -9,6 +9,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from kerntest.learning.solvers.eigen import SHARED_ROWS, ZERO
+from kerntest.learning.ties import largest_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,10 +108,10 @@ def _signs(
 
     def extreme(part: slice) -> Array:
         scores = projected(part, axes) - mean @ axes
-        return np.asarray(scores[np.argmax(np.abs(scores), axis=0), np.arange(axes.shape[1])])
+        return np.asarray(scores[largest_entries(scores), np.arange(axes.shape[1])])
 
     if not axes.shape[1]:
         return np.ones(0)
     extremes = np.stack(list(engine.here.map(extreme, parts)))
-    largest = extremes[np.argmax(np.abs(extremes), axis=0), np.arange(axes.shape[1])]
+    largest = extremes[largest_entries(extremes), np.arange(axes.shape[1])]
     return np.where(largest < 0, -1.0, 1.0)

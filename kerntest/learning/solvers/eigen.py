@@ -9,6 +9,8 @@ import numpy as np
 from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 
+from kerntest.learning.ties import largest_entries
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -97,7 +99,7 @@ def leading_eigenpairs(matrix: CentredMatrix, count: int, *, solver: EigenSolver
 
 def signed(vectors: Array) -> Array:
     """Return vectors with the sign that makes the entry largest in size positive; of equal ones the first counts."""
-    largest = np.argmax(np.abs(vectors), axis=0)
+    largest = largest_entries(vectors)
     signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
     return np.asarray(vectors * np.where(signs == 0, 1.0, signs))
 

@@ -21,8 +21,6 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
@@ -224,17 +222,3 @@ def _solved(G: Array, right: Array) -> Array:
     except LinAlgError:
         found = lstsq(G, right, check_finite=False)[0]
     return np.asarray(found)
-
-
-def smoothest(scores: Array, orders: Sequence[Array]) -> int:
-    """Return the place of the lowest score; of scores equal to nine digits the one that is last by the orders given.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (m,)
-    orders : sequence of ndarray, shape (m,)
-        The first decides, then the next.
-    """
-    best = float(scores.min())
-    ties = np.flatnonzero(scores <= best + 1e-9 * abs(best))
-    return int(ties[np.lexsort([order[ties] for order in reversed(orders)])[-1]])
