@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from kerntest.engines.base import PIECES, enough_for, in_pieces
-from kerntest.kernels.additive import AdditiveSum
+from kerntest.kernels.algebra import Sum
+from kerntest.kernels.columns import BoundGroups, OnColumns
 from kerntest.kernels.factors import Factor, centred, kernel_factor
 
 if TYPE_CHECKING:
@@ -78,12 +79,16 @@ class LowRank:
 def low_rank_factor(kernel: Kernel, points: Points) -> Factor | None:
     """Return a kernel matrix as a product of few columns, exact to rounding; None where it has no such form.
 
-    Cost: O(32 n (p + 32)) time to find out, O(n r (p + r)) to do, with r up to 1.5 sqrt(n); O(n r) memory. A sum over
-    columns has the columns of its terms.
+    Cost: O(32 n (p + 32)) time to find out, O(n r (p + r)) to do, with r up to 1.5 sqrt(n); O(n r) memory. A sum has
+    the columns of its terms.
     """
     if not kernel.positive_definite:
         return None
-    if isinstance(kernel, AdditiveSum):
+    if isinstance(kernel, BoundGroups) and len(kernel.groups) == 1:
+        return low_rank_factor(kernel.groups[0].kernel, points)
+    if isinstance(kernel, OnColumns):
+        return low_rank_factor(kernel.kernel, points.select(kernel.columns))
+    if isinstance(kernel, Sum):
         terms: list[Factor] = []
         for term in kernel.operands:
             found = low_rank_factor(term, points)

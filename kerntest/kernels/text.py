@@ -27,7 +27,6 @@ from kerntest.kernels.columns import ColumnGroups, Group
 from kerntest.kernels.grouptext import GroupSpan, shortened, split_groups
 from kerntest.kernels.names import ALIASES, NAMES, NORMALISE, canonical
 from kerntest.kernels.normalised import Normalised
-from kerntest.kernels.stationary import Gaussian
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,13 +188,13 @@ class _Reader:
         while not self.at(")"):
             place = self.position
             bandwidths.append(self.number("a bandwidth", f"write {Additive.usage}"))
-            self.built(Gaussian, {"bandwidth": bandwidths[-1]}, {"bandwidth": place})
+            self.built(lambda bandwidth: Additive((bandwidth,)), {"bandwidth": bandwidths[-1]}, {"bandwidth": place})
             if not self.accept(","):
                 break
         self.close(opened)
         return Additive(tuple(bandwidths))
 
-    def built(self, kernel: Callable[..., Atom], values: dict[str, float], places: dict[str, int]) -> Atom:
+    def built(self, kernel: Callable[..., Built], values: dict[str, float], places: dict[str, int]) -> Built:
         """Return the kernel with these arguments; if one is refused, the error points at it."""
         try:
             return kernel(**values)

@@ -143,7 +143,6 @@ def judge(values: Array, tolerances: Array, how: Judge = "together") -> Judged:
         scored = scores(values[seen], tolerances[seen])[0]
         combined = scored.max(axis=0)
         p_value = float(np.mean(combined >= combined[0]))
-        selected = int(seen[first_of(scored[:, 0], np.arange(len(seen)))])
     else:
         p_value, excess_seen = _together(z[seen])
         excess = np.zeros(len(z))
