@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,17 +134,24 @@ def _between_blocks(
     Matrices of low rank by their factors, the others together, tile by tile.
     """
     sums, left_out = np.empty((len(kernels), *2 * blocks.in_x.shape)), np.zeros(len(kernels))
-    factors = (
-        list(engine.here.map(lambda kernel: low_rank_factor(kernel, points), kernels))
-        if len(points) > FEW_ROWS
-        else [None] * len(kernels)
-    )
-    whole = [place for place, factor in enumerate(factors) if factor is None]
+
+    def by_factors(places: list[int]) -> list[int]:
+        """Sum up those of low rank, from wide to narrow, and return the others."""
+        while places:
+            factor = low_rank_factor(kernels[places[0]], points)
+            if factor is None:
+                break
+            place = places.pop(0)
+            sums[place], left_out[place] = factor_sums(factor, points, kernels[place], blocks), factor.residual
+        return places
+
+    whole = list(range(len(kernels)))
+    if len(points) > FEW_ROWS:
+        # Where a bandwidth is too narrow for a factor, the next of the same kind is too.
+        kinds = [list(places) for _, places in groupby(whole, lambda place: str(kernels[place]).partition("(")[0])]
+        whole = [place for places in engine.here.map(by_factors, kinds) for place in places]
     if whole:
         sums[whole] = block_sums([kernels[place] for place in whole], points, blocks, engine, progress)
-    for place, factor in enumerate(factors):
-        if factor is not None:
-            sums[place], left_out[place] = factor_sums(factor, points, kernels[place], blocks), factor.residual
     return sums, left_out
 
 

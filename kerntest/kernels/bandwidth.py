@@ -7,14 +7,13 @@ that a permutation test keeps its level, and does not depend on the order of the
 from __future__ import annotations
 
 from dataclasses import dataclass
-
 import numpy as np
 
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import Array, Columns, DensePairs, Kernel, Metric, Points, left_factor
 
 EXACT_ROWS = 2000
-SAMPLED_PAIRS = 500_000
+SAMPLED_PAIRS = 100_000
 # Pairs drawn are looked at so many at a time: few enough for wide tables to fit into memory.
 CHUNK = 10_000
 # Squared distances up to this share of the largest squared norm are computed again without cancellation.
@@ -30,6 +29,7 @@ FEW_LEFT = 20_000
 SMALLEST, LARGEST = 1e-70, 1e70
 # Tells the stream of sampled pairs from other streams of the same seed.
 PAIR_STREAM = 1
+ROW_STREAM = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Distances:
 class BandwidthChooser:
     """Finds bandwidths for the rows of one test.
 
-    Distances are exact over all pairs up to 2,000 rows, and beyond that over 500,000 random pairs, drawn from a
+    Distances are exact over all pairs up to 2,000 rows, and beyond that over 100,000 random pairs, drawn from a
     stream of their own.
 
     Parameters
@@ -95,12 +95,19 @@ class BandwidthChooser:
         """Return the median heuristic: the median of the non-zero distances in the kernel's own metric."""
         if (metric, columns) not in self._known:
             points = self.points if columns is None else self.points.select(columns)
-            one_column = metric != "mismatches" and points.numeric.shape[1] == 1
-            if one_column and len(points) <= EXACT_ROWS:
-                median = median_distance(points.numeric[:, 0])
+            if metric != "mismatches" and points.numeric.shape[1] == 1:
+                median = median_distance(self._some(np.sort(points.numeric[:, 0])))
                 if SMALLEST < median < LARGEST:
                     return median
         return self.distances(metric, columns).median
+
+    def _some(self, values: Array) -> Array:
+        """Return all values of a column, or 2,000 of more: two million pairs."""
+        n = len(values)
+        if n <= EXACT_ROWS:
+            return values
+        chosen: Array = values[np.random.default_rng((self.seed, ROW_STREAM)).permutation(n)[:EXACT_ROWS]]
+        return chosen
 
     def exponents(self, kernel: Kernel) -> list[int]:
         """Return the j for which the grid of `kernel` has bandwidths (median x 2^j), in ascending order.
@@ -179,9 +186,9 @@ def median_distance(values: Array) -> float:
 
 
 def pair_distances(points: Points, metric: Metric, seed: int) -> Array:
-    """Return the distances between rows: of all pairs up to 2,000 rows, else of 500,000 random pairs of the sorted rows.
+    """Return the distances between rows: of all pairs up to 2,000 rows, else of 100,000 random pairs of the sorted rows.
 
-    Cost: O(min(n^2 / 2, 500,000) p) time, and O(p n log n) to sort.
+    Cost: O(min(n^2 / 2, 100,000) p) time, and O(p n log n) to sort.
     """
     n = len(points)
     if n <= EXACT_ROWS:

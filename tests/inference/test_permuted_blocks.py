@@ -72,7 +72,9 @@ def test_blocks_larger_than_a_tile(monkeypatch):
     monkeypatch.setattr("kerntest.inference.permuted_blocks.FEWEST", 2)
     blocks = BlockedRows.of(labels_of(63, 57), 0)
     assert blocks.starts[1] == 20
-    assert_close(block_sums([Gaussian(1.0)], points, blocks, LocalEngine(1))[0], dense_sums(Gaussian(1.0), points, blocks))
+    assert_close(
+        block_sums([Gaussian(1.0)], points, blocks, LocalEngine(1))[0], dense_sums(Gaussian(1.0), points, blocks)
+    )
 
 
 @pytest.mark.parametrize("text", ["gaussian(2)", "additive(1.5, 2)"])
@@ -97,7 +99,9 @@ def test_every_relabelling_has_the_statistic_of_its_labels(n_x, n_y, estimator):
     moved = blocks.relabellings(40, 5)
     kernel = Gaussian(1.0)
     sums = block_sums([kernel], points, blocks, LocalEngine(1))
-    found = relabelled_sums(sums, blocks.summed(kernel.diagonal(points))[None], label, blocks, moved, engine=LocalEngine(1))
+    found = relabelled_sums(
+        sums, blocks.summed(kernel.diagonal(points))[None], label, blocks, moved, engine=LocalEngine(1)
+    )
     K, estimate = kernel(points), {"unbiased": naive.mmd2_unbiased, "biased": naive.mmd2_biased}[estimator]
     for g in (0, 1, 7, 39):
         relabelled = np.empty(n_x + n_y, dtype=int)
@@ -128,6 +132,8 @@ def test_over_all_relabellings_the_p_values_are_uniform(judge):
     for chosen in combinations(range(8), 3):
         x = rows[list(chosen)]
         y = rows[[row for row in range(8) if row not in chosen]]
-        p.append(mmd_test(x, y, kernel="gaussian + 0.1*laplacian", bandwidth=(0.3, 1, 3), judge=judge, scale="none").p_value)
+        p.append(
+            mmd_test(x, y, kernel="gaussian + 0.1*laplacian", bandwidth=(0.3, 1, 3), judge=judge, scale="none").p_value
+        )
     splits = math.comb(8, 3)
     assert sorted(np.rint(np.array(p) * splits).astype(int)) == list(range(1, splits + 1))

@@ -31,9 +31,7 @@ def test_the_sum_over_columns_of_a_gaussian_of_each_and_of_equal_categories():
     found = bound("additive(0.5, 1, 2)")(ROWS)
     for i in range(14):
         for j in range(14):
-            numbers = sum(
-                naive.gaussian([ROWS.numeric[i, c]], [ROWS.numeric[j, c]], bandwidths[c]) for c in range(3)
-            )
+            numbers = sum(naive.gaussian([ROWS.numeric[i, c]], [ROWS.numeric[j, c]], bandwidths[c]) for c in range(3))
             equal = sum(ROWS.codes[i, c] == ROWS.codes[j, c] for c in range(2))
             assert found[i, j] == pytest.approx(numbers + equal, rel=1e-12)
     assert_close(bound("additive(0.5, 1, 2)").diagonal(ROWS), np.full(14, 5.0))
@@ -85,7 +83,11 @@ def test_errors(text, message):
 
 
 def test_before_its_columns_are_known_it_has_no_values():
-    for call in (lambda: Additive()(ROWS), lambda: Additive().resolve(lambda *_: 1.0), lambda: Additive().diagonal(ROWS)):
+    for call in (
+        lambda: Additive()(ROWS),
+        lambda: Additive().resolve(lambda *_: 1.0),
+        lambda: Additive().diagonal(ROWS),
+    ):
         with pytest.raises(UsageError, match="not of which table"):
             call()
 
@@ -97,7 +99,9 @@ def test_what_it_does_not_see():
 
 
 @pytest.mark.parametrize("lay_out", [lambda x: DensePairs(x, x), lambda x: LagPairs(x.take(slice(0, 9)), x, 6)])
-@pytest.mark.parametrize("text", ["gaussian", "laplacian", "laplacian2", "hamming", "student-t", "d: hamming; *: gaussian"])
+@pytest.mark.parametrize(
+    "text", ["gaussian", "laplacian", "laplacian2", "hamming", "student-t", "d: hamming; *: gaussian"]
+)
 def test_half_the_bandwidth_is_a_power_of_the_whole(text, lay_out):
     alone, together = lay_out(ROWS), lay_out(ROWS)
     together.halve_bandwidths()
@@ -107,14 +111,22 @@ def test_half_the_bandwidth_is_a_power_of_the_whole(text, lay_out):
         # A squaring doubles what rounding did to the value before it: 4^5 times in five halvings of a Gaussian.
         assert_close(kernel.evaluate(together), expected, scale=1.0, share=SAME_MACHINE)
     # A bandwidth that is no half of the last one.
-    assert_close(bound(text).resolve(lambda *_: 3.0).evaluate(together), bound(text).resolve(lambda *_: 3.0).evaluate(alone))
+    assert_close(
+        bound(text).resolve(lambda *_: 3.0).evaluate(together), bound(text).resolve(lambda *_: 3.0).evaluate(alone)
+    )
 
 
 def test_kept_values_are_not_written_into():
     pairs = DensePairs(ROWS, ROWS)
     pairs.halve_bandwidths()
     wide = Gaussian(2.0).evaluate(pairs).copy()
-    for text in ("gaussian(2) + gaussian(2)", "gaussian(2)*3", "gaussian(2)^3", "normalise(gaussian(2))", "a: gaussian(2); *: gaussian(2)"):
+    for text in (
+        "gaussian(2) + gaussian(2)",
+        "gaussian(2)*3",
+        "gaussian(2)^3",
+        "normalise(gaussian(2))",
+        "a: gaussian(2); *: gaussian(2)",
+    ):
         bound(text, categories=()).evaluate(pairs)
         np.testing.assert_array_equal(Gaussian(2.0).evaluate(pairs), wide)  # the very array that is kept
 
