@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.optimize import nnls
 
-from kerntest.inference.nulls.pearson3 import log_upper_tail
-from kerntest.inference.nulls.permutation import judge, tie_tolerance
+from kerntest.inference.nulls.permutation import RIDGES, joined, judge, tie_tolerance
 
 tables = hnp.arrays(
     np.float64,
@@ -16,14 +16,18 @@ tables = hnp.arrays(
 )
 
 
-def judged(values, tolerance=0.0):
+HOW = pytest.mark.parametrize("how", ["together", "smallest"])
+
+
+def judged(values, tolerance=0.0, how="together"):
     values = np.asarray(values, dtype=float)
-    return judge(values, np.full(len(values), tolerance))
+    return judge(values, np.full(len(values), tolerance), how)
 
 
+@HOW
 @given(values=tables)
-def test_a_multiple_of_one_relabelling_and_never_zero(values):
-    found = judged(values, 1e-9)
+def test_a_multiple_of_one_relabelling_and_never_zero(how, values):
+    found = judged(values, 1e-9, how)
     count = values.shape[1]
     for p in (found.p_value, *found.p_values):
         assert 1 / count <= p <= 1
@@ -48,9 +52,10 @@ def test_one_member_gives_the_textbook_p_value(values):
     assert found.p_value == found.p_values[0] == pytest.approx(textbook, rel=1e-15)
 
 
+@HOW
 @given(values=tables)
-def test_a_family_of_equal_members_is_one_member(values):
-    one, family = judged(values[:1]), judged(np.repeat(values[:1], 3, axis=0))
+def test_a_family_of_equal_members_is_one_member(how, values):
+    one, family = judged(values[:1]), judged(np.repeat(values[:1], 3, axis=0), how=how)
     if one.z[0] >= 0:
         assert family.p_value == one.p_value
     else:
@@ -58,20 +63,22 @@ def test_a_family_of_equal_members_is_one_member(values):
         assert family.p_value >= one.p_value
 
 
+@HOW
 @given(values=tables, data=st.data())
-def test_exact_over_all_observed_labellings(values, data):
+def test_exact_over_all_observed_labellings(how, values, data):
     """Whichever column is called observed: at most a share a of them gets a p-value up to a. For any values at all."""
     count = values.shape[1]
     tolerance = data.draw(st.sampled_from([0.0, 1e-4]))
-    p = np.array([judged(np.roll(values, -first, axis=1), tolerance).p_value for first in range(count)])
+    p = np.array([judged(np.roll(values, -first, axis=1), tolerance, how).p_value for first in range(count)])
     for alpha in (0.01, 0.05, 0.2, 0.5, 0.99):
         assert np.sum(p <= alpha) <= alpha * count + 1e-9
 
 
+@HOW
 @given(values=tables, seed=st.integers(0, 1000))
-def test_the_order_of_the_relabellings_does_not_matter(values, seed):
+def test_the_order_of_the_relabellings_does_not_matter(how, values, seed):
     rest = np.random.default_rng(seed).permutation(np.arange(1, values.shape[1]))
-    found, other = judged(values, 1e-9), judged(values[:, [0, *rest]], 1e-9)
+    found, other = judged(values, 1e-9, how), judged(values[:, [0, *rest]], 1e-9, how)
     np.testing.assert_allclose(other.z, found.z, rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(other.p_values, found.p_values)
 
@@ -91,19 +98,21 @@ def test_ties_count_within_the_tolerance_and_not_beyond():
     assert judged(values, 10.0).p_value == 1.0
 
 
-def test_ties_count_in_a_family():
+@HOW
+def test_ties_count_in_a_family(how):
     rng = np.random.default_rng(0)
     values = rng.normal(size=(2, 40))
     values[:, 0] = [5.0, 4.0]
-    assert judged(values, 1e-9).p_value == 1 / 40
+    assert judged(values, 1e-9, how).p_value == 1 / 40
     values[:, 7] = [5.0 - 1e-12, 4.0 + 1e-12]
-    assert judged(values, 1e-9).p_value == 2 / 40
+    assert judged(values, 1e-9, how).p_value == 2 / 40
 
 
-def test_degenerate_members_change_nothing():
+@HOW
+def test_degenerate_members_change_nothing(how):
     values = np.random.default_rng(1).normal(size=(3, 200))
     values[1] = 0.5 + 1e-12 * values[1]
-    found, without = judged(values, 1e-9), judged(values[[0, 2]], 1e-9)
+    found, without = judged(values, 1e-9, how), judged(values[[0, 2]], 1e-9, how)
     np.testing.assert_array_equal(found.degenerate, [False, True, False])
     assert found.p_value == without.p_value
     assert found.p_values[1] == 1.0
@@ -117,14 +126,62 @@ def test_a_degenerate_member_is_never_selected_over_one_that_saw_something():
     assert judged(values).selected == 1
 
 
-def test_the_member_with_the_smallest_curve_p_value_is_selected():
+@HOW
+def test_the_member_with_the_largest_z_is_selected(how):
     values = np.random.default_rng(2).normal(size=(4, 300))
     values[:, 0] = [1.0, 5.0, 2.0, 0.0]
-    found = judged(values)
+    found = judged(values, how=how)
     assert found.selected == 1
     assert found.p_value == 1 / 300
-    scores = -log_upper_tail(found.z, found.skewness)
-    assert scores.argmax() == 1
+
+
+def naive_together(values):
+    """The p-value by the formula, every minimum by non-negative least squares."""
+    z = (values - values.mean(axis=1, keepdims=True)) / values.std(axis=1, keepdims=True)
+    correlation = z @ z.T / z.shape[1]
+    score = np.zeros(z.shape[1])
+    for ridge in RIDGES:
+        root = np.linalg.cholesky(np.linalg.inv(correlation + ridge * np.eye(len(z)))).T
+        distances = np.array([(root @ one) @ (root @ one) - nnls(root, root @ one)[1] ** 2 for one in z.T])
+        score += joined(distances, np.trace(correlation @ np.linalg.inv(correlation + ridge * np.eye(len(z)))))
+    return np.mean(score >= score[0] - 1e-9)
+
+
+@pytest.mark.parametrize("members", [2, 5, 14])
+def test_together_is_the_rank_of_the_distance_towards_an_excess(members):
+    rng = np.random.default_rng(members)
+    for shift in (0.0, 0.5, 1.0, 2.0):
+        values = np.cumsum(rng.normal(size=(members, 150)), axis=0) + rng.normal(size=150)
+        values[:, 0] += shift * rng.normal(size=members).cumsum()
+        assert judged(values).p_value == pytest.approx(naive_together(values), abs=1e-12)
+
+
+def test_a_contrast_is_seen_where_no_member_is_clear():
+    rng = np.random.default_rng(5)
+    common, values = rng.normal(size=400), 0.05 * rng.normal(size=(3, 400))
+    values += common
+    values[:, 0] = [0.1, 0.1, 0.6]
+    assert judged(values).p_value <= 0.01
+    assert judged(values, how="smallest").p_value > 0.2
+
+
+def test_only_an_excess_counts():
+    """Samples that are too much alike, as rows paired by design, have a distance in the other direction only."""
+    rng = np.random.default_rng(6)
+    values = rng.normal(size=400) + 0.3 * rng.normal(size=(5, 400))
+    values[:, 0] = values.min() - 3.0
+    assert judged(values).p_value == 1.0
+
+
+def test_the_excess_is_not_negative_and_only_of_those_judged_together():
+    values = np.random.default_rng(7).normal(size=(4, 200))
+    values[:, 0] = [3.0, 1.0, -1.0, 0.0]
+    values[3] = 0.0
+    found = judged(values)
+    assert (found.excess >= 0).all()
+    assert found.excess[0] > found.excess[1] >= 0
+    assert found.excess[3] == 0.0
+    assert judged(values, how="smallest").excess is None
 
 
 def test_moments_of_the_relabelled_values():

@@ -163,20 +163,20 @@ def _together(z: Array) -> tuple[float, Array]:
     dimensions = [float((eigenvalues / (eigenvalues + ridge)).sum()) for ridge in RIDGES]
     distances = [Distances.bounded(z, correlation + ridge * np.eye(len(z))) for ridge in RIDGES]
     observed = [one.exact(np.arange(1)) for one in distances]
-    parts = [float(_joined(D, d)[0]) for (D, _), d in zip(observed, dimensions, strict=True)]
+    parts = [float(joined(D, d)[0]) for (D, _), d in zip(observed, dimensions, strict=True)]
     threshold = sum(parts) - TIED * max(1.0, abs(sum(parts)))
-    low = sum(_joined(one.lower, d) for one, d in zip(distances, dimensions, strict=True))
-    high = sum(_joined(one.upper, d) for one, d in zip(distances, dimensions, strict=True))
+    low = sum(joined(one.lower, d) for one, d in zip(distances, dimensions, strict=True))
+    high = sum(joined(one.upper, d) for one, d in zip(distances, dimensions, strict=True))
     above = np.asarray(low >= threshold)
     open_ = np.flatnonzero(~above & (high >= threshold))
     above[open_] = (
-        sum(_joined(one.exact(open_)[0], d) for one, d in zip(distances, dimensions, strict=True)) >= threshold
+        sum(joined(one.exact(open_)[0], d) for one, d in zip(distances, dimensions, strict=True)) >= threshold
     )
     above[0] = True
     return float(np.mean(above)), observed[int(np.argmax(parts))][1][:, 0]
 
 
-def _joined(distance: Array, dimensions: float) -> Array:
+def joined(distance: Array, dimensions: float) -> Array:
     """Return a score that grows with D, on a scale that is much the same for all ridges."""
     return np.asarray(distance / math.sqrt(dimensions))
 
