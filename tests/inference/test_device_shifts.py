@@ -8,6 +8,7 @@ from catalogue_kernels import kernel_of, mixed_points
 from devices import LIBRARIES, engine_on
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tolerances import assert_close
 
 from kerntest import compute_on, hsic_test, mmd_test
 from kerntest.engines.local import LocalEngine
@@ -71,7 +72,7 @@ def test_in_float64_a_device_gives_what_numpy_gives(n, circle, estimator, librar
     engine = engine_on(library, "float64")
     stack, side = labelled(n, n // 3 + 1, circle, estimator, orders=3)
     expected, found = both(stack, side, n=n, circle=circle, orders=3, engine=engine)
-    np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-12 * np.abs(expected.values).max())
+    assert_close(found.values, expected.values, scale=np.abs(expected.values).max())
     first, second, _ = paired(n, circle, estimator, orders=2)
     expected, found = both(first, second, n=n, circle=circle, orders=2, engine=engine)
     assert_same(found, expected, rtol=1e-13)
@@ -97,7 +98,7 @@ def test_any_sizes_blocks_and_orders(n, left_over, estimator, lines, orders):
         expected, found = both(first, second, n=n, circle=circle, orders=orders, engine=engine)
         assert_same(found, expected, rtol=1e-12)
         expected, found = both(stack, side, n=n, circle=circle, orders=orders, engine=engine)
-    np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-11 * np.abs(expected.values).max())
+    assert_close(found.values, expected.values, scale=np.abs(expected.values).max())
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -348,7 +349,7 @@ def test_correlations_of_factors(hollow, library, monkeypatch):
     moved = [factors[1].take(rng.permutation(n)) for _ in range(2)]
     expected = low_rank_sums(factors[0], moved, circle, hollow=False, engine=HERE)
     found = device_correlations(factors[0], moved, circle, engine_on(library).arrays, None)
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=0)
+    assert_close(found, expected)
     # Of few rows they are not worth sending: on either engine the same.
     on_device = low_rank_sums(factors[0], moved, circle, hollow=hollow, engine=engine_on(library))
     np.testing.assert_array_equal(on_device, low_rank_sums(factors[0], moved, circle, hollow=hollow, engine=HERE))

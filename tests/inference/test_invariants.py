@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tolerances import assert_close
 
 from kerntest.engines.local import LocalEngine
 from kerntest.inference import invariants
@@ -148,7 +149,7 @@ def test_a_kernel_that_makes_much_of_small_distances(text, function, hollow):
     A = centred(function(np.abs(x[:, None] - x)), hollow=hollow)
     found = kernel_invariants(parse_kernel(text), points, ENGINE, hollow=hollow, seed=0)[0]
     for name in ("trace_square", "trace_cube", "entry_cubes"):
-        np.testing.assert_allclose(getattr(found, name), brute(A)[name], rtol=1e-8, atol=1e-12, err_msg=name)
+        assert_close(getattr(found, name), brute(A)[name])
 
 
 @settings(max_examples=60, deadline=None)
@@ -187,7 +188,7 @@ def test_a_rank_beyond_the_limit_takes_the_whole_matrix(kind, hollow, monkeypatc
     assert by_factor("laplacian(1)", points, hollow=hollow) is None
     whole = trace_cube("laplacian(1)", points, hollow=hollow)
     assert_cube(whole, "laplacian(1)", points, hollow=hollow)
-    np.testing.assert_allclose(factored, whole, rtol=1e-10)
+    assert_close(factored, whole)
 
 
 @pytest.mark.parametrize("hollow", [True, False], ids=["U-centred", "HKH"])
@@ -196,7 +197,7 @@ def test_a_smaller_limit_gives_the_same_trace(hollow, monkeypatch):
     factored = trace_cube("gaussian(0.5)", points, hollow=hollow)
     monkeypatch.setattr(invariants, "LARGEST_RANK", 5)
     assert by_factor("gaussian(0.5)", points, hollow=hollow) is None
-    np.testing.assert_allclose(trace_cube("gaussian(0.5)", points, hollow=hollow), factored, rtol=1e-10)
+    assert_close(trace_cube("gaussian(0.5)", points, hollow=hollow), factored)
 
 
 def test_several_columns_have_no_factor():
@@ -221,7 +222,7 @@ def test_all_invariants_of_one_column(text, hollow):
     assert exact
     size = float(np.abs(A).max()) ** 3 * len(A) ** 2
     for name, value in brute(A).items():
-        np.testing.assert_allclose(getattr(found, name), value, rtol=1e-9, atol=1e-12 * size, err_msg=name)
+        assert_close(getattr(found, name), value, scale=size)
 
 
 @pytest.mark.parametrize("hollow", [True, False], ids=["U-centred", "HKH"])
@@ -252,7 +253,7 @@ def test_the_skewness_is_that_of_all_permutations(text, hollow):
         for kernel, points in zip(kernels, (x, y), strict=True)
     )
     found = permutation_moments(a, b, 7)
-    np.testing.assert_allclose(found.standard_deviation, values.std(), rtol=1e-9)
+    assert_close(found.standard_deviation, values.std())
     skewness = np.mean((values - values.mean()) ** 3) / values.std() ** 3
     np.testing.assert_allclose(found.skewness, skewness, rtol=1e-7)
 

@@ -8,6 +8,7 @@ import pytest
 from catalogue_kernels import CATEGORIES, GROUPED, NUMERIC, UNBOUND, kernel_of, mixed_points, naive_matrix
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tolerances import assert_close
 
 from kerntest.engines.local import LocalEngine
 from kerntest.inference import lags, shifts
@@ -54,7 +55,7 @@ def naive_relabelled(K, labellings, circle, estimator):
 
 
 def assert_equal_to_rounding(found, expected, K):
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-11 * np.abs(K).max())
+    assert_close(found, expected, scale=np.abs(K).max())
 
 
 def test_every_kernel_of_the_catalogue_is_here():
@@ -153,7 +154,7 @@ def test_orders_beyond_what_is_held_are_done_in_further_passes(monkeypatch):
     at_once, _ = relabelled(kernels, points, labels, circle=36, orders=7)
     monkeypatch.setattr(shifts, "HELD_ENTRIES", 2 * 36 * 19)
     in_passes, _ = relabelled(kernels, points, labels, circle=36, orders=7)
-    np.testing.assert_allclose(in_passes, at_once, rtol=0, atol=1e-15)
+    assert_close(in_passes, at_once, scale=1.0)
 
 
 def test_progress_covers_all_passes(monkeypatch):
@@ -190,7 +191,7 @@ def test_the_first_sum_is_the_statistic_of_the_data(text, estimator):
     kernel = kernel_of(text)
     found = discrepancy(kernel, points, labels, LocalEngine(1))
     first = relabelled([kernel], points, labels, estimator=estimator, circle=32)[0][0, 0, 0]
-    np.testing.assert_allclose(first, getattr(found, estimator), rtol=1e-10, atol=1e-12 * kernel(points).max())
+    assert_close(first, getattr(found, estimator), scale=kernel(points).max())
 
 
 @pytest.mark.parametrize(
@@ -269,9 +270,9 @@ def test_the_label_matrix_is_the_centred_label(n_x, n_y, estimator):
     expected = naive.centred[estimator](naive.label_gram(labels.tolist()))
     B = matrix.between[labels[:, None] + labels[None, :]]
     np.fill_diagonal(B, matrix.diagonal[labels])
-    np.testing.assert_allclose(B, expected, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(matrix.squared_norm, naive.matrix_inner(expected, expected), rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(matrix.factor, naive.identity_factor(n_x, n_y, estimator), rtol=1e-15)
+    assert_close(B, expected)
+    assert_close(matrix.squared_norm, naive.matrix_inner(expected, expected))
+    assert_close(matrix.factor, naive.identity_factor(n_x, n_y, estimator))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -282,4 +283,4 @@ def test_mmd_is_hsic_with_the_label(n_x, n_y, estimator):
     K = naive_matrix("polynomial(3)", n_x + n_y, 2)
     A, B = naive.centred[estimator](K), naive.centred[estimator](naive.label_gram(labels))
     expected = naive.identity_factor(n_x, n_y, estimator) * naive.matrix_inner(A, B)
-    np.testing.assert_allclose(naive.mmd2[estimator](K, labels), expected, rtol=1e-9, atol=1e-12 * np.abs(K).max())
+    assert_close(naive.mmd2[estimator](K, labels), expected, scale=np.abs(K).max())

@@ -7,6 +7,7 @@ import pytest
 from feature_pairs import explicit, features_of, mixed_rows, slices, summed
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tolerances import assert_close
 
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import DataError
@@ -55,8 +56,8 @@ def test_every_shift_is_that_of_the_explicit_matrices(n, permutations, hollow, m
     assert chunks.length >= min(permutations, n)
     found = shifted_inner(features, sums, parts(rows, 17), chunks, engine=ENGINE, hollow_matrices=hollow)
     expected = shifted_by_hand(features, rows, chunks, hollow)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
-    assert found[0] == pytest.approx(sums.inner(hollow_matrices=hollow), rel=1e-9)
+    assert_close(found, expected, scale=np.abs(expected).max())
+    assert_close(found[0], sums.inner(hollow_matrices=hollow))
 
 
 def test_threads_change_no_digit():
