@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from tolerances import assert_close
+from tolerances import STATISTIC, assert_close
 from two_variables import arrays, columns_of, frame
 
 import kerntest
@@ -21,7 +21,7 @@ def outcome(result):
 
 def same_numbers(one, other):
     """Say whether two results are equal but for rounding."""
-    return one.p_value == other.p_value and np.isclose(one.statistic, other.statistic, rtol=1e-12, atol=0)
+    return one.p_value == other.p_value and np.isclose(one.statistic, other.statistic, rtol=STATISTIC, atol=0)
 
 
 # One table or two
