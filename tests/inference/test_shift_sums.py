@@ -13,7 +13,7 @@ from tolerances import SAME_MACHINE, assert_close
 from kerntest.engines.local import LocalEngine
 from kerntest.inference import lags, shifts
 from kerntest.inference.labels import LabelSide, label_matrix
-from kerntest.inference.nulls.permutation import tie_tolerance
+from kerntest.inference.nulls.permutation import ROUNDING_UNITS, tie_tolerance
 from kerntest.inference.order import random_orders
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
 from kerntest.inference.stacks import KernelStack
@@ -221,7 +221,7 @@ def test_rounding_stays_far_below_the_tolerance_for_ties(text, offset):
         np.fill_diagonal(B, matrix.diagonal[labels])
         exact = [float((K * np.roll(B, (-t, -t), axis=(0, 1))).sum()) for t in range(0, n, 40)]
         tolerance = tie_tolerance(float(kernel.diagonal(points).max()), n, math.sqrt(matrix.squared_norm))
-        assert np.abs(found[::40] - exact).max() < tolerance / 32
+        assert np.abs(found[::40] - exact).max() < tolerance / ROUNDING_UNITS
 
 
 @given(n=st.integers(4, 100_000))

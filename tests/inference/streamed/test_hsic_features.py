@@ -55,8 +55,8 @@ def test_features_find_what_the_exact_test_finds():
     found = hsic_test(data, x_columns="a,b", **FEATURES)
     assert found.null.method == "moments"
     assert found.hsic_unbiased == pytest.approx(exact.hsic_unbiased, rel=0.1)
-    assert found.p_value < 1e-6
-    assert exact.p_value < 1e-6
+    assert found.p_value < 1e-4
+    assert exact.p_value < 1e-4
     assert found.approximation.rows_sampled == 2000
     assert found.approximation.kernel_error_x < 1e-3
     assert found.approximation.matrix_error_y < 0.02
