@@ -82,8 +82,8 @@ def mmd_test(
     scale : "standardize" or "none"
         Whether numeric columns are brought to pooled mean 0 and standard deviation 1.
     seed : int
-        Of the random order of the rows. The result depends on nothing else that is random, nor on the number of
-        threads; rows in another order, or X and Y exchanged, move the p-value within its Monte-Carlo error.
+        Of the random order of the rows. The result depends on nothing else that is random: not on the order of rows
+        in the files, nor on the number of threads.
     resampling : "shifts" or "random"
         Relabellings of the permutation null: all cyclic ones, or ordinary random permutations, which take longer.
     min_effect : float, optional
