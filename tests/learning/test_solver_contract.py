@@ -18,7 +18,6 @@ from learning.solver_problems import (
 from kerntest.learning.solvers.hinge import solve_hinge
 from kerntest.learning.solvers.problem import Problem
 
-thorough = pytest.mark.thorough
 COSTS = [1e-6, 0.1, 1.0, 100.0, 1e5]
 
 
@@ -36,15 +35,8 @@ def test_claims_hold_on_two_clouds_in_the_plane(n, C):
     checked(gaussian(X, 0.5), classification(y, C))
 
 
-@pytest.mark.parametrize(
-    ("n", "d", "C"),
-    [
-        *((250, 20, C) for C in (0.1, 1.0, 100.0)),
-        (1300, 20, 1.0),
-        (1300, 6, 100.0),
-        *(pytest.param(1300, d, C, marks=thorough) for d, C in ((20, 0.1), (20, 100.0), (6, 0.1), (6, 1.0))),
-    ],
-)
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize(("n", "d"), [(250, 20), (1300, 20), (1300, 6)])
 def test_claims_hold_where_the_matrix_has_full_rank(n, d, C):
     X, y = rings(n, d)
     checked(gaussian(X, 1 / d), classification(y, C))
@@ -79,23 +71,16 @@ def test_a_tighter_tolerance_is_kept_too(n):
     checked(gaussian(X, 0.5), classification(y, 1.0), tolerance=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("n", "nu"),
-    [
-        *((n, nu) for n in (40, 500) for nu in (0.01, 0.1, 0.5, 0.9)),
-        (1500, 0.5),
-        *(pytest.param(1500, nu, marks=thorough) for nu in (0.01, 0.1, 0.9)),
-    ],
-)
+@pytest.mark.parametrize("nu", [0.01, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("n", [40, 500, 1500])
 def test_the_one_class_problem(n, nu):
     X, _ = two_clouds(n)
     solution = checked(gaussian(X, 0.5), one_class(n, nu))
     np.testing.assert_allclose(solution.coefficients.sum(), nu * n, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("n", "epsilon"), [*((n, epsilon) for n in (40, 400) for epsilon in (0.0, 0.1, 0.5)), (900, 0.1)]
-)
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("n", [40, 400, 900])
 def test_epsilon_regression(n, epsilon):
     rng = np.random.default_rng(n)
     X = np.sort(6 * rng.random((n, 1)), axis=0)
@@ -124,7 +109,7 @@ def test_an_exact_factor_of_few_columns(C):
 def test_every_seed_gives_the_same_solution_within_the_gap():
     X, y = rings(1300, 5)
     problem = classification(y, 3.0)
-    duals = [checked(gaussian(X, 0.2), problem, seed=seed).dual_objective for seed in (0, 0, 1)]
+    duals = [checked(gaussian(X, 0.2), problem, seed=seed).dual_objective for seed in (0, 0, 1, 2)]
     np.testing.assert_allclose(duals, duals[0], rtol=2e-6)
 
 
@@ -197,17 +182,10 @@ def test_no_time_gives_a_usable_solution_that_says_so():
     check_claims(dense(matrix), problem, solution)
 
 
-@pytest.mark.parametrize(
-    ("kept", "d"),
-    [
-        (0, 2),
-        (10_000, 30),
-        (1_000_000, 2),
-        *(pytest.param(kept, d, marks=thorough) for kept, d in ((0, 30), (10_000, 2), (1_000_000, 30))),
-    ],
-)
+@pytest.mark.parametrize("kept", [0, 10_000, 1_000_000])
+@pytest.mark.parametrize("d", [2, 30])
 def test_little_memory_gives_a_solution_that_is_certified_or_says_that_it_is_not(kept, d):
-    X, y = rings(700, d)
+    X, y = rings(1100, d)
     matrix, problem = gaussian(X, 1 / d), classification(y, 1.0)
     solution = solve_hinge(matrix, problem, kept_bytes=kept)
     check_claims(dense(matrix), problem, solution)
@@ -215,9 +193,9 @@ def test_little_memory_gives_a_solution_that_is_certified_or_says_that_it_is_not
 
 
 def test_rows_that_are_not_kept_are_made_again():
-    X, y = rings(700, 30)
+    X, y = rings(1100, 30)
     matrix, problem = gaussian(X, 1 / 30), classification(y, 1.0)
-    enough = 8 * 700 * 40
+    enough = 8 * 1100 * 40
     solution = solve_hinge(matrix, problem, kept_bytes=enough)
     check_claims(dense(matrix), problem, solution)
     whole = checked(matrix, problem)
@@ -232,14 +210,8 @@ def test_a_matrix_that_is_not_positive_semidefinite_is_refused_or_not_certified_
         solve_hinge(GivenMatrix(K), classification(y, 100.0))
 
 
-@pytest.mark.parametrize(
-    ("n", "factor"),
-    [
-        *((150, factor) for factor in (0.3, 1.0, 3.0)),
-        (1100, 3.0),
-        *(pytest.param(1500, factor, marks=thorough) for factor in (0.3, 1.0, 3.0)),
-    ],
-)
+@pytest.mark.parametrize("factor", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("n", [150, 1500])
 def test_a_start_from_other_costs_leads_to_the_same_optimum(n, factor):
     X, y = two_clouds(n)
     matrix = gaussian(X, 0.5)

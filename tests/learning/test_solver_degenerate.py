@@ -6,8 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning.solver_problems import GivenMatrix, checked, classification, gaussian, one_class, two_clouds
 
-thorough = pytest.mark.thorough
-
 
 @pytest.mark.parametrize("C", [1.0, 1000.0])
 def test_opposite_labels_on_equal_points(C):
@@ -43,14 +41,9 @@ def test_large_costs_on_classes_that_overlap():
     checked(gaussian(X, 0.5), classification(y, 1e6))
 
 
-@pytest.mark.parametrize(
-    ("n", "few", "C"),
-    [
-        *((400, few, C) for few in (1, 2, 3) for C in (0.01, 1.0, 100.0)),
-        (1300, 2, 1.0),
-        *(pytest.param(1300, few, C, marks=thorough) for few in (1, 3) for C in (0.01, 1.0, 100.0)),
-    ],
-)
+@pytest.mark.parametrize("few", [1, 2, 3])
+@pytest.mark.parametrize("n", [400, 1300])
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
 def test_few_rows_of_one_class(n, few, C):
     X, _ = two_clouds(n)
     y = -np.ones(n)
@@ -73,15 +66,9 @@ def test_constant_rows(positive, C):
     assert -1 - 1e-6 <= solution.intercept <= 1 + 1e-6
 
 
-@pytest.mark.parametrize(
-    ("n", "gamma", "C"),
-    [
-        *((150, gamma, C) for gamma in (1e-6, 1e-3, 1e2, 1e4) for C in (1.0, 1e4)),
-        (1010, 1e-3, 1e4),
-        (1010, 1e2, 1.0),
-        *(pytest.param(1200, gamma, C, marks=thorough) for gamma in (1e-6, 1e-3, 1e2, 1e4) for C in (1.0, 1e4)),
-    ],
-)
+@pytest.mark.parametrize("gamma", [1e-6, 1e-3, 1e2, 1e4])
+@pytest.mark.parametrize("C", [1.0, 1e4])
+@pytest.mark.parametrize("n", [150, 1010])
 def test_bandwidths_from_far_too_large_to_far_too_small(n, gamma, C):
     X, y = two_clouds(n)
     checked(gaussian(X, gamma), classification(y, C))
@@ -112,12 +99,11 @@ def test_random_labels(C):
     checked(gaussian(X, 0.5), classification(y, C))
 
 
-@pytest.mark.parametrize(("n", "seed"), [(610, 1), *(pytest.param(900, seed, marks=thorough) for seed in (1, 2))])
-def test_random_labels_with_large_costs_are_solved_the_careful_way(n, seed):
+def test_random_labels_with_large_costs_are_solved_the_careful_way():
     """What subsets say of the whole leads nowhere here."""
-    rng = np.random.default_rng(seed)
-    matrix = gaussian(rng.normal(size=(n, 2)), 5.0)
-    solution = checked(matrix, classification(rng.choice([-1.0, 1.0], n), 1e4))
+    rng = np.random.default_rng(1)
+    matrix = gaussian(rng.normal(size=(610, 2)), 5.0)
+    solution = checked(matrix, classification(rng.choice([-1.0, 1.0], 610), 1e4))
     assert solution.method == "Newton"
 
 
@@ -131,7 +117,7 @@ def test_the_one_class_problem_with_all_rows_or_a_share_of_one(nu):
     checked(gaussian(X, 0.5), one_class(60, nu))
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(2, 40),
