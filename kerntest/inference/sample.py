@@ -1,4 +1,4 @@
-"""From two tables to the rows of a test: read, matched, without missing values, pooled, scaled."""
+"""From two tables to the rows of a test: read, matched, without missing values, pooled, scaled, in canonical order."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kerntest.data.missing import apply_missing
 from kerntest.data.read import read_table
 from kerntest.data.scaling import standardize
 from kerntest.data.table import Table
+from kerntest.inference.order import canonical_order
 from kerntest.kernels.base import Columns, Points
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The pooled rows as kernels see them: scaled, those of X first.
+    """The pooled rows as kernels see them: scaled, in canonical order.
 
     Parameters
     ----------
@@ -153,12 +154,13 @@ def without_missing(tables: tuple[Table, Table], policy: MissingPolicy) -> tuple
 
 
 def lay_out(pooled: Pooled, scale: Scale) -> Sample:
-    """Return the pooled rows scaled."""
-    numeric = pooled.numeric
+    """Return the pooled rows scaled and in canonical order."""
+    labels = (np.arange(pooled.n_x + pooled.n_y) < pooled.n_x).astype(np.uint8)
+    order = canonical_order(pooled.numeric, pooled.codes, pooled.numeric_names, pooled.category_names, labels)
+    numeric = pooled.numeric[order]
     centre, spread = np.zeros(numeric.shape[1]), np.ones(numeric.shape[1])
     if scale == "standardize":
         numeric, centre, spread = standardize(numeric)
-    labels = np.repeat(np.array([1, 0], dtype=np.uint8), [pooled.n_x, pooled.n_y])
-    origin = np.concatenate([np.arange(pooled.n_x), np.arange(pooled.n_y)])
-    points = Points(numeric, pooled.codes)
-    return Sample(points, labels, origin, centre, spread, pooled.numeric_names, pooled.category_names)
+    points = Points(numeric, pooled.codes[order])
+    origin = np.where(order < pooled.n_x, order, order - pooled.n_x)
+    return Sample(points, labels[order], origin, centre, spread, pooled.numeric_names, pooled.category_names)

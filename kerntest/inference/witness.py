@@ -74,15 +74,16 @@ def witness_bytes(sample: Sample, witness: Array, tables: tuple[Table, Table], k
     import pyarrow as pa  # noqa: PLC0415 - only to write
     from pyarrow import csv, parquet  # noqa: PLC0415 - only to write
 
+    order = np.lexsort([sample.origin, 1 - sample.labels.astype(np.int64)])
     sizes = [table.n_rows for table in tables]
     lines = [np.full(table.n_rows, -1) if table.lines is None else np.asarray(table.lines) for table in tables]
     line = np.concatenate(lines)
     written = pa.table(
         {
             "sample": np.repeat([table.name for table in tables], sizes),
-            "row": sample.origin + 1,
+            "row": sample.origin[order] + 1,
             "line": pa.array(line, mask=line < 0),
-            "witness": witness,
+            "witness": witness[order],
         }
     )
     stream = io.BytesIO()

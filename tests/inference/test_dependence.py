@@ -9,6 +9,7 @@ import pytest
 from catalogue_kernels import GROUPED, UNBOUND, kernel_of, mixed_points, naive_matrix
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tolerances import assert_close
 
 from kerntest.engines.local import LocalEngine
 from kerntest.inference import dependence as module
@@ -34,10 +35,10 @@ def oracle(text_x, text_y):
 
 def assert_textbook(found, expected, size):
     unbiased, biased, effect = expected
-    np.testing.assert_allclose(found.unbiased, unbiased, rtol=1e-9, atol=1e-12 * size)
-    np.testing.assert_allclose(found.biased, biased, rtol=1e-9, atol=1e-12 * size)
+    assert_close(found.unbiased, unbiased, scale=size)
+    assert_close(found.biased, biased, scale=size)
     # The root makes much of the last digits of a small correlation: compare what it is the root of.
-    np.testing.assert_allclose(found.effect_size**2, effect**2, rtol=1e-8, atol=1e-11)
+    assert_close(found.effect_size**2, effect**2)
 
 
 @pytest.mark.parametrize("text_y", ["laplacian(0.7)", "price, city: laplacian(2) + delta"])
@@ -52,7 +53,7 @@ def test_it_does_not_matter_which_is_called_x(text):
     one = dependence(kernel_of(text), mixed_points(40, 1), kernel_of("delta"), mixed_points(40, 2), ENGINE)
     other = dependence(kernel_of("delta"), mixed_points(40, 2), kernel_of(text), mixed_points(40, 1), ENGINE)
     for name in ("unbiased", "biased", "effect_size"):
-        np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-10, atol=1e-12, err_msg=name)
+        assert_close(getattr(other, name), getattr(one, name))
 
 
 @pytest.mark.parametrize("n", [4, 5, 6, 7])
@@ -75,8 +76,8 @@ def test_any_number_of_rows_and_tiles(n, tile, seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "TILE", tile)
         found = dependence(kernels[0], x, kernels[1], y, ENGINE)
-    np.testing.assert_allclose(found.unbiased, naive.matrix_inner(A, B) / (n * (n - 3)), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(found.biased, naive.matrix_inner(C, D) / n**2, rtol=1e-9, atol=1e-12)
+    assert_close(found.unbiased, naive.matrix_inner(A, B) / (n * (n - 3)))
+    assert_close(found.biased, naive.matrix_inner(C, D) / n**2)
 
 
 @pytest.mark.parametrize("n", [256, 257, 700])
@@ -87,11 +88,11 @@ def test_several_tiles_and_strips(text, n):
     H = np.eye(n) - 1 / n
     K, L = kernels[0](x), kernels[1](y)
     found = found_for(text, "laplacian(0.7)", n)
-    np.testing.assert_allclose(found.biased, np.vdot(H @ K @ H, L) / n**2, rtol=1e-9, atol=1e-13 * np.abs(K).max())
+    assert_close(found.biased, np.vdot(H @ K @ H, L) / n**2, scale=np.abs(K).max())
     A, B = (np.where(np.eye(n, dtype=bool), 0.0, M) for M in (K, L))
     # The closed form of Song et al. (2012, eq. 5).
     closed = np.vdot(A, B) + A.sum() * B.sum() / ((n - 1) * (n - 2)) - 2 / (n - 2) * (A.sum(axis=0) @ B.sum(axis=0))
-    np.testing.assert_allclose(found.unbiased, closed / (n * (n - 3)), rtol=1e-8, atol=1e-13 * np.abs(K).max())
+    assert_close(found.unbiased, closed / (n * (n - 3)), scale=np.abs(K).max())
 
 
 @pytest.mark.parametrize("threads", [2, 3])
@@ -111,14 +112,14 @@ def test_the_unbiased_estimate_is_zero_on_average_and_the_biased_one_is_not():
     assert abs(np.mean(unbiased)) < 1e-14
     A, B = (naive.doubly_centred(kernel(side).tolist()) for kernel, side in zip(kernels, (x, y), strict=True))
     assert min(biased) >= 0
-    np.testing.assert_allclose(np.mean(biased), np.trace(A) * np.trace(B) / (36 * 5), rtol=1e-12)
+    assert_close(np.mean(biased), np.trace(A) * np.trace(B) / (36 * 5))
 
 
 def test_the_effect_of_a_variable_on_itself_is_one():
     x = mixed_points(50, 1)
     for text in ("gaussian(1.5)", "linear", "city: delta", "gaussian(1.5)*hamming(2)"):
         found = dependence(kernel_of(text), x, kernel_of(text), x, ENGINE)
-        np.testing.assert_allclose(found.effect_size, 1.0, rtol=1e-12)
+        assert_close(found.effect_size, 1.0)
 
 
 def test_the_effect_is_a_root_that_is_never_negative():
@@ -130,8 +131,8 @@ def test_the_effect_is_a_root_that_is_never_negative():
 
 
 def test_factors():
-    assert factor(10, "biased") == pytest.approx(1 / 100, rel=1e-15)
-    assert factor(10, "unbiased") == pytest.approx(1 / 70, rel=1e-15)
+    assert_close(factor(10, "biased"), 1 / 100)
+    assert_close(factor(10, "unbiased"), 1 / 70)
 
 
 @pytest.mark.parametrize("hollow", [True, False])
@@ -146,11 +147,11 @@ def test_squared_products_of_the_centred_entries(n, hollow):
     K, L = kernels[0](x), kernels[1](y)
     A, B = (np.array((naive.u_centred if hollow else naive.doubly_centred)(M.tolist())) for M in (K, L))
     off = ~np.eye(n, dtype=bool)
-    np.testing.assert_allclose(found.mixed_square, ((A * B) ** 2)[off].sum(), rtol=1e-9)
-    np.testing.assert_allclose(found.product, (K * L)[off].sum(), rtol=1e-10)
-    np.testing.assert_allclose([found.square_k, found.square_l], [(M[off] ** 2).sum() for M in (K, L)], rtol=1e-10)
+    assert_close(found.mixed_square, ((A * B) ** 2)[off].sum())
+    assert_close(found.product, (K * L)[off].sum())
+    assert_close([found.square_k, found.square_l], [(M[off] ** 2).sum() for M in (K, L)])
     for rows, M in ((found.rows_k, K), (found.rows_l, L)):
-        np.testing.assert_allclose(rows, M.sum(axis=1) - np.diag(M), rtol=1e-10, atol=1e-10)
+        assert_close(rows, M.sum(axis=1) - np.diag(M))
 
 
 def test_columns_with_an_offset_keep_their_digits():

@@ -6,15 +6,18 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
+from tolerances import assert_close
 
 from kerntest import mmd_test
 from kerntest.errors import DataError, MissingExtraError, UsageError
 from kerntest.inference.analysis import analyse_two_samples
 from kerntest.inference.explain import step_down
 from kerntest.inference.options import Options
+from kerntest.inference.picture import two_sample_figure
 from kerntest.inference.witness import witness_at
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
+from kerntest.report.plot import picture_bytes
 
 OPTIONS = Options("unbiased", "permutation", 1000, 0.05, "standardize", 0, "shifts")
 
@@ -53,6 +56,7 @@ def test_the_others_are_tested_without_each_column():
     y = rng.normal(size=(150, 3))
     y[:, 1] *= 3
     effects = {effect.column: effect for effect in mmd_test(x, y, explain=True).explanation.columns}
+    # Of the same rows in the same order.
     assert effects["x2"].p_without == mmd_test(x[:, [0, 2]], y[:, [0, 2]]).p_value
     assert effects["x2"].p_without > 0.05
     assert effects["x1"].p_without <= 0.01
@@ -77,18 +81,19 @@ def test_step_down_is_the_definition():
         share = np.mean([max(values[other, g] for other in rest) >= values[place, 0] for g in range(40)])
         largest = max(largest, share)
         expected[place] = largest
-    np.testing.assert_allclose(step_down(values), [expected[place] for place in range(5)], rtol=1e-12)
+    assert_close(step_down(values), [expected[place] for place in range(5)])
 
 
-def test_no_column_is_named_too_often_where_none_differs():
-    # 200 null data sets; a correct 5 % test names one in more than 24 of them with probability below 1e-4.
+# Null data sets, and in how many a correct 5 % test names a column but with probability below 1e-4.
+@pytest.mark.parametrize(("repetitions", "most"), [(20, 6), pytest.param(200, 24, marks=pytest.mark.thorough)])
+def test_no_column_is_named_too_often_where_none_differs(repetitions, most):
     rng = np.random.default_rng(2)
     named = 0
-    for repetition in range(200):
+    for repetition in range(repetitions):
         x, y = rng.normal(size=(20, 4)), rng.normal(size=(20, 4))
         effects = mmd_test(x, y, explain=True, permutations=200, seed=repetition).explanation.columns
         named += effects[0].p_adjusted <= 0.05
-    assert named <= 24
+    assert named <= most
 
 
 def test_typical_rows_are_those_of_the_witness_function():
@@ -112,7 +117,7 @@ def test_the_leave_one_out_witness_is_its_definition():
     for row, label in enumerate(labels):
         to_x = [K[row, other] for other in range(16) if labels[other] and other != row]
         to_y = [K[row, other] for other in range(16) if not labels[other] and other != row]
-        assert analysis.verdict.found.witness[row] == pytest.approx(np.mean(to_x) - np.mean(to_y), rel=1e-9, abs=1e-12)
+        assert_close(analysis.verdict.found.witness[row], np.mean(to_x) - np.mean(to_y))
         assert label in (0, 1)
 
 
@@ -124,9 +129,7 @@ def test_the_witness_elsewhere_is_a_difference_of_means():
     K = parse_kernel("laplacian(2)")(at, analysis.sample.points.numeric)
     in_x = analysis.sample.labels == 1
     expected = K[:, in_x].mean(axis=1) - K[:, ~in_x].mean(axis=1)
-    np.testing.assert_allclose(
-        witness_at(parse_kernel("laplacian(2)"), analysis.sample, Points.of(at)), expected, rtol=1e-12
-    )
+    assert_close(witness_at(parse_kernel("laplacian(2)"), analysis.sample, Points.of(at)), expected)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -144,7 +147,22 @@ def test_the_witness_file_has_every_row_in_the_order_of_the_files(tmp_path, kind
     swapped = tmp_path / f"swapped.{kind}"
     mmd_test(str(tmp_path / "y.csv"), str(tmp_path / "x.csv"), witness=swapped)
     again = pd.read_csv(swapped) if kind == "csv" else pd.read_parquet(swapped)
-    np.testing.assert_allclose(again["witness"][:30], -table["witness"][30:], rtol=1e-9, atol=1e-12)
+    assert_close(again["witness"][:30], -table["witness"][30:])
+
+
+def test_equal_rows_and_columns_stand_in_the_order_of_their_tables():
+    """What rounding alone tells apart: which comes first must not hang on the processor."""
+    rng = np.random.default_rng(8)
+    x, y = np.repeat(rng.normal(size=6), 5) + 0.7, np.repeat(rng.normal(size=6), 5)
+    order = rng.permutation(30)
+    explanation = mmd_test(
+        np.column_stack([x[order]] * 3), np.column_stack([y[order]] * 3), explain=True, permutations=60
+    ).explanation
+    assert [effect.column for effect in explanation.columns] == ["x1", "x2", "x3"]
+    for name, values in (("x", x[order]), ("y", y[order])):
+        shown = [row.row - 1 for row in explanation.rows if row.sample == name]
+        assert len(set(values[shown])) == 1
+        assert shown == sorted(np.flatnonzero(values == values[shown[0]]))
 
 
 def test_a_minimum_effect_must_be_reached_to_reject():
@@ -163,18 +181,18 @@ def test_a_minimum_effect_must_be_reached_to_reject():
 
 
 def test_the_lower_bound_covers():
-    # MMD of N(0, 1) and N(1, 1) under a Gaussian kernel has a closed form; 200 samples, bound at 95 %.
+    # MMD of N(0, 1) and N(1, 1) under a Gaussian kernel has a closed form; 100 samples, bound at 95 %.
     bandwidth, distance = 1.0, 1.0
     inside = (1 + 2 / bandwidth**2) ** -0.5
     true = np.sqrt(2 * inside * (1 - np.exp(-(distance**2) / (2 * (bandwidth**2 + 2)))))
     rng = np.random.default_rng(6)
     covered = 0
-    for _ in range(200):
+    for _ in range(100):
         x, y = rng.normal(size=(100, 1)), rng.normal(size=(100, 1)) + distance
-        result = mmd_test(x, y, kernel="gaussian(1)", scale="none", min_effect=0.1)
+        result = mmd_test(x, y, kernel="gaussian(1)", scale="none", min_effect=0.1, permutations=100)
         covered += result.minimum_effect.lower_bound <= true
-    # Below 180 with probability under 1e-3 at 95 %.
-    assert covered >= 180
+    # Below 87 with probability under 1e-3 at 95 %.
+    assert covered >= 87
 
 
 PICTURES = {
@@ -185,17 +203,28 @@ PICTURES = {
 }
 
 
-@pytest.mark.parametrize("name", PICTURES)
-@pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
-def test_pictures_are_drawn_and_repeat_exactly(tmp_path, name, suffix, magic):
+MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"), [("one column", "svg"), ("two columns", "pdf"), ("mixed", "png"), ("a curve", "svg")]
+)
+def test_pictures_are_drawn(tmp_path, name, suffix):
     pytest.importorskip("matplotlib")
     make, options = PICTURES[name]
-    paths = [tmp_path / f"{number}.{suffix}" for number in range(2)]
-    for path in paths:
-        mmd_test(*make(), plot=path, **options)
-    first, second = (path.read_bytes() for path in paths)
-    assert first.startswith(magic)
-    assert len(first) > 3000
+    path = tmp_path / f"drawn.{suffix}"
+    mmd_test(*make(), plot=path, permutations=200, **options)
+    drawn = path.read_bytes()
+    assert drawn.startswith(MAGIC[suffix])
+    assert len(drawn) > 3000
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf"])
+def test_one_analysis_is_drawn_alike_each_time(kind):
+    """No file of a picture holds the time, or names that are drawn anew."""
+    pytest.importorskip("matplotlib")
+    analysis = analyse_two_samples(*PICTURES["one column"][0](), OPTIONS, kernel="gaussian(1)")
+    first, second = (picture_bytes(two_sample_figure(analysis), kind) for _ in range(2))
     assert first == second
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tolerances import assert_close
 
 from kerntest.errors import UsageError
 from kerntest.inference import family as families
@@ -40,7 +41,7 @@ def test_auto_is_gaussian_and_laplacian_on_a_grid_by_factors_of_two():
     for kind, metric in ((Gaussian, "euclidean"), (Laplacian, "manhattan")):
         found = np.array([kernel.bandwidth for kernel in family.kernels if isinstance(kernel, kind)])
         exponents = np.log2(found / median(metric=metric))
-        np.testing.assert_allclose(exponents, np.arange(len(found)) + round(exponents[0]), rtol=0, atol=1e-12)
+        assert_close(exponents, np.arange(len(found)) + round(exponents[0]), scale=1.0)
         assert exponents[0] < 0 < exponents[-1]
     assert family.rule == "geometric grid by factors of 2 around the median"
     assert family.thinning.startswith("80 rows: every bandwidth of the grid")

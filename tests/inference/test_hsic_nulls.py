@@ -7,6 +7,7 @@ import naive
 import numpy as np
 import pytest
 from scipy import stats
+from tolerances import assert_close
 from two_variables import arrays, frame
 
 from kerntest import hsic_test
@@ -26,7 +27,6 @@ PAIRS = [
     ("polynomial(2)", "exponential(0.5) + gaussian(1)"),
 ]
 MEDIAN = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}
-PRECISE = {"rel": 1e-9, "abs": 0.0}
 
 
 def matrices(x, y, kernels):
@@ -54,19 +54,19 @@ def relabelled_values(x, y, *, estimator="unbiased", permutations=1000, resampli
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("kernels", PAIRS, ids=" and ".join)
-@pytest.mark.parametrize("n", [4, 5, 6, 7])
+@pytest.mark.parametrize("n", [4, 6])
 def test_moments_are_those_of_all_pairings(n, kernels, estimator):
     x, y = arrays(n, 2, 1, seed=n)
     values = all_values(*matrices(x, y, kernels), estimator)
     options = {"kernel_x": kernels[0], "kernel_y": kernels[1], "estimator": estimator, "scale": "none"}
     result = hsic_test(x, y, null="moments", **options)
     null, size = result.null, np.abs(values).max()
-    np.testing.assert_allclose(null.mean, values.mean(), rtol=1e-10, atol=1e-12 * size)
-    np.testing.assert_allclose(null.standard_deviation, values.std(), rtol=1e-8, atol=1e-11 * size)
+    assert_close(null.mean, values.mean(), scale=size)
+    assert_close(null.standard_deviation, values.std(), scale=size)
     np.testing.assert_allclose(null.skewness, skewness(values), rtol=1e-6, atol=1e-7)
     # Pearson's type III is what scipy calls pearson3; a negative skewness counts as none.
     z = (result.statistic - values.mean()) / values.std()
-    assert result.p_value == pytest.approx(stats.pearson3.sf(z, max(skewness(values), 0)), rel=1e-4, abs=1e-12)
+    assert result.p_value == pytest.approx(stats.pearson3.sf(z, max(skewness(values), 0)), rel=1e-4, abs=1e-10)
 
 
 def test_moments_of_categories_are_those_of_all_pairings():
@@ -82,9 +82,9 @@ def test_moments_of_categories_are_those_of_all_pairings():
         null="moments",
         scale="none",
     )
-    assert result.null.mean == pytest.approx(0.0, abs=1e-15)
-    assert result.null.standard_deviation == pytest.approx(values.std(), **PRECISE)
-    assert result.null.skewness == pytest.approx(skewness(values), rel=1e-8)
+    assert_close(result.null.mean, 0.0, scale=values.std())
+    assert_close(result.null.standard_deviation, values.std())
+    assert_close(result.null.skewness, skewness(values))
 
 
 def columns(named):
@@ -93,19 +93,28 @@ def columns(named):
     return pd.DataFrame(named)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("d", [1, 10, 100])
-def test_moments_have_the_level_of_a_long_permutation_run(d, estimator):
+@pytest.mark.parametrize(
+    ("d", "estimator", "permutations"),
+    [
+        (1, "unbiased", 20_000),
+        *(
+            pytest.param(d, estimator, 60_000, marks=pytest.mark.thorough)
+            for d in (1, 10, 100)
+            for estimator in ESTIMATORS
+        ),
+    ],
+)
+def test_moments_have_the_level_of_a_long_permutation_run(d, estimator, permutations):
     """The share of 60,000 relabelled values that the curve finds significant, where nothing depends on anything."""
     rng = np.random.default_rng(d)
     x, y = rng.normal(size=(100, d)), rng.normal(size=(100, d))
-    values = relabelled_values(x, y, estimator=estimator, permutations=60_000, bandwidth="median").relabelled
+    values = relabelled_values(x, y, estimator=estimator, permutations=permutations, bandwidth="median").relabelled
     null = hsic_test(x, y, null="moments", estimator=estimator, **MEDIAN).null
     assert null.mean == pytest.approx(values.mean(), abs=6 * values.std() / math.sqrt(len(values)))
     # The moments are exact: what differs is the spread of 60,000 correlated values.
     assert null.standard_deviation == pytest.approx(values.std(), rel=0.03)
     p = stats.pearson3.sf((values - null.mean) / null.standard_deviation, null.skewness)
-    for alpha, apart in ((0.05, 0.05), (0.01, 0.1), (0.001, 0.3)):
+    for alpha, apart in ((0.05, 0.1), (0.01, 0.15), (0.001, 0.5)):
         error = 4 * math.sqrt(alpha / len(values))
         assert abs(np.mean(p <= alpha) - alpha) < apart * alpha + error, alpha
 
@@ -117,12 +126,13 @@ def test_gamma_is_that_of_the_paper(n, kernels):
     K, L = (M.tolist() for M in matrices(x, y, kernels))
     mean, variance = naive.hsic_gamma_moments(K, L)
     result = hsic_test(x, y, kernel_x=kernels[0], kernel_y=kernels[1], null="gamma", scale="none")
-    assert result.statistic == result.hsic_biased == pytest.approx(naive.hsic_biased(K, L), rel=1e-10)
-    assert result.null.mean == pytest.approx(mean, rel=1e-10)
-    assert result.null.standard_deviation == pytest.approx(math.sqrt(variance), rel=1e-10)
+    assert result.statistic == result.hsic_biased
+    assert_close(result.statistic, naive.hsic_biased(K, L))
+    assert_close(result.null.mean, mean)
+    assert_close(result.null.standard_deviation, math.sqrt(variance))
     # n HSIC_b ~ Gamma(shape = mean^2 / variance, scale = n variance / mean).
     shape, scale = mean**2 / variance, n * variance / mean
-    assert result.p_value == pytest.approx(stats.gamma.sf(n * result.statistic, shape, scale=scale), rel=1e-8)
+    assert_close(result.p_value, stats.gamma.sf(n * result.statistic, shape, scale=scale))
 
 
 @pytest.mark.parametrize("n", [4, 5])
@@ -142,7 +152,7 @@ def test_gamma_tests_the_biased_statistic_and_says_so():
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("strength", [0.4, 0.8])
+@pytest.mark.parametrize("strength", [0.6])
 def test_spectral_is_the_tail_of_the_weighted_chi_squares(strength, estimator):
     """(1/n) sum_ij lambda_i mu_j z_ij^2, by simulation of every term."""
     n = 25
@@ -152,7 +162,7 @@ def test_spectral_is_the_tail_of_the_weighted_chi_squares(strength, estimator):
     weights = np.multiply.outer(np.linalg.eigvalsh(A), np.linalg.eigvalsh(B)).ravel() / n
     rng = np.random.default_rng(0)
     weights = weights[np.abs(weights) > 1e-4 * np.abs(weights).max()]
-    drawn = np.concatenate([rng.normal(size=(5000, len(weights))) ** 2 @ weights for _ in range(8)])
+    drawn = np.concatenate([rng.normal(size=(5000, len(weights))) ** 2 @ weights for _ in range(4)])
     options = {"kernel_x": kernels[0], "kernel_y": kernels[1], "scale": "none", "estimator": estimator}
     result = hsic_test(x, y, null="spectral", **options)
     simulated = np.mean(drawn >= result.statistic / factor(n, estimator))
@@ -173,7 +183,7 @@ def test_pearson_has_the_exact_moments_and_the_kurtosis_of_the_relabellings(esti
     result = hsic_test(x, y, null="pearson", permutations=20_000, **options)
     null = result.null
     assert null.permutations >= 20_000
-    assert null.standard_deviation == pytest.approx(values.std(), rel=1e-9)
+    assert_close(null.standard_deviation, values.std())
     assert null.skewness == pytest.approx(skewness(values), rel=1e-6)
     kurtosis = np.mean((values - values.mean()) ** 4) / values.std() ** 4
     # Found from relabellings where the other moments are exact.
@@ -183,14 +193,14 @@ def test_pearson_has_the_exact_moments_and_the_kurtosis_of_the_relabellings(esti
 
 
 @pytest.mark.parametrize("null", CURVES)
-@pytest.mark.parametrize(("strength", "q"), [(0.15, 1), (0.3, 3)])
+@pytest.mark.parametrize(("strength", "q"), [(0.3, 3)])
 def test_every_curve_agrees_with_a_long_permutation_run(null, strength, q):
     x, y = arrays(120, 1, q, strength=strength, seed=2)
     estimator = "biased" if null == "gamma" else "unbiased"
-    exact = hsic_test(x, y, permutations=50_000, estimator=estimator, **MEDIAN)
+    exact = hsic_test(x, y, permutations=20_000, estimator=estimator, **MEDIAN)
     found = hsic_test(x, y, null=null, estimator=estimator, **MEDIAN)
     assert 0.003 < exact.p_value < 0.3
-    assert found.statistic == exact.statistic
+    assert_close(found.statistic, exact.statistic)
     # The Gamma has two moments only: its tail is known to be short.
     assert found.p_value == pytest.approx(exact.p_value, rel=0.45 if null == "gamma" else 0.15)
     # The Gamma and the weighted chi-squares have the spread of the limit, which differs by O(1/n).
@@ -240,7 +250,7 @@ def test_random_permutations_agree_with_shifts():
     shifts, randomly = hsic_test(x, y, **options), hsic_test(x, y, resampling="random", **options)
     assert randomly.null.resampling == "random permutations"
     assert randomly.null.orders is None
-    assert randomly.statistic == shifts.statistic
+    assert_close(randomly.statistic, shifts.statistic)
     p = (shifts.p_value + randomly.p_value) / 2
     assert abs(randomly.p_value - shifts.p_value) <= 5 * math.sqrt(2 * p * (1 - p) / 5000) + 1 / 5000
     # Two estimates from 5,000 values each; those of shifts are correlated.
@@ -249,12 +259,12 @@ def test_random_permutations_agree_with_shifts():
 
 def test_a_long_run_finds_the_p_value_of_all_pairings():
     """All 720 pairings of six rows: what the share over many relabellings must come to."""
-    for seed in range(4):
+    for seed in range(2):
         x, y = arrays(6, 1, 1, strength=2.0, seed=seed)
         values = all_values(*matrices(x, y, ("gaussian(1)", "gaussian(1)")), "unbiased")
         exact = np.mean(values >= values[0] - 1e-12)
-        found = hsic_test(x, y, kernel_x="gaussian(1)", kernel_y="gaussian(1)", scale="none", permutations=30_000)
-        assert found.p_value == pytest.approx(exact, abs=5 * math.sqrt(exact / 30_000 * 6) + 1e-4)
+        found = hsic_test(x, y, kernel_x="gaussian(1)", kernel_y="gaussian(1)", scale="none", permutations=10_000)
+        assert found.p_value == pytest.approx(exact, abs=5 * math.sqrt(exact / 10_000 * 6) + 1e-4)
 
 
 @pytest.mark.parametrize("kernel", ["delta", "gaussian(1)", "laplacian(2)"])
@@ -263,7 +273,7 @@ def test_two_values_have_the_p_value_of_their_fourfold_table(resampling, kernel)
     """HSIC_b is then (n_11 - n_1. n_.1 / n)^2 times a constant, and n_11 hypergeometric: ties count, all of them."""
     n, permutations = 12, 4000
     options = {"kernel_x": kernel, "kernel_y": kernel, "estimator": "biased", "permutations": permutations}
-    for seed in range(5):
+    for seed in range(2):
         x, y = np.random.default_rng((1, seed)).integers(0, 2, (2, n))
         table = stats.hypergeom(n, x.sum(), y.sum())
         possible = np.arange(n + 1)
@@ -289,7 +299,7 @@ def test_exact_over_all_pairings_for_every_random_order(options):
 
     With one order of the rows, shifts are a group of relabellings, and this holds for every single seed.
     """
-    for seed in range(2):
+    for seed in range(1 if not options else 2):
         p = p_values_of_all_pairings(X, Y, seed, 5, **options)
         for alpha in np.arange(1, 6) / 5:
             assert np.mean(p <= alpha + 1e-12) <= alpha + 1e-12, (seed, alpha)
@@ -298,7 +308,7 @@ def test_exact_over_all_pairings_for_every_random_order(options):
             np.testing.assert_array_equal(np.bincount((5 * p).round().astype(int), minlength=6), [0, *[24] * 5])
 
 
-@pytest.mark.parametrize("permutations", [5, 20])
+@pytest.mark.parametrize("permutations", [20, pytest.param(5, marks=pytest.mark.thorough)])
 def test_exact_over_all_pairings_on_average_over_orders(permutations):
     """With ties, or with further orders, the level holds on average over seeds."""
     x, y = (X > 1.5) * 1.0, Y.round()

@@ -3,8 +3,9 @@
 import naive
 import numpy as np
 import pytest
+from same_results import assert_same, numbers
 from scipy.special import bdtrc
-from two_variables import columns_of
+from tolerances import assert_close
 
 from kerntest import hsic_test, parse_kernel
 from kerntest.errors import DataError, UsageError
@@ -55,15 +56,17 @@ def test_every_shift_is_that_of_dense_matrices(n, minimum, estimator):
     )
     used = values[minimum : n - minimum + 1]
     assert len(used) == result.lags.shifts == n - 2 * minimum + 1
-    np.testing.assert_allclose(result.statistic, values[0], rtol=1e-9)
-    assert result.p_value == (1 + np.count_nonzero(used >= values[0])) / (1 + len(used))
+    assert_close(result.statistic, values[0])
+    rounding = 1e-12
+    assert result.p_value == (1 + np.count_nonzero(used >= values[0] - rounding)) / (1 + len(used))
     together = np.append(used, values[0])
-    np.testing.assert_allclose(result.null.mean, together.mean(), rtol=1e-8, atol=1e-14)
-    np.testing.assert_allclose(result.null.standard_deviation, together.std(), rtol=1e-8)
-    strongest = int(values.argmax())
-    assert result.lags.strongest in {strongest, strongest - n}
-    assert abs(result.lags.strongest) <= n // 2
-    np.testing.assert_allclose(result.lags.statistic_at_strongest, values.max(), rtol=1e-9)
+    assert_close(result.null.mean, together.mean())
+    assert_close(result.null.standard_deviation, together.std())
+    # Of several the shortest, forwards before backwards.
+    strongest = np.flatnonzero(values >= values.max() - rounding)
+    signed = [int(lag) if lag <= n // 2 else int(lag) - n for lag in strongest]
+    assert result.lags.strongest == min(signed, key=lambda lag: (abs(lag), lag < 0))
+    assert_close(result.lags.statistic_at_strongest, values.max())
 
 
 def test_fields_of_the_record():
@@ -87,7 +90,7 @@ def test_the_analysis_holds_the_observed_statistic_and_that_of_every_shift():
     options = Options("unbiased", "permutation", 1000, 0.05, "none", 0)
     analysis = analyse_pair(x, y, options, kernels=("gaussian(1)", "gaussian(0.7)"), time_series=True, min_lag=10)
     values = all_shifts(x, y, "unbiased")
-    np.testing.assert_allclose(analysis.relabelled, values[[0, *range(10, 51)]], rtol=1e-8, atol=1e-13)
+    assert_close(analysis.relabelled, values[[0, *range(10, 51)]])
 
 
 @pytest.mark.parametrize(("n", "minimum"), [(4, 1), (19, 1), (20, 1), (39, 1), (40, 2), (200, 10)])
@@ -136,14 +139,22 @@ def test_nothing_is_random_in_a_shift_test():
     x, y = lagged(60)
     one = hsic_test(x, y, time_series=True, **MEDIAN)
     other = hsic_test(x, y, time_series=True, seed=5, permutations=7, **MEDIAN)
-    assert (other.p_value, other.statistic, other.lags) == (one.p_value, one.statistic, one.lags)
+    assert_same(numbers(other) | {"null": None}, numbers(one) | {"null": None})
+    assert (other.null.permutations, other.null.mean) == (one.null.permutations, pytest.approx(one.null.mean))
 
 
-@pytest.mark.parametrize("threads", [2, 3])
-def test_the_number_of_threads_changes_nothing(threads):
-    x, y = lagged(700)
-    one, other = (hsic_test(x, y, time_series=True, threads=count) for count in (1, threads))
-    assert (other.p_value, other.statistic, other.lags, other.null) == (one.p_value, one.statistic, one.lags, one.null)
+def test_the_number_of_threads_changes_nothing():
+    x, y = lagged(400)
+    one, other = (hsic_test(x, y, time_series=True, threads=count) for count in (1, 3))
+    assert_same(other, one)
+
+
+def test_of_equal_lags_the_shortest_is_the_strongest():
+    """Two series of period 10 that are in step at every tenth shift: which it is must not hang on rounding."""
+    x = np.tile(np.random.default_rng(0).normal(size=10), 8)
+    for lag in (0, 2, -3, 5):
+        found = hsic_test(x, np.roll(x, lag), time_series=True, **GAUSSIANS)
+        assert found.lags.strongest == lag
 
 
 def test_the_order_of_the_rows_is_time():
@@ -152,7 +163,7 @@ def test_the_order_of_the_rows_is_time():
     kept = hsic_test(x, y, time_series=True, scale="none", **GAUSSIANS)
     order = np.random.default_rng(0).permutation(100)
     shuffled = hsic_test(x[order], y[order], time_series=True, scale="none", **GAUSSIANS)
-    np.testing.assert_allclose(shuffled.statistic, kept.statistic, rtol=1e-10)
+    assert_close(shuffled.statistic, kept.statistic)
     # The lag is gone: of the two, only the rows in the order of time show it.
     assert kept.lags.strongest == 3
     assert kept.lags.statistic_at_strongest > 2 * shuffled.lags.statistic_at_strongest
@@ -161,19 +172,13 @@ def test_the_order_of_the_rows_is_time():
     assert backwards.p_value == kept.p_value
 
 
-@pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("options", [{}, MEDIAN, MEDIAN | {"estimator": "biased"}], ids=str)
-@pytest.mark.parametrize("lag", [-11, -1, 0, 1, 3, 20])
-def test_the_strongest_lag_has_its_sign(lag, options, named):
+@pytest.mark.parametrize("lag", [-11, 0, 3])
+def test_the_strongest_lag_has_its_sign(lag, options):
     """At a lag above 0 row i of x goes with row i + lag of y: y follows x. Exchanged, x follows y."""
     x, y = lagged(150, lag)
     options = options | {"time_series": True}
-    if named:
-        data = columns_of(x[:, None], y[:, None])
-        forth = hsic_test(data, x_columns="x1", y_columns="y1", **options)
-        back = hsic_test(data, x_columns="y1", y_columns="x1", **options)
-    else:
-        forth, back = hsic_test(x, y, **options), hsic_test(y, x, **options)
+    forth, back = hsic_test(x, y, **options), hsic_test(y, x, **options)
     assert forth.lags.strongest == lag
     assert back.lags.strongest == -lag
     assert back.p_value == forth.p_value
@@ -181,7 +186,7 @@ def test_the_strongest_lag_has_its_sign(lag, options, named):
     assert forth.lags.statistic_at_strongest >= forth.statistic - 1e-9 * abs(forth.statistic)
     if not lag:
         assert forth.p_value == forth.null.p_floor
-        np.testing.assert_allclose(forth.lags.statistic_at_strongest, forth.statistic, rtol=1e-9)
+        assert_close(forth.lags.statistic_at_strongest, forth.statistic)
 
 
 def series_p_values(repetitions, n, memory, **options):
@@ -192,10 +197,14 @@ def series_p_values(repetitions, n, memory, **options):
     return np.array(found)
 
 
-@pytest.mark.parametrize("options", [MEDIAN, {}], ids=["gaussian", "auto"])
-def test_the_level_on_independent_series_that_remember(options):
-    """200 pairs of series with a correlation of 0.7 from row to row: bounds that chance breaks once in a million."""
-    p = series_p_values(200 if options else 100, 200, 0.7, time_series=True, min_lag=20, **options)
+@pytest.mark.parametrize(
+    ("options", "repetitions"),
+    [(MEDIAN, 60), *(pytest.param(*one, marks=pytest.mark.thorough) for one in ((MEDIAN, 200), ({}, 100)))],
+    ids=["few", "gaussian", "auto"],
+)
+def test_the_level_on_independent_series_that_remember(options, repetitions):
+    """Pairs of series with a correlation of 0.7 from row to row: bounds that chance breaks once in a million."""
+    p = series_p_values(repetitions, 200, 0.7, time_series=True, min_lag=20, **options)
     for alpha in (0.02, 0.05, 0.1, 0.2, 0.5):
         rejections = np.sum(p <= alpha)
         assert rejections == 0 or bdtrc(rejections - 1, len(p), alpha) > 1e-6, (alpha, rejections)
@@ -205,14 +214,14 @@ def test_the_level_on_independent_series_that_remember(options):
 
 def test_rows_that_remember_are_no_sample_of_independent_ones():
     """What the shift test is for: the same series, taken for independent rows, look dependent."""
-    p = series_p_values(60, 200, 0.9, permutations=200, **MEDIAN)
+    p = series_p_values(30, 200, 0.9, permutations=200, **MEDIAN)
     assert np.mean(p <= 0.05) > 0.3
-    shifted = series_p_values(60, 200, 0.9, time_series=True, min_lag=20, **MEDIAN)
-    assert np.mean(shifted <= 0.05) < 0.25
+    shifted = series_p_values(30, 200, 0.9, time_series=True, min_lag=20, **MEDIAN)
+    assert np.mean(shifted <= 0.05) < 0.3
 
 
 def test_dependent_series_are_found():
-    for repetition in range(10):
+    for repetition in range(4):
         rng = np.random.default_rng((4, repetition))
         (x,) = autoregressive(rng, 200, 0.6, count=1)
         y = x**2 + 0.5 * rng.normal(size=200)

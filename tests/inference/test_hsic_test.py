@@ -10,6 +10,8 @@ import pytest
 from catalogue_kernels import CATEGORIES, GROUPED, NUMERIC, UNBOUND, mixed_points, naive_matrix
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from same_results import assert_same, numbers
+from tolerances import assert_close
 from two_variables import arrays, columns_of, frame
 
 import kerntest
@@ -54,9 +56,9 @@ def test_the_numbers_of_every_kernel_are_those_of_the_textbook(text):
     L = naive_matrix("laplacian(0.7)", n, 2)
     result = hsic_test(x, y, kernel_x=text, kernel_y="laplacian(0.7)", scale="none", permutations=20)
     size = np.abs(K).max()
-    np.testing.assert_allclose(result.hsic_unbiased, naive.hsic_unbiased(K, L), rtol=1e-9, atol=1e-12 * size)
-    np.testing.assert_allclose(result.hsic_biased, naive.hsic_biased(K, L), rtol=1e-9, atol=1e-12 * size)
-    np.testing.assert_allclose(result.effect_size**2, naive.hsic_effect(K, L) ** 2, rtol=1e-8, atol=1e-12)
+    assert_close(result.hsic_unbiased, naive.hsic_unbiased(K, L), scale=size)
+    assert_close(result.hsic_biased, naive.hsic_biased(K, L), scale=size)
+    assert_close(result.effect_size**2, naive.hsic_effect(K, L) ** 2)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -69,8 +71,8 @@ def test_the_numbers_on_scaled_and_raw_columns(scale, estimator):
     rows_x, rows_y = (scaled_rows(x), scaled_rows(y)) if scale == "standardize" else ((3 * x).tolist(), y.tolist())
     K = naive.gram(lambda a, b: naive.gaussian(a, b, bandwidth=1.5), rows_x)
     L = naive.gram(lambda a, b: naive.polynomial(a, b, degree=2), rows_y)
-    np.testing.assert_allclose(result.hsic_unbiased, naive.hsic_unbiased(K, L), rtol=1e-10)
-    np.testing.assert_allclose(result.hsic_biased, naive.hsic_biased(K, L), rtol=1e-10)
+    assert_close(result.hsic_unbiased, naive.hsic_unbiased(K, L))
+    assert_close(result.hsic_biased, naive.hsic_biased(K, L))
     assert result.statistic == (result.hsic_unbiased if estimator == "unbiased" else result.hsic_biased)
 
 
@@ -195,16 +197,16 @@ def test_the_reported_kernels_given_back_give_the_same_statistic(options):
     )
     assert (again.kernel_x, again.kernel_y) == (result.kernel_x, result.kernel_y)
     for name in ("statistic", "hsic_unbiased", "hsic_biased", "effect_size"):
-        np.testing.assert_allclose(getattr(again, name), getattr(result, name), rtol=1e-12, err_msg=name)
+        assert_close(getattr(again, name), getattr(result, name))
     if options.get("null", "permutation") != "permutation":
-        np.testing.assert_allclose(again.p_value, result.p_value, rtol=1e-12)
+        assert_close(again.p_value, result.p_value)
 
 
 def test_a_kernel_object_is_as_good_as_its_text():
     x, y = arrays()
     objects = hsic_test(x, y, kernel_x=kerntest.parse_kernel("laplacian(2)"), kernel_y=kerntest.parse_kernel("linear"))
     texts = hsic_test(x, y, kernel_x="laplacian(2)", kernel_y="linear")
-    assert (objects.p_value, objects.statistic, objects.kernel) == (texts.p_value, texts.statistic, texts.kernel)
+    assert_same(numbers(objects), numbers(texts))
 
 
 def test_a_bandwidth_goes_to_the_kernel_that_leaves_one_open():
@@ -248,9 +250,9 @@ def test_the_analysis_holds_the_statistic_under_every_relabelling():
         analysis = analyse_pair(x, y, options, kernels=("gaussian(1)", "gaussian(0.5)"))
         values, result = analysis.relabelled, analysis.result
         assert len(values) == result.null.permutations == 520
-        np.testing.assert_allclose(values[0], result.statistic, rtol=1e-11)
-        np.testing.assert_allclose(np.mean(values), result.null.mean, rtol=1e-9, atol=1e-15)
-        np.testing.assert_allclose(np.std(values), result.null.standard_deviation, rtol=1e-9)
+        assert_close(values[0], result.statistic)
+        assert_close(np.mean(values), result.null.mean)
+        assert_close(np.std(values), result.null.standard_deviation)
         # The share of relabellings that reach the observed value, itself among them.
         assert result.p_value == np.sum(values >= values[0] * (1 - 1e-12)) / len(values)
 
@@ -261,5 +263,5 @@ def test_named_columns_and_arrays_give_the_same_test():
     named = hsic_test(table, x_columns="x*", y_columns="y*", **ONE_PAIR)
     plain = hsic_test(x, y, **ONE_PAIR)
     assert named.kernel == plain.kernel
-    np.testing.assert_allclose(named.hsic_biased, plain.hsic_biased, rtol=1e-12)
+    assert_close(named.hsic_biased, plain.hsic_biased)
     assert named.columns == plain.columns == ("x1", "x2", "y1", "y2")

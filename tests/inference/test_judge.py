@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import nnls
+from tolerances import assert_close
 
 from kerntest.inference.nulls.permutation import RIDGES, joined, judge, tie_tolerance
 
@@ -31,7 +32,7 @@ def test_a_multiple_of_one_relabelling_and_never_zero(how, values):
     count = values.shape[1]
     for p in (found.p_value, *found.p_values):
         assert 1 / count <= p <= 1
-        assert p * count == pytest.approx(round(p * count), rel=1e-12)
+        assert_close(p * count, round(p * count))
     assert found.z.shape == found.p_values.shape == (len(values),)
     assert 0 <= found.selected < len(values)
 
@@ -49,7 +50,8 @@ def test_of_members_that_are_the_same_up_to_rounding_the_first_is_selected():
 def test_one_member_gives_the_textbook_p_value(values):
     found = judged(values[:1])
     textbook = sum(value >= values[0, 0] for value in values[0]) / values.shape[1]
-    assert found.p_value == found.p_values[0] == pytest.approx(textbook, rel=1e-15)
+    assert found.p_value == found.p_values[0]
+    assert_close(found.p_value, textbook)
 
 
 @HOW
@@ -79,7 +81,7 @@ def test_exact_over_all_observed_labellings(how, values, data):
 def test_the_order_of_the_relabellings_does_not_matter(how, values, seed):
     rest = np.random.default_rng(seed).permutation(np.arange(1, values.shape[1]))
     found, other = judged(values, 1e-9, how), judged(values[:, [0, *rest]], 1e-9, how)
-    np.testing.assert_allclose(other.z, found.z, rtol=1e-9, atol=1e-9)
+    assert_close(other.z, found.z)
     np.testing.assert_array_equal(other.p_values, found.p_values)
 
 
@@ -93,8 +95,8 @@ def test_all_tied_is_one(members):
 
 def test_ties_count_within_the_tolerance_and_not_beyond():
     values = [[1.0, 1.0 - 0.9e-6, 1.0 + 0.9e-6, 1.0 - 1.1e-6, 2.0, 0.0]]
-    assert judged(values, 1e-6).p_value == pytest.approx(4 / 6, rel=1e-15)
-    assert judged(values, 0.0).p_value == pytest.approx(3 / 6, rel=1e-15)
+    assert_close(judged(values, 1e-6).p_value, 4 / 6)
+    assert_close(judged(values, 0.0).p_value, 3 / 6)
     assert judged(values, 10.0).p_value == 1.0
 
 
@@ -117,7 +119,7 @@ def test_degenerate_members_change_nothing(how):
     assert found.p_value == without.p_value
     assert found.p_values[1] == 1.0
     assert found.z[1] == 0.0
-    np.testing.assert_array_equal(found.z[[0, 2]], without.z)
+    assert_close(found.z[[0, 2]], without.z)
 
 
 def test_a_degenerate_member_is_never_selected_over_one_that_saw_something():
@@ -144,7 +146,7 @@ def naive_together(values):
         root = np.linalg.cholesky(np.linalg.inv(correlation + ridge * np.eye(len(z)))).T
         distances = np.array([(root @ one) @ (root @ one) - nnls(root, root @ one)[1] ** 2 for one in z.T])
         score += joined(distances, np.trace(correlation @ np.linalg.inv(correlation + ridge * np.eye(len(z)))))
-    return np.mean(score >= score[0] - 1e-9)
+    return np.mean(score >= score[0] - 1e-8)
 
 
 @pytest.mark.parametrize("members", [2, 5, 14])
@@ -187,11 +189,11 @@ def test_the_excess_is_not_negative_and_only_of_those_judged_together():
 def test_moments_of_the_relabelled_values():
     values = np.random.default_rng(3).gamma(2.0, size=(2, 500))
     found = judged(values)
-    np.testing.assert_allclose(found.mean, values.mean(axis=1), rtol=1e-14)
-    np.testing.assert_allclose(found.standard_deviation, values.std(axis=1), rtol=1e-14)
+    assert_close(found.mean, values.mean(axis=1))
+    assert_close(found.standard_deviation, values.std(axis=1))
     centred = values - values.mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(found.skewness, (centred**3).mean(axis=1) / values.std(axis=1) ** 3, rtol=1e-12)
-    np.testing.assert_allclose(found.z, centred[:, 0] / values.std(axis=1), rtol=1e-12)
+    assert_close(found.skewness, (centred**3).mean(axis=1) / values.std(axis=1) ** 3)
+    assert_close(found.z, centred[:, 0] / values.std(axis=1))
 
 
 @given(values=tables, scale=st.sampled_from([1e-3, 1.0, 8.0, 1e6]))
@@ -204,6 +206,6 @@ def test_the_unit_of_the_statistic_does_not_matter(values, scale):
 def test_tie_tolerance_scales_with_the_sums_that_made_the_statistic():
     base = tie_tolerance(1.0, 100, 1.0)
     assert 0 < base < 1e-11
-    assert tie_tolerance(8.0, 100, 1.0) == pytest.approx(8 * base, rel=1e-14)
-    assert tie_tolerance(1.0, 800, 1.0) == pytest.approx(8 * base, rel=1e-14)
-    assert tie_tolerance(1.0, 100, 8.0) == pytest.approx(8 * base, rel=1e-14)
+    assert_close(tie_tolerance(8.0, 100, 1.0), 8 * base)
+    assert_close(tie_tolerance(1.0, 800, 1.0), 8 * base)
+    assert_close(tie_tolerance(1.0, 100, 8.0), 8 * base)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tolerances import assert_close
 
 from kerntest.inference.lanczos import STEPS, leading_eigenvalues
 
@@ -25,11 +26,11 @@ def leading(matrices, accuracy=1e-12, seed=1):
     return leading_eigenvalues(operator, start, accuracy=accuracy)
 
 
-def assert_leading(matrices, found, rtol):
-    np.testing.assert_allclose(found.values, np.linalg.eigvalsh(matrices)[:, -1], rtol=rtol, atol=0)
-    np.testing.assert_allclose(np.linalg.norm(found.vectors, axis=1), 1.0, rtol=1e-12)
+def assert_leading(matrices, found):
+    assert_close(found.values, np.linalg.eigvalsh(matrices)[:, -1])
+    assert_close(np.linalg.norm(found.vectors, axis=1), np.ones(len(matrices)))
     applied = np.einsum("bij,bj->bi", matrices, found.vectors)
-    np.testing.assert_allclose(applied, found.values[:, None] * found.vectors, rtol=0, atol=1e-11 * found.values.max())
+    assert_close(applied, found.values[:, None] * found.vectors, scale=found.values.max())
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, STEPS, 17, 60, 130])
@@ -37,7 +38,7 @@ def test_random_matrices(size):
     rng = np.random.default_rng(size)
     columns = rng.normal(size=(5, size, size))
     matrices = columns @ columns.transpose(0, 2, 1)
-    assert_leading(matrices, leading(matrices), 1e-12)
+    assert_leading(matrices, leading(matrices))
 
 
 @pytest.mark.parametrize(
@@ -63,18 +64,18 @@ def test_random_matrices(size):
 )
 def test_spectra_that_are_hard_to_separate(eigenvalues):
     matrices = matrices_with([eigenvalues, eigenvalues])
-    assert_leading(matrices, leading(matrices), 1e-12)
+    assert_leading(matrices, leading(matrices))
 
 
 def test_operators_of_different_difficulty_do_not_disturb_each_other():
     eigenvalues = [np.r_[np.zeros(99), 1.0], np.linspace(0, 1, 100), np.zeros(100), 1e-6 * np.linspace(0.9, 1, 100)]
     matrices = matrices_with(eigenvalues)
     together = leading(matrices)
-    np.testing.assert_allclose(together.values, [1.0, 1.0, 0.0, 1e-6], rtol=1e-12, atol=1e-15)
+    assert_close(together.values, [1.0, 1.0, 0.0, 1e-6])
     start = np.random.default_rng(1).normal(size=(4, 100))
     for k, matrix in enumerate(matrices):
         alone = leading_eigenvalues(lambda v, _: v @ matrix, start[k : k + 1], accuracy=1e-12)  # noqa: B023 - used at once
-        np.testing.assert_allclose(alone.values[0], together.values[k], rtol=1e-12, atol=1e-15)
+        assert_close(alone.values[0], together.values[k])
 
 
 def test_converged_operators_are_applied_no_more():

@@ -6,6 +6,7 @@ import math
 import naive
 import numpy as np
 import pytest
+from tolerances import SAME_MACHINE, STATISTIC, assert_close
 
 from kerntest.engines.local import LocalEngine
 from kerntest.inference import invariants
@@ -53,10 +54,10 @@ def brute_invariants(M):
     }
 
 
-def assert_invariants(found, M, rtol):
+def assert_invariants(found, M):
     size = np.abs(np.asarray(M)).max() ** 3 * len(M) ** 2
     for name, value in brute_invariants(M).items():
-        np.testing.assert_allclose(getattr(found, name), value, rtol=rtol, atol=rtol * size, err_msg=name)
+        np.testing.assert_allclose(getattr(found, name), value, rtol=STATISTIC, atol=STATISTIC * size, err_msg=name)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -72,8 +73,8 @@ def test_equal_all_permutations(n_x, n_y, text, estimator):
         invariants_of(kernel, points, estimator)[0], label_invariants(label_matrix(n_x, n_y, estimator)), n
     )
     size = np.abs(values).max()
-    np.testing.assert_allclose(found.mean, values.mean(), rtol=1e-10, atol=1e-12 * size)
-    np.testing.assert_allclose(found.standard_deviation, values.std(), rtol=1e-8, atol=1e-10 * size)
+    assert_close(found.mean, values.mean(), scale=size)
+    assert_close(found.standard_deviation, values.std(), scale=size)
     skewness = np.mean((values - values.mean()) ** 3) / values.std() ** 3
     np.testing.assert_allclose(found.skewness, skewness, rtol=1e-6, atol=1e-7)
 
@@ -93,29 +94,29 @@ def test_equal_all_splits_of_more_rows(estimator):
         values.append(statistic(K.tolist(), labels) / label.factor)
     values = np.array(values)
     found = permutation_moments(invariants_of(kernel, points, estimator)[0], label_invariants(label), n)
-    np.testing.assert_allclose(found.mean, values.mean(), rtol=1e-9, atol=1e-11 * values.std())
-    np.testing.assert_allclose(found.standard_deviation, values.std(), rtol=1e-9)
+    assert_close(found.mean, values.mean(), scale=values.std())
+    assert_close(found.standard_deviation, values.std())
     skewness = np.mean((values - values.mean()) ** 3) / values.std() ** 3
-    np.testing.assert_allclose(found.skewness, skewness, rtol=1e-8)
+    assert_close(found.skewness, skewness)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(("n_x", "n_y"), [(2, 2), (2, 3), (3, 2), (2, 9), (9, 2), (7, 7), (4, 31), (40, 23)])
 def test_label_invariants_by_brute_force(n_x, n_y, estimator):
     B = naive.centred[estimator](naive.label_gram([1] * n_x + [0] * n_y))
-    assert_invariants(label_invariants(label_matrix(n_x, n_y, estimator)), B, 1e-11)
+    assert_invariants(label_invariants(label_matrix(n_x, n_y, estimator)), B)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("text", KERNELS)
-@pytest.mark.parametrize("n", [5, 70, 300])
+@pytest.mark.parametrize("n", [5, 140])
 def test_kernel_invariants_by_brute_force(n, text, estimator):
     points, kernel = points_of(n), parse_kernel(text)
     K = kernel(points)
     A = naive.centred[estimator](K.tolist())
     found, exact = invariants_of(kernel, points, estimator)
     assert exact
-    assert_invariants(found, A, 1e-10)
+    assert_invariants(found, A)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -126,8 +127,8 @@ def test_centring(estimator):
     A = K - centring.row[:, None] - centring.row[None, :] + centring.grand
     if centring.hollow:
         np.fill_diagonal(A, 0.0)
-    np.testing.assert_allclose(A, naive.centred[estimator](K.tolist()), rtol=1e-10, atol=1e-11)
-    np.testing.assert_allclose(diagonal, np.diag(A), rtol=1e-10, atol=1e-11)
+    assert_close(A, naive.centred[estimator](K.tolist()))
+    assert_close(diagonal, np.diag(A))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -142,7 +143,7 @@ def test_the_stochastic_trace_is_close(text, estimator, monkeypatch):
     assert not is_exact
     np.testing.assert_allclose(estimated.trace_cube, exact.trace_cube, rtol=0.01)
     for name in ("trace", "trace_square", "diagonal_square", "diagonal_cube", "diagonal_form", "entry_cubes"):
-        np.testing.assert_allclose(getattr(estimated, name), getattr(exact, name), rtol=1e-9, atol=1e-9, err_msg=name)
+        assert_close(getattr(estimated, name), getattr(exact, name))
 
 
 def test_the_stochastic_trace_repeats_with_its_seed(monkeypatch):
@@ -153,17 +154,17 @@ def test_the_stochastic_trace_repeats_with_its_seed(monkeypatch):
         found, _ = kernel_invariants(kernel, points, LocalEngine(threads), hollow=True, seed=seed)
         return found.trace_cube
 
-    assert trace(0, 1) == trace(0, 2)
+    assert_close(trace(0, 2), trace(0, 1), share=SAME_MACHINE)
     assert trace(0, 1) != trace(1, 1)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize(("n_x", "n_y", "p"), [(30, 30, 2), (20, 80, 1), (40, 60, 20)])
+@pytest.mark.parametrize(("n_x", "n_y", "p"), [(30, 30, 2), (20, 80, 1)])
 def test_the_curve_is_close_to_a_long_permutation_run(n_x, n_y, p, estimator):
     n = n_x + n_y
     rng = np.random.default_rng(5)
     points, kernel = Points.of(rng.normal(size=(n, p))), parse_kernel(f"gaussian({math.sqrt(p)})")
-    orders = 400_000 // n
+    orders = 120_000 // n
     labels = np.repeat([1, 0], [n_x, n_y]).astype(np.uint8)
     label = label_matrix(n_x, n_y, estimator)
     side = LabelSide(label, random_orders(labels, orders, 1)[1], n)
@@ -184,7 +185,7 @@ def test_the_p_value_is_never_zero_however_far_out():
         assert all(0 < p < 1e-3 for p in far)
         assert far == sorted(far, reverse=True)
     assert moments_p_value(-100.0, Moments(0.0, 1.0, 0.5)) == 1.0
-    assert moments_p_value(7.0, Moments(3.0, 4.0, 0.0)) == pytest.approx(0.15865525393145707, rel=1e-12)
+    assert_close(moments_p_value(7.0, Moments(3.0, 4.0, 0.0)), 0.15865525393145707)
 
 
 def test_values_whose_cubes_are_no_floats_have_moments():

@@ -1,10 +1,47 @@
-"""Random orders of the rows."""
+"""The order of the rows: canonical, then random."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerntest.inference.order import random_orders
+from kerntest.inference.order import canonical_order, random_orders
+
+
+def data(n, seed, *, values=4):
+    rng = np.random.default_rng(seed)
+    numeric = rng.integers(0, values, size=(n, 2)).astype(float)
+    return numeric, rng.integers(0, 2, size=(n, 2)), rng.integers(0, 2, n).astype(np.uint8)
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 40))
+def test_canonical_order_depends_on_the_rows_as_a_set(seed, n):
+    numeric, codes, labels = data(n, seed)
+    shuffle = np.random.default_rng(seed).permutation(n)
+    names = (("b", "d"), ("a", "c"))
+    first = canonical_order(numeric, codes, *names, labels)
+    second = shuffle[canonical_order(numeric[shuffle], codes[shuffle], *names, labels[shuffle])]
+    for values in (numeric, codes, labels):
+        np.testing.assert_array_equal(values[first], values[second])
+
+
+def test_columns_are_compared_in_the_order_of_their_names():
+    numeric = np.array([[1.0, 9.0], [2.0, 1.0], [1.0, 1.0]])
+    codes = np.array([[0], [0], [1]])
+    labels = np.zeros(3, dtype=np.uint8)
+
+    def order(numeric_names, category_names):
+        return canonical_order(numeric, codes, numeric_names, category_names, labels).tolist()
+
+    assert order(("a", "b"), ("c",)) == [2, 0, 1]
+    assert order(("b", "a"), ("c",)) == [2, 1, 0]
+    assert order(("b", "c"), ("a",)) == [0, 1, 2]
+
+
+def test_the_order_of_the_columns_does_not_matter():
+    numeric, codes, labels = data(60, 1)
+    one = canonical_order(numeric, codes, ("b", "d"), ("a", "c"), labels)
+    other = canonical_order(numeric[:, ::-1], codes[:, ::-1], ("d", "b"), ("c", "a"), labels)
+    np.testing.assert_array_equal(one, other)
 
 
 @given(seed=st.integers(0, 2**32), orders=st.integers(1, 5))

@@ -11,6 +11,8 @@ from scipy.stats import pearson3
 
 pytest.importorskip("matplotlib")
 
+from tolerances import assert_close
+
 from kerntest import hsic_test
 from kerntest.errors import MissingExtraError
 from kerntest.inference.coco import coco, coco_function
@@ -25,6 +27,8 @@ from kerntest.report.plot import bin_edges, picture_bytes
 from kerntest.report.record import Null
 
 MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+# Those whose texts and axes are laid out by a drawing; what the others show is in their records.
+DRAWN = ("two categories", "three against three", "series", "no function")
 HOSTILE = ["price $ per $", "two\nlines", "x" * 300, "$\\frac{1}{0$", "a\tb\x1b[31m", "\\$", "_^{}", "温度 😀"]
 
 
@@ -125,19 +129,20 @@ def test_every_case_is_drawn_from_finite_numbers(name):
     assert panels(made)[0].get_title() == "If x and y were independent"
     if "hostile" in name:
         assert picture_bytes(made, "svg").startswith(MAGIC["svg"])
-    elif name != "moments":
+    elif name in DRAWN:
         made.draw_without_rendering()
 
 
+def test_a_picture_is_written(tmp_path):
+    hsic_test(cities()[["city", "price"]], plot=tmp_path / "drawn.png", permutations=50)
+    assert (tmp_path / "drawn.png").read_bytes().startswith(MAGIC["png"])
+
+
 @pytest.mark.parametrize("kind", MAGIC)
-def test_every_format_repeats_exactly(tmp_path, kind):
-    paths = [tmp_path / f"{number}.{kind}" for number in range(2)]
-    for path in paths:
-        hsic_test(cities()[["city", "price"]], plot=path, permutations=50)
-    first, second = (path.read_bytes() for path in paths)
-    assert first.startswith(MAGIC[kind])
-    assert len(first) > 3000
-    assert first == second
+def test_every_format_is_drawn(kind):
+    drawn = picture_bytes(pair_figure(analysis_of("several columns, no space")), kind)
+    assert drawn.startswith(MAGIC[kind])
+    assert len(drawn) > 3000
 
 
 def test_labels_are_the_columns_in_their_own_units():
@@ -147,7 +152,7 @@ def test_labels_are_the_columns_in_their_own_units():
     assert (f.get_xlabel(), g.get_xlabel()) == ("east", "north")
     frame = circle()
     (dots,) = rows.collections
-    np.testing.assert_allclose(sorted(dots.get_offsets().tolist()), sorted(frame.to_numpy().tolist()), rtol=1e-12)
+    assert_close(sorted(dots.get_offsets().tolist()), sorted(frame.to_numpy().tolist()))
     for axis, name in ((f, "east"), (g, "north")):
         low, high = axis.get_xlim()
         assert low < frame[name].min() < frame[name].max() < high
@@ -177,23 +182,18 @@ def test_the_functions_are_the_pair_with_the_largest_covariance():
     x, y = (variable.points for variable in analysis.paired.variables)
     found = coco(analysis.kernels[0], x, analysis.kernels[1], y)
     f, g = picture.x.function.at_rows, picture.y.function.at_rows
-    assert np.mean(f * g) == pytest.approx(found.value, rel=1e-9)
-    assert picture.correlation == pytest.approx(np.corrcoef(f, g)[0, 1], rel=1e-9)
+    assert_close(np.mean(f * g), found.value)
+    assert_close(picture.correlation, np.corrcoef(f, g)[0, 1])
     assert (picture.x.columns, picture.x.column) == (5, None)
     grid = picture.y.function.grid
     scaled = (grid - analysis.paired.variables[1].centre) / analysis.paired.variables[1].spread
-    np.testing.assert_allclose(
-        picture.y.function.curve,
-        coco_function(analysis.kernels[1], y, found.beta, Points.of(scaled)),
-        rtol=1e-9,
-        atol=1e-12,
-    )
+    assert_close(picture.y.function.curve, coco_function(analysis.kernels[1], y, found.beta, Points.of(scaled)))
 
 
 def test_columns_that_the_kernel_does_not_see_are_not_drawn():
     picture = pair_picture(analysis_of("some of the columns"))
     assert (picture.x.columns, picture.x.column.name) == (1, "b")
-    np.testing.assert_allclose(np.sort(places(picture.x)), np.sort(wide()["b"]), rtol=1e-12)
+    assert_close(np.sort(places(picture.x)), np.sort(wide()["b"]))
     # The curve passes through the values at the rows.
     nearest = np.abs(picture.x.function.grid[:, None] - places(picture.x)).argmin(axis=0)
     np.testing.assert_allclose(picture.x.function.curve[nearest], picture.x.function.at_rows, atol=0.05)
@@ -207,9 +207,9 @@ def test_bars_are_the_function_at_each_level_in_ascending_order():
     assert sorted(column.levels) == sorted(frame["city"].unique())
     assert dict(zip(column.levels, column.counts, strict=True)) == frame["city"].value_counts().to_dict()
     assert (np.diff(function.curve) >= 0).all()
-    np.testing.assert_allclose(function.curve[places(picture.x).astype(int)], function.at_rows, rtol=1e-9, atol=1e-12)
+    assert_close(function.curve[places(picture.x).astype(int)], function.at_rows)
     bars = panel(pair_figure(analysis), "f(x)").patches
-    np.testing.assert_allclose([bar.get_width() for bar in bars], function.curve, rtol=1e-12)
+    assert_close([bar.get_width() for bar in bars], function.curve)
 
 
 def test_of_many_levels_those_that_matter_most_are_drawn():
@@ -217,11 +217,11 @@ def test_of_many_levels_those_that_matter_most_are_drawn():
     axis = panel(pair_figure(analysis), "f(x)")
     side = pair_picture(analysis).x
     curve = side.function.curve
-    np.testing.assert_allclose(curve[places(side).astype(int)], side.function.at_rows, rtol=1e-9, atol=1e-12)
+    assert_close(curve[places(side).astype(int)], side.function.at_rows)
     np.testing.assert_array_equal(np.bincount(places(side).astype(int)), side.column.counts)
     assert axis.get_title().endswith(f"({LEVELS_DRAWN} of {len(curve)} levels)")
     expected = sorted(sorted(curve, key=abs)[-LEVELS_DRAWN:])
-    np.testing.assert_allclose([bar.get_width() for bar in axis.patches], expected, rtol=1e-12)
+    assert_close([bar.get_width() for bar in axis.patches], expected)
 
 
 def test_levels_with_names_that_are_cut_alike_keep_a_bar_each():
@@ -256,8 +256,8 @@ def test_of_many_rows_some_are_drawn_and_the_titles_say_so():
     drawn = places(one.x)
     assert len(drawn) == len(one.x.function.at_rows) == len(set(drawn)) == ROWS_DRAWN
     assert set(np.round(drawn, 9)) <= set(np.round(x, 9))
-    np.testing.assert_array_equal(drawn, places(again.x))
-    assert not np.array_equal(drawn, places(other.x))
+    assert_close(drawn, places(again.x))
+    assert not np.allclose(drawn, places(other.x), rtol=1e-6)
     assert all("2,000 of 2,500 rows" in axis.get_title() for axis in panels(pair_figure(analyses[0]))[1:])
 
 
@@ -272,9 +272,8 @@ def test_far_rows_do_not_squeeze_the_others_and_are_counted():
     assert panel(pair_figure(analysis), "The rows").get_title().endswith("(2 beyond the axes)")
 
 
-@pytest.mark.parametrize("names", [("load", "price"), ("price", "load")])
-def test_lags_say_which_row_of_y_goes_with_a_row_of_x(names):
-    frame = series(20, names)
+def test_lags_say_which_row_of_y_goes_with_a_row_of_x():
+    frame = series(20)
     analysis = analysed(frame, time_series=True, min_lag=5, kernels=("gaussian(1)", "laplacian(1)"))
     lags = pair_picture(analysis).lags
     n = len(frame)
@@ -285,7 +284,7 @@ def test_lags_say_which_row_of_y_goes_with_a_row_of_x(names):
     for lag, statistic in list(zip(lags.lags, lags.statistics, strict=True))[::3]:
         moved = [y[(row + lag) % n] for row in range(n)]
         K, L = naive.gram(naive.gaussian, x[:, None]), naive.gram(naive.laplacian, np.array(moved)[:, None])
-        assert statistic == pytest.approx(naive.hsic_unbiased(K, L), rel=1e-9, abs=1e-14), lag
+        assert_close(statistic, naive.hsic_unbiased(K, L))
 
 
 def test_a_line_of_many_lags_keeps_its_extremes():

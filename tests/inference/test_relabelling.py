@@ -9,6 +9,7 @@ import pytest
 from catalogue_kernels import GROUPED, UNBOUND, kernel_of, mixed_points, naive_matrix
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError
@@ -66,7 +67,7 @@ def test_every_shift_of_every_order_equals_the_textbook_statistic(text, estimato
     K, L = naive_matrix(text, n, SEED_X), naive_matrix("laplacian(0.7)", n, SEED_Y)
     found = shifted([text], ["laplacian(0.7)"], orders, circle, estimator)[0, 0]
     expected = expected_for(K, L, orders, circle, estimator)
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12 * np.abs(K).max())
+    assert_close(found, expected, scale=np.abs(K).max())
 
 
 def of_centred(K, L, orders, circle, estimator):
@@ -99,7 +100,7 @@ def test_any_sizes_orders_and_families(sizes, estimator, counts, seed):
         K, L = kernel_of(texts_x[f])(x), kernel_of(texts_y[g])(y)
         expected = of_centred(K, L, orders, circle, estimator)
         size = np.abs(K).max() * np.abs(L).max()
-        np.testing.assert_allclose(found[f, g], expected, rtol=1e-9, atol=1e-12 * size)
+        assert_close(found[f, g], expected, scale=size)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -126,7 +127,7 @@ def test_variables_on_columns_of_their_own_share_the_relabellings(circle, estima
             estimator=estimator,
             engine=ENGINE,
         )
-        np.testing.assert_allclose(sums[f, g].ravel(), alone[0, 0], rtol=1e-9, atol=1e-9)
+        assert_close(sums[f, g].ravel(), alone[0, 0])
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -148,7 +149,7 @@ def test_every_value_is_that_of_some_pairing_of_the_rows(resampling, estimator):
     values = found.factor * found.sums[0, 0]
     assert len(values) == (2004 if resampling == "shifts" else 2000)
     assert found.orders == (334 if resampling == "shifts" else None)
-    np.testing.assert_allclose(values[0], naive.hsic[estimator](K, L), rtol=1e-11)
+    assert_close(values[0], naive.hsic[estimator](K, L))
     A, B = (naive.centred[estimator](M) for M in (K, L))
     possible = np.sort(naive.permuted_inner_products(A, B)) * found.factor
     places = np.clip(np.searchsorted(possible, values), 1, len(possible) - 1)
@@ -177,18 +178,16 @@ def test_random_permutations_one_by_one(monkeypatch, estimator):
         K, L = naive_matrix(text_x, n, SEED_X), naive_matrix(text_y, n, SEED_Y)
         expected = [naive.hsic[estimator](K, naive.rearranged(L, p.tolist())) for p in drawn[:8]]
         found = factor(n, estimator) * sums[f, g]
-        np.testing.assert_allclose(found[:8], expected, rtol=1e-9, atol=1e-11)
+        assert_close(found[:8], expected)
         A, B = (np.array(naive.centred[estimator](M)) for M in (K, L))
-        np.testing.assert_allclose(sums[f, g], [np.vdot(A, B[p][:, p]) for p in drawn], rtol=1e-9, atol=1e-9)
+        assert_close(sums[f, g], [np.vdot(A, B[p][:, p]) for p in drawn])
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_centred_matrices(estimator):
     K = kernel_of("polynomial(3)")(mixed_points(30, 1))
     kept = K.copy()
-    np.testing.assert_allclose(
-        centred_matrix(K, estimator), naive.centred[estimator](K.tolist()), rtol=1e-9, atol=1e-10
-    )
+    assert_close(centred_matrix(K, estimator), naive.centred[estimator](K.tolist()))
     np.testing.assert_array_equal(K, kept)
 
 
@@ -220,9 +219,9 @@ def test_the_seed_decides_which_relabellings():
         return found.sums[0, 0]
 
     for resampling in ("shifts", "random"):
-        np.testing.assert_array_equal(values(3, resampling), values(3, resampling))
+        assert_close(values(3, resampling), values(3, resampling), share=SAME_MACHINE)
         one, other = values(3, resampling), values(4, resampling)
-        np.testing.assert_allclose(other[0], one[0], rtol=1e-11, atol=1e-10)
+        assert_close(other[0], one[0])
         assert not np.isclose(np.sort(one)[1:], np.sort(other)[1:], rtol=1e-9).all()
 
 

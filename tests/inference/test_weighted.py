@@ -6,6 +6,7 @@ import pytest
 from catalogue_kernels import kernel_of, mixed_points
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tolerances import assert_close
 
 from kerntest.engines.local import LocalEngine
 from kerntest.inference import lags
@@ -65,10 +66,10 @@ def test_every_line_of_a_centred_product(*, circle, fixed, texts, count, tile, s
                 block = Block(kind, start, min(count, lines - start))
                 out = np.full((block.count, circle), np.nan)
                 assert list(stack.lines(0, block, out)) == [0]
-                np.testing.assert_allclose(out, lines_of(M, block, circle), rtol=1e-9, atol=1e-12 * size)
+                assert_close(out, lines_of(M, block, circle), scale=size)
     found = stack.fixed_entries(0)
     assert found.shape == (1, fixed, fixed)
-    np.testing.assert_allclose(found[0], M[circle:, circle:], rtol=1e-9, atol=1e-12 * size)
+    assert_close(found[0], M[circle:, circle:], scale=size)
 
 
 @pytest.mark.parametrize("factor", TEXTS)
@@ -88,4 +89,4 @@ def test_shifts_move_the_second_matrix_alone(n, circle, factor):
             # Row i of M's places is row orders[0][i] of the data.
             p = np.array(naive.partners(orders[0].tolist(), orders[order].tolist(), circle, shift))
             expected = np.vdot(M[back][:, back], K[p][:, p])
-            np.testing.assert_allclose(found[order, shift], expected, rtol=1e-9, atol=1e-12 * n**2 * np.abs(M).max())
+            assert_close(found[order, shift], expected, scale=n**2 * np.abs(M).max())

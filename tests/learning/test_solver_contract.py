@@ -44,7 +44,7 @@ def test_claims_hold_where_the_matrix_has_full_rank(n, d, C):
 
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_claims_hold_where_a_factor_of_low_rank_leads_the_way(C):
-    X, y = two_clouds(4000, separation=2.5)
+    X, y = two_clouds(2000, separation=2.5)
     solution = checked(gaussian(X, 0.1), classification(y, C))
     assert solution.method == "factor"
 
@@ -100,7 +100,7 @@ def test_unequal_costs(n):
 
 @pytest.mark.parametrize("C", [0.1, 10.0, 1e4])
 def test_an_exact_factor_of_few_columns(C):
-    X, y = two_clouds(3000, d=4)
+    X, y = two_clouds(1500, d=4)
     X = X - X.mean(axis=0)
     solution = checked(GivenMatrix(X @ X.T), classification(y, C), factor=X)
     assert solution.method == "exact factor"
@@ -109,7 +109,7 @@ def test_an_exact_factor_of_few_columns(C):
 def test_every_seed_gives_the_same_solution_within_the_gap():
     X, y = rings(1300, 5)
     problem = classification(y, 3.0)
-    duals = [checked(gaussian(X, 0.2), problem, seed=seed).dual_objective for seed in (0, 0, 1)]
+    duals = [checked(gaussian(X, 0.2), problem, seed=seed).dual_objective for seed in (0, 0, 1, 2)]
     np.testing.assert_allclose(duals, duals[0], rtol=2e-6)
 
 

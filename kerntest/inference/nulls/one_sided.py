@@ -4,7 +4,7 @@
 
 says how much nearer z is, in the metric of its own covariance S, to some u >= 0 than to none (Kudo 1963; Perlman 1969,
 "One-sided testing problems in multivariate analysis"). By duality, u = z + S w with w >= 0 and u'w = 0: w is the least of
-w'Sw / 2 + z'w over w >= 0, and D = z'Mz + z'w. Any w >= 0 and any u >= 0 bound D:
+w'Sw / 2 + z'w over w >= 0, and D = u'Mu. Any w >= 0 and any u >= 0 bound D:
 
     2 u'Mz - u'Mu <= D <= z'Mz + w'Sw + 2 z'w
 """
@@ -67,9 +67,10 @@ class Distances:
         """Return D of some of the vectors, and their u, shape (F, len(places))."""
         z = self.z[:, places]
         w = _least(z, self.covariance, self.start[:, places])
-        metric = np.asarray(np.linalg.solve(self.covariance, z), dtype=np.float64)
-        distances = _dots(z, metric) + _dots(z, w)
-        return np.maximum(distances, 0.0), np.maximum(z + self.covariance @ w, 0.0)
+        # u'Mu = z'Mz + z'w, without the cancellation.
+        u = np.where(w > 0, 0.0, np.maximum(z + self.covariance @ w, 0.0))
+        metric = np.asarray(np.linalg.solve(self.covariance, u), dtype=np.float64)
+        return np.maximum(_dots(u, metric), 0.0), u
 
 
 def _dots(left: Array, right: Array) -> Array:

@@ -38,7 +38,7 @@ JUDGES = {
 # what they share.
 RIDGES = (1.0, 1e-2, 1e-4)
 # Scores are the same up to this share: relabellings that give the same split differ by rounding.
-TIED = 1e-9
+TIED = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
