@@ -7,6 +7,7 @@ block of lags) computes each quantity once, so that the kernels of a sum or of a
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
@@ -151,6 +152,8 @@ class Columns:
 ROUNDING_UNITS = 32.0
 # Its fourth power is a normal number.
 SMALLEST_BASE = 1e-75
+# Beyond so many halvings at once an exponential is cheaper, and more exact.
+MOST_HALVINGS = 2
 
 
 class Pairs(ABC):
@@ -172,7 +175,7 @@ class Pairs(ABC):
         self.halved = {}
 
     def values_of(self, kind: Hashable, bandwidth: float, squarings: int, compute: Callable[[], Array]) -> Array:
-        """Return compute(), or the values kept of twice the bandwidth squared so many times; new unless they are kept.
+        """Return compute(), or, where values are kept of a bandwidth that halvings lead to this one, powers of these.
 
         Parameters
         ----------
@@ -186,11 +189,14 @@ class Pairs(ABC):
         if self.halved is None or not squarings:
             return compute()
         wide, known = self.halved.get(kind, (0.0, None))
-        if known is not None and wide == 2.0 * bandwidth:
-            # No power of what is kept falls below the smallest normal number: arithmetic with such is slow.
-            values: Array = np.maximum(known, SMALLEST_BASE)
-            for _ in range(squarings):
-                np.square(values, out=values)
+        share, halvings = math.frexp(wide / bandwidth)
+        if known is not None and share == 0.5 and 1 < halvings <= MOST_HALVINGS + 1:
+            values = known
+            for _ in range(halvings - 1):
+                # No power of what is kept falls below the smallest normal number: arithmetic with such is slow.
+                values = np.maximum(values, SMALLEST_BASE)
+                for _ in range(squarings):
+                    np.square(values, out=values)
         else:
             values = np.broadcast_to(compute(), self.shape).copy()
         values.flags.writeable = False

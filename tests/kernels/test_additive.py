@@ -105,7 +105,7 @@ def test_what_it_does_not_see():
 def test_half_the_bandwidth_is_a_power_of_the_whole(text, lay_out):
     alone, together = lay_out(ROWS), lay_out(ROWS)
     together.halve_bandwidths()
-    for exponent in (2, 1, 0, -1, -2, -3):
+    for exponent in (2, 1, 0, -2, -3, -5):
         kernel = bound(text).resolve(lambda *_, at=exponent: 2.0**at)
         expected = kernel.evaluate(alone)
         # A squaring doubles what rounding did to the value before it: 4^5 times in five halvings of a Gaussian.
