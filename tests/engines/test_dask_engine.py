@@ -201,7 +201,9 @@ def stack_of(rows):
     return KernelStack([(points, (Gaussian(1.0), Gaussian(2.0)))], [order], rows, centred_by_rows=True)
 
 
-@pytest.mark.parametrize("lost", [1, 2], ids=["one of two", "all workers"])
+@pytest.mark.parametrize(
+    "lost", [pytest.param(1, marks=pytest.mark.thorough, id="one of two"), pytest.param(2, id="all workers")]
+)
 def test_workers_that_die_change_nothing(engine, lost):
     stack, killed = stack_of(4800), []
 
@@ -284,11 +286,13 @@ def test_what_is_no_address_is_an_error_of_usage():
     assert caught.value.code == "usage.scheduler"
 
 
-def test_a_scheduler_without_workers_is_an_error(monkeypatch):
+def test_a_scheduler_without_workers_is_an_error(monkeypatch, tmp_path):
     monkeypatch.setattr(clusters, "WORKER_PATIENCE", 0.2)
     no_dashboard = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}}
     with (
-        distributed.LocalCluster(n_workers=0, processes=False, protocol="tcp://", **no_dashboard) as cluster,
+        distributed.LocalCluster(
+            n_workers=0, processes=False, protocol="tcp://", local_directory=str(tmp_path), **no_dashboard
+        ) as cluster,
         pytest.raises(UndecidedError, match=r"has no workers$") as caught,
         _opened(cluster.scheduler_address),
     ):

@@ -73,12 +73,12 @@ def numbers(rows, count, seed=0):
 CASES = {
     "a family of kernels": two_samples,
     "one kernel": lambda: two_samples(kernel="laplacian", bandwidth="median"),
-    "moments of two samples": lambda: mmd_test(numbers(700, 3), numbers(700, 3, 1), null="moments", kernel="laplacian"),
+    "moments of two samples": lambda: mmd_test(numbers(300, 3), numbers(300, 3, 1), null="moments", kernel="laplacian"),
     "two families": lambda: two_variables(600),
     "two kernels": lambda: two_variables(kernel_x="laplacian", kernel_y="laplacian", bandwidth="median"),
     "low rank": lambda: hsic_test(*numbers(ROWS, 2).T, kernel_x="gaussian", kernel_y="gaussian", bandwidth="median"),
     "moments of two variables": lambda: hsic_test(
-        numbers(600, 3), numbers(600, 3, 1), null="moments", kernel_x="laplacian", kernel_y="laplacian"
+        numbers(400, 3), numbers(400, 3, 1), null="moments", kernel_x="laplacian", kernel_y="laplacian"
     ),
     "random permutations": lambda: hsic_test(
         numbers(300, 2), numbers(300, 2, 1), resampling="random", permutations=100
@@ -141,7 +141,7 @@ def test_joint_tests_and_selections_are_the_same(engine, tasks):
 
 def test_models_are_the_same(engine, tasks):
     X, y = numbers(400, 2), numbers(400, 3)[:, 1]
-    a, b = numbers(120, 2).T
+    a, b = numbers(60, 2).T
     labelled = pa.table({"a": a, "b": b, "t": np.where(a > 0, "yes", "no")})
 
     def both():
