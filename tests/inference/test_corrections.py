@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
-from tolerances import assert_close
+from tolerances import STATISTIC, assert_close
 
 from kerntest.errors import UsageError
 from kerntest.inference.corrections import adjusted, benjamini_hochberg, holm
@@ -27,11 +27,13 @@ def naive_holm(p):
     return result
 
 
+@settings(max_examples=40)
 @given(families)
 def test_holm_is_its_definition(p):
     assert_close(holm(p), naive_holm(p))
 
 
+@settings(max_examples=40)
 @given(families)
 def test_benjamini_hochberg_is_that_of_scipy(p):
     assert_close(benjamini_hochberg(p), false_discovery_control(p))
@@ -57,16 +59,18 @@ def test_holm_rejects_what_the_sequential_procedure_rejects():
 
 
 @pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=40)
 @given(p=families)
 @example(p=[0.1, 0.1, 0.1])
 def test_adjusted_values_lie_between_the_raw_ones_and_1(method, p):
     found = adjusted(p, method)
     assert found.shape == (len(p),)
-    assert (found >= np.asarray(p)).all()
+    assert (found >= np.asarray(p) * (1 - STATISTIC)).all()
     assert (found <= 1.0).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=40)
 @given(p=families)
 def test_the_order_is_kept_and_ties_stay_ties(method, p):
     found = adjusted(p, method)
@@ -77,26 +81,29 @@ def test_the_order_is_kept_and_ties_stay_ties(method, p):
 
 
 @pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=40)
 @given(p=families, data=st.data())
 def test_the_order_of_the_tests_does_not_matter(method, p, data):
     order = np.asarray(data.draw(st.permutations(range(len(p)))))
-    np.testing.assert_array_equal(adjusted(np.asarray(p)[order], method), adjusted(p, method)[order])
+    assert_close(adjusted(np.asarray(p)[order], method), adjusted(p, method)[order])
 
 
+@settings(max_examples=40)
 @given(families)
 def test_holm_is_never_below_benjamini_hochberg(p):
     # m - i + 1 >= m / i for every i: rounding is all that can part them where both are equal.
-    assert (holm(p) >= benjamini_hochberg(p) * (1 - 1e-15)).all()
+    assert (holm(p) >= benjamini_hochberg(p) * (1 - STATISTIC)).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=40)
 @given(p=families, data=st.data())
 def test_tests_that_could_not_be_made_are_not_counted(method, p, data):
     places = data.draw(st.lists(st.integers(0, len(p)), max_size=5))
     with_gaps = np.insert(np.asarray(p), places, np.nan)
     found = adjusted(with_gaps, method)
     np.testing.assert_array_equal(np.isnan(found), np.isnan(with_gaps))
-    np.testing.assert_array_equal(found[~np.isnan(with_gaps)], adjusted(p, method))
+    assert_close(found[~np.isnan(with_gaps)], adjusted(p, method))
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -8,7 +8,7 @@ from catalogue_kernels import kernel_of, mixed_points
 from devices import LIBRARIES, engine_on
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tolerances import assert_close
+from tolerances import SAME_MACHINE, STATISTIC, assert_close
 
 from kerntest import compute_on, hsic_test, mmd_test
 from kerntest.engines.local import LocalEngine
@@ -67,7 +67,7 @@ def assert_same(found, expected, rtol):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize(("n", "circle"), [(4, 4), (5, 2), (5, 5), (13, 9), (14, 14), (40, 36)])
+@pytest.mark.parametrize(("n", "circle"), [(4, 4), (5, 2), (13, 9), (40, 36)])
 def test_in_float64_a_device_gives_what_numpy_gives(n, circle, estimator, library):
     engine = engine_on(library, "float64")
     stack, side = labelled(n, n // 3 + 1, circle, estimator, orders=3)
@@ -75,10 +75,10 @@ def test_in_float64_a_device_gives_what_numpy_gives(n, circle, estimator, librar
     assert_close(found.values, expected.values, scale=np.abs(expected.values).max())
     first, second, _ = paired(n, circle, estimator, orders=2)
     expected, found = both(first, second, n=n, circle=circle, orders=2, engine=engine)
-    assert_same(found, expected, rtol=1e-13)
+    assert_same(found, expected, rtol=STATISTIC)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     n=st.integers(4, 60),
     left_over=st.integers(0, 9),
@@ -96,7 +96,7 @@ def test_any_sizes_blocks_and_orders(n, left_over, estimator, lines, orders):
         # One order at a time.
         patch.setattr(device_lines, "HELD_BYTES", 1)
         expected, found = both(first, second, n=n, circle=circle, orders=orders, engine=engine)
-        assert_same(found, expected, rtol=1e-12)
+        assert_same(found, expected, rtol=STATISTIC)
         expected, found = both(stack, side, n=n, circle=circle, orders=orders, engine=engine)
     assert_close(found.values, expected.values, scale=np.abs(expected.values).max())
 
@@ -108,12 +108,12 @@ def test_four_matrices_on_both_sides_share_one_product_for_each_frequency(estima
     assert first.members >= 4
     assert second.members * 2 >= 4
     expected, found = both(first, second, n=30, circle=30, orders=2, engine=engine_on(library, "float64"))
-    assert_same(found, expected, rtol=1e-13)
+    assert_same(found, expected, rtol=STATISTIC)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize(("n", "circle"), [(300, 300), (643, 600), (2000, 2000)])
-@pytest.mark.parametrize("share", [2, 40])
+@pytest.mark.parametrize(("n", "circle"), [(300, 300), (643, 600)])
+@pytest.mark.parametrize("share", [2, 20])
 def test_float32_moves_no_statistic_further_than_it_says(n, circle, share, library):
     engine = engine_on(library)
     kernels = ("gaussian(1.5)", "laplacian(0.7)", "polynomial(3)", "linear")
@@ -193,10 +193,10 @@ def test_hsic_has_the_same_p_value(kernel, library, monkeypatch):
     assert found.statistic == pytest.approx(expected.statistic, rel=1e-6, abs=1e-9)
 
 
-def test_some_thousand_rows_have_the_same_p_values(monkeypatch):
+def test_a_thousand_rows_have_the_same_p_values(monkeypatch):
     rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(1500, 3)), rng.normal(size=(1511, 3)) * 1.03
-    z = rng.normal(size=(3011, 3))
+    x, y = rng.normal(size=(500, 3)), rng.normal(size=(511, 3)) * 1.03
+    z = rng.normal(size=(1011, 3))
     gaussian = {"kernel_x": "gaussian", "kernel_y": "gaussian"}
     both_samples = np.concatenate([x, y])
     expected = mmd_test(x, y, kernel="gaussian"), hsic_test(both_samples, z, **gaussian)
@@ -204,8 +204,8 @@ def test_some_thousand_rows_have_the_same_p_values(monkeypatch):
         found = mmd_test(x, y, kernel="gaussian"), hsic_test(both_samples, z, **gaussian)
         assert 0 < engine.arrays.error < 1e-5
     for got, wanted in zip(found, expected, strict=True):
-        # One of 3,000 relabellings may lie closer to the observed one than rounding.
-        assert got.p_value == pytest.approx(wanted.p_value, rel=0, abs=1 / 3000)
+        # One of 1,000 relabellings may lie closer to the observed one than rounding.
+        assert got.p_value == pytest.approx(wanted.p_value, rel=0, abs=1 / 1000)
         assert got.statistic == pytest.approx(wanted.statistic, rel=1e-4, abs=1e-9)
 
 
@@ -262,7 +262,7 @@ def test_a_matrix_that_devices_cannot_lay_out_is_computed_here():
     weights = CentredProduct(None, target, Centring(np.full(n, 0.1), 0.1, hollow=True), np.arange(n), n)
     stack = KernelStack([(mixed_points(n, 2), [kernel_of("linear")])], [np.arange(n)], n)
     expected, found = both(weights, stack, n=n, circle=n, orders=1, engine=engine_on("strict"))
-    np.testing.assert_array_equal(found.values, expected.values)
+    assert_close(found.values, expected.values, share=SAME_MACHINE)
     assert found.doubt is None
     with pytest.raises(TypeError, match="CentredProduct"):
         device_shift_sums(weights, stack, n=n, circle=n, orders=1, device=engine_on("strict").arrays)
@@ -286,7 +286,7 @@ def test_sweeps(hollow, library, monkeypatch):
     centrings = [None, Centring(rng.random(n), 0.3, hollow=hollow)]
     for centring in centrings:
         expected = sweep(kernel, points, vectors, HERE, centring=centring, square_vectors=weights, cubes=True)
-        for precision, rtol in (("float64", 1e-12), ("float32", 1e-6)):
+        for precision, rtol in (("float64", STATISTIC), ("float32", 1e-6)):
             device = engine_on(library, precision).arrays
             strips = DeviceSweep(
                 kernel, points, device, vectors=vectors, weights=weights, centring=centring, cubes=True
@@ -352,4 +352,4 @@ def test_correlations_of_factors(hollow, library, monkeypatch):
     assert_close(found, expected)
     # Of few rows they are not worth sending: on either engine the same.
     on_device = low_rank_sums(factors[0], moved, circle, hollow=hollow, engine=engine_on(library))
-    np.testing.assert_array_equal(on_device, low_rank_sums(factors[0], moved, circle, hollow=hollow, engine=HERE))
+    assert_close(on_device, low_rank_sums(factors[0], moved, circle, hollow=hollow, engine=HERE), share=SAME_MACHINE)

@@ -219,7 +219,7 @@ def test_pictures_are_drawn(tmp_path, name, suffix):
     assert len(drawn) > 3000
 
 
-@pytest.mark.parametrize("kind", MAGIC)
+@pytest.mark.parametrize("kind", ["svg", "pdf"])
 def test_one_analysis_is_drawn_alike_each_time(kind):
     """No file of a picture holds the time, or names that are drawn anew."""
     pytest.importorskip("matplotlib")

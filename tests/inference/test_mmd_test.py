@@ -191,9 +191,9 @@ def test_the_moments_null_says_what_it_is():
 @pytest.mark.parametrize("estimator", ["unbiased", "biased"])
 def test_both_nulls_agree(estimator):
     options = {"kernel": "gaussian", "bandwidth": "median", "estimator": estimator}
-    exact = mmd_test(*arrays(), permutations=20_000, **options)
+    exact = mmd_test(*arrays(), permutations=8000, **options)
     curve = mmd_test(*arrays(), null="moments", **options)
-    assert curve.statistic == exact.statistic
+    assert_close(curve.statistic, exact.statistic)
     # The long run has a standard error of some per cent itself; the curve is right to some per cent.
     np.testing.assert_allclose(curve.p_value, exact.p_value, rtol=0.15)
     np.testing.assert_allclose(curve.null.standard_deviation, exact.null.standard_deviation, rtol=0.05)
@@ -239,7 +239,7 @@ def test_relabellings_that_are_all_the_same_split_give_one():
     x, y = np.array([0.0, 0.1, 0.3]), np.array([5.0, 5.1, 5.3])
     found = [mmd_test(x, y, kernel="gaussian(1)", permutations=6, seed=seed).p_value for seed in range(60)]
     assert 1.0 in found
-    assert min(found) == pytest.approx(1 / 6, rel=1e-12) or min(found) == pytest.approx(2 / 6, rel=1e-12)
+    assert min(found) in {1 / 6, 2 / 6}
 
 
 # What it warns of
@@ -296,7 +296,7 @@ def test_random_permutations_agree_with_shifts(estimator):
     x, y = arrays(shift=0.35)
     options = {"kernel": "gaussian", "bandwidth": "median", "estimator": estimator, "permutations": 4000}
     shifts, random = mmd_test(x, y, **options), mmd_test(x, y, resampling="random", **options)
-    assert random.statistic == shifts.statistic
+    assert_close(random.statistic, shifts.statistic)
     assert (random.null.resampling, random.null.permutations) == ("random permutations", 4000)
     # Two independent estimates of one p-value: five standard errors of their difference.
     p = (shifts.p_value + random.p_value) / 2

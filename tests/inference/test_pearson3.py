@@ -50,7 +50,7 @@ def test_without_skewness_the_gaussian_tail(skewness):
     from scipy.special import log_ndtr  # noqa: PLC0415 - the oracle of this test alone
 
     z = np.linspace(-5, 60, 40)
-    np.testing.assert_array_equal(log_upper_tail(z, skewness), log_ndtr(-z))
+    assert_close(log_upper_tail(z, skewness), log_ndtr(-z))
 
 
 def test_small_skewness_joins_the_gaussian_smoothly():
@@ -79,4 +79,4 @@ def test_scalars_and_arrays_broadcast():
     assert log_upper_tail(1e4, 0.4).shape == ()
     assert log_upper_tail(np.zeros((3, 1)), np.ones(4)).shape == (3, 4)
     deep = log_upper_tail(np.array([1.0, 1e4]), 0.4)
-    np.testing.assert_array_equal(deep, [log_upper_tail(1.0, 0.4), log_upper_tail(1e4, 0.4)])
+    assert_close(deep, [log_upper_tail(1.0, 0.4), log_upper_tail(1e4, 0.4)])

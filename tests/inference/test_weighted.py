@@ -89,4 +89,4 @@ def test_shifts_move_the_second_matrix_alone(n, circle, factor):
             # Row i of M's places is row orders[0][i] of the data.
             p = np.array(naive.partners(orders[0].tolist(), orders[order].tolist(), circle, shift))
             expected = np.vdot(M[back][:, back], K[p][:, p])
-            np.testing.assert_allclose(found[order, shift], expected, rtol=1e-9, atol=1e-12 * n**2 * np.abs(M).max())
+            assert_close(found[order, shift], expected, scale=n**2 * np.abs(M).max())

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from same_results import assert_same, numbers
 from tolerances import assert_close
 from two_variables import arrays, columns_of, frame
 
@@ -49,13 +50,13 @@ def test_as_many_landmarks_as_rows_give_the_exact_test(null):
 
 
 def test_features_find_what_the_exact_test_finds():
-    data = long_frame()
+    data = long_frame(2100)
     exact = hsic_test(data, x_columns="a,b", null="moments")
     found = hsic_test(data, x_columns="a,b", **FEATURES)
     assert found.null.method == "moments"
     assert found.hsic_unbiased == pytest.approx(exact.hsic_unbiased, rel=0.1)
-    assert found.p_value < 1e-6
-    assert exact.p_value < 1e-6
+    assert found.p_value < 1e-4
+    assert exact.p_value < 1e-4
     assert found.approximation.rows_sampled == 2000
     assert found.approximation.kernel_error_x < 1e-3
     assert found.approximation.matrix_error_y < 0.02
@@ -66,11 +67,11 @@ def test_features_find_what_the_exact_test_finds():
 def stored(tmp_path_factory):
     """Return one table as CSV, as one Parquet file with small row groups, as a folder of two, and in memory."""
     folder = tmp_path_factory.mktemp("stored")
-    data = long_frame(1500)
+    data = long_frame(600)
     data.to_csv(folder / "all.csv", index=False)
-    data.to_parquet(folder / "all.parquet", index=False, row_group_size=350)
+    data.to_parquet(folder / "all.parquet", index=False, row_group_size=140)
     (folder / "two").mkdir()
-    for number, part in enumerate((data[:555], data[555:])):
+    for number, part in enumerate((data[:222], data[222:])):
         part.to_parquet(folder / "two" / f"{number}.parquet", index=False)
     return [folder / "all.csv", folder / "all.parquet", folder / "two", data]
 
@@ -88,11 +89,11 @@ def test_however_the_rows_are_stored_the_result_is_the_same(stored, null):
 
 @pytest.mark.parametrize("null", ["moments", "permutation"])
 def test_neither_threads_nor_the_names_of_the_sides_change_the_result(null):
-    data = long_frame(2500)
+    data = long_frame(900)
     options = {"null": null, "permutations": 100, "features": "nystroem:40"} | FEATURES
     one = hsic_test(data, x_columns="a,b", y_columns="c,s", **options)
     more = hsic_test(data, x_columns="a,b", y_columns="c,s", **(options | {"threads": 2}))
-    assert (more.statistic, more.p_value) == (one.statistic, one.p_value)
+    assert_same(numbers(more), numbers(one))
     turned = hsic_test(data, x_columns="c,s", y_columns="a,b", **options)
     assert_close(turned.statistic, one.statistic)
     assert turned.p_value == pytest.approx(one.p_value, rel=1e-6)
@@ -145,17 +146,18 @@ def null_p_values(tests, null, strength=0.0):
 
 
 @pytest.mark.parametrize("null", ["moments", "permutation"])
-def test_the_level_holds_in_sorted_files_too(null):
-    p = null_p_values(100, null)
-    # Five standard errors of a share of 100.
-    assert np.mean(p <= 0.1) <= 0.1 + 5 * np.sqrt(0.09 / 100)
-    assert 0.35 < np.mean(p) < 0.65
+@pytest.mark.parametrize("tests", [25, pytest.param(100, marks=pytest.mark.thorough)])
+def test_the_level_holds_in_sorted_files_too(null, tests):
+    p = null_p_values(tests, null)
+    # Five standard errors of a share, and of a mean of uniform numbers.
+    assert np.mean(p <= 0.1) <= 0.1 + 5 * np.sqrt(0.09 / tests)
+    assert abs(np.mean(p) - 0.5) < 5 * np.sqrt(1 / 12 / tests)
     assert p.min() > 1e-6
 
 
 @pytest.mark.parametrize("null", ["moments", "permutation"])
 def test_a_dependence_is_found(null):
-    assert np.mean(null_p_values(20, null, strength=0.8) <= 0.1) > 0.8
+    assert np.mean(null_p_values(6, null, strength=0.8) <= 0.1) > 0.8
 
 
 def test_relabellings_are_those_that_were_asked_for():

@@ -261,7 +261,7 @@ def test_one_input_alone(tmp_path):
     x.to_parquet(tmp_path / "x.parquet", index=False)
     found, numeric, _ = surveyed(tmp_path / "x.parquet", exclude="weight")
     assert found.columns == ("price", "city", "new")
-    assert_close(numeric.std(axis=0), 1.0)
+    assert_close(numeric.std(axis=0), np.ones(numeric.shape[1]))
 
 
 def test_rows_are_read_alike_in_another_process(tmp_path):
@@ -270,7 +270,7 @@ def test_rows_are_read_alike_in_another_process(tmp_path):
         for piece in found.pieces():
             reader, sent = pickle.loads(pickle.dumps((found.reader, piece)))
             for here, there in zip(found.read(piece), reader.read(sent), strict=True):
-                np.testing.assert_array_equal(there.numeric, here.numeric)
+                assert_close(there.numeric, here.numeric, scale=1.0)
                 np.testing.assert_array_equal(there.codes, here.codes)
 
 
@@ -285,7 +285,7 @@ def test_stdin_is_read_twice(tmp_path, monkeypatch, kind):
 
     monkeypatch.setattr(sys, "stdin", Stdin())
     found, again, _ = surveyed("-", tables[1])
-    np.testing.assert_array_equal(again, numeric)
+    assert_close(again, numeric)
     assert found.names[0] == "<stdin>"
     assert found.inputs[0].sha256 == expected.inputs[0].sha256
 
