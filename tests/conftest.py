@@ -1,6 +1,84 @@
-"""What holds for all tests: nothing hangs on how fast the machine is."""
+"""What holds for all tests: nothing hangs on how fast the machine is, and nothing outlives its module."""
 
+import os
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 settings.register_profile("kerntest", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kerntest")
+
+# Seconds that processes and threads get which have been told to end.
+PATIENCE = 60.0
+# What libraries keep for as long as the interpreter runs.
+KEPT_FILES = ("pymp-", "matplotlib-")
+KEPT_PROCESSES = (b"resource_tracker", b"forkserver")
+
+
+def children():
+    """Return the commands of the processes that this one has started and not waited for, by their ids; on Linux."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state, parent = (folder / "stat").read_bytes().rpartition(b")")[2].split()[:2]
+            command = (folder / "cmdline").read_bytes()
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(parent) == os.getpid() and not any(name in command for name in KEPT_PROCESSES):
+            found[int(folder.name)] = command.replace(b"\0", b" ").decode(errors="replace") or state.decode()
+    return found
+
+
+def threads():
+    """Return the names of the threads that the end of the interpreter would wait for."""
+    return {one.ident: one.name for one in threading.enumerate() if not one.daemon}
+
+
+def left_in(folder):
+    """Return what there is of processes, threads and temporary files, by a key for each."""
+    files = [path.name for path in folder.iterdir() if not path.name.startswith(KEPT_FILES)]
+    return {**children(), **threads(), **{name: name for name in files}}
+
+
+def check_nothing_is_left(folder, before, whom):
+    """Fail if something that was not there before stays for long."""
+    end = time.monotonic() + PATIENCE
+    while (
+        left := {key: told for key, told in left_in(folder).items() if key not in before}
+    ) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not left, f"left behind by {whom}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_blas_thread():
+    """Keep BLAS from waiting for its own threads, which takes most of the time on a machine that is busy."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_temporary_folder(tmp_path_factory):
+    """Have temporary files of this process, and of those that it starts, in a folder where nobody else makes any."""
+    folder = tmp_path_factory.mktemp("own")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", str(folder))
+        before = left_in(folder)
+        yield folder
+        check_nothing_is_left(folder, before, "all tests")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_outlives_its_module(request, own_temporary_folder):
+    """Fail where a process, a thread or a temporary file of a module is still there when its tests are over."""
+    before = left_in(own_temporary_folder)
+    yield
+    # Some share a cluster, see `tests/engines/conftest.py`: it ends with all tests.
+    if not any("engine" in item.fixturenames for item in request.session.items if item.path == request.path):
+        check_nothing_is_left(own_temporary_folder, before, request.path.name)

@@ -35,6 +35,9 @@ PROGRAM = "kerntest"
 COMPLETION_VARIABLE = "_KERNTEST_COMPLETE"
 INTERRUPTED = 130
 SECONDS_TO_UNWIND = 0.2
+# Held by the thread that tells of a failure, so that an interruption is told once, and whole.
+_telling = threading.Lock()
+_told = threading.Event()
 
 MANUAL = Manual(
     examples=(
@@ -73,6 +76,7 @@ for command in (mmd, hsic, svm, ridge, kpca, predict, transform, inspect_file, k
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; every failure becomes a message on stderr."""
+    _told.clear()
     try:
         if os.environ.get(COMPLETION_VARIABLE):
             return _complete()
@@ -82,9 +86,11 @@ def run(arguments: Sequence[str]) -> int:
         return leaving.exit_code
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place where every error ends
         failure = failures.from_exception(error)
-        if os.environ.get("KERNTEST_DEBUG", "0") not in {"", "0"}:
-            failures.show_traceback(error)
-        failures.report(failure, as_json=failures.wants_json(arguments))
+        with _telling:
+            if os.environ.get("KERNTEST_DEBUG", "0") not in {"", "0"}:
+                failures.show_traceback(error)
+            failures.report(failure, as_json=failures.wants_json(arguments))
+            _told.set()
         return failure.exit_code
 
 
@@ -131,12 +137,19 @@ def _interrupt_handler() -> Callable[[int, FrameType | None], Any]:
         if unwinding.is_set():
             _leave_at_once()
         unwinding.set()
-        timer = threading.Timer(SECONDS_TO_UNWIND, _leave_at_once, kwargs={"message": "interrupted\n"})
+        timer = threading.Timer(SECONDS_TO_UNWIND, _stop_unwinding)
         timer.daemon = True
         timer.start()
         raise KeyboardInterrupt
 
     return handle
+
+
+def _stop_unwinding() -> NoReturn:
+    """End the process that Ctrl-C has not ended by itself, and tell of it unless that was done meanwhile."""
+    # A stderr that nobody reads may hold up the telling, but not the end.
+    _telling.acquire(timeout=1.0)
+    _leave_at_once("" if _told.is_set() else "interrupted\n")
 
 
 def _leave_at_once(message: str = "") -> NoReturn:

@@ -163,13 +163,21 @@ def _leave(client: Any) -> None:
 
 def _end(cluster: Any) -> None:
     """End the processes of a cluster at once: asked to, they would finish their tasks first."""
-    for nanny in list(cluster.workers.values()):
+    nannies = list(cluster.workers.values())
+    for nanny in nannies:
         nanny.auto_restart = False
+    _kill(nannies)
+    with suppress(Exception):
+        cluster.close(timeout=FAREWELL)
+    # What was being started meanwhile.
+    _kill(nannies)
+
+
+def _kill(nannies: list[Any]) -> None:
+    for nanny in nannies:
         if nanny.pid:
             with suppress(OSError):
                 os.kill(nanny.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
-    with suppress(Exception):
-        cluster.close(timeout=FAREWELL)
 
 
 @contextmanager

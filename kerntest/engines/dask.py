@@ -1,8 +1,8 @@
 """A cluster of Dask workers: one that runs somewhere, or processes of this machine.
 
 Work is sent once to every worker, its large arrays once for all work that needs them; then a task is some items of it.
-Results come back in the order of the items, so that sums are the same to the last bit on any number of workers. A
-worker that dies costs what it was computing: Dask runs that again elsewhere.
+Results come back in the order of the items, so that sums are taken alike on any number of workers. A worker that dies
+costs what it was computing: Dask runs that again elsewhere.
 """
 
 from __future__ import annotations

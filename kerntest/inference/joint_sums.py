@@ -220,7 +220,7 @@ class _JointTiles:
 class _Table:
     """A kernel matrix through the m distinct rows of its group: K_ij = values[place_i, place_j].
 
-    Equal rows have equal entries to the last bit, so that relabellings which only exchange them tie. A group of
+    Equal rows share their entries, so that relabellings which only exchange them tie. A group of
     categories has a table that stays in the cache.
 
     Parameters

@@ -102,7 +102,7 @@ def figure(null: NullPicture, witness: WitnessPicture, columns: tuple[ColumnEffe
 
 
 def picture_bytes(made: Any, kind: str) -> bytes:
-    """Return a figure as "png", "svg" or "pdf", byte-identical for the same figure."""
+    """Return a figure as "png", "svg" or "pdf", without the time of drawing and with names that stay."""
     from matplotlib import rc_context  # noqa: PLC0415 - only to draw
 
     dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]

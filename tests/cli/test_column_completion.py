@@ -1,6 +1,6 @@
 import gzip
 import os
-import time
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +29,14 @@ def complete(kerntest, monkeypatch):
         return [answer for answer in answers if answer]
 
     return invoke
+
+
+def bytes_read():
+    """Return how many bytes this process has read so far, where the system counts them."""
+    try:
+        return int(re.search(r"rchar: (\d+)", Path("/proc/self/io").read_text(encoding="ascii"))[1])
+    except OSError:
+        return 0
 
 
 @pytest.mark.parametrize("option", ["--columns", "--exclude", "--categorical"])
@@ -120,12 +128,12 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     assert header_names(tmp_path / "pipe") == ()
 
 
-def test_a_huge_file_takes_no_longer(tmp_path):
+def test_of_a_huge_file_only_the_beginning_is_read(tmp_path):
     path = tmp_path / "a.csv"
     with path.open("wb") as file:
         file.write(b"a,b\n1,2\n")
         # A hole: 20 GB that take no room.
         file.truncate(20 << 30)
-    start = time.perf_counter()
+    before = bytes_read()
     assert header_names(path) == ("a", "b")
-    assert time.perf_counter() - start < 1
+    assert bytes_read() - before < 10**6

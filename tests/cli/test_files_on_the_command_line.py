@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tolerances import SAME_MACHINE
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 QUICK = ["--permutations", "20", "--json"]
@@ -26,7 +27,8 @@ def test_parts_give_the_same_result_as_the_whole(kerntest, folder):  # noqa: ARG
     whole = json.loads(kerntest("mmd", "before.csv", "after.csv", *QUICK).out)
     outcome = kerntest("mmd", "part-*", "after.csv", *QUICK, "-v")
     parts = json.loads(outcome.out)
-    assert (parts["statistic"], parts["p_value"]) == (whole["statistic"], whole["p_value"])
+    assert parts["p_value"] == whole["p_value"]
+    assert parts["statistic"] == pytest.approx(whole["statistic"], rel=SAME_MACHINE, abs=0)
     record = parts["provenance"]["inputs"][0]
     assert (record["name"], record["rows"], record["compression"], record["files"]) == ("part-*", 400, "gzip", 2)
     assert "part-*: csv with delimiter ',', compressed with gzip, 2 files, 400 rows read" in outcome.err

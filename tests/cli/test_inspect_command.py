@@ -3,7 +3,6 @@ import gzip
 import io
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -107,16 +106,11 @@ def test_a_terminal_is_no_table(kerntest, monkeypatch):
     assert "stdin is closed" in outcome.err
 
 
-def test_stdin_and_many_files(kerntest):
-    done = subprocess.run(
-        [sys.executable, "-m", "kerntest", "inspect", "-"],
-        input=gzip.compress(Path("before.csv").read_bytes()),
-        capture_output=True,
-        check=True,
-    )
-    assert done.stdout.decode().startswith(
-        "<stdin>: 400 rows, 6 columns\n  csv with delimiter ',', compressed with gzip"
-    )
+def test_stdin_and_many_files(kerntest, tmp_path):
+    packed = tmp_path / "before.csv.gz"
+    packed.write_bytes(gzip.compress(Path("before.csv").read_bytes()))
+    piped = kerntest("inspect", "-", stdin=packed)
+    assert piped.out.startswith("<stdin>: 400 rows, 6 columns\n  csv with delimiter ',', compressed with gzip")
     many = kerntest("inspect", "iris_*.csv").out
     assert many.startswith("iris_*.csv: 100 rows, 4 columns\n")
     assert "2 files, iris_versicolor.csv to iris_virginica.csv" in many

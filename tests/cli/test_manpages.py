@@ -44,6 +44,7 @@ def test_a_page_is_clean_and_shows_examples_as_they_are_typed(name):
         input=pages()[name].encode(),
         capture_output=True,
         check=True,
+        timeout=600,
     )
     assert done.stderr == b""
     text = done.stdout.decode()

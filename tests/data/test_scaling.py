@@ -14,9 +14,9 @@ def test_agrees_with_the_textbook():
     before = numeric.copy()
     scaled, mean, scale = standardize(numeric)
     np.testing.assert_array_equal(numeric, before)
-    np.testing.assert_allclose(mean, numeric.mean(axis=0), rtol=1e-14, atol=0)
-    np.testing.assert_allclose(scale, numeric.std(axis=0), rtol=1e-14, atol=0)
-    np.testing.assert_allclose(scaled, (numeric - mean) / scale, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(mean, numeric.mean(axis=0), rtol=1e-12, atol=0)
+    np.testing.assert_allclose(scale, numeric.std(axis=0), rtol=1e-12, atol=0)
+    np.testing.assert_allclose(scaled, (numeric - mean) / scale, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("magnitude", [1e-310, 1e-300, 1e-160, 1.0, 1e160, 1e300, 8e307])
@@ -52,7 +52,7 @@ def test_no_columns():
 def test_multiplying_a_column_changes_nothing():
     numeric = np.random.default_rng(2).normal(size=(300, 3))
     scaled, _, _ = standardize(numeric * np.array([1000.0, 0.001, 1024.0]))
-    np.testing.assert_allclose(scaled, standardize(numeric)[0], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(scaled, standardize(numeric)[0], rtol=1e-12, atol=1e-12)
 
 
 @given(

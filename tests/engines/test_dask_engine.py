@@ -9,11 +9,12 @@ import textwrap
 import threading
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
+from tolerances import SAME_MACHINE, assert_close
 
 import kerntest
 from kerntest.engines import clusters
@@ -27,6 +28,17 @@ from kerntest.kernels.base import Points
 from kerntest.kernels.stationary import Gaussian
 
 distributed = pytest.importorskip("distributed")
+
+
+PATIENCE = 600.0
+
+
+def wait_until(holds):
+    """Wait for something to hold; on the slowest machine it does after a while."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -43,7 +55,8 @@ def scattered(engine, monkeypatch):
 
 
 def pids(engine):
-    return set(engine._client.run(os.getpid).values())
+    """Return the processes of the workers that answer."""
+    return {pid for pid in engine._client.run(os.getpid, on_error="return").values() if isinstance(pid, int)}
 
 
 def test_it_says_what_it_is(engine):
@@ -138,7 +151,7 @@ def test_work_that_holds_its_engine_computes_with_one_thread_there(engine):
 
 
 def test_large_arrays_are_sent_once_for_all_work(engine, scattered):
-    rows = np.random.default_rng(1).normal(size=(5000, 4))
+    rows = np.random.default_rng(1).integers(0, 9, size=(5000, 4)).astype(float)
     expected = [float(rows.sum()) + item for item in range(30)]
     assert list(engine.map(lambda item: float(rows.sum()) + item, range(30))) == expected
     assert list(engine.map(lambda item: float(rows.copy().sum()) + item, range(30))) == expected
@@ -188,7 +201,9 @@ def stack_of(rows):
     return KernelStack([(points, (Gaussian(1.0), Gaussian(2.0)))], [order], rows, centred_by_rows=True)
 
 
-@pytest.mark.parametrize("lost", [1, 2], ids=["one of two", "all workers"])
+@pytest.mark.parametrize(
+    "lost", [pytest.param(1, marks=pytest.mark.thorough, id="one of two"), pytest.param(2, id="all workers")]
+)
 def test_workers_that_die_change_nothing(engine, lost):
     stack, killed = stack_of(4800), []
 
@@ -203,24 +218,23 @@ def test_workers_that_die_change_nothing(engine, lost):
 
     found, expected = summed(engine, kill), summed(LocalEngine(2))
     assert len(killed) == lost
-    np.testing.assert_array_equal(found.values, expected.values)
-    np.testing.assert_array_equal(found.rows_first, expected.rows_first)
-    engine._client.wait_for_workers(2, timeout=20)
-    assert not pids(engine) & set(killed)
+    assert_close(found.values, expected.values, share=SAME_MACHINE)
+    assert_close(found.rows_first, expected.rows_first, share=SAME_MACHINE)
+    wait_until(lambda: len(pids(engine) - set(killed)) == 2)
 
 
-def test_work_that_kills_every_worker_is_given_up(engine, monkeypatch):
+def test_work_that_kills_every_worker_is_given_up(monkeypatch):
+    """On a cluster of its own: Dask may not replace a worker that is killed before it has quite started."""
     monkeypatch.setattr(engine_module, "ROUNDS", 1)
-    monkeypatch.setattr(engine._client.cluster.scheduler, "allowed_failures", 0)
 
     def work(_):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(UndecidedError, match="lost again and again") as caught:
-        list(engine.map(work, range(2)))
+    with DaskEngine.opened(workers=1) as engine:
+        monkeypatch.setattr(engine._client.cluster.scheduler, "allowed_failures", 0)
+        with pytest.raises(UndecidedError, match="lost again and again") as caught:
+            list(engine.map(work, range(2)))
     assert (caught.value.exit_code, caught.value.code) == (4, "undecided.cluster")
-    engine._client.wait_for_workers(2, timeout=20)
-    assert list(engine.map(abs, range(5))) == list(range(5))
 
 
 def test_a_running_cluster_is_used_and_left_running(engine):
@@ -272,11 +286,13 @@ def test_what_is_no_address_is_an_error_of_usage():
     assert caught.value.code == "usage.scheduler"
 
 
-def test_a_scheduler_without_workers_is_an_error(monkeypatch):
+def test_a_scheduler_without_workers_is_an_error(monkeypatch, tmp_path):
     monkeypatch.setattr(clusters, "WORKER_PATIENCE", 0.2)
     no_dashboard = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}}
     with (
-        distributed.LocalCluster(n_workers=0, processes=False, protocol="tcp://", **no_dashboard) as cluster,
+        distributed.LocalCluster(
+            n_workers=0, processes=False, protocol="tcp://", local_directory=str(tmp_path), **no_dashboard
+        ) as cluster,
         pytest.raises(UndecidedError, match=r"has no workers$") as caught,
         _opened(cluster.scheduler_address),
     ):
@@ -299,13 +315,21 @@ def _opened(scheduler):
 
 SCRIPT = """
     import os, signal, sys, time
+    from pathlib import Path
     from kerntest.engines.dask import DaskEngine
     from kerntest.errors import DataError
 
     def fails(item):
         raise DataError("on purpose")
 
+    def never_ends(path):
+        Path(path).touch()
+        time.sleep(3600)
+
     def main():
+        # As at a terminal, also where the tests run in the background of a shell.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         with DaskEngine.opened(workers=2) as engine:
             assert list(engine.map(abs, range(8))) == list(range(8))
             for pid in list(engine._client.run(os.getpid).values())[:1]:
@@ -316,7 +340,7 @@ SCRIPT = """
             except DataError as error:
                 print(error, flush=True)
             try:
-                list(engine.map(time.sleep, [60, 60]))
+                list(engine.map(never_ends, sys.argv[1:]))
             except KeyboardInterrupt:
                 print("interrupted", flush=True)
                 raise SystemExit(0) from None
@@ -326,19 +350,33 @@ SCRIPT = """
 """
 
 
+def group_is_gone(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 def test_nothing_is_said_of_lost_workers_errors_and_interrupts(tmp_path):
-    """A terminal sends Ctrl-C to every process: only ours may answer, and all of them end at once."""
-    script = tmp_path / "script.py"
+    """A terminal sends Ctrl-C to every process: only ours may answer, and all of them end, whatever they do."""
+    script, begun = tmp_path / "script.py", [tmp_path / "first", tmp_path / "second"]
     script.write_text(textwrap.dedent(SCRIPT))
-    running = subprocess.Popen(
-        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    try:
-        assert running.stdout.readline() == "on purpose\n"
-        time.sleep(0.5)
-        os.killpg(running.pid, signal.SIGINT)
-        out, err = running.communicate(timeout=10)
-    finally:
-        running.kill()
-    assert (out, err, running.returncode) == ("interrupted\n", "", 0)
+    with subprocess.Popen(
+        [sys.executable, script, *begun],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        try:
+            wait_until(lambda: running.poll() is not None or all(path.exists() for path in begun))
+            if running.poll() is None:
+                os.killpg(running.pid, signal.SIGINT)
+            out, err = running.communicate(timeout=PATIENCE)
+            assert (out, err, running.returncode) == ("on purpose\ninterrupted\n", "", 0)
+            wait_until(lambda: group_is_gone(running.pid))
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 import pytest
+from records import assert_alike
+from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import KernelRidge, compute_on, hsic_joint, hsic_pairs, hsic_select, hsic_test, mmd_test, train_svm
 from kerntest.inference.shifts import circle_length
@@ -71,12 +73,12 @@ def numbers(rows, count, seed=0):
 CASES = {
     "a family of kernels": two_samples,
     "one kernel": lambda: two_samples(kernel="laplacian", bandwidth="median"),
-    "moments of two samples": lambda: mmd_test(numbers(700, 3), numbers(700, 3, 1), null="moments", kernel="laplacian"),
+    "moments of two samples": lambda: mmd_test(numbers(300, 3), numbers(300, 3, 1), null="moments", kernel="laplacian"),
     "two families": lambda: two_variables(600),
     "two kernels": lambda: two_variables(kernel_x="laplacian", kernel_y="laplacian", bandwidth="median"),
     "low rank": lambda: hsic_test(*numbers(ROWS, 2).T, kernel_x="gaussian", kernel_y="gaussian", bandwidth="median"),
     "moments of two variables": lambda: hsic_test(
-        numbers(600, 3), numbers(600, 3, 1), null="moments", kernel_x="laplacian", kernel_y="laplacian"
+        numbers(400, 3), numbers(400, 3, 1), null="moments", kernel_x="laplacian", kernel_y="laplacian"
     ),
     "random permutations": lambda: hsic_test(
         numbers(300, 2), numbers(300, 2, 1), resampling="random", permutations=100
@@ -99,8 +101,9 @@ def test_tests_are_the_same(engine, tasks, case):
     assert found.p_value == expected.p_value
     for part in ("value", "unbiased", "biased", "effect_size"):
         if hasattr(expected.statistic, part):
-            np.testing.assert_allclose(
-                getattr(found.statistic, part), getattr(expected.statistic, part), rtol=1e-12, atol=0, err_msg=part
+            # Kernels, and so their statistics, have the scale 1.
+            assert_close(
+                getattr(found.statistic, part), getattr(expected.statistic, part), scale=1.0, share=SAME_MACHINE
             )
 
 
@@ -115,8 +118,9 @@ def test_screens_are_the_same(engine, tasks, holes):
     assert len(tasks) > 0
     with compute_on("local", threads=2):
         expected = hsic_pairs(table, permutations=200)
-    assert [pair.p_value for pair in found.pairs] == [pair.p_value for pair in expected.pairs]
-    assert [pair.p_adjusted for pair in found.pairs] == [pair.p_adjusted for pair in expected.pairs]
+    for name in ("p_value", "p_adjusted", "p_permutation"):
+        ours, theirs = ([getattr(pair, name) for pair in one.pairs] for one in (found, expected))
+        assert_close(ours, theirs, scale=1.0, share=SAME_MACHINE)
 
 
 def test_joint_tests_and_selections_are_the_same(engine, tasks):
@@ -130,12 +134,14 @@ def test_joint_tests_and_selections_are_the_same(engine, tasks):
         found = both()
     assert len(tasks) > 0
     with compute_on("local", threads=2):
-        assert found == both()
+        expected = both()
+    assert found[0] == expected[0]
+    assert_alike(found[1], expected[1])
 
 
 def test_models_are_the_same(engine, tasks):
     X, y = numbers(400, 2), numbers(400, 3)[:, 1]
-    a, b = numbers(120, 2).T
+    a, b = numbers(60, 2).T
     labelled = pa.table({"a": a, "b": b, "t": np.where(a > 0, "yes", "no")})
 
     def both():
@@ -147,5 +153,5 @@ def test_models_are_the_same(engine, tasks):
     assert len(tasks) > 0
     with compute_on("local", threads=2):
         expected = both()
-    assert found[0] == expected[0]
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-12, atol=1e-12)
+    assert_alike(found[0], expected[0])
+    assert_close(found[1], expected[1], share=SAME_MACHINE)

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.engines.base import enough_for, in_pieces
 from kerntest.engines.local import LocalEngine
@@ -89,7 +90,7 @@ def test_distances_of_a_slice_are_computed_as_those_of_the_whole():
     assert not again(crowd).expandable
     assert Points.of(numeric[:100]).expandable
     kernel = Gaussian(1.0)
-    np.testing.assert_array_equal(kernel(again(crowd)), kernel.evaluate(DensePairs(crowd, crowd)))
+    assert_close(kernel(again(crowd)), kernel.evaluate(DensePairs(crowd, crowd)), share=SAME_MACHINE)
 
 
 def test_rows_laid_out_again_give_the_same_tiles():
@@ -100,7 +101,7 @@ def test_rows_laid_out_again_give_the_same_tiles():
     for block in plan_blocks(45, 5):
         for (pairs, columns), (others, other_columns) in zip(laid.tiles(block), found.tiles(block), strict=True):
             assert columns == other_columns
-            np.testing.assert_array_equal(pairs.squared_distance(), others.squared_distance())
+            assert_close(pairs.squared_distance(), others.squared_distance(), share=SAME_MACHINE)
             np.testing.assert_array_equal(pairs.mismatches(), others.mismatches())
 
 
@@ -115,8 +116,8 @@ def test_a_stack_sends_its_rows_once_for_all_orders():
         return shift_sums(one, one, n=300, circle=300, orders=4, engine=LocalEngine(1))
 
     found, expected = summed(again(stack)), summed(stack)
-    np.testing.assert_array_equal(found.values, expected.values)
-    np.testing.assert_array_equal(found.rows_second, expected.rows_second)
+    assert_close(found.values, expected.values, share=SAME_MACHINE)
+    assert_close(found.rows_second, expected.rows_second, share=SAME_MACHINE)
 
 
 @pytest.mark.parametrize(("count", "most"), [(0, 4), (1, 4), (4, 4), (5, 4), (8, 4), (9, 4), (7800, 256), (3, 1)])
@@ -150,6 +151,6 @@ def test_sums_over_blocks_in_few_pieces_are_those_in_many(monkeypatch, most):
     many = summed()
     monkeypatch.setattr("kerntest.inference.shifts.in_pieces", lambda items: in_pieces(items, most))
     few = summed()
-    np.testing.assert_allclose(few.values, many.values, rtol=1e-12, atol=1e-9)
-    np.testing.assert_allclose(few.rows_first, many.rows_first, rtol=1e-13, atol=0)
-    np.testing.assert_allclose(few.squares_second, many.squares_second, rtol=1e-13, atol=0)
+    assert_close(few.values, many.values, share=SAME_MACHINE)
+    assert_close(few.rows_first, many.rows_first, share=SAME_MACHINE)
+    assert_close(few.squares_second, many.squares_second, share=SAME_MACHINE)

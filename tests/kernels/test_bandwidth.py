@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from kerntest.errors import UndecidedError
 from kerntest.kernels import bandwidth
-from kerntest.kernels.bandwidth import BandwidthChooser, pair_distances
+from kerntest.kernels.bandwidth import BandwidthChooser, Distances, pair_distances
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.binding import bind
+from kerntest.kernels.stationary import Gaussian
 from kerntest.kernels.text import parse_kernel
 
 METRICS = {"euclidean": naive.euclidean, "manhattan": naive.manhattan, "mismatches": naive.mismatches}
@@ -105,7 +106,7 @@ def test_sampled_pairs_are_two_different_rows():
 def test_the_sample_repeats_with_its_seed():
     points = points_of(2100, p=1)
     first, again, other = (pair_distances(points, "euclidean", seed) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first, again)
+    np.testing.assert_allclose(first, again, rtol=1e-12)
     assert (first != other).any()
 
 
@@ -157,3 +158,11 @@ def test_the_grid_of_several_groups_is_the_widest():
     both = exponents("a: gaussian; b: gaussian", points, ("a", "b"), ())
     assert both == list(range(min(narrow[0], wide[0]), max(narrow[-1], wide[-1]) + 1))
     assert len(narrow) < len(wide)
+
+
+@pytest.mark.parametrize("off", [-1e-15, 0.0, 1e-15])
+def test_a_power_of_two_is_in_the_grid_whichever_way_rounding_went(off):
+    points = points_of(10)
+    chooser = BandwidthChooser(points, 0)
+    chooser._known["euclidean", None] = Distances(0.5 * (1 + off), 1.0, 2.0 * (1 - off))
+    assert chooser.exponents(Gaussian()) == [-2, -1, 0, 1, 2]

@@ -90,7 +90,7 @@ def test_as_many_columns_as_there_are_categories():
     factor = kernel_factor(parse_kernel("delta"), points)
     assert factor.complete
     assert factor.columns.shape == (500, 7)
-    np.testing.assert_array_equal(product(factor), points.codes == points.codes.T)
+    np.testing.assert_allclose(product(factor), points.codes == points.codes.T, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("text", "p"), [("gaussian(1.5)", 6), ("laplacian(0.5)", 1), ("linear + gaussian(1)", 3)])
@@ -185,3 +185,13 @@ def test_any_table_with_repeated_rows(rows, text):
     assert factor.complete
     assert factor.columns.shape[1] <= len(np.unique(rows, axis=0))
     np.testing.assert_allclose(product(factor), K, rtol=0, atol=2e-12 * np.trace(K))
+
+
+def test_pivots_do_not_hang_on_rounding():
+    left = np.array([0.5, 1.0, 0.2, 1.0, 0.5, 1.0, 0.5])
+    for seed in range(10):
+        off = np.random.default_rng(seed).choice([-1e-15, 0.0, 1e-15], 7)
+        assert sorted(factors._largest(left * (1 + off), 1)) == [1]
+        assert sorted(factors._largest(left * (1 + off), 2)) == [1, 3]
+        assert sorted(factors._largest(left * (1 + off), 5)) == [0, 1, 3, 4, 5]
+        assert sorted(factors._largest(left * (1 + off), 7)) == list(range(7))

@@ -35,7 +35,7 @@ small = st.sampled_from(
 @given(k=small, l=small, c=st.floats(0.01, 100), p=st.integers(1, 6))
 def test_operators_are_arithmetic_on_matrices(k, l, c, p):  # noqa: E741  # k and l are the field's names for kernels
     def same(kernel, expected):
-        np.testing.assert_allclose(kernel(X, Y), expected, rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(kernel(X, Y), expected, rtol=1e-11, atol=1e-11)
 
     K, L = k(X, Y), l(X, Y)
     same(k + l, K + L)
@@ -53,7 +53,7 @@ def test_operators_are_arithmetic_on_matrices(k, l, c, p):  # noqa: E741  # k an
 def test_normalised_has_a_unit_diagonal_and_no_scale(k, l):  # noqa: E741  # as above
     kernel = Normalised(k * l)
     np.testing.assert_allclose(np.diag(kernel(X)), 1.0, rtol=1e-7, atol=0)
-    np.testing.assert_allclose(Normalised(9 * k * l)(X), kernel(X), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(Normalised(9 * k * l)(X), kernel(X), rtol=1e-12, atol=1e-12)
     assert np.abs(kernel(X)).max() <= 1 + 1e-7
 
 

@@ -88,7 +88,7 @@ def on(numeric, categories):
 )
 def test_values_are_those_of_the_columns(text, expected):
     kernel = bound(text).kernel
-    np.testing.assert_allclose(kernel(ROWS), expected(), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(kernel(ROWS), expected(), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(kernel.diagonal(ROWS), np.diag(kernel(ROWS)), rtol=1e-12, atol=0)
 
 

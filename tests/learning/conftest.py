@@ -1,18 +1,10 @@
-"""A valid model, and a reader of those that are not; BLAS by one thread, for matrices as small as these."""
+"""A valid model, and a reader of those that are not."""
 
 import pytest
 from model_archives import ARRAYS, MANIFEST
-from threadpoolctl import threadpool_limits
 
 from kerntest.errors import ModelError
 from kerntest.learning.modelfile import model_bytes, read_model
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_blas_thread():
-    """Keep BLAS from waiting for its own threads, which takes most of the time on a machine that is busy."""
-    with threadpool_limits(1, user_api="blas"):
-        yield
 
 
 @pytest.fixture

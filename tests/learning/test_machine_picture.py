@@ -56,7 +56,7 @@ def test_a_regression_over_several_columns_shows_predictions_residuals_and_the_g
     train_svm(table(3), target="y", task="regress", grid=True, cv=3, plot=tmp_path / "truth.svg")
     _, truth, residuals, search = panels
     assert (type(truth), type(search)) == (TruthPicture, SearchPicture)
-    np.testing.assert_allclose(residuals.residuals, truth.truth - truth.predicted, rtol=0, atol=0)
+    np.testing.assert_allclose(residuals.residuals, truth.truth - truth.predicted, rtol=0, atol=1e-12)
     assert truth.rows == "training rows"
 
 

@@ -85,9 +85,9 @@ def test_classes_are_counted(drawn):
         for other in range(count):
             assert found.confusion[code][other] == sum((t, p) == (code, other) for t, p in rows)
     defined = [recall for recall in recalls if recall is not None]
-    np.testing.assert_allclose(found.balanced_accuracy, sum(defined) / len(defined), rtol=1e-14)
+    np.testing.assert_allclose(found.balanced_accuracy, sum(defined) / len(defined), rtol=1e-12)
     defined = [f1 for f1 in f1s if f1 is not None]
-    np.testing.assert_allclose(found.macro_f1, sum(defined) / len(defined), rtol=1e-14)
+    np.testing.assert_allclose(found.macro_f1, sum(defined) / len(defined), rtol=1e-12)
     assert found.n == len(rows)
     assert found.accuracy == sum(t == p for t, p in rows) / len(rows)
     assert found.roc_auc is found.log_loss is found.brier is None
@@ -185,7 +185,7 @@ def test_the_curve_is_that_of_scikit_learn():
     ranked = (scores[:, 1] - scores[:, 0]).round(1)
     expected = metrics.roc_curve(true, ranked, drop_intermediate=False)
     for found, other in zip(roc_curve(true, ranked), expected, strict=True):
-        np.testing.assert_allclose(found, other, rtol=1e-14)
+        np.testing.assert_allclose(found, other, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("hits", "n"), [(0, 1), (1, 1), (0, 10), (10, 10), (7, 10), (1, 1000), (999_999, 1_000_000)])
@@ -245,7 +245,7 @@ def test_regression_agrees_with_scikit_learn():
 def test_the_mean_explains_nothing_and_the_truth_everything():
     true = np.array([1.0, 2.0, 6.0])
     assert regression_metrics(true, true).r2 == 1.0
-    np.testing.assert_allclose(regression_metrics(true, np.full(3, 3.0)).r2, 0.0, atol=1e-15)
+    np.testing.assert_allclose(regression_metrics(true, np.full(3, 3.0)).r2, 0.0, atol=1e-12)
     assert regression_metrics(true, -true).r2 < 0
     assert regression_metrics(np.full(3, 0.1), true).r2 is None
 

@@ -237,7 +237,7 @@ def test_a_process_killed_while_writing_leaves_the_old_model_or_none(tmp_path, v
         target.write_bytes(valid)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-c", KILLED, str(target)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=environment)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert (target.read_bytes() if target.exists() else None) == (valid if old else None)
     left = [file.name for file in tmp_path.iterdir() if file != target]

