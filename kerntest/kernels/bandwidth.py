@@ -16,6 +16,8 @@ EXACT_ROWS = 2000
 SAMPLED_PAIRS = 100_000
 # Pairs drawn are looked at so many at a time: few enough for wide tables to fit into memory.
 CHUNK = 10_000
+# Distances of so many rows to as many stay in the second-level cache of a core.
+ROWS = 256
 # Squared distances up to this share of the largest squared norm are computed again without cancellation.
 DOUBTFUL = 1e-9
 # The grid runs from half the 5 % quantile of the distances to twice the 95 % quantile, by factors of two.
@@ -74,7 +76,9 @@ class BandwidthChooser:
             # Rows too far apart for numbers have infinite distances, which are refused below.
             with np.errstate(over="ignore", invalid="ignore"):
                 found = pair_distances(points, metric, self.seed)
-            found = found[found > 0]
+            # Sorting is faster than to find three quantiles by partition.
+            found.sort()
+            found = found[np.searchsorted(found, 0.0, side="right") :]
             if not len(found):
                 raise UndecidedError(
                     "no bandwidth can be chosen: all pairs of rows that were looked at are equal",
@@ -133,9 +137,12 @@ class BandwidthChooser:
 
 
 def _quantiles(found: Array) -> Distances:
-    """Return quantiles of distances, NaN or infinite where distances are."""
+    """Return quantiles of distances in ascending order, NaN or infinite where distances are."""
+    places = np.array([LOW, 0.5, HIGH]) * (len(found) - 1)
+    below = places.astype(np.intp)
+    above = np.minimum(below + 1, len(found) - 1)
     with np.errstate(invalid="ignore"):
-        return Distances(*(float(q) for q in np.quantile(found, [LOW, 0.5, HIGH])))
+        return Distances(*(found[below] + (places - below) * (found[above] - found[below])).tolist())
 
 
 def median_distance(values: Array) -> float:
@@ -192,12 +199,20 @@ def pair_distances(points: Points, metric: Metric, seed: int) -> Array:
     """
     n = len(points)
     if n <= EXACT_ROWS:
-        strips = []
-        for start in range(0, n, 256):
-            stop = min(start + 256, n)
-            block = _distance(DensePairs(points.take(slice(start, stop)), points.take(slice(start, n))), metric)
-            strips.append(block[np.triu_indices(stop - start, 1, n - start)])
-        return np.concatenate(strips)
+        points = Points(np.asfortranarray(points.numeric), np.asfortranarray(points.codes))
+        distances = np.empty(n * (n - 1) // 2)
+        done = 0
+        for start in range(0, n, ROWS):
+            stop = min(start + ROWS, n)
+            here = points.take(slice(start, stop))
+            corner = _distance(DensePairs(here, here), metric)[np.triu_indices(stop - start, 1)]
+            distances[done : done + len(corner)] = corner
+            done += len(corner)
+            for left in range(stop, n, ROWS):
+                block = _distance(DensePairs(here, points.take(slice(left, min(left + ROWS, n)))), metric)
+                distances[done : done + block.size] = block.ravel()
+                done += block.size
+        return distances
     # The pairs that are drawn must not tell where a row stood: two samples stand one after the other.
     points = points.take(np.lexsort([*points.codes.T, *points.numeric.T]))
     rng = np.random.default_rng((seed, PAIR_STREAM))
