@@ -6,7 +6,12 @@ import threading
 import time
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# No test asks the clock: a busy machine is no fault.
+hypothesis.settings.register_profile("kerntest", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("kerntest")
 
 # Seconds that processes and threads get which have been told to end.
 PATIENCE = 60.0
