@@ -31,7 +31,7 @@ def _threads(what: str) -> Callable[[AnyCommand], AnyCommand]:
         type=COUNT,
         metavar="N",
         topic=COMPUTING,
-        help=f"{what}; the result does not depend on it.  [default: all cores]",
+        help=f"{what}; the result depends on it by rounding at most.  [default: all cores]",
     )
 
 

@@ -81,7 +81,7 @@ def seed_option(topic: str) -> Callable[[AnyCommand], AnyCommand]:
         default=0,
         metavar="N",
         topic=topic,
-        help="Seed; the same seed gives the same model.",
+        help="Seed of all that is drawn at random: parts, folds, features.",
     )
 
 

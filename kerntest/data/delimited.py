@@ -174,7 +174,10 @@ class _Body:
         """Run Arrow's parser over the rows."""
         return arrow_csv.read_csv(
             pa.BufferReader(pa.py_buffer(self.data)[self.start :]),
-            read_options=arrow_csv.ReadOptions(column_names=list(self.names), block_size=block_bytes),
+            # Arrow's threads, still starting when a short program ends, abort it; one block has no use for them.
+            read_options=arrow_csv.ReadOptions(
+                column_names=list(self.names), block_size=block_bytes, use_threads=len(self.data) > block_bytes
+            ),
             parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             convert_options=convert,
         )

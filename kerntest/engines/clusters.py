@@ -127,8 +127,9 @@ def _started(distributed: Any, workers: int, stack: ExitStack) -> Any:
     from dask import config  # noqa: PLC0415 - optional
 
     folder = stack.enter_context(TemporaryDirectory(prefix="kerntest-", ignore_cleanup_errors=True))
-    # Dask has its processes hand back memory at every chance: half of our time would go into getting it again.
-    settings = {"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}
+    # Dask has its processes hand back memory at every chance: half of our time would go into getting it again. And its
+    # scheduler would leave a folder among the temporary files.
+    settings = {"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None, "temporary-directory": folder}
     with _interrupts_wait(), config.set(settings):
         try:
             cluster = distributed.LocalCluster(

@@ -51,7 +51,7 @@ def compute_on(
     engine : {"auto", "local", "gpu", "dask"}
         "local": threads of this process. "gpu": a GPU, through CuPy or PyTorch (extra `gpu`), in float32. "dask": a
         cluster (extra `dask`). "auto": the cluster where a scheduler is named, else local; never a GPU by itself,
-        because its float32 changes the last digits.
+        because its float32 has but half of the digits.
     scheduler : str, optional
         Address of a Dask scheduler, such as "tcp://10.0.0.1:8786"; without it "dask" starts a cluster of processes on
         this machine.

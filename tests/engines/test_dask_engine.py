@@ -28,6 +28,7 @@ from kerntest.kernels.base import Points
 from kerntest.kernels.stationary import Gaussian
 
 distributed = pytest.importorskip("distributed")
+config = pytest.importorskip("dask.config")
 
 
 PATIENCE = 600.0
@@ -290,9 +291,8 @@ def test_a_scheduler_without_workers_is_an_error(monkeypatch, tmp_path):
     monkeypatch.setattr(clusters, "WORKER_PATIENCE", 0.2)
     no_dashboard = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}}
     with (
-        distributed.LocalCluster(
-            n_workers=0, processes=False, protocol="tcp://", local_directory=str(tmp_path), **no_dashboard
-        ) as cluster,
+        config.set({"temporary-directory": str(tmp_path)}),
+        distributed.LocalCluster(n_workers=0, processes=False, protocol="tcp://", **no_dashboard) as cluster,
         pytest.raises(UndecidedError, match=r"has no workers$") as caught,
         _opened(cluster.scheduler_address),
     ):
