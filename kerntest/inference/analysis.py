@@ -23,7 +23,7 @@ from kerntest.inference.labelled import curve_verdict
 from kerntest.inference.planning import Work, prepare
 from kerntest.inference.sample import Reading, Sample, TwoTables, lay_out, read_two, without_missing
 from kerntest.inference.statistic import discrepancy
-from kerntest.inference.verdict import Verdict, permutation_verdict
+from kerntest.inference.verdict import Verdict, different_relabellings, permutation_verdict
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.characteristic import why_not_characteristic
 from kerntest.report import record
@@ -89,7 +89,8 @@ def analyse_two_samples(
     choose = partial(
         choose_kernels, numeric_names=sample.numeric_names, category_names=sample.category_names, chooser=chooser
     )
-    family = choose(kernel, bandwidth, single=options.null != "permutation")
+    relabellings = different_relabellings(sample.labels, options)
+    family = choose(kernel, bandwidth, single=options.null != "permutation", relabellings=relabellings)
     options, adapted = fitting(options)
     judged_by = permutation_verdict if options.null == "permutation" else curve_verdict
     work = Work(

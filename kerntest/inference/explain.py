@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 # How many of the most typical rows of each sample are shown.
 ROWS_SHOWN = 5
-# A test for each column costs as much as the joint one: with many rows its grid of bandwidths is coarser.
-MANY_ROWS, MANY_ROWS_BANDWIDTHS = 2000, 4
 
 
 def explain_columns(
@@ -86,7 +84,6 @@ def _best_scores(sample: Sample, options: Options, engine: Engine) -> tuple[Arra
         category_names=sample.category_names,
         chooser=BandwidthChooser(sample.points, options.seed),
         single=False,
-        most=MANY_ROWS_BANDWIDTHS if len(sample.points) > MANY_ROWS else None,
     )
     relabelled = relabel(family.kernels, sample, options, engine, None, relabellings=options.permutations)
     scored, z, degenerate = scores(relabelled.sums, relabelled.tolerances)

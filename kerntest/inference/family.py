@@ -9,7 +9,10 @@ from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import numpy as np
+
 from kerntest.errors import UsageError, suggest
+from kerntest.kernels.additive import Additive, is_additive
 from kerntest.kernels.base import BandwidthRule, Columns, Kernel, Metric
 from kerntest.kernels.binding import bind
 from kerntest.kernels.discrete import Hamming
@@ -17,13 +20,26 @@ from kerntest.kernels.stationary import Gaussian, Laplacian
 from kerntest.kernels.text import parse_kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
     from kerntest.kernels.bandwidth import BandwidthChooser
 
+Exponents: TypeAlias = "Callable[[Kernel, BandwidthChooser], list[int]]"
 BandwidthOption: TypeAlias = Literal["auto", "median"] | float | Sequence[float]
 
-# How many bandwidths each kernel of a family may have, by the number of pooled rows. The cost of a family is (members)
-# x n^2; many rows see a difference at bandwidths far from the best one too.
-THINNING = ((10_000, None), (50_000, 4), (None, 2))
+# Bandwidths of a family are the median of a kernel's own distances times powers of two: from half the 5 % quantile of
+# the distances, but not below 2^FINEST, to 2^WIDEST; one step less wide with one column or two, where wide members say
+# the same again. Chosen on some fifty problems, see tests/benchmarks.
+FINEST, WIDEST, FEW_COLUMNS = -7, 2, 2
+# The exponents of additive members, of which few columns have none, and the fewest that any other kernel has.
+ADDITIVE_EXPONENTS = (2, 0, -2)
+FEWEST_EXPONENTS = 3
+# Beyond so many pooled rows every second bandwidth: the cost of a family is about n^2 for each member.
+MANY_ROWS = 50_000
+# The covariance of members under relabelling takes so many relabellings a member.
+RELABELLINGS_PER_MEMBER = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +58,8 @@ class Family:
         How the family depends on the number of rows, in words; empty for a single kernel.
     kinds : tuple of int
         For each kernel, from which of the kernels before their bandwidths were chosen it comes.
-    halvings : tuple of int
-        For each kernel of a grid, how many factors of two its bandwidths lie below the median; else 0.
+    exponents : tuple of int
+        For each kernel of a grid, the j of its bandwidths, 2^j medians; else 0.
     """
 
     kernels: tuple[Kernel, ...]
@@ -51,7 +67,12 @@ class Family:
     rule: str
     thinning: str
     kinds: tuple[int, ...]
-    halvings: tuple[int, ...]
+    exponents: tuple[int, ...]
+
+    @property
+    def halvings(self) -> NDArray[np.intp]:
+        """How many factors of two the bandwidths of each kernel lie below the median."""
+        return np.maximum(-np.array(self.exponents, dtype=np.intp), 0)
 
 
 def choose_kernels(
@@ -62,14 +83,16 @@ def choose_kernels(
     category_names: Sequence[str],
     chooser: BandwidthChooser,
     single: bool,
-    most: int | None = None,
+    exponents: Exponents | None = None,
+    relabellings: int | None = None,
 ) -> Family:
     """Return the kernels of a test.
 
     Parameters
     ----------
     kernel : Kernel or str
-        A kernel, its text, or "auto": Gaussian and Laplacian (hamming where there are only categories).
+        A kernel, its text, or "auto": Gaussian, Laplacian, and additive where there are several columns (hamming
+        where there are only categories).
     bandwidth : "auto", "median", float or sequence of float
         For every bandwidth that the kernel leaves open. "auto" is a geometric grid around the median.
     numeric_names, category_names : sequence of str
@@ -78,8 +101,10 @@ def choose_kernels(
         Knows the distances between the rows.
     single : bool
         The null has no joint p-value: one kernel only; "auto" is then the Gaussian at the median.
-    most : int, optional
-        Bandwidths that each kernel of a grid may have, if fewer than the number of rows allows.
+    exponents : callable, optional
+        From a kernel and the chooser to the exponents of its grid; those of a two-sample test by default.
+    relabellings : int, optional
+        How many different ones there are, where a family must be thinned to what these can carry.
 
     Raises
     ------
@@ -89,7 +114,10 @@ def choose_kernels(
         If no bandwidth can be found.
     """
     chosen = check_bandwidth(bandwidth)
-    bound = [bind(base, numeric_names, category_names) for base in _bases(kernel, bool(numeric_names), single=single)]
+    bound = [
+        bind(base, numeric_names, category_names)
+        for base in _bases(kernel, len(numeric_names), len(category_names), single=single)
+    ]
     bases, unused = [one.kernel for one in bound], bound[0].unused
     if not any(base.free for base in bases):
         if chosen != "auto":
@@ -103,7 +131,8 @@ def choose_kernels(
         kernels = [base.resolve(chooser.median) for base in bases]
         return _plain(kernels, unused, "median heuristic", range(len(bases)))
     if chosen == "auto":
-        return _grid(bases, unused, chooser, most)
+        most = None if relabellings is None else members_carried(relabellings)
+        return _grid(bases, unused, chooser, exponents or two_sample_exponents, most)
     if single and len(chosen) > 1:
         raise UsageError(
             "this null judges one kernel: give one bandwidth",
@@ -170,17 +199,19 @@ def check_bandwidth(bandwidth: BandwidthOption) -> Literal["auto", "median"] | t
     return tuple(float(number) for number in given)
 
 
-def _bases(kernel: Kernel | str, has_numbers: bool, *, single: bool) -> list[Kernel]:
-    """Return the kernels before their bandwidths are chosen."""
+def _bases(kernel: Kernel | str, numbers: int, categories: int, *, single: bool) -> list[Kernel]:
+    """Return the kernels before their bandwidths are chosen, for so many columns of numbers and of categories."""
     if isinstance(kernel, Kernel):
         return [kernel]
     if not isinstance(kernel, str):
         raise UsageError(f"a kernel is a text or a Kernel, not {kernel!r}", code="usage.kernel_text")
     if kernel.strip().lower() != "auto":
         return [parse_kernel(kernel)]
-    if not has_numbers:
+    if not numbers:
         return [Hamming()]
-    return [Gaussian()] if single else [Gaussian(), Laplacian()]
+    if single:
+        return [Gaussian()]
+    return [Gaussian(), Laplacian(), *([Additive()] if numbers + categories > 1 else [])]
 
 
 def _at(base: Kernel, number: float, chooser: BandwidthChooser, has_numbers: bool) -> Kernel:
@@ -192,36 +223,53 @@ def _at(base: Kernel, number: float, chooser: BandwidthChooser, has_numbers: boo
     return base.resolve(rule)
 
 
-def _grid(bases: list[Kernel], unused: tuple[str, ...], chooser: BandwidthChooser, most: int | None) -> Family:
-    """Return every base kernel at its median bandwidths times powers of two."""
-    n = len(chooser.points)
-    limit = next(allowed for rows, allowed in THINNING if rows is None or n <= rows)
-    if most is not None:
-        limit = most if limit is None else min(limit, most)
+def _grid(
+    bases: list[Kernel], unused: tuple[str, ...], chooser: BandwidthChooser, exponents: Exponents, most: int | None
+) -> Family:
+    """Return every base kernel at its median bandwidths times powers of two, from wide to narrow."""
+    wanted = [(kind, exponent) for kind, base in enumerate(bases) for exponent in exponents(base, chooser)]
+    if most is not None and most < len(wanted):
+        wanted = [wanted[place] for place in nearest_first([(abs(j), kind) for kind, j in wanted], most)]
+    else:
+        most = None
     # One column of categories, or of two numbers, has one distance: then some members are equal.
     distinct: dict[Kernel, tuple[int, int]] = {}
-    for kind, base in enumerate(bases):
-        for exponent in reversed(_thinned(chooser.exponents(base), limit)):
-            kernel = base.resolve(_times_median(2.0**exponent, chooser))
-            distinct.setdefault(kernel, (kind, max(-exponent, 0)))
-    kinds, halvings = zip(*distinct.values(), strict=True)
+    for kind, exponent in wanted:
+        distinct.setdefault(bases[kind].resolve(_times_median(2.0**exponent, chooser)), (kind, exponent))
+    kinds, powers = zip(*distinct.values(), strict=True)
     rule = "geometric grid by factors of 2 around the median"
-    thinning = f"{n:,} rows: every bandwidth of the grid"
-    if limit is not None:
-        rule += f", thinned to {limit} a kernel"
-        thinning = f"{n:,} rows: at most {limit} bandwidths a kernel"
-    thinning += " (all up to 10,000 rows, at most 4 a kernel up to 50,000, at most 2 beyond)"
-    return Family(tuple(distinct), unused, rule, thinning, kinds, halvings)
+    return Family(tuple(distinct), unused, rule, in_words(len(chooser.points), most), kinds, powers)
+
+
+def nearest_first(distances: Sequence[tuple[int, ...]], most: int) -> list[int]:
+    """Return the places of at most so many members, those nearest to the median, in their order."""
+    return sorted(sorted(range(len(distances)), key=lambda place: distances[place])[:most])
+
+
+def two_sample_exponents(base: Kernel, chooser: BandwidthChooser) -> list[int]:
+    """Return the j of the bandwidths 2^j medians of a kernel in a two-sample test, in descending order."""
+    points = chooser.points
+    few = points.numeric.shape[1] + points.codes.shape[1] <= FEW_COLUMNS
+    if is_additive(base):
+        return [] if few else list(ADDITIVE_EXPONENTS)
+    widest = WIDEST - few
+    finest = min(max(math.floor(chooser.log_finest(base)), FINEST), widest - FEWEST_EXPONENTS + 1)
+    return list(range(widest, finest - 1, -1 if len(points) <= MANY_ROWS else -2))
+
+
+def members_carried(relabellings: int) -> int:
+    """Return how many members so many different relabellings can judge together."""
+    return max(1, relabellings // RELABELLINGS_PER_MEMBER)
+
+
+def in_words(rows: int, most: int | None, by_rows: str = "every second bandwidth beyond 50,000") -> str:
+    """Return by which rule of sizes a family has its members."""
+    few = (
+        "" if most is None else f", at most {most:,}: one for each ten relabellings, those nearest to the median first"
+    )
+    return f"{rows:,} rows: by their number ({by_rows}){few}"
 
 
 def _times_median(factor: float, chooser: BandwidthChooser) -> BandwidthRule:
     """Return the rule of a multiple of the median."""
     return lambda metric, columns: factor * chooser.median(metric, columns)
-
-
-def _thinned(exponents: list[int], limit: int | None) -> list[int]:
-    """Return at most `limit` of the exponents, evenly spread over the range without its two ends."""
-    if limit is None or len(exponents) <= limit:
-        return exponents
-    step = len(exponents) / limit
-    return [exponents[int((place + 0.5) * step)] for place in range(limit)]

@@ -15,11 +15,16 @@ from kerntest.errors import DataError, UsageError
 from kerntest.inference.analysis import library_versions
 from kerntest.inference.nulls.permutation import JUDGES
 from kerntest.inference.pair_family import PairFamily, choose_pair
-from kerntest.inference.pair_verdict import PairVerdict, pair_curve_verdict, pair_permutation_verdict
+from kerntest.inference.pair_verdict import (
+    PairVerdict,
+    different_pairings,
+    pair_curve_verdict,
+    pair_permutation_verdict,
+)
 from kerntest.inference.pair_warnings import pair_warnings
 from kerntest.inference.pairing import Groups, Paired, PairReading, pair_up, read_pair
 from kerntest.inference.planning import Work, prepare
-from kerntest.inference.series import shift_verdict
+from kerntest.inference.series import shift_verdict, shifts_of
 from kerntest.inference.strongest import coco_verdict
 from kerntest.kernels.dot import moved_to_origin
 from kerntest.report import record
@@ -108,7 +113,15 @@ def analyse_pair(
             hint="--statistic hsic judges several bandwidths together",
             code="usage.bandwidth_family",
         )
-    family = choose_pair(kernels, bandwidth, (first, second), seed=options.seed, single=single)
+    relabellings = shifts_of(paired.n, min_lag) if time_series else max(options.permutations, paired.n)
+    family = choose_pair(
+        kernels,
+        bandwidth,
+        (first, second),
+        seed=options.seed,
+        single=single,
+        relabellings=different_pairings(relabellings, paired.n),
+    )
     first = first.at(moved_to_origin(first.points, family.first.kernels))
     second = second.at(moved_to_origin(second.points, family.second.kernels))
     engine = prepare(_work(family, (first, second), options, statistic), engine)

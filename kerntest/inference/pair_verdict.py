@@ -83,7 +83,7 @@ def pair_permutation_verdict(
     """
     relabelled = _relabelled(family, variables, options, engine, progress)
     values, tolerances = _of_pairs(relabelled, family)
-    judged = judge(values, tolerances, options.judge)
+    judged = judge(values, tolerances, options.judge, family.halvings)
     # A few shifts of a few rows can all give one value (p = 1): all permutations tell what the kernels see.
     if judged.degenerate.all() and _never_varies(family, variables, options, engine):
         raise degenerate_pair(*family.kernels(0))

@@ -33,6 +33,16 @@ if TYPE_CHECKING:
 SHARE = 20
 
 
+def shortest(n: int) -> int:
+    """Return the smallest shift of n rows unless one is given."""
+    return max(1, n // SHARE)
+
+
+def shifts_of(n: int, minimum: int | None) -> int:
+    """Return how many shifts stand for independence, none among them; at least 1."""
+    return max(n - 2 * (shortest(n) if minimum is None else minimum) + 2, 1)
+
+
 def shift_verdict(
     family: PairFamily,
     variables: Variables,
@@ -69,7 +79,7 @@ def shift_verdict(
             code="usage.time_series",
         )
     n = len(variables[0].points)
-    minimum = max(1, n // SHARE) if minimum is None else minimum
+    minimum = shortest(n) if minimum is None else minimum
     whole_number("min_lag", minimum, at_least=1)
     if 2 * minimum > n:
         raise UsageError(
@@ -92,7 +102,7 @@ def shift_verdict(
     every = sums[f, g]
     used = np.r_[0, minimum : n - minimum + 1]
     tolerances = _tolerances(family, variables)
-    judged = judge(every[:, used], tolerances, options.judge)
+    judged = judge(every[:, used], tolerances, options.judge, family.halvings)
     if judged.degenerate.all():
         raise degenerate_pair(*family.kernels(0))
     scale = factor(n, options.estimator)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.family import Family
+    from kerntest.inference.labels import Labels
     from kerntest.inference.nulls.permutation import Judge
     from kerntest.inference.options import Options
     from kerntest.inference.sample import Sample
@@ -81,6 +82,11 @@ class Relabelled:
     label: LabelMatrix
     tolerances: Array
     resampling: str
+
+
+def different_relabellings(labels: Labels, options: Options) -> int:
+    """Return how many different relabellings a test has: as many as were asked for, or as there are splits of its rows."""
+    return min(options.permutations, math.comb(len(labels), int(labels.sum())))
 
 
 def relabel(
@@ -160,7 +166,7 @@ def permutation_verdict(
 ) -> Verdict:
     """Judge the family over all relabellings together."""
     relabelled = relabel(family.kernels, sample, options, engine, progress, relabellings=options.permutations)
-    judged = judge(relabelled.sums, relabelled.tolerances, options.judge)
+    judged = judge(relabelled.sums, relabelled.tolerances, options.judge, family.halvings)
     if judged.degenerate.all():
         # A few relabellings of a few rows can all be the same split (p = 1): only others tell what the kernel sees.
         others = replace(options, resampling="random")

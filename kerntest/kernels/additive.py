@@ -9,13 +9,13 @@ from kerntest.errors import UsageError
 from kerntest.kernels.algebra import ATOMIC, Expression, Kind, Sum
 from kerntest.kernels.arguments import POSITIVE, check_number, format_number
 from kerntest.kernels.base import Columns
-from kerntest.kernels.columns import OnColumns
+from kerntest.kernels.columns import BoundGroups, OnColumns
 from kerntest.kernels.discrete import Delta
 from kerntest.kernels.names import ADDITIVE
 from kerntest.kernels.stationary import Gaussian
 
 if TYPE_CHECKING:
-    from kerntest.kernels.base import Array, BandwidthRule, Pairs, Points
+    from kerntest.kernels.base import Array, BandwidthRule, Kernel, Pairs, Points
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,18 @@ class AdditiveSum(Sum):
         if len(set(bandwidths)) == 1:
             bandwidths = bandwidths[:1]
         return _text(tuple(one for one in bandwidths if one is not None))
+
+
+def plain(kernel: Kernel) -> Kernel:
+    """Return the kernel of the first group of columns, without its columns."""
+    if isinstance(kernel, BoundGroups):
+        kernel = kernel.groups[0].kernel
+    return kernel.kernel if isinstance(kernel, OnColumns) else kernel
+
+
+def is_additive(kernel: Kernel) -> bool:
+    """Whether a kernel is an additive one over the columns of a table."""
+    return isinstance(plain(kernel), AdditiveSum)
 
 
 def _text(bandwidths: tuple[float, ...]) -> str:

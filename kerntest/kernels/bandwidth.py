@@ -7,6 +7,7 @@ that a permutation test keeps its level, and does not depend on the order of the
 from __future__ import annotations
 
 from dataclasses import dataclass
+
 import numpy as np
 
 from kerntest.errors import UndecidedError
@@ -20,15 +21,15 @@ CHUNK = 10_000
 ROWS = 256
 # Squared distances up to this share of the largest squared norm are computed again without cancellation.
 DOUBTFUL = 1e-9
-# The grid runs from half the 5 % quantile of the distances to twice the 95 % quantile, by factors of two.
-LOW, HIGH = 0.05, 0.95
+# The grid begins at half the 5 % quantile of the distances.
+LOW = 0.05
 SPREAD = 2.0
 # An exponent of two that is nearer than this to a whole number is one: distances are right to 1e-12 or so.
 REACHED = 1e-9
 # So many distances are sorted at the end of the search for their median.
 FEW_LEFT = 20_000
 # Bandwidths outside this range cannot be squared, or divided by, without leaving the range of doubles.
-SMALLEST, LARGEST = 1e-70, 1e70
+SMALLEST, LARGEST = 1e-70, 1e69
 # Tells the stream of sampled pairs from other streams of the same seed.
 PAIR_STREAM = 1
 ROW_STREAM = 3
@@ -40,7 +41,6 @@ class Distances:
 
     low: float
     median: float
-    high: float
 
 
 class BandwidthChooser:
@@ -76,7 +76,7 @@ class BandwidthChooser:
             # Rows too far apart for numbers have infinite distances, which are refused below.
             with np.errstate(over="ignore", invalid="ignore"):
                 found = pair_distances(points, metric, self.seed)
-            # Sorting is faster than to find three quantiles by partition.
+            # Sorting is faster than to find quantiles by partition.
             found.sort()
             found = found[np.searchsorted(found, 0.0, side="right") :]
             if not len(found):
@@ -86,7 +86,7 @@ class BandwidthChooser:
                     code="undecided.no_distance",
                 )
             quantiles = _quantiles(found)
-            if not (quantiles.low > SMALLEST and quantiles.high < LARGEST):
+            if not (quantiles.low > SMALLEST and quantiles.median < LARGEST):
                 raise UndecidedError(
                     "no bandwidth can be chosen: distances between rows are beyond the range of numbers",
                     hint="--scale standardize keeps them in range",
@@ -113,11 +113,11 @@ class BandwidthChooser:
         chosen: Array = values[np.random.default_rng((self.seed, ROW_STREAM)).permutation(n)[:EXACT_ROWS]]
         return chosen
 
-    def exponents(self, kernel: Kernel) -> list[int]:
-        """Return the j for which the grid of `kernel` has bandwidths (median x 2^j), in ascending order.
+    def log_finest(self, kernel: Kernel) -> float:
+        """Return j where 2^j medians are half the 5 % quantile of the distances in the kernel's own metric.
 
-        The range covers half the 5 % quantile to twice the 95 % quantile of the distances between numeric columns,
-        or between categories where the kernel sees nothing else; with several groups of columns the widest range.
+        Distances between numeric columns, or between categories where the kernel sees nothing else; with several groups of
+        columns the smallest j. A whole number where rounding has left it a little beside one.
         """
         asked: list[tuple[Metric, Columns | None]] = []
 
@@ -127,22 +127,19 @@ class BandwidthChooser:
 
         kernel.resolve(note)
         numeric = [question for question in asked if question[0] != "mismatches"]
-        lowest, highest = 0, 0
-        for metric, columns in numeric or asked:
-            found = self.distances(metric, columns)
-            # A power of two is reached where rounding has left it a little outside.
-            lowest = min(lowest, int(np.ceil(np.log2(found.low / SPREAD / found.median) - REACHED)))
-            highest = max(highest, int(np.floor(np.log2(found.high * SPREAD / found.median) + REACHED)))
-        return list(range(lowest, highest + 1))
+        found = [self.distances(metric, columns) for metric, columns in numeric or asked]
+        finest = min(float(np.log2(one.low / SPREAD / one.median)) for one in found)
+        return round(finest) if abs(finest - round(finest)) <= REACHED else finest
 
 
 def _quantiles(found: Array) -> Distances:
     """Return quantiles of distances in ascending order, NaN or infinite where distances are."""
-    places = np.array([LOW, 0.5, HIGH]) * (len(found) - 1)
+    places = np.array([LOW, 0.5]) * (len(found) - 1)
     below = places.astype(np.intp)
     above = np.minimum(below + 1, len(found) - 1)
     with np.errstate(invalid="ignore"):
-        return Distances(*(found[below] + (places - below) * (found[above] - found[below])).tolist())
+        low, median = found[below] + (places - below) * (found[above] - found[below])
+    return Distances(float(low), float(median))
 
 
 def median_distance(values: Array) -> float:
@@ -208,8 +205,8 @@ def pair_distances(points: Points, metric: Metric, seed: int) -> Array:
             corner = _distance(DensePairs(here, here), metric)[np.triu_indices(stop - start, 1)]
             distances[done : done + len(corner)] = corner
             done += len(corner)
-            for left in range(stop, n, ROWS):
-                block = _distance(DensePairs(here, points.take(slice(left, min(left + ROWS, n)))), metric)
+            for across in range(stop, n, ROWS):
+                block = _distance(DensePairs(here, points.take(slice(across, min(across + ROWS, n)))), metric)
                 distances[done : done + block.size] = block.ravel()
                 done += block.size
         return distances

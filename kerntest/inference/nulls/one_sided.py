@@ -40,7 +40,7 @@ class Distances:
     ----------
     z : ndarray, shape (F, R)
     covariance : ndarray, shape (F, F)
-        S, of equal diagonal.
+        S.
     start : ndarray, shape (F, R)
         A w >= 0 near the least.
     lower, upper : ndarray, shape (R,)

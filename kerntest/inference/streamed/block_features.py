@@ -104,6 +104,7 @@ class Landmarks:
 
         def summed(start: int, stop: int, starts: NDArray[np.intp]) -> Array:
             pairs = DensePairs(whole.take(slice(width + start, width + stop)), landmarks)
+            pairs.halve_bandwidths()
             found = np.empty((len(starts), len(self.kernels), width))
             for member, kernel in enumerate(self.kernels):
                 found[:, member] = np.add.reduceat(kernel.evaluate(pairs), starts, axis=0)

@@ -17,7 +17,7 @@ from kerntest.engines.memory import PROGRAM_BYTES, refuse_beyond
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.inference.analysis import check_minimum, fitting, kernel_warnings, library_versions
-from kerntest.inference.family import THINNING, check_bandwidth, choose_kernels
+from kerntest.inference.family import check_bandwidth, choose_kernels, two_sample_exponents
 from kerntest.inference.labels import label_matrix
 from kerntest.inference.sample import Reading
 from kerntest.inference.streamed.block_features import make_block_features, values_at
@@ -26,6 +26,7 @@ from kerntest.inference.streamed.blocked import Blocked
 from kerntest.inference.streamed.planning import announce_features, piece_bytes
 from kerntest.inference.streamed.survey import SAMPLED_ROWS, survey
 from kerntest.inference.streamed.verdict import LARGE_ERROR, LEFT_OUT, features_verdict
+from kerntest.kernels.additive import is_additive
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.dot import Linear
 from kerntest.kernels.features import parse_features
@@ -79,7 +80,9 @@ def analyse_by_features(
         (x, y), reading or Reading(), options.scale, options.seed, engine, progress=progress, sampled=sampled
     ) as surveyed:
         blocks = plan_blocks(surveyed.n, surveyed.names)
-        families = _families(surveyed, options, kernel, bandwidth, measured=min_effect is not None)
+        families = _families(
+            surveyed, options, kernel, bandwidth, measured=min_effect is not None, waves=kind == "fourier"
+        )
         # Only to the linear kernel every origin is the same; a far one would take its digits away.
         linear = all(isinstance(one, Linear) for one in families.all)
         found = surveyed.about_its_mean() if linear else surveyed
@@ -160,22 +163,25 @@ class _Families:
 
 
 def _families(
-    found: Survey, options: Options, kernel: Kernel | str, bandwidth: BandwidthOption, *, measured: bool
+    found: Survey, options: Options, kernel: Kernel | str, bandwidth: BandwidthOption, *, measured: bool, waves: bool
 ) -> _Families:
     """Return the kernels of the test, their bandwidths chosen on the sample, as many as the exact test has."""
-    n = sum(found.n)
-    limit = next(allowed for rows, allowed in THINNING if rows is None or n <= rows)
+
+    def exponents(base: Kernel, chooser: BandwidthChooser) -> list[int]:
+        """Every second of the exact test; random waves stand for kernels of all columns together alone."""
+        return [] if waves and is_additive(base) else two_sample_exponents(base, chooser)[::2]
+
     choose = partial(
         choose_kernels,
         numeric_names=found.layout.numeric_names,
         category_names=found.layout.category_names,
         chooser=BandwidthChooser(found.sample, options.seed),
-        most=limit,
+        exponents=exponents,
+        relabellings=options.permutations,
     )
     judged = choose(kernel, bandwidth, single=options.null != "permutation")
     if judged.thinning:
-        at_most = "every bandwidth of the grid" if limit is None else f"at most {limit} bandwidths a kernel"
-        judged = replace(judged, thinning=f"{n:,} rows: {at_most}")
+        judged = replace(judged, thinning=f"{sum(found.n):,} rows: every second bandwidth of the exact test")
     if not measured or len(judged.kernels) == 1:
         return _Families(judged, judged.kernels, 0)
     (extra,) = choose("auto", "median", single=True).kernels

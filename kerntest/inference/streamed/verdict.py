@@ -99,7 +99,7 @@ def _permuted(family: Family, blocked: Sequence[Blocked], options: Options, engi
     values = relabelled(options.permutations)
     refuse_overflow(family.kernels, values)
     tolerances = np.array([member.tolerance(options.estimator) for member in blocked])
-    judged = judge(values, tolerances, options.judge)
+    judged = judge(values, tolerances, options.judge, family.halvings)
     if judged.degenerate.all():
         # A few relabellings can all give one value: only others tell what the kernel sees.
         refuse_degenerate(judge(relabelled(OTHER_RELABELLINGS), tolerances), family)
