@@ -76,8 +76,8 @@ class LowRank:
         return LowRank(self.columns[order], self.diagonal[order], self.residual)
 
 
-def low_rank_factor(kernel: Kernel, points: Points) -> Factor | None:
-    """Return a kernel matrix as a product of few columns, exact to rounding; None where it has no such form.
+def low_rank_factor(kernel: Kernel, points: Points, tolerance: float = TOLERANCE) -> Factor | None:
+    """Return a kernel matrix as a product of few columns, but for so much of its trace; None where it has no such form.
 
     Cost: O(32 n (p + 32)) time to find out, O(n r (p + r)) to do, with r up to 1.5 sqrt(n); O(n r) memory. A sum has
     the columns of its terms.
@@ -85,13 +85,13 @@ def low_rank_factor(kernel: Kernel, points: Points) -> Factor | None:
     if not kernel.positive_definite:
         return None
     if isinstance(kernel, BoundGroups) and len(kernel.groups) == 1:
-        return low_rank_factor(kernel.groups[0].kernel, points)
+        return low_rank_factor(kernel.groups[0].kernel, points, tolerance)
     if isinstance(kernel, OnColumns):
-        return low_rank_factor(kernel.kernel, points.select(kernel.columns))
+        return low_rank_factor(kernel.kernel, points.select(kernel.columns), tolerance)
     if isinstance(kernel, Sum):
         terms: list[Factor] = []
         for term in kernel.operands:
-            found = low_rank_factor(term, points)
+            found = low_rank_factor(term, points, tolerance)
             if found is None:
                 return None
             terms.append(found)
@@ -99,9 +99,9 @@ def low_rank_factor(kernel: Kernel, points: Points) -> Factor | None:
         return Factor(columns, sum(term.residual for term in terms), complete=True)
     most = int(MOST_COLUMNS * math.sqrt(len(points)))
     with np.errstate(over="ignore", invalid="ignore"):
-        factor = kernel_factor(kernel, points, tolerance=TOLERANCE, most=min(FIRST_COLUMNS, most))
+        factor = kernel_factor(kernel, points, tolerance=tolerance, most=min(FIRST_COLUMNS, most))
         if not factor.complete and factor.residual <= HOPEFUL * float(kernel.diagonal(points).sum()):
-            factor = kernel_factor(kernel, points, tolerance=TOLERANCE, most=most)
+            factor = kernel_factor(kernel, points, tolerance=tolerance, most=most)
     return factor if factor.complete else None
 
 

@@ -150,8 +150,8 @@ class Columns:
 
 # Rounding of a squared distance from a product, in units of the largest squared norm.
 ROUNDING_UNITS = 32.0
-# Its fourth power is a normal number.
-SMALLEST_BASE = 1e-75
+# Its square is a normal number.
+SMALLEST_BASE = 1e-150
 # Beyond so many halvings at once an exponential is cheaper, and more exact.
 MOST_HALVINGS = 2
 
@@ -165,7 +165,7 @@ class Pairs(ABC):
 
     shape: tuple[int, int]
     # Values by which a kernel finds those of half its bandwidth, see `halve_bandwidths`.
-    halved: dict[Hashable, tuple[float, Array]] | None = None
+    halved: dict[Hashable, tuple[float, float, Array]] | None = None
 
     def halve_bandwidths(self) -> None:
         """From now on keep the values of each kind of kernel: at half a bandwidth they are a power of those at the whole.
@@ -188,19 +188,23 @@ class Pairs(ABC):
         """
         if self.halved is None or not squarings:
             return compute()
-        wide, known = self.halved.get(kind, (0.0, None))
+        wide, smallest, known = self.halved.get(kind, (0.0, 0.0, None))
         share, halvings = math.frexp(wide / bandwidth)
         if known is not None and share == 0.5 and 1 < halvings <= MOST_HALVINGS + 1:
             values = known
-            for _ in range(halvings - 1):
-                # No power of what is kept falls below the smallest normal number: arithmetic with such is slow.
-                values = np.maximum(values, SMALLEST_BASE)
-                for _ in range(squarings):
-                    np.square(values, out=values)
+            for _ in range((halvings - 1) * squarings):
+                # No power falls below the smallest normal number: arithmetic with such is slow.
+                if smallest < SMALLEST_BASE:
+                    values, smallest = np.maximum(values, SMALLEST_BASE), SMALLEST_BASE
+                values = np.square(values, out=None if values is known else values)
+                smallest *= smallest
         else:
-            values = np.broadcast_to(compute(), self.shape).copy()
+            values = compute()
+            if values.shape != self.shape:
+                values = np.broadcast_to(values, self.shape).copy()
+            smallest = float(values.min(initial=1.0))
         values.flags.writeable = False
-        self.halved[kind] = bandwidth, values
+        self.halved[kind] = bandwidth, smallest, values
         return values
 
     @abstractmethod
