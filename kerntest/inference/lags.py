@@ -199,11 +199,7 @@ class LagPairs(Pairs):
     @cached_property
     def _squared(self) -> Array:
         if self.x.numeric.shape[1] <= FEW_COLUMNS or not self.x.expandable:
-            total = np.zeros(self.shape)
-            for difference in self.differences():
-                np.square(difference, out=difference)
-                total += difference
-            return total
+            return self._summed(np.square)
         left = self.x.derive("left factor", left_factor)
         right = self.y.derive("right factor", right_factor)
         squared = self._by_product(left, right)
@@ -213,13 +209,17 @@ class LagPairs(Pairs):
         """Return |x - y|^2 over the numeric columns, never negative."""
         return self._squared
 
+    def _summed(self, function: np.ufunc) -> Array:
+        """Return a function of the differences summed over the columns."""
+        total: Array | None = None
+        for difference in self.differences():
+            function(difference, out=difference)
+            total = difference if total is None else np.add(total, difference, out=total)
+        return np.zeros(self.shape) if total is None else total
+
     @cached_property
     def _manhattan(self) -> Array:
-        total = np.zeros(self.shape)
-        for difference in self.differences():
-            np.abs(difference, out=difference)
-            total += difference
-        return total
+        return self._summed(np.abs)
 
     def distance(self) -> Array:
         """Return |x - y| over the numeric columns as a new array, 0 where it is no more than rounding."""

@@ -169,7 +169,7 @@ def independence_exponents(base: Kernel, chooser: BandwidthChooser) -> list[int]
     """Return the j of the bandwidths 2^j medians of a kernel in an independence test, in descending order."""
     gaussians, others, additives = next(counts for rows, counts in THINNING if len(chooser.points) <= rows)
     if is_additive(base):
-        return _spread(list(ADDITIVE_EXPONENTS), additives)
+        return list(ADDITIVE_EXPONENTS) if additives > 1 else [0]
     is_gaussian = isinstance(plain(base), Gaussian)
     # Half the 5 % quantile of the distances, at most the median.
     finest = min(max(math.ceil(chooser.log_finest(base)), FINEST), 0) + (ABOVE if is_gaussian else BELOW)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 # Blocks of both files together at most, where both can have so many, and of the smaller one at least: with more the power
 # grows no further (measured).
-BLOCKS, FEWEST = 256, 32
+BLOCKS, FEWEST = 200, 32
 # Blocks of a file that relabellings move, where it has many more rows than the other; its other rows keep their file.
 MOST = 512
 # Rows of a tile. Smaller ones would stay in the second-level cache, and threads would wait for the interpreter (measured).

@@ -83,8 +83,9 @@ def relabelled_sums(
     engine: Engine,
     resampling: Resampling = "shifts",
     progress: Progress | None = None,
+    pairs: Sequence[tuple[int, int]] | None = None,
 ) -> Relabelled:
-    """Return <A_f, B_g> for all pairs of kernels and shared relabellings.
+    """Return <A_f, B_g> for all pairs of kernels, or for some, and shared relabellings.
 
     Parameters
     ----------
@@ -98,6 +99,8 @@ def relabelled_sums(
     engine : Engine
     resampling : "shifts" or "random"
     progress : callable, optional
+    pairs : sequence of (int, int), optional
+        The pairs that are wanted, where not all are.
 
     Raises
     ------
@@ -131,7 +134,15 @@ def relabelled_sums(
             left_out = pair[0].residual, pair[1].residual
         else:
             found = _shift_sums(
-                first, second, order, places, circle=circle, estimator=estimator, engine=engine, progress=progress
+                first,
+                second,
+                order,
+                places,
+                circle=circle,
+                estimator=estimator,
+                engine=engine,
+                progress=progress,
+                pairs=pairs,
             )
             # Of few rows they are summed up directly: the same digits then come with every null.
             dependences = _dependences(first, second, found, order, estimator) if n > FEW_ROWS else None
@@ -196,12 +207,22 @@ def _shift_sums(
     estimator: Estimator,
     engine: Engine,
     progress: Progress | None,
+    pairs: Sequence[tuple[int, int]] | None = None,
 ) -> ShiftSums:
     """Return the sums over the matrices as they are, or with zero diagonals."""
     hollow = estimator == "unbiased"
     stack = KernelStack(first, [order], circle, hollow=hollow, centred_by_rows=True)
     others = KernelStack(second, places, circle, hollow=hollow, centred_by_rows=True)
-    return shift_sums(stack, others, n=len(order), circle=circle, orders=len(places), engine=engine, progress=progress)
+    return shift_sums(
+        stack,
+        others,
+        n=len(order),
+        circle=circle,
+        orders=len(places),
+        engine=engine,
+        progress=progress,
+        pairs=pairs,
+    )
 
 
 def _dependences(

@@ -160,8 +160,9 @@ def shift_sums(
     orders: int,
     engine: Engine,
     progress: Progress | None = None,
+    pairs: Sequence[tuple[int, int]] | None = None,
 ) -> ShiftSums:
-    """Return <A_f, B_g> for all pairs of matrices and every relabelling.
+    """Return <A_f, B_g> for all pairs of matrices, or for some, and every relabelling.
 
     Parameters
     ----------
@@ -175,6 +176,8 @@ def shift_sums(
         Where blocks of lags are computed.
     progress : callable, optional
         Called with (pieces done, pieces in all).
+    pairs : sequence of (int, int), optional
+        The f and g that are wanted, where not all are: the sums of the others mean nothing.
 
     Notes
     -----
@@ -189,12 +192,13 @@ def shift_sums(
             return device_shift_sums(
                 first, second, n=n, circle=circle, orders=orders, device=engine.arrays, progress=progress
             )
-    stacked = first.members >= MANY and second.members * orders >= MANY
+    wanted = None if pairs is None or 2 * len(pairs) > first.members * second.members else tuple(pairs)
+    stacked = wanted is None and first.members >= MANY and second.members * orders >= MANY
     blocks = plan_blocks(circle, n - circle, first.members + second.members if stacked else 1)
     held = max(1, HELD_ENTRIES // (second.members * circle * max(block.count for block in blocks)))
     values = np.empty((first.members, second.members, orders, circle))
     of_first, of_second = _Margins.of(first, n), _Margins.of(second, n)
-    work = _Summed((_StackedBlock if stacked else _SingleBlock)(first, second, circle, n))
+    work = _Summed((_StackedBlock if stacked else _SingleBlock)(first, second, circle, n, wanted))
     engine = enough_for(engine, (first.members + second.members * orders) * n * circle / 2)
     for start in range(0, orders, held):
         stop = min(start + held, orders)
@@ -239,13 +243,15 @@ class _Summed:
 class _Blocks:
     """Work on one block of two stacks, with arrays that each thread uses again."""
 
-    def __init__(self, first: Stack, second: Stack, circle: int, n: int) -> None:
-        self.first, self.second, self.circle, self.n = first, second, circle, n
+    def __init__(
+        self, first: Stack, second: Stack, circle: int, n: int, wanted: tuple[tuple[int, int], ...] | None = None
+    ) -> None:
+        self.first, self.second, self.circle, self.n, self.wanted = first, second, circle, n, wanted
         self.scratch = _Scratch()
 
-    def __reduce__(self) -> tuple[type[_Blocks], tuple[Stack, Stack, int, int]]:
+    def __reduce__(self) -> tuple[type[_Blocks], tuple[Any, ...]]:
         """Other processes have arrays of their own."""
-        return type(self), (self.first, self.second, self.circle, self.n)
+        return type(self), (self.first, self.second, self.circle, self.n, self.wanted)
 
     @property
     def frequencies(self) -> int:
@@ -276,12 +282,17 @@ class _SingleBlock(_Blocks):
         others[:, :, halved_lines(block, circle)] *= 0.5
         together = others.reshape(-1, block.count, frequencies)
         transformed = self.scratch.array("transformed", (block.count, frequencies), np.complex128)
-        spectrum = np.empty((first.members, len(together), frequencies), dtype=np.complex128)
+        spectrum = np.zeros((first.members, len(together), frequencies), dtype=np.complex128)
         for member in first.lines(0, block, values):
             if item.first_order == 0 and first.centred_by_rows:
                 of_first.add_lines(member, values, block, circle)
             np.fft.rfft(values, axis=1, out=transformed)
-            np.einsum("kf,ckf->cf", transformed, together, out=spectrum[member])
+            if self.wanted is None:
+                np.einsum("kf,ckf->cf", transformed, together, out=spectrum[member])
+                continue
+            for partner in (g for f, g in self.wanted if f == member):
+                some = slice(partner * len(orders), (partner + 1) * len(orders))
+                np.einsum("kf,ckf->cf", transformed, together[some], out=spectrum[member, some])
         return _Partial(spectrum, of_first, of_second)
 
 

@@ -339,11 +339,11 @@ class DensePairs(Pairs):
         return self._keep("manhattan", self._manhattan)
 
     def _manhattan(self) -> Array:
-        total = np.zeros(self.shape)
+        total: Array | None = None
         for difference in self.differences():
             np.abs(difference, out=difference)
-            total += difference
-        return total
+            total = difference if total is None else np.add(total, difference, out=total)
+        return np.zeros(self.shape) if total is None else total
 
     def mismatches(self) -> Array:
         """Return the number of category columns in which x and y differ."""

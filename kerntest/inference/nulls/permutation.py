@@ -178,7 +178,7 @@ def _together(z: Array, halvings: NDArray[Any]) -> tuple[float, Array]:
     every = np.arange(z.shape[1])
     reached = score([D for D, _ in observed], every[:1])[0]
     reached -= TIED * max(1.0, reached)
-    above = np.array(score([one.lower for one in distances], every) >= reached, dtype=np.bool_, ndmin=1)
+    above: NDArray[np.bool_] = np.greater_equal(score([one.lower for one in distances], every), reached)
     open_ = np.flatnonzero(~above & (score([one.upper for one in distances], every) >= reached))
     above[open_] = score([one.exact(open_)[0] for one in distances], open_) >= reached
     above[0] = True
