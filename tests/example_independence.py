@@ -70,6 +70,7 @@ def independence_result(p_value=0.034, alpha=0.05, names=("machines.csv",), **ch
         witness_correlation=None,
         null=PERMUTATION,
         family=KernelPairs(
+            "together",
             combination="min-p",
             members=(
                 KernelPair("gaussian(0.7071067811865476)", "laplacian(2)", 3.5, 0.001),

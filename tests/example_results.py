@@ -34,6 +34,7 @@ MOMENTS = Null(
 )
 
 FAMILY = Family(
+    "together",
     combination="min-p",
     members=(
         FamilyMember("gaussian(0.7071067811865476)", 3.5, 0.001),
