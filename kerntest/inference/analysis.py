@@ -269,7 +269,8 @@ def kernel_warnings(family: Family, kernel: Kernel) -> list[str]:
         names = ", ".join(family.unused)
         warnings.append(f"columns that the kernel does not name are left out: {names} (add '*: ...' to use them)")
     reason = why_not_characteristic(kernel)
-    if reason is not None:
+    # What one member of a family does not see another may.
+    if reason is not None and not any(member.characteristic for member in family.kernels):
         warnings.append(reason)
     if not kernel.positive_definite:
         warnings.append(

@@ -63,8 +63,10 @@ def kernel_warnings(family: PairFamily, verdict: PairVerdict) -> list[str]:
         warnings.append(
             f"columns that the kernel does not name are left out: {', '.join(unused)} (add '*: ...' to use them)"
         )
+    # What one pair of a family does not see another may.
+    sees_all = any(all(one.characteristic for one in family.kernels(place)) for place in range(len(family.pairs)))
     for kernel, side in zip(verdict.kernels, "xy", strict=True):
-        reason = why_not_characteristic(kernel)
+        reason = None if sees_all else why_not_characteristic(kernel)
         if reason is not None:
             warnings.append(f"{side}: {reason}".replace("MMD", "HSIC"))
         if not kernel.positive_definite:

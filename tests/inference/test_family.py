@@ -8,8 +8,8 @@ from kerntest.errors import UsageError
 from kerntest.inference import family as families
 from kerntest.inference import pair_family
 from kerntest.inference.family import check_bandwidth, choose_kernels, members_carried
-from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.additive import Additive, AdditiveSum, is_additive
+from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.binding import bind
 from kerntest.kernels.stationary import Gaussian, Laplacian
@@ -84,7 +84,7 @@ def test_a_family_has_no_more_members_than_its_relabellings_carry(relabellings, 
     assert len(family.kernels) == (members or len(whole.kernels))
     assert set(family.kernels) <= set(whole.kernels)
     if members:
-        assert family.kernels[0] == Gaussian(median(p=3))
+        assert Gaussian(median(p=3)) in family.kernels
         assert f"at most {members}: one for each ten relabellings" in family.thinning
     assert members_carried(relabellings) == max(1, relabellings // 10)
 

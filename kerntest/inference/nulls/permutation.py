@@ -172,13 +172,15 @@ def _together(z: Array, halvings: NDArray[Any]) -> tuple[float, Array]:
     above_mean = (z > 0).any(axis=0)
 
     def score(found: Sequence[Array], places: NDArray[np.intp]) -> Array:
-        return np.where(above_mean[places], sum(w * D for w, D in zip(weights, found, strict=True)), 0.0)
+        joined: Array = np.sum([w * D for w, D in zip(weights, found, strict=True)], axis=0)
+        scored: Array = np.where(above_mean[places], joined, 0.0)
+        return scored
 
     observed = [one.exact(np.arange(1)) for one in distances]
     every = np.arange(z.shape[1])
-    reached = score([D for D, _ in observed], every[:1])[0]
-    reached -= TIED * max(1.0, reached)
-    above: NDArray[np.bool_] = np.greater_equal(score([one.lower for one in distances], every), reached)
+    own = float(score([D for D, _ in observed], every[:1])[0])
+    reached = own - TIED * max(1.0, own)
+    above: NDArray[Any] = np.asarray(score([one.lower for one in distances], every) >= reached)
     open_ = np.flatnonzero(~above & (score([one.upper for one in distances], every) >= reached))
     above[open_] = score([one.exact(open_)[0] for one in distances], open_) >= reached
     above[0] = True
