@@ -97,7 +97,7 @@ def test_what_does_not_fit_is_refused_before_it_is_computed():
 
 
 def test_fewer_threads_are_used_where_the_memory_is_short():
-    x, y = normal(3000), normal(3000, seed=1)
+    x, y = normal(20_000, 5), normal(20_000, 5, seed=1)
     run = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}
     plenty = planned(lambda: kerntest.hsic_test(x, y, **run), threads=16)
     short = planned(lambda: kerntest.hsic_test(x, y, **run), threads=16, memory=plenty.memory_bytes // 2)

@@ -169,7 +169,7 @@ def _together(z: Array, halvings: NDArray[Any]) -> tuple[float, Array]:
     ridges[0] *= 2.0**halvings
     distances = [Distances.bounded(z, correlation + np.diag(ridge)) for ridge in ridges]
     weights = [float(np.trace(np.linalg.solve(one.covariance, correlation))) ** -0.5 for one in distances]
-    above_mean = (z > 0).any(axis=0)
+    above_mean: NDArray[np.bool_] = z.max(axis=0) > 0
 
     def score(found: Sequence[Array], places: NDArray[np.intp]) -> Array:
         joined: Array = np.sum([w * D for w, D in zip(weights, found, strict=True)], axis=0)
