@@ -85,8 +85,9 @@ def mmd_test(
     scale : "standardize" or "none"
         Whether numeric columns are brought to pooled mean 0 and standard deviation 1.
     seed : int
-        Of the random order of the rows. The result depends on nothing else that is random, nor on the number of
-        threads; rows in another order, or X and Y exchanged, move the p-value within its Monte-Carlo error.
+        Of the random order of the rows and the draw of relabellings. The result depends on nothing else that is random,
+        nor on the number of threads; rows in another order, or X and Y exchanged, move the p-value within its Monte-Carlo
+        error.
     judge : "together" or "smallest"
         How several kernels come to one p-value: by how their statistics vary together under relabelling, which sees
         differences that no kernel shows alone, or by the smallest p-value of a kernel. With one kernel there is no
