@@ -70,8 +70,8 @@ def independence_result(p_value=0.034, alpha=0.05, names=("machines.csv",), **ch
         witness_correlation=None,
         null=PERMUTATION,
         family=KernelPairs(
-            "together",
-            combination="min-p",
+            judge="together",
+            combination="how far the vector of statistics lies towards an excess",
             members=(
                 KernelPair("gaussian(0.7071067811865476)", "laplacian(2)", 3.5, 0.001),
                 KernelPair("gaussian(1)", "gaussian(2)", 4.25, 0.002),

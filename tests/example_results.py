@@ -34,11 +34,11 @@ MOMENTS = Null(
 )
 
 FAMILY = Family(
-    "together",
-    combination="min-p",
+    judge="together",
+    combination="how far the vector of statistics lies towards an excess",
     members=(
-        FamilyMember("gaussian(0.7071067811865476)", 3.5, 0.001),
-        FamilyMember("laplacian(1)", 4.25, 0.002),
+        FamilyMember("gaussian(0.7071067811865476)", 3.5, 0.001, 0.75),
+        FamilyMember("laplacian(1)", 4.25, 0.002, 0.0),
     ),
     thinning="all kernels",
 )

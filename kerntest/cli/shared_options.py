@@ -47,14 +47,16 @@ def null_option(one_kernel: str) -> Callable[[AnyCommand], AnyCommand]:
     )
 
 
-PERMUTATIONS = option(
-    "--permutations",
-    type=COUNT,
-    default=1000,
-    metavar="N",
-    topic="Test",
-    help="Relabellings to use at least; the smallest possible p-value is 1/N.",
-)
+def permutations_option(number: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for --permutations; `number` says what N is of those that are used."""
+    return option(
+        "--permutations",
+        type=COUNT,
+        default=1000,
+        metavar="N",
+        topic="Test",
+        help=f"Relabellings to use{number}; the smallest possible p-value is 1/N.",
+    )
 
 
 def resampling_option(usual: str, meaning: str) -> Callable[[AnyCommand], AnyCommand]:
@@ -75,8 +77,8 @@ JUDGE = option(
     default="together",
     metavar="NAME",
     topic="Test",
-    help="How several kernels come to one p-value: together (by how their statistics vary together, which sees what no "
-    "kernel shows alone) or smallest (the smallest p-value of one of them, corrected).",
+    help="How several kernels come to one p-value: together (how unusual their statistics are as a whole, given how they "
+    "vary together: sees what no kernel shows alone) or smallest (the smallest p-value of any of them, corrected).",
 )
 ALPHA = option("--alpha", type=PROBABILITY, default=0.05, metavar="P", topic="Test", help="Level of the test.")
 SEED_OPTION = option(

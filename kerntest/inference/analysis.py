@@ -268,9 +268,9 @@ def kernel_warnings(family: Family, kernel: Kernel) -> list[str]:
     if family.unused:
         names = ", ".join(family.unused)
         warnings.append(f"columns that the kernel does not name are left out: {names} (add '*: ...' to use them)")
-    reason = why_not_characteristic(kernel)
-    # What one member of a family does not see another may.
-    if reason is not None and not any(member.characteristic for member in family.kernels):
+    # What the reported kernel does not see, others of its family may.
+    reason = None if any(one.characteristic for one in family.kernels) else why_not_characteristic(kernel)
+    if reason is not None:
         warnings.append(reason)
     if not kernel.positive_definite:
         warnings.append(

@@ -76,8 +76,8 @@ def hsic_test(
         The columns of each group: names, ranges `a:b`, wildcards `temp_*`. Of one table, one of the two alone is
         tested against all other columns, and neither is needed where there are two columns.
     kernel_x, kernel_y : Kernel or str
-        A kernel or its text for each side. "auto": Gaussian and Laplacian, each on a grid of bandwidths, pairs of one
-        kind judged by one p-value. Text and boolean columns get a kernel of their own in a product.
+        A kernel or its text for each side. "auto": Gaussian, Laplacian and, where a side has several columns, additive,
+        each with up to three bandwidths, pairs of one kind judged by one p-value. Text and boolean columns get a kernel of their own in a product.
     bandwidth : "auto", "median", float or sequence of float
         For bandwidths that the kernels leave open, in units of the scaled columns.
     statistic : "hsic" or "coco"

@@ -63,10 +63,10 @@ def kernel_warnings(family: PairFamily, verdict: PairVerdict) -> list[str]:
         warnings.append(
             f"columns that the kernel does not name are left out: {', '.join(unused)} (add '*: ...' to use them)"
         )
-    # What one pair of a family does not see another may.
-    sees_all = any(all(one.characteristic for one in family.kernels(place)) for place in range(len(family.pairs)))
+    # What the reported kernels do not see, others of the family may.
+    all_seen = any(all(kernel.characteristic for kernel in family.kernels(pair)) for pair in range(len(family.pairs)))
     for kernel, side in zip(verdict.kernels, "xy", strict=True):
-        reason = None if sees_all else why_not_characteristic(kernel)
+        reason = None if all_seen else why_not_characteristic(kernel)
         if reason is not None:
             warnings.append(f"{side}: {reason}".replace("MMD", "HSIC"))
         if not kernel.positive_definite:

@@ -67,8 +67,9 @@ def mmd_test(
     x, y : path, "-", ndarray of shape (n,) or (n, p), DataFrame, pyarrow Table or kerntest.Table
         The samples: n_x and n_y rows of the same columns, at least two rows each.
     kernel : Kernel or str
-        A kernel or its text, such as "gaussian(1.5) + 0.5*laplacian(2)". "auto": Gaussian and Laplacian, each on a
-        grid of bandwidths, judged by one p-value. Text and boolean columns get a kernel of their own in a product.
+        A kernel or its text, such as "gaussian(1.5) + 0.5*laplacian(2)". "auto": Gaussian, Laplacian and, from three
+        columns on, additive, each on a grid of bandwidths, judged by one p-value. Text and boolean columns get a kernel
+        of their own in a product.
     bandwidth : "auto", "median", float or sequence of float
         For bandwidths that the kernel leaves open, in units of the scaled columns.
     estimator : "unbiased" or "biased"
@@ -84,8 +85,9 @@ def mmd_test(
     scale : "standardize" or "none"
         Whether numeric columns are brought to pooled mean 0 and standard deviation 1.
     seed : int
-        Of the random order of the rows. The result depends on nothing else that is random, nor on the number of
-        threads; rows in another order, or X and Y exchanged, move the p-value within its Monte-Carlo error.
+        Of the random order of the rows and the draw of relabellings. The result depends on nothing else that is random,
+        nor on the number of threads; rows in another order, or X and Y exchanged, move the p-value within its Monte-Carlo
+        error.
     judge : "together" or "smallest"
         How several kernels come to one p-value: by how their statistics vary together under relabelling, which sees
         differences that no kernel shows alone, or by the smallest p-value of a kernel. With one kernel there is no
@@ -142,12 +144,15 @@ def mmd_test(
 
     Notes
     -----
-    Cost: O(n^2 (p + log n)) time for each kernel and O(n) memory, n = n_x + n_y; never an n x n array. With N features:
-    two passes over the files, O(n N p) time, and memory for a few pieces of them.
+    Cost: O(n^2 (p + F) / 2) time for the values of F kernels, computed once whatever the number of relabellings is, and
+    O(F R b^2) for R relabellings of b blocks of rows; O(F b^2 + F R + n p) memory, n = n_x + n_y: never an n x n array.
+    With N features: two passes over the files, O(n N p) time, and memory for a few pieces of them.
 
     References
     ----------
-    Gretton, Borgwardt, Rasch, Schoelkopf and Smola (2012), "A kernel two-sample test", JMLR 13.
+    Gretton, Borgwardt, Rasch, Schoelkopf and Smola (2012), "A kernel two-sample test", JMLR 13; Domingo-Enrich, Dwivedi
+    and Mackey (2025), "Cheap permutation testing", for blocks; Chatterjee and Bhattacharya (2025), "Boosting the power of
+    kernel two-sample tests", for several kernels judged together.
 
     Examples
     --------

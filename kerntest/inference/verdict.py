@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.data.wording import counted
 from kerntest.errors import UndecidedError
 from kerntest.inference.labels import LabelMatrix, label_matrix
 from kerntest.inference.low_rank import FEW_ROWS, low_rank_factor
@@ -126,7 +127,7 @@ def relabel(
             if len(moved) == math.comb(n, n_x):
                 resampling = "all permutations"
             elif blocks.free < n:
-                resampling = f"permuted blocks of {blocks.starts[1]:,} random rows"
+                resampling = f"permuted blocks of {counted(int(blocks.starts[1]), 'random row')}"
     refuse_overflow(kernels, sums)
     norm = math.sqrt(label.squared_norm)
     tolerances = np.array([tie_tolerance(float(kernel.diagonal(points).max()), n, norm) for kernel in kernels])

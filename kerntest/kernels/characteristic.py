@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kerntest.kernels.additive import Additive, AdditiveSum
+from kerntest.kernels.additive import Additive, AdditiveSum, is_additive
 from kerntest.kernels.algebra import Constant, Expression, Power, Product, Sum
 from kerntest.kernels.arguments import format_number
 from kerntest.kernels.columns import Group, Groups, OnColumns
 from kerntest.kernels.dot import Linear, Polynomial
+from kerntest.kernels.names import ADDITIVE
 from kerntest.kernels.normalised import Normalised
 from kerntest.kernels.stationary import Periodic
 
@@ -38,7 +39,9 @@ def why_not_characteristic(kernel: Kernel) -> str | None:
         part = culprit.kernel
     limit = _limit(part) if isinstance(part, Expression) else None
     consequence = "a value of zero does not mean that the distributions are equal"
-    return f"'{culprit}' {limit or 'is not known to see every difference'}: {consequence}"
+    # Its text has a number for each column.
+    name = ADDITIVE if is_additive(part) else str(culprit)
+    return f"'{name}' {limit or 'is not known to see every difference'}: {consequence}"
 
 
 def _limit(kernel: Expression) -> str | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kerntest.report.summary import (
     Summary,
+    clearest_text,
     compared,
     counted,
     device_lines,
@@ -53,7 +54,7 @@ def independence_summary(result: IndependenceResult) -> Summary:
         ("kernels", f"{kernels[0]} on x, {kernels[1]} on y"),
     ]
     if result.family is not None:
-        lines.append(("", f"the clearest of {len(result.family.members)} pairs that the test judged together"))
+        lines.append(("", clearest_text(len(result.family.members), "pairs", result.family.judge)))
     if result.approximation is not None:
         lines.append(("features", pair_features_text(result.approximation)))
     values = {"unbiased": result.hsic_unbiased, "biased": result.hsic_biased}
@@ -121,7 +122,8 @@ def independence_notes(result: IndependenceResult) -> list[str]:
             f"pairs of kernels tried: {len(members)}, combined by {result.family.combination}; each by itself:"
         )
         notes += [
-            f"  z = {number(one.z)}, p = {number(one.p_value)}: {one.kernel_x} on x, {one.kernel_y} on y"
+            f"  z = {number(one.z)}, p = {number(one.p_value)}: {shortened_kernel(one.kernel_x)} on x, "
+            f"{shortened_kernel(one.kernel_y)} on y"
             for one in members
         ]
     notes += [f"null: {null_text(result.null)}, seed {provenance.seed}", run_note(provenance)]

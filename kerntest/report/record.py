@@ -96,9 +96,10 @@ class Null(Record):
     exact : bool
         Whether the level is exact in finite samples under exchangeability.
     resampling : str or None
-        "cyclic shifts" or "random permutations", or None without resampling.
+        "permuted blocks of 5 random rows", "random permutations", "all permutations" or "cyclic shifts"; None without
+        resampling.
     orders : int or None
-        Random orders of the rows (cosets of the group of shifts) that were used.
+        Random orders of the rows (cosets of the group of shifts) that were used; None for permutations.
     mean, standard_deviation, skewness : float or None
         Of the null distribution of the reported statistic.
     trace : str or None

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     )
 
 COLUMNS_SHOWN = 12
+# Of a kernel that has one for each column.
+BANDWIDTHS_SHOWN = 4
 CURVES = {
     "moments": "Pearson III curve through three moments of the permutation distribution",
     "gamma": "Gamma curve through two moments of the biased estimate",
@@ -66,7 +68,7 @@ def two_sample_summary(result: TwoSampleResult) -> Summary:
         ("kernel", visible(shortened_kernel(result.kernel))),
     ]
     if result.family is not None:
-        lines.append(("", f"the clearest of {len(result.family.members)} kernels that the test judged together"))
+        lines.append(("", clearest_text(len(result.family.members), "kernels", result.family.judge)))
     if result.approximation is not None:
         lines.append(("features", features_text(result.approximation)))
     lines += [
@@ -101,7 +103,10 @@ def two_sample_notes(result: TwoSampleResult) -> list[str]:
     if result.family is not None:
         members = sorted(result.family.members, key=lambda member: -member.z)
         notes.append(f"kernels tried: {len(members)}, combined by {result.family.combination}; each by itself:")
-        notes += [f"  z = {number(member.z)}, p = {number(member.p_value)}: {member.kernel}" for member in members]
+        notes += [
+            f"  z = {number(member.z)}, p = {number(member.p_value)}: {shortened_kernel(member.kernel)}"
+            for member in members
+        ]
     notes.append(f"null: {null_text(result.null)}, seed {provenance.seed}")
     notes.append(run_note(provenance))
     return [visible(note) for note in notes]
@@ -216,6 +221,12 @@ def p_value_meaning(p_value: float, nothing: str = "there is no difference") -> 
     return f"{share} as much where {nothing}"
 
 
+def clearest_text(count: int, noun: str, judge: str) -> str:
+    """Return that the kernel shown is one of several, and how these came to one p-value."""
+    how = "that the test judged together" if judge == "together" else "of which the smallest p-value counts, corrected"
+    return f"the clearest of {count:,} {noun} {how}"
+
+
 def null_text(null: Null) -> str:
     """Return how the p-value was found."""
     if null.method == "shift":
@@ -312,12 +323,16 @@ def counted(count: int, noun: str) -> str:
 
 
 def shortened_kernel(kernel: str) -> str:
-    """Return a kernel text with the numbers in its parentheses cut to four digits; the JSON keeps them all."""
+    """Return a kernel text with the numbers in its parentheses cut to four digits, and the end of many to how many there are.
+
+    The JSON keeps all of them.
+    """
 
     def shorten(found: re.Match[str]) -> str:
         if found.group(1) is None:
             return found.group()
-        return _NUMBER.sub(lambda digits: number(float(digits.group())), found.group(1))
+        numbers = _NUMBER.sub(lambda digits: number(float(digits.group())), found.group(1)[1:-1]).split(", ")
+        return f"({name_list(numbers, BANDWIDTHS_SHOWN)})"
 
     return _QUOTED_OR_ARGUMENTS.sub(shorten, kernel)
 

@@ -30,8 +30,8 @@ def test_the_defaults_reach_the_library(kerntest, mmd_test):
         "categorical": (),
         "missing": "error",
         "decimal": "auto",
-        "resampling": "blocks",
         "judge": "together",
+        "resampling": "blocks",
         "min_effect": None,
         "explain": False,
         "witness": None,
@@ -62,6 +62,7 @@ def test_the_defaults_reach_the_library(kerntest, mmd_test):
         (["--categorical", "code"], "categorical", "code"),
         (["--missing", "drop"], "missing", "drop"),
         (["--resampling", "random"], "resampling", "random"),
+        (["--judge", "smallest"], "judge", "smallest"),
         (["--min-effect", "0.1"], "min_effect", 0.1),
         (["--explain"], "explain", True),
         (["--witness", "w.csv"], "witness", "w.csv"),
@@ -304,7 +305,7 @@ def test_a_list_of_columns_may_be_wrapped(kerntest, mmd_test):
     ],
 )
 def test_a_null_without_relabellings_takes_no_option_about_them(kerntest, mmd_test, null, option):
-    value = "99" if option == "--permutations" else "random"
+    value = "99" if option == "--permutations" else "blocks"
     result = kerntest("mmd", "a.csv", "b.csv", "--null", null, option, value)
     assert result.code == 2
     assert f"error: {option} does not go with --null {null}" in result.err

@@ -23,6 +23,16 @@ def test_no_warning_where_nothing_is_odd():
 # Kernels
 
 
+def test_what_the_clearest_pair_does_not_see_others_of_its_family_do():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(100, 12))
+    y = x[:, 4] ** 2 + rng.normal(size=100)
+    result = hsic_test(x, y)
+    assert result.kernel_x.startswith("additive(")
+    assert result.warnings == ()
+    assert warnings_of(x, y, kernel_x="additive(1)").startswith("x: 'additive' sees each column alone")
+
+
 @pytest.mark.parametrize("side", ["x", "y"])
 def test_a_kernel_that_does_not_see_everything(side):
     found = warnings_of(*arrays(), **{f"kernel_{side}": "linear"})

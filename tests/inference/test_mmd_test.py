@@ -256,6 +256,16 @@ def test_no_warning_where_nothing_is_odd():
     assert mmd_test(*arrays()).warnings == ()
 
 
+def test_what_the_clearest_kernel_does_not_see_others_of_its_family_do():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 100, 20))
+    y[:, 3] *= 2.0
+    result = mmd_test(x, y)
+    assert result.kernel.startswith("additive(")
+    assert result.warnings == ()
+    assert warnings_of(x, y, kernel="additive").startswith("'additive' sees each column alone")
+
+
 def test_a_kernel_that_does_not_see_everything():
     found = warnings_of(*arrays(), kernel="linear")
     assert found == (

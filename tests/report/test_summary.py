@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kerntest.inference.options import NullMethod
-from kerntest.report.record import InputRecord
+from kerntest.report.record import FamilyMember, InputRecord
 from kerntest.report.summary import (
     decision_sentence,
     discrepancy_text,
@@ -142,7 +142,7 @@ def test_notes_tell_what_was_found_and_chosen():
     best_first = [note for note in notes if note.startswith("  z")]
     assert best_first == [
         "  z = 4.25, p = 0.002: laplacian(1)",
-        "  z = 3.5, p = 0.001: gaussian(0.7071067811865476)",
+        "  z = 3.5, p = 0.001: gaussian(0.7071)",
     ]
     assert notes[-1] == "2 threads, float64, 0.1235 seconds"
 
@@ -167,6 +167,22 @@ def test_kernels_are_shortened_only_inside_their_parentheses():
     assert shortened_kernel("0.123456*student-t(1.23456789, df=3)") == "0.123456*student-t(1.235, df=3)"
     grouped = "price_0.123456: gaussian(0.00012345678); 'a(1.23456)': delta"
     assert shortened_kernel(grouped) == "price_0.123456: gaussian(0.0001235); 'a(1.23456)': delta"
+
+
+def test_of_a_bandwidth_for_each_column_the_first_are_shown():
+    many = f"additive({', '.join(f'0.{place:02}5678901' for place in range(1, 51))})"
+    assert shortened_kernel(many) == "additive(0.01568, 0.02568, 0.03568, 0.04568 and 46 more)"
+    assert shortened_kernel("c*: additive(1, 2, 3, 4, 5); d: delta") == "c*: additive(1, 2, 3, 4, 5); d: delta"
+    result = two_sample_result(kernel=many, family=replace(FAMILY, members=(FamilyMember(many, 3.5, 0.001),)))
+    assert ("kernel", shortened_kernel(many)) in two_sample_summary(result).lines
+    assert f"  z = 3.5, p = 0.001: {shortened_kernel(many)}" in two_sample_notes(result)
+    assert (result.to_dict()["kernel"], result.to_dict()["family"]["members"][0]["kernel"]) == (many, many)
+
+
+def test_the_summary_says_how_a_family_came_to_one_p_value():
+    result = two_sample_result(family=replace(FAMILY, judge="smallest"))
+    line = ("", "the clearest of 2 kernels of which the smallest p-value counts, corrected")
+    assert line in two_sample_summary(result).lines
 
 
 def test_unprintable_characters_are_written_out():

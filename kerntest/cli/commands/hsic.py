@@ -19,7 +19,6 @@ from kerntest.cli.shared_options import (
     ALPHA,
     CATEGORICAL,
     JUDGE,
-    PERMUTATIONS,
     ROWS,
     SCALE,
     SEED_OPTION,
@@ -29,6 +28,7 @@ from kerntest.cli.shared_options import (
     estimator_option,
     method_options,
     null_option,
+    permutations_option,
     resampling_option,
 )
 from kerntest.errors import KerntestError, UsageError
@@ -78,6 +78,16 @@ MANUAL = Manual(
                 "most alpha) says that they depend on each other, in whatever way; a large one does not prove that they are "
                 "independent. The effect size, from 0 to 1, says how strongly, whatever the number of rows. A dependence is "
                 "no cause."
+            ),
+        ),
+        (
+            "Several kernels",
+            (
+                "auto is a family of pairs of kernels, 18 or 27 up to 2,000 rows: Gaussian with Gaussian, Laplacian with "
+                "Laplacian and, where a side has several columns, additive kernels, which look at each column alone; each with "
+                "several bandwidths. --judge together asks how unusual their statistics are as a whole, given how these rise and "
+                "fall together under relabelling; only an excess counts. The pair shown is the one with the largest z, its "
+                "statistic in standard deviations of the null; -v lists all of them."
             ),
         ),
         (
@@ -145,8 +155,8 @@ MANUAL = Manual(
     type=KernelText(),
     metavar="TEXT",
     topic="Test",
-    help="Kernel on both sides, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; auto tries a family of pairs and "
-    "gives one p-value for all. `kerntest kernels` lists them.  [default: auto; of many tests: gaussian]",
+    help="Kernel on both sides, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; auto tries a family of pairs of "
+    "Gaussian, Laplacian and additive ones and gives one p-value for all. `kerntest kernels` lists them.  [default: auto; of many tests: gaussian]",
 )
 @option("--kernel-x", type=KernelText(), metavar="TEXT", topic="Test", help="Kernel on x, instead of --kernel.")
 @option("--kernel-y", type=KernelText(), metavar="TEXT", topic="Test", help="Kernel on y, instead of --kernel.")
@@ -170,7 +180,7 @@ MANUAL = Manual(
 @method_options("the null is moments, or permutation", "nystroem:200")
 @estimator_option("HSIC")
 @null_option("one pair of kernels")
-@PERMUTATIONS
+@permutations_option(" at least")
 @resampling_option("shifts", "all cyclic shifts of the rows in random order")
 @JUDGE
 @ALPHA

@@ -16,7 +16,6 @@ from kerntest.cli.shared_options import (
     ALPHA,
     CATEGORICAL,
     JUDGE,
-    PERMUTATIONS,
     SCALE,
     SEED_OPTION,
     chosen_method,
@@ -25,6 +24,7 @@ from kerntest.cli.shared_options import (
     estimator_option,
     method_options,
     null_option,
+    permutations_option,
     resampling_option,
 )
 from kerntest.errors import KerntestError
@@ -50,6 +50,10 @@ MANUAL = Manual(
             "kerntest mmd iris_versicolor.csv iris_virginica.csv --kernel 'gaussian(1.5)'",
         ),
         ("Where do they differ?", "kerntest mmd before.csv after.csv --explain --plot drift.png"),
+        (
+            "The smallest p-value of any of three bandwidths, corrected",
+            "kerntest mmd gaussian.csv laplace.csv --kernel gaussian --bandwidth 0.2,0.5,1 --judge smallest",
+        ),
     ),
     arguments=(
         ("X", "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin."),
@@ -65,10 +69,21 @@ MANUAL = Manual(
             ),
         ),
         (
+            "Several kernels",
+            (
+                "auto is a family of 10 to 18 kernels: Gaussian and Laplacian ones of many bandwidths and, from three "
+                "columns on, additive ones, which look at each column alone. --judge together asks how unusual their "
+                "statistics are as a whole, given how these rise and fall together under relabelling: kernels that say the "
+                "same count about once, several that each say a little add up, and only an excess counts. The kernel shown is the "
+                "one with the largest z, its statistic in standard deviations of the null; -v lists all of them."
+            ),
+        ),
+        (
             "Nulls",
             (
                 "permutation is exact for any number of rows and judges a whole family of kernels together; its p-value "
-                "is at least 1 / permutations. The others take one kernel and have no such floor. moments: a Pearson III "
+                "is at least 1 / permutations. Its relabellings permute 100 to 200 blocks of random rows, so that each "
+                "kernel value is computed once, whatever their number. The others take one kernel and have no such floor. moments: a Pearson III "
                 "curve through the exact mean, variance and skewness of the permutation distribution; right to an eighth "
                 "at p-values down to 0.001 wherever it was measured. pearson: a curve through four moments; as good in "
                 "the body, less sure below 0.001. spectral: weighted chi-squares; good for the unbiased estimate, too "
@@ -92,8 +107,8 @@ MANUAL = Manual(
     default="auto",
     metavar="TEXT",
     topic="Test",
-    help="Kernel, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; auto tries a family of them and gives one "
-    "p-value for all. `kerntest kernels` lists them.",
+    help="Kernel, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; auto tries a family of Gaussian, Laplacian and "
+    "additive ones and gives one p-value for all. `kerntest kernels` lists them.",
 )
 @option(
     "--bandwidth",
@@ -107,7 +122,7 @@ MANUAL = Manual(
 @method_options("the null permutes blocks of rows, exactly", "nystroem:300")
 @estimator_option("MMD^2")
 @null_option("one kernel")
-@PERMUTATIONS
+@permutations_option(", or all where there are fewer")
 @resampling_option("blocks", "permutations of blocks of random rows")
 @JUDGE
 @ALPHA
