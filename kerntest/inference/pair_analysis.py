@@ -258,7 +258,9 @@ def _result(
         coco=verdict.coco,
         witness_correlation=verdict.witness_correlation,
         null=verdict.null,
-        family=KernelPairs(options.judge, JUDGES[options.judge], members, family.thinning) if members else None,
+        family=KernelPairs(options.judge, JUDGES[options.judge], members, family.thinning, verdict.p_clearest)
+        if members
+        else None,
         lags=verdict.lags,
         warnings=warnings,
         provenance=provenance_of(

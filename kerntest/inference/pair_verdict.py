@@ -63,6 +63,8 @@ class PairVerdict:
         Where the constrained covariance was tested.
     lags : Lags or None
         Where the rows are time series.
+    p_clearest : float or None
+        Of several pairs: the p-value of the largest z, corrected.
     """
 
     p_value: float
@@ -75,6 +77,7 @@ class PairVerdict:
     coco: float | None = None
     witness_correlation: float | None = None
     lags: Lags | None = None
+    p_clearest: float | None = None
 
 
 def pair_permutation_verdict(
@@ -119,6 +122,7 @@ def pair_permutation_verdict(
         members,
         scale * values[chosen],
         floor_warning(different_pairings(used, len(variables[0].points)), options.alpha),
+        p_clearest=judged.p_clearest,
     )
 
 

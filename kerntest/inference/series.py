@@ -126,6 +126,7 @@ def shift_verdict(
         found=dependence(kernels[0], variables[0].points, kernels[1], variables[1].points, engine),
         null=null,
         members=judged_pairs(family, judged),
+        p_clearest=judged.p_clearest,
         relabelled=scale * every[chosen][used],
         warnings=floor_warning(shifts + 1, options.alpha, "it takes longer series, or a smaller --min-lag"),
     )

@@ -206,7 +206,7 @@ def judged_family(family: Family, judged: Judged, how: Judge) -> record.Family |
         record.FamilyMember(str(kernel), float(z), float(p), u)
         for kernel, z, p, u in zip(family.kernels, judged.z, judged.p_values, excess, strict=True)
     )
-    return record.Family(how, JUDGES[how], members, family.thinning)
+    return record.Family(how, JUDGES[how], members, family.thinning, judged.p_clearest)
 
 
 def floor_warning(used: int, alpha: float, way_out: str = "use more --permutations") -> tuple[str, ...]:

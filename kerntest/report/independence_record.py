@@ -38,12 +38,15 @@ class KernelPairs(Record):
         Their own p-values are not corrected for one another; the result's p-value is.
     thinning : str
         How the choice of kernels depends on the number of rows, in words.
+    p_clearest : float or None
+        The p-value of the largest z alone, corrected for having looked at all members.
     """
 
     judge: str
     combination: str
     members: tuple[KernelPair, ...]
     thinning: str
+    p_clearest: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kerntest.report.summary import (
     Summary,
-    clearest_text,
+    clearest_lines,
     compared,
     counted,
     device_lines,
@@ -54,7 +54,7 @@ def independence_summary(result: IndependenceResult) -> Summary:
         ("kernels", f"{kernels[0]} on x, {kernels[1]} on y"),
     ]
     if result.family is not None:
-        lines.append(("", clearest_text(len(result.family.members), "pairs", result.family.judge)))
+        lines += clearest_lines(result.family, "pairs", result.p_value, result.alpha)
     if result.approximation is not None:
         lines.append(("features", pair_features_text(result.approximation)))
     values = {"unbiased": result.hsic_unbiased, "biased": result.hsic_biased}

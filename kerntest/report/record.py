@@ -155,12 +155,15 @@ class Family(Record):
         In the order of the family. Their own p-values are not corrected for one another; the result's p-value is.
     thinning : str
         How the choice of kernels depends on the number of rows, in words.
+    p_clearest : float or None
+        The p-value of the largest z alone, corrected for having looked at all members.
     """
 
     judge: str
     combination: str
     members: tuple[FamilyMember, ...]
     thinning: str
+    p_clearest: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kerntest.report.independence_record import KernelPairs
     from kerntest.report.record import (
         Approximation,
         Explanation,
+        Family,
         InputRecord,
         MinimumEffect,
         Null,
@@ -68,7 +70,7 @@ def two_sample_summary(result: TwoSampleResult) -> Summary:
         ("kernel", visible(shortened_kernel(result.kernel))),
     ]
     if result.family is not None:
-        lines.append(("", clearest_text(len(result.family.members), "kernels", result.family.judge)))
+        lines += clearest_lines(result.family, "kernels", result.p_value, result.alpha)
     if result.approximation is not None:
         lines.append(("features", features_text(result.approximation)))
     lines += [
@@ -221,10 +223,15 @@ def p_value_meaning(p_value: float, nothing: str = "there is no difference") -> 
     return f"{share} as much where {nothing}"
 
 
-def clearest_text(count: int, noun: str, judge: str) -> str:
-    """Return that the kernel shown is one of several, and how these came to one p-value."""
-    how = "that the test judged together" if judge == "together" else "of which the smallest p-value counts, corrected"
-    return f"the clearest of {count:,} {noun} {how}"
+def clearest_lines(family: Family | KernelPairs, noun: str, p_value: float, alpha: float) -> list[tuple[str, str]]:
+    """Return that the kernel shown is one of several, how these came to one p-value, and if none shows it alone."""
+    together = family.judge == "together"
+    how = "that the test judged together" if together else "of which the smallest p-value counts, corrected"
+    lines = [("", f"the clearest of {len(family.members):,} {noun} {how}")]
+    if together and family.p_clearest is not None and p_value <= alpha < family.p_clearest:
+        alone = f"alone it shows nothing (p = {number(family.p_clearest)}, corrected): a contrast between {noun} does"
+        lines.append(("", alone))
+    return lines
 
 
 def null_text(null: Null) -> str:

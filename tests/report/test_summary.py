@@ -188,3 +188,18 @@ def test_the_summary_says_how_a_family_came_to_one_p_value():
 def test_unprintable_characters_are_written_out():
     assert visible("plain größe 値") == "plain größe 値"
     assert visible("a\x1b[31m\n\u202eb") == r"a\x1b[31m\n\u202eb"
+
+
+@pytest.mark.parametrize(
+    ("p_value", "p_clearest", "judge", "told"),
+    [
+        (0.01, 0.4, "together", True),
+        (0.01, 0.02, "together", False),
+        (0.3, 0.4, "together", False),
+        (0.01, 0.4, "smallest", False),
+    ],
+)
+def test_a_contrast_that_decided_is_told(p_value, p_clearest, judge, told):
+    family = replace(FAMILY, judge=judge, p_clearest=p_clearest)
+    lines = [text for _, text in two_sample_summary(two_sample_result(p_value, family=family)).lines]
+    assert ("alone it shows nothing (p = 0.4, corrected): a contrast between kernels does" in lines) == told

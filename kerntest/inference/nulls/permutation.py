@@ -64,8 +64,8 @@ class Judged:
         Members whose value no relabelling changes.
     excess : ndarray, shape (F,), or None
         Of a family judged together: the excess u >= 0 nearest to z, at the ridge that says most.
-    direction : ndarray, shape (F,), or None
-        The weights Mu of the members whose weighted sum lies furthest above its mean in that metric.
+    p_clearest : float or None
+        Of a family: the p-value of its largest z, corrected for having looked at all of them.
     """
 
     p_value: float
@@ -77,7 +77,7 @@ class Judged:
     skewness: Array
     degenerate: NDArray[np.bool_]
     excess: Array | None = None
-    direction: Array | None = None
+    p_clearest: float | None = None
 
 
 def tie_tolerance(largest_entry: float, rows: int, other_norm: float) -> float:
@@ -145,7 +145,7 @@ def judge(
     own = np.mean(values >= values[:, :1], axis=1)
     seen = np.flatnonzero(~degenerate)
     selected = first_of(z[:, 0], seen if len(seen) else np.arange(len(z)))
-    excess = direction = None
+    excess = None
     if len(seen) < 2:
         p_value = float(own[selected])
     elif how == "smallest":
@@ -153,14 +153,16 @@ def judge(
         combined = scored.max(axis=0)
         p_value = float(np.mean(combined >= combined[0]))
     else:
-        p_value, *found = _together(z[seen], np.zeros(len(seen)) if halvings is None else halvings[seen])
-        excess, direction = np.zeros((2, len(z)))
-        excess[seen], direction[seen] = found
-    return Judged(p_value, selected, z[:, 0], own, mean, deviation, skewness, degenerate, excess, direction)
+        p_value, excess_seen = _together(z[seen], np.zeros(len(seen)) if halvings is None else halvings[seen])
+        excess = np.zeros(len(z))
+        excess[seen] = excess_seen
+    clearest = z.max(axis=0)
+    p_clearest = float(np.mean(clearest >= clearest[0] - TIED)) if len(z) > 1 else None
+    return Judged(p_value, selected, z[:, 0], own, mean, deviation, skewness, degenerate, excess, p_clearest)
 
 
-def _together(z: Array, halvings: NDArray[Any]) -> tuple[float, Array, Array]:
-    """Return the p-value of a family judged together, and u and Mu at the ridge that says most.
+def _together(z: Array, halvings: NDArray[Any]) -> tuple[float, Array]:
+    """Return the p-value of a family judged together, and the excess u at the ridge that says most.
 
     With D_r the distance towards an excess at ridge r and d_r = tr(R (R + r I)^-1) the dimensions that it leaves, the
     score is sum_r D_r / sqrt(d_r). Bounds of D tell most relabellings from the observed one.
@@ -188,9 +190,7 @@ def _together(z: Array, halvings: NDArray[Any]) -> tuple[float, Array, Array]:
     above[open_] = score([one.exact(open_)[0] for one in distances], open_) >= reached
     above[0] = True
     most = int(np.argmax([w * D[0] for w, (D, _) in zip(weights, observed, strict=True)]))
-    excess = observed[most][1][:, 0]
-    direction = np.asarray(np.linalg.solve(distances[most].covariance, excess), dtype=np.float64)
-    return float(np.mean(above)), excess, direction
+    return float(np.mean(above)), observed[most][1][:, 0]
 
 
 def first_of(scored: Array, places: NDArray[np.intp]) -> int:
