@@ -19,7 +19,7 @@ def points_of(p=2, q=0, n=80):
     return Points(rng.normal(size=(n, p)), rng.integers(0, 3, size=(n, q)))
 
 
-def choose(kernel, bandwidth="auto", *, p=2, q=0, single=False):
+def choose(kernel, bandwidth="auto", *, p=2, q=0, single=False, most=None):
     chooser = BandwidthChooser(points_of(p, q), 0)
     return choose_kernels(
         kernel,
@@ -28,6 +28,7 @@ def choose(kernel, bandwidth="auto", *, p=2, q=0, single=False):
         category_names=CATEGORIES[:q],
         chooser=chooser,
         single=single,
+        most=most,
     )
 
 
@@ -160,14 +161,16 @@ def test_equal_members_are_one():
     assert len(set(kernels)) == len(kernels)
 
 
-@pytest.mark.parametrize(("limit", "most"), [(4, 4), (2, 2)])
-def test_large_data_thin_the_grid(limit, most, monkeypatch):
+@pytest.mark.parametrize(
+    ("limit", "most", "expected"), [(4, None, 4), (2, None, 2), (None, 2, 2), (4, 2, 2), (2, 4, 2)]
+)
+def test_large_data_thin_the_grid(limit, most, expected, monkeypatch):
     monkeypatch.setattr(families, "THINNING", ((10, None), (None, limit)))
-    family = choose("auto")
+    family = choose("auto", most=most)
     for kind in (Gaussian, Laplacian):
-        assert sum(isinstance(kernel, kind) for kernel in family.kernels) == most
-    assert family.rule.endswith(f"thinned to {limit} a kernel")
-    assert family.thinning.startswith(f"80 rows: at most {limit} bandwidths a kernel")
+        assert sum(isinstance(kernel, kind) for kernel in family.kernels) == expected
+    assert family.rule.endswith(f"thinned to {expected} a kernel")
+    assert family.thinning.startswith(f"80 rows: at most {expected} bandwidths a kernel")
 
 
 def test_a_thinned_grid_leaves_out_its_ends():
