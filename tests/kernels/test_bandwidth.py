@@ -166,3 +166,10 @@ def test_a_power_of_two_is_in_the_grid_whichever_way_rounding_went(off):
     chooser = BandwidthChooser(points, 0)
     chooser._known["euclidean", None] = Distances(0.5 * (1 + off), 1.0, 2.0 * (1 - off))
     assert chooser.exponents(Gaussian()) == [-2, -1, 0, 1, 2]
+
+
+@pytest.mark.parametrize("few", [1, bandwidth.FEW_LEFT])
+def test_the_median_of_one_column_may_lie_in_a_gap_between_distances(few, monkeypatch):
+    monkeypatch.setattr(bandwidth, "FEW_LEFT", few)
+    # Three distances of at most 0.2, and three of at least 9.8.
+    assert bandwidth.median_distance(np.array([0.1, 0.0, 10.0, 0.2])) == pytest.approx(5.0, rel=1e-12, abs=0)
