@@ -8,11 +8,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
-
-settings.register_profile("kerntest", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("kerntest")
 
 # No test asks the clock: a busy machine is no fault.
 hypothesis.settings.register_profile("kerntest", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])

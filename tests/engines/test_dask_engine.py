@@ -90,6 +90,18 @@ def test_items_may_come_one_by_one(engine):
     assert calls == [(done, 40) for done in range(1, 41)]
 
 
+def test_every_worker_has_tasks_in_front_of_it(engine, monkeypatch):
+    under_way, first = [], engine_module._Run._first
+
+    def counted(run):
+        under_way.append(len(run._window))
+        return first(run)
+
+    monkeypatch.setattr(engine_module._Run, "_first", counted)
+    assert list(engine.map(lambda item: -item, range(40))) == [-item for item in range(40)]
+    assert max(under_way) == under_way[0] == engine_module.AHEAD * engine.threads
+
+
 def test_progress_is_told_on_the_calling_thread(engine):
     calls = []
     list(engine.map(lambda item: item, range(9), lambda *state: calls.append((*state, threading.get_ident()))))

@@ -144,6 +144,21 @@ def test_inner_products_that_overflow(threads):
     assert error.exit_code == 4
 
 
+@pytest.mark.parametrize("resampling", ["shifts", "random"])
+def test_sums_that_overflow_though_the_kernel_does_not(resampling):
+    size = np.sqrt(np.finfo(float).max) / 2
+    error = refused(
+        UndecidedError,
+        "^the kernel 'linear' overflows",
+        size * np.repeat([0.9, 1.0], 20),
+        size * np.repeat([0.8, 0.7], 20),
+        kernel="linear",
+        scale="none",
+        resampling=resampling,
+    )
+    assert error.code == "undecided.overflow"
+
+
 def test_the_moments_need_four_rows_and_that_is_the_fewest_there_are():
     x, y = np.array([0.0, 1.0]), np.array([0.5, 3.0])
     assert 0 < mmd_test(x, y, null="moments").p_value <= 1

@@ -163,3 +163,10 @@ def test_the_median_of_one_column_of_many_rows_is_that_of_some_of_them_whatever_
     found, other = (BandwidthChooser(Points.of(one), 0).median("euclidean", None) for one in (values, values[::-1]))
     assert found == other
     np.testing.assert_allclose(found, bandwidth.median_distance(values[:, 0]), rtol=0.05)
+
+
+@pytest.mark.parametrize("few", [1, bandwidth.FEW_LEFT])
+def test_the_median_of_one_column_may_lie_in_a_gap_between_distances(few, monkeypatch):
+    monkeypatch.setattr(bandwidth, "FEW_LEFT", few)
+    # Three distances of at most 0.2, and three of at least 9.8.
+    assert bandwidth.median_distance(np.array([0.1, 0.0, 10.0, 0.2])) == pytest.approx(5.0, rel=1e-12, abs=0)

@@ -185,8 +185,8 @@ def test_the_value_is_told_to_programs():
 
 @pytest.mark.parametrize("opening", ["(", "normalise("])
 def test_depth_is_limited(opening):
-    assert parse_kernel(opening * 40 + "linear" + ")" * 40)
-    for depth in (60, 10_000):
+    assert parse_kernel(opening * 49 + "linear" + ")" * 49)
+    for depth in (51, 10_000):
         with pytest.raises(UsageError, match="more than 50 parentheses within each other"):
             parse_kernel(opening * depth + "linear" + ")" * depth)
 

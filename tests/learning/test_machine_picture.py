@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from tolerances import assert_close
 
 from kerntest.learning import svm_picture
 from kerntest.learning.svm_train import train_svm
@@ -73,6 +74,11 @@ def test_an_outlier_detector_over_two_columns_shows_where_rows_are_outliers(pane
     np.testing.assert_array_equal(regions.labels, scores.train >= 0)
     np.testing.assert_array_equal(regions.test_labels, scores.test >= 0)
     assert "of 60 test rows are outliers" in title
+    # The grid covers 99 % of all rows, and a tenth more on either side.
+    for line, values in zip(regions.grid, np.concatenate([data, test]).T, strict=True):
+        low, high = np.quantile(values, [0.005, 0.995])
+        margin = 0.1 * (high - low)
+        assert_close(line[[0, -1]], [low - margin, high + margin])
 
 
 def test_an_outlier_detector_over_more_columns_shows_its_scores(panels, tmp_path):

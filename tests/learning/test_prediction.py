@@ -107,6 +107,17 @@ def test_several_files_are_one_table(folder, tmp_path):
     assert report.rows == 500
 
 
+def test_a_block_may_end_with_one_row_and_the_next_before_any(folder, tmp_path):
+    header, *lines = rows(40).drop(columns=["id", "note"]).to_csv(index=False).splitlines(keepends=True)
+    lines.sort(key=len)
+    path = tmp_path / "two.csv"
+    path.write_text(header + lines[0] + lines[-1])
+    whole, _ = predicted(folder / "kind.kt", path)
+    cut, report = predicted(folder / "kind.kt", path, block=len(lines[0]))
+    assert cut.equals(whole)
+    assert report.rows == 2
+
+
 def as_arrow(count=500):
     table = rows(count)
     table["flag"] = table["flag"] == "true"
@@ -139,8 +150,8 @@ def test_a_folder_of_parquet_is_one_table(folder, tmp_path):
     assert found.equals(whole)
 
 
-def with_holes(folder, tmp_path):
-    lines = list(csv.reader(io.StringIO((folder / "new.csv").read_text())))
+def with_holes(folder, tmp_path, count=500):
+    lines = list(csv.reader(io.StringIO((folder / "new.csv").read_text())))[: 1 + count]
     lines[3][1] = ""
     lines[6][3] = "NA"
     with (tmp_path / "holes.csv").open("w", newline="") as file:
@@ -167,6 +178,15 @@ def test_missing_values_can_be_dropped_or_left_empty(folder, tmp_path):
     assert (empty.loc[[2, 5], "prediction"] == "").all()
     assert (empty.iloc[[2, 5], 2:] == "").all(axis=None)
     assert empty["prediction"].drop(index=[2, 5]).equals(whole["prediction"].drop(index=[2, 5]))
+
+
+def test_a_block_may_have_no_row_that_is_complete(folder, tmp_path):
+    path = with_holes(folder, tmp_path, 12)
+    whole, _ = predicted(folder / "kind.kt", path, missing="drop")
+    cut, report = predicted(folder / "kind.kt", path, missing="drop", block=60)
+    assert cut["row"].astype(int).tolist() == [1, 2, 4, 5, 7, 8, 9, 10, 11, 12]
+    assert cut.equals(whole)
+    assert (report.rows, report.predicted, report.incomplete) == (12, 10, 2)
 
 
 def changed(folder, tmp_path, number, column, value):

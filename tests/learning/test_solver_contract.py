@@ -15,8 +15,11 @@ from learning.solver_problems import (
     two_clouds,
 )
 
+from kerntest.learning.solvers.active_set import single_changes
+from kerntest.learning.solvers.budget import Budget
 from kerntest.learning.solvers.hinge import solve_hinge
-from kerntest.learning.solvers.problem import Problem
+from kerntest.learning.solvers.problem import Problem, feasible
+from kerntest.learning.solvers.systems import DenseSystem
 
 COSTS = [1e-6, 0.1, 1.0, 100.0, 1e5]
 
@@ -237,3 +240,19 @@ def test_a_problem_of_rows_keeps_its_total():
     problem = Problem(np.ones(4), np.ones(4), np.zeros(4), 2.0)
     part = problem.rows(np.array([0, 2]), 2.0)
     assert (len(part), part.total, list(part.costs)) == (2, 2.0, [2.0, 2.0])
+
+
+@pytest.mark.parametrize("C", [1.0, 10.0])
+def test_changes_of_one_row_after_another_lead_to_the_optimum(C):
+    X, y = two_clouds(40, separation=1.0)
+    matrix, problem = gaussian(X, 0.5), classification(y, C)
+    optimum = checked(matrix, problem)
+    start = feasible(problem, 0.5 * optimum.coefficients)
+    point = single_changes(DenseSystem(dense(matrix), problem), start, ridge=1e-10, tolerance=1e-8, budget=Budget())
+    assert point.reached
+    a = y * point.coefficients
+    assert (a >= -1e-12 * C).all()
+    assert (a <= C * (1 + 1e-12)).all()
+    assert dual_objective(dense(matrix), problem, point.coefficients) == pytest.approx(
+        optimum.dual_objective, rel=optimum.gap + 1e-8, abs=0
+    )

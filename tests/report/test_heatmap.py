@@ -36,6 +36,8 @@ def test_maps_are_drawn_for_any_number_of_columns(columns):
     made = pairs_figure(*screen(columns), 0.05, "All pairs")
     assert picture_bytes(made, "png").startswith(MAGIC["png"])
     assert len(tick_labels(made.axes[0], "x")) == columns
+    # The map is a square: the bar of colours beside it takes more room than the legend below.
+    assert made.get_figwidth() > made.get_figheight()
 
 
 @pytest.mark.parametrize("kind", MAGIC)

@@ -237,10 +237,13 @@ def test_of_many_rows_some_are_drawn_and_the_title_says_so():
 
 
 def test_rows_beyond_the_grid_are_counted():
-    rows = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, -2.5]])
-    picture = decision(tests=0, rows=rows, labels=np.zeros(3, int), support=np.ones(3, bool), remark="size at its mean")
+    # Three of the fit and one of the test lie outside of [-2, 2], two of them on both axes.
+    rows = np.array([[0.0, 0.0], [2.0, -2.0], [3.0, 0.0], [3.0, 3.0], [-3.0, 3.0]])
+    test_rows = np.array([[0.0, 1.0], [0.0, -2.5]])
+    changes = {"rows": rows, "labels": np.zeros(5, dtype=int), "support": np.zeros(5, dtype=bool)}
+    picture = decision(**changes, test_rows=test_rows, test_labels=np.zeros(2, dtype=int), remark="size at its mean")
     axis = drawn(draw_decision, picture)
-    assert axis.get_title() == "Regions of the classes\n(size at its mean; 2 rows beyond)"
+    assert axis.get_title() == "Regions of the classes\n(size at its mean; 4 rows beyond)"
     assert axis.get_xlim() == (-2, 2)
 
 
