@@ -62,6 +62,7 @@ def test_help_shows_defaults_topics_and_exit_codes(kerntest):
         "Output:",
         "Other:",
         "How to read the result:",
+        "Several kernels:",
         "Nulls:",
         "Exit codes:",
         "Examples:",
