@@ -86,6 +86,13 @@ def hamming(x, y, bandwidth=1.0):
     return math.exp(-mismatches(x, y) / bandwidth)
 
 
+def additive(x, y, bandwidths=(1.0,)):
+    """Numbers first, one for each bandwidth, then codes."""
+    p = len(bandwidths)
+    numbers = sum(gaussian([a], [b], h) for a, b, h in zip(x[:p], y[:p], bandwidths, strict=True))
+    return numbers + sum(a == b for a, b in zip(x[p:], y[p:], strict=True))
+
+
 naive_kernels = {
     "gaussian": gaussian,
     "laplacian": laplacian,
@@ -99,6 +106,7 @@ naive_kernels = {
     "exponential": exponential,
     "delta": delta,
     "hamming": hamming,
+    "additive": additive,
 }
 
 

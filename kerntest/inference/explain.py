@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.inference.family import choose_kernels
-from kerntest.inference.nulls.permutation import SAME, descending, first_of, scores, tie_tolerance
-from kerntest.inference.verdict import relabel
+from kerntest.inference.family import Family, choose_kernels
+from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, scores, tie_tolerance
+from kerntest.inference.verdict import Relabelled, different_relabellings, relabel
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.report import record
 
@@ -52,8 +52,7 @@ def explain_columns(
         p_without = None
         if len(names) > 1:
             others = sample.with_columns(set(range(len(names))) - {place})
-            score = _best_scores(others, options, engine)[0]
-            p_without = float(np.mean(score >= score[0]))
+            p_without = _joint(others, options, engine)
         without.append(p_without)
         if progress is not None:
             progress(place + 1, len(names))
@@ -75,8 +74,14 @@ def explain_columns(
     return tuple(effects[place] for place in order)
 
 
-def _best_scores(sample: Sample, options: Options, engine: Engine) -> tuple[Array, str, float]:
-    """Return the score of the columns of a sample under every relabelling, their clearest kernel, and its z."""
+def _joint(sample: Sample, options: Options, engine: Engine) -> float:
+    """Return the p-value of the default test of a sample."""
+    family, relabelled = _relabelled(sample, options, engine)
+    return judge(relabelled.sums, relabelled.tolerances, options.judge, family.halvings).p_value
+
+
+def _relabelled(sample: Sample, options: Options, engine: Engine) -> tuple[Family, Relabelled]:
+    """Return the default family of a sample and its statistics under every relabelling."""
     family = choose_kernels(
         "auto",
         "auto",
@@ -84,8 +89,14 @@ def _best_scores(sample: Sample, options: Options, engine: Engine) -> tuple[Arra
         category_names=sample.category_names,
         chooser=BandwidthChooser(sample.points, options.seed),
         single=False,
+        relabellings=different_relabellings(sample.labels, options),
     )
-    relabelled = relabel(family.kernels, sample, options, engine, None, relabellings=options.permutations)
+    return family, relabel(family.kernels, sample, options, engine, None, relabellings=options.permutations)
+
+
+def _best_scores(sample: Sample, options: Options, engine: Engine) -> tuple[Array, str, float]:
+    """Return the score of the columns of a sample under every relabelling, their clearest kernel, and its z."""
+    family, relabelled = _relabelled(sample, options, engine)
     scored, z, degenerate = scores(relabelled.sums, relabelled.tolerances)
     best = first_of(scored[:, 0], np.arange(len(scored)))
     if degenerate.all():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 import kerntest
-from kerntest.data.checks import one_of
+from kerntest.data.checks import one_of, whole_number
 from kerntest.engines.setting import engine_of, refuse_device
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.analysis import library_versions
@@ -97,6 +97,8 @@ def analyse_pair(
             hint="--time-series tests rows in the order of time",
             code="usage.min_lag",
         )
+    if min_lag is not None:
+        whole_number("min_lag", min_lag, at_least=1)
     engine = engine_of(threads)
     _refuse_on_device(engine, options, statistic, time_series=time_series)
     reading = reading or PairReading()

@@ -41,6 +41,8 @@ BLOCKS, FEWEST = 200, 32
 MOST = 512
 # Rows of a tile. Smaller ones would stay in the second-level cache, and threads would wait for the interpreter (measured).
 TILE = 400
+# So many different relabellings are all used, however few were asked for: then the p-value hangs on no seed.
+ALL = 5000
 # Relabellings that are summed by one product.
 TOGETHER = 1024
 
@@ -91,11 +93,11 @@ class BlockedRows:
         Returns
         -------
         ndarray of bool, shape (R, free)
-            The observed one first; R = `at_least`, or the number of all ways if it is smaller.
+            The observed one first; R = `at_least`, or the number of all ways if it is smaller, or at most 5,000.
         """
         observed = self.in_x[: self.free]
         in_x = int(observed.sum())
-        if math.comb(self.free, in_x) <= at_least:
+        if math.comb(self.free, in_x) <= max(at_least, ALL):
             # The observed blocks of X come first in the order of the places, hence first among the combinations.
             chosen = np.array(list(combinations(range(self.free), in_x)), dtype=np.intp)
             moved = np.zeros((len(chosen), self.free), dtype=np.bool_)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.checks import whole_number
 from kerntest.errors import UsageError
 from kerntest.inference.dependence import dependence, factor
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
@@ -80,7 +79,6 @@ def shift_verdict(
         )
     n = len(variables[0].points)
     minimum = shortest(n) if minimum is None else minimum
-    whole_number("min_lag", minimum, at_least=1)
     if 2 * minimum > n:
         raise UsageError(
             f"no shift of {n:,} rows is at least {minimum:,} rows away from both ends",

@@ -15,7 +15,7 @@ from kerntest.inference.labels import LabelMatrix, label_matrix
 from kerntest.inference.low_rank import FEW_ROWS, low_rank_factor
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
 from kerntest.inference.order import random_orders
-from kerntest.inference.permuted_blocks import BlockedRows, block_sums, factor_sums, relabelled_sums
+from kerntest.inference.permuted_blocks import ALL, BlockedRows, block_sums, factor_sums, relabelled_sums
 from kerntest.inference.randomly import random_sums
 from kerntest.inference.statistic import Discrepancy, discrepancy
 from kerntest.report import record
@@ -89,7 +89,8 @@ class Relabelled:
 
 def different_relabellings(labels: Labels, options: Options) -> int:
     """Return how many different relabellings a test has: as many as were asked for, or as there are splits of its rows."""
-    return min(options.permutations, math.comb(len(labels), int(labels.sum())))
+    splits = math.comb(len(labels), int(labels.sum()))
+    return splits if splits <= ALL else min(options.permutations, splits)
 
 
 def relabel(
@@ -123,7 +124,7 @@ def relabel(
             between, left_out = _between_blocks(kernels, points, blocks, engine, progress)
             diagonals = np.stack([blocks.summed(kernel.diagonal(points)) for kernel in kernels])
             sums = relabelled_sums(between, diagonals, label, blocks, moved, engine=engine)
-            if len(moved) < relabellings:
+            if len(moved) == math.comb(n, n_x):
                 resampling = "all permutations"
             elif blocks.free < n:
                 resampling = f"permuted blocks of {counted(int(blocks.starts[1]), 'random row')}"

@@ -6,12 +6,15 @@ from tolerances import assert_close
 
 from kerntest.errors import UsageError
 from kerntest.inference import family as families
-from kerntest.inference.family import check_bandwidth, choose_kernels
+from kerntest.inference import pair_family
+from kerntest.inference.family import check_bandwidth, choose_kernels, members_carried
+from kerntest.kernels.additive import Additive, AdditiveSum, is_additive
 from kerntest.kernels.bandwidth import BandwidthChooser
-from kerntest.kernels.base import Points
+from kerntest.kernels.base import Columns, Points
+from kerntest.kernels.binding import bind
 from kerntest.kernels.stationary import Gaussian, Laplacian
 
-NUMERIC, CATEGORIES = ("price", "weight"), ("city", "shop")
+NUMERIC, CATEGORIES = ("price", "weight", "size"), ("city", "shop")
 
 
 def points_of(p=2, q=0, n=80):
@@ -19,7 +22,7 @@ def points_of(p=2, q=0, n=80):
     return Points(rng.normal(size=(n, p)), rng.integers(0, 3, size=(n, q)))
 
 
-def choose(kernel, bandwidth="auto", *, p=2, q=0, single=False):
+def choose(kernel, bandwidth="auto", *, p=2, q=0, single=False, **options):
     chooser = BandwidthChooser(points_of(p, q), 0)
     return choose_kernels(
         kernel,
@@ -28,6 +31,7 @@ def choose(kernel, bandwidth="auto", *, p=2, q=0, single=False):
         category_names=CATEGORIES[:q],
         chooser=chooser,
         single=single,
+        **options,
     )
 
 
@@ -35,22 +39,61 @@ def median(p=2, q=0, metric="euclidean"):
     return BandwidthChooser(points_of(p, q), 0).median(metric, None)
 
 
-def test_auto_is_gaussian_and_laplacian_on_a_grid_by_factors_of_two():
+def exponents_of(family, kind, metric="euclidean"):
+    found = np.array([kernel.bandwidth for kernel in family.kernels if isinstance(kernel, kind)])
+    return np.log2(found / median(metric=metric))
+
+
+def test_auto_of_two_columns_is_gaussian_and_laplacian_from_wide_to_half_the_5_percent_quantile():
     family = choose("auto")
     assert {type(kernel) for kernel in family.kernels} == {Gaussian, Laplacian}
     for kind, metric in ((Gaussian, "euclidean"), (Laplacian, "manhattan")):
-        found = np.array([kernel.bandwidth for kernel in family.kernels if isinstance(kernel, kind)])
-        exponents = np.log2(found / median(metric=metric))
-        assert_close(exponents, np.arange(len(found)) + round(exponents[0]), scale=1.0)
-        assert exponents[0] < 0 < exponents[-1]
+        found = exponents_of(family, kind, metric)
+        assert_close(found, 1 - np.arange(len(found)), scale=1.0)
+        low = BandwidthChooser(points_of(), 0).distances(metric, None).low
+        finest = median(metric=metric) * 2.0 ** found[-1]
+        assert low / 4 < finest <= low / 2
     assert family.rule == "geometric grid by factors of 2 around the median"
-    assert family.thinning.startswith("80 rows: every bandwidth of the grid")
+    assert family.thinning == "80 rows: by their number (every second bandwidth beyond 50,000)"
+
+
+def test_auto_of_three_columns_reaches_wider_and_has_additive_members_in_units_of_each_column():
+    family = choose("auto", p=3)
+    texts = [str(kernel) for kernel in family.kernels]
+    widest = median(p=3) * 4
+    assert_close(family.kernels[0].bandwidth, widest)
+    assert [type(kernel) for kernel in family.kernels].count(AdditiveSum) == 3
+    assert is_additive(family.kernels[-1])
+    chooser = BandwidthChooser(points_of(3), 0)
+    medians = [chooser.median("euclidean", Columns((place,), ())) for place in range(3)]
+    for kernel, exponent in zip(family.kernels[-3:], (2, 0, -2), strict=True):
+        assert_close([term.kernel.bandwidth for term in kernel.operands], 2.0**exponent * np.array(medians))
+    assert len(set(texts)) == len(texts)
+    assert family.halvings.tolist() == [max(-exponent, 0) for exponent in family.exponents]
+
+
+def test_categories_take_part_in_additive_members():
+    family = choose("auto", p=2, q=1)
+    assert str(family.kernels[-1]).startswith("price, weight, city: additive(")
+    assert sum(map(is_additive, family.kernels)) == 3
+
+
+@pytest.mark.parametrize(("relabellings", "members"), [(6, 1), (20, 2), (70, 7), (1000, None)])
+def test_a_family_has_no_more_members_than_its_relabellings_carry(relabellings, members):
+    family, whole = choose("auto", p=3, relabellings=relabellings), choose("auto", p=3)
+    assert len(family.kernels) == (members or len(whole.kernels))
+    assert set(family.kernels) <= set(whole.kernels)
+    if members:
+        assert Gaussian(median(p=3)) in family.kernels
+        assert f"at most {members}: one for each ten relabellings" in family.thinning
+    assert members_carried(relabellings) == max(1, relabellings // 10)
 
 
 def test_auto_gives_categories_a_bandwidth_of_their_own():
     family = choose("auto", q=2)
     texts = [str(kernel) for kernel in family.kernels]
-    assert all(text.startswith("price, weight: ") and "; city, shop: hamming(" in text for text in texts)
+    joint = [text for text in texts if "additive" not in text]
+    assert all(text.startswith("price, weight: ") and "; city, shop: hamming(" in text for text in joint)
     assert len(set(texts)) == len(texts) > 3
     only = choose("auto", p=0, q=2)
     assert all(str(kernel).startswith("hamming(") for kernel in only.kernels)
@@ -160,18 +203,23 @@ def test_equal_members_are_one():
     assert len(set(kernels)) == len(kernels)
 
 
-@pytest.mark.parametrize(("limit", "most"), [(4, 4), (2, 2)])
-def test_large_data_thin_the_grid(limit, most, monkeypatch):
-    monkeypatch.setattr(families, "THINNING", ((10, None), (None, limit)))
-    family = choose("auto")
-    for kind in (Gaussian, Laplacian):
-        assert sum(isinstance(kernel, kind) for kernel in family.kernels) == most
-    assert family.rule.endswith(f"thinned to {limit} a kernel")
-    assert family.thinning.startswith(f"80 rows: at most {limit} bandwidths a kernel")
+def test_of_very_many_rows_every_second_bandwidth_is_judged(monkeypatch):
+    whole = choose("auto", p=3)
+    monkeypatch.setattr(families, "MANY_ROWS", 10)
+    family = choose("auto", p=3)
+    for kind in (0, 1):
+        exponents = [e for e, own in zip(family.exponents, family.kinds, strict=True) if own == kind]
+        assert exponents == [e for e, own in zip(whole.exponents, whole.kinds, strict=True) if own == kind][::2]
 
 
-def test_a_thinned_grid_leaves_out_its_ends():
-    assert families._thinned([-3, -2, -1, 0, 1, 2, 3], 2) == [-2, 2]
-    assert families._thinned([-3, -2, -1, 0, 1, 2, 3], 4) == [-3, -1, 1, 3]
-    assert families._thinned([-1, 0, 1], None) == [-1, 0, 1]
-    assert families._thinned([-1, 0, 1], 4) == [-1, 0, 1]
+def test_pairs_have_three_bandwidths_a_kernel_and_fewer_of_many_rows(monkeypatch):
+    chooser = BandwidthChooser(points_of(1), 0)
+    assert pair_family.independence_exponents(Gaussian(), chooser) == [1, -1, -3]
+    assert pair_family.independence_exponents(Laplacian(), chooser)[0] == 1
+    assert len(pair_family.independence_exponents(Laplacian(), chooser)) == 3
+    monkeypatch.setattr(pair_family, "THINNING", ((10, (3, 3, 3)), (np.inf, (2, 1, 1))))
+    assert pair_family.independence_exponents(Gaussian(), chooser) == [1, -3]
+    assert len(pair_family.independence_exponents(Laplacian(), chooser)) == 1
+    many = BandwidthChooser(points_of(3), 0)
+    bound = bind(Additive(), NUMERIC, ()).kernel
+    assert pair_family.independence_exponents(bound, many) == [0]

@@ -143,7 +143,7 @@ def test_a_family_reports_its_pairs():
     # Reported is a pair for which the joint p-value pays.
     assert result.p_value >= reported.p_value
     assert all(1 / result.null.permutations <= member.p_value <= 1 for member in members.values())
-    assert "smallest p-value" in result.family.combination
+    assert (result.family.judge, "towards an excess" in result.family.combination) == ("together", True)
 
 
 def test_a_pair_alone_has_the_p_value_that_it_has_in_the_family():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from same_results import assert_same
 from tolerances import assert_close
 
-from kerntest import mmd_test, parse_kernel
+from kerntest import hsic_test, mmd_test, parse_kernel
 from kerntest.inference import lags, shifts
 from kerntest.kernels import bandwidth
 
@@ -153,32 +153,19 @@ def test_the_seed_decides():
     x, y = frames(shift=0.15)
     found = [mmd_test(x, y, seed=seed) for seed in (0, 0, 1, 2)]
     assert_same(found[1], found[0])
-    assert len({result.p_value for result in found}) == 3
+    assert len({result.p_value for result in found}) > 1
     # Another seed is another set of relabellings of the same statistic.
     by_kernel = {result.kernel: result.statistic for result in found}
     assert_close([by_kernel[result.kernel] for result in found], [result.statistic for result in found])
-
-
-def test_a_fixed_circle_gives_a_valid_test_too(monkeypatch):
-    """62 rows have no fast circle: with the limit lowered, 60 of them lie on one and two stay."""
-    x, y = frames(30, 32, shift=1.0)
-    whole = mmd_test(x, y, **ONE)
-    monkeypatch.setattr(shifts, "SMALL_CIRCLE", 8)
-    fixed = mmd_test(x, y, **ONE)
-    assert whole.null.permutations % 62 == 0
-    assert fixed.null.permutations % 60 == 0
-    assert fixed.reject
-    # Some hundred relabellings of a skewed statistic each: their spread is itself an estimate, good to some 15 %.
-    np.testing.assert_allclose(fixed.null.standard_deviation, whole.null.standard_deviation, rtol=0.4)
 
 
 def test_blocks_depend_on_the_sizes_alone(monkeypatch):
     plans = []
     original = lags.plan_blocks
     monkeypatch.setattr(shifts, "plan_blocks", lambda *sizes: plans.append(original(*sizes)) or plans[-1])
-    x, y = frames(300, 350)
+    x = frames(300, 350)[0]
     for threads in (1, 2):
         for seed in (0, 1):
-            mmd_test(x, y, kernel="gaussian(1)", threads=threads, seed=seed)
+            hsic_test(x, x, kernel_x="gaussian(1)", kernel_y="gaussian(2)", threads=threads, seed=seed)
     assert len(plans) == 4
     assert all(plan == plans[0] for plan in plans)

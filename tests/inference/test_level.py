@@ -107,7 +107,7 @@ def splits(rows, n_x):
 def test_exact_over_all_splits_for_every_random_order(n_x, options):
     """The definition of exactness without chance: of all splits of eight rows, at most a share a has p <= a.
 
-    With one order of the rows, shifts are a group of relabellings, and this holds for every single seed.
+    All relabellings are used where they are few, and this holds for every single seed.
     """
     rows = np.random.default_rng(2).normal(size=(8, 2))
     for seed in range(2):

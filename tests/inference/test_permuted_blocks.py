@@ -117,9 +117,13 @@ def test_few_rows_have_all_relabellings_each_once():
     assert len(moved) == math.comb(7, 3) == len({tuple(row) for row in moved})
     assert (moved[0] == blocks.in_x[: blocks.free]).all()
     assert (moved.sum(axis=1) == 3).all()
-    random = blocks.relabellings(20, 0)
-    assert random.shape == (20, 7)
-    assert (random[0] == moved[0]).all()
+    # Few are all used however few were asked for; of many rows there are as many as were asked for.
+    assert len(blocks.relabellings(20, 0)) == len(moved)
+    many = BlockedRows.of(labels_of(10, 12), 0)
+    random = many.relabellings(20, 0)
+    assert random.shape == (20, 22)
+    assert (random[0] == many.in_x[: many.free]).all()
+    assert (random.sum(axis=1) == 10).all()
 
 
 @pytest.mark.parametrize("judge", ["together", "smallest"])

@@ -45,7 +45,7 @@ def test_median_of_the_pairs_that_differ(metric):
     chooser = BandwidthChooser(points, seed=0)
     np.testing.assert_allclose(chooser.median(metric, None), expected, rtol=1e-12)
     found = chooser.distances(metric, None)
-    np.testing.assert_allclose([found.low, found.high], np.quantile(distances[distances > 0], [0.05, 0.95]), rtol=1e-12)
+    np.testing.assert_allclose(found.low, np.quantile(distances[distances > 0], 0.05), rtol=1e-12)
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
@@ -82,7 +82,7 @@ def test_blind_to_the_order_of_the_rows(seed, metric, n):
         return
     shuffled = points.take(np.random.default_rng(seed).permutation(n))
     found, other = (BandwidthChooser(one, 0).distances(metric, None) for one in (points, shuffled))
-    np.testing.assert_allclose([other.low, other.median, other.high], [found.low, found.median, found.high], rtol=1e-12)
+    np.testing.assert_allclose([other.low, other.median], [found.low, found.median], rtol=1e-12)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -93,9 +93,8 @@ def test_beyond_2000_rows_a_sample_of_pairs_is_close(metric, monkeypatch):
     by_sample = BandwidthChooser(points, 0).distances(metric, None)
     monkeypatch.setattr(bandwidth, "EXACT_ROWS", 2100)
     exact = BandwidthChooser(points, 0).distances(metric, None)
-    np.testing.assert_allclose(
-        [by_sample.low, by_sample.median, by_sample.high], [exact.low, exact.median, exact.high], rtol=0.01
-    )
+    # Of 100,000 pairs, whose quantiles have a relative standard error below half a per cent.
+    np.testing.assert_allclose([by_sample.low, by_sample.median], [exact.low, exact.median], rtol=0.025)
 
 
 def test_sampled_pairs_are_two_different_rows():
@@ -121,48 +120,46 @@ def test_equal_rows_have_no_bandwidth(metric, n):
     assert "--bandwidth" in caught.value.hint
 
 
-def exponents(text, points, numeric=("a", "b", "c"), categories=("d", "e")):
+def finest(text, points, numeric=("a", "b", "c"), categories=("d", "e")):
     kernel = bind(parse_kernel(text), numeric, categories).kernel
-    return BandwidthChooser(points, 0).exponents(kernel)
+    return BandwidthChooser(points, 0).log_finest(kernel)
 
 
-def test_the_grid_covers_the_quantiles():
+def test_the_finest_bandwidth_is_half_the_5_percent_quantile():
     points = Points.of(np.random.default_rng(4).lognormal(sigma=1.5, size=(200, 1)))
-    chooser = BandwidthChooser(points, 0)
-    found = chooser.distances("euclidean", None)
-    grid = exponents("gaussian", points, ("a",), ())
-    assert grid == list(range(grid[0], grid[-1] + 1))
-    assert 0 in grid
-    lowest, highest = found.median * 2.0 ** grid[0], found.median * 2.0 ** grid[-1]
-    assert found.low / 2 <= lowest < found.low
-    assert found.high < highest <= 2 * found.high
+    found = BandwidthChooser(points, 0).distances("euclidean", None)
+    np.testing.assert_allclose(found.median * 2.0 ** finest("gaussian", points, ("a",), ()), found.low / 2, rtol=1e-12)
 
 
-def test_the_grid_of_one_distance_is_around_it():
-    points = Points.of(np.repeat([0.0, 1.0], 20))
-    assert exponents("laplacian", points, ("a",), ()) == [-1, 0, 1]
+def test_of_one_distance_it_is_half_of_it():
+    assert finest("laplacian", Points.of(np.repeat([0.0, 1.0], 20)), ("a",), ()) == -1
 
 
-def test_the_grid_follows_the_numeric_columns_where_there_are_any():
+def test_it_follows_the_numeric_columns_where_there_are_any():
     points = points_of(100)
     numbers_only = points.select(Columns((0, 1, 2), ()))
-    assert exponents("gaussian", points) == exponents("gaussian", numbers_only, categories=())
+    assert finest("gaussian", points) == finest("gaussian", numbers_only, categories=())
     many = Points(np.empty((100, 0)), np.random.default_rng(0).integers(0, 2, size=(100, 12)))
-    assert exponents("hamming", many, (), tuple("abcdefghijkl"))[0] < 0
+    assert finest("hamming", many, (), tuple("abcdefghijkl")) < -1
 
 
-def test_the_grid_of_several_groups_is_the_widest():
+def test_of_several_groups_it_is_the_finest():
     rng = np.random.default_rng(5)
     points = Points.of(np.column_stack([rng.normal(size=200), rng.lognormal(sigma=2, size=200)]))
-    narrow, wide = (exponents(f"{name}: gaussian", points, ("a", "b"), ()) for name in "ab")
-    both = exponents("a: gaussian; b: gaussian", points, ("a", "b"), ())
-    assert both == list(range(min(narrow[0], wide[0]), max(narrow[-1], wide[-1]) + 1))
-    assert len(narrow) < len(wide)
+    narrow, wide = (finest(f"{name}: gaussian", points, ("a", "b"), ()) for name in "ab")
+    assert finest("a: gaussian; b: gaussian", points, ("a", "b"), ()) == min(narrow, wide)
+    assert narrow != wide
 
 
 @pytest.mark.parametrize("off", [-1e-15, 0.0, 1e-15])
-def test_a_power_of_two_is_in_the_grid_whichever_way_rounding_went(off):
-    points = points_of(10)
-    chooser = BandwidthChooser(points, 0)
-    chooser._known["euclidean", None] = Distances(0.5 * (1 + off), 1.0, 2.0 * (1 - off))
-    assert chooser.exponents(Gaussian()) == [-2, -1, 0, 1, 2]
+def test_a_power_of_two_is_one_whichever_way_rounding_went(off):
+    chooser = BandwidthChooser(points_of(10), 0)
+    chooser._known["euclidean", None] = Distances(0.5 * (1 + off), 1.0)
+    assert chooser.log_finest(Gaussian()) == -2
+
+
+def test_the_median_of_one_column_of_many_rows_is_that_of_some_of_them_whatever_their_order():
+    values = np.random.default_rng(6).normal(size=(3000, 1))
+    found, other = (BandwidthChooser(Points.of(one), 0).median("euclidean", None) for one in (values, values[::-1]))
+    assert found == other
+    np.testing.assert_allclose(found, bandwidth.median_distance(values[:, 0]), rtol=0.05)

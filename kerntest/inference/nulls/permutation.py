@@ -64,6 +64,8 @@ class Judged:
         Members whose value no relabelling changes.
     excess : ndarray, shape (F,), or None
         Of a family judged together: the excess u >= 0 nearest to z, at the ridge that says most.
+    direction : ndarray, shape (F,), or None
+        The weights Mu of the members whose weighted sum lies furthest above its mean in that metric.
     """
 
     p_value: float
@@ -75,6 +77,7 @@ class Judged:
     skewness: Array
     degenerate: NDArray[np.bool_]
     excess: Array | None = None
+    direction: Array | None = None
 
 
 def tie_tolerance(largest_entry: float, rows: int, other_norm: float) -> float:
@@ -142,7 +145,7 @@ def judge(
     own = np.mean(values >= values[:, :1], axis=1)
     seen = np.flatnonzero(~degenerate)
     selected = first_of(z[:, 0], seen if len(seen) else np.arange(len(z)))
-    excess = None
+    excess = direction = None
     if len(seen) < 2:
         p_value = float(own[selected])
     elif how == "smallest":
@@ -150,14 +153,14 @@ def judge(
         combined = scored.max(axis=0)
         p_value = float(np.mean(combined >= combined[0]))
     else:
-        p_value, excess_seen = _together(z[seen], np.zeros(len(seen)) if halvings is None else halvings[seen])
-        excess = np.zeros(len(z))
-        excess[seen] = excess_seen
-    return Judged(p_value, selected, z[:, 0], own, mean, deviation, skewness, degenerate, excess)
+        p_value, *found = _together(z[seen], np.zeros(len(seen)) if halvings is None else halvings[seen])
+        excess, direction = np.zeros((2, len(z)))
+        excess[seen], direction[seen] = found
+    return Judged(p_value, selected, z[:, 0], own, mean, deviation, skewness, degenerate, excess, direction)
 
 
-def _together(z: Array, halvings: NDArray[Any]) -> tuple[float, Array]:
-    """Return the p-value of a family judged together, and the excess u at the ridge that says most.
+def _together(z: Array, halvings: NDArray[Any]) -> tuple[float, Array, Array]:
+    """Return the p-value of a family judged together, and u and Mu at the ridge that says most.
 
     With D_r the distance towards an excess at ridge r and d_r = tr(R (R + r I)^-1) the dimensions that it leaves, the
     score is sum_r D_r / sqrt(d_r). Bounds of D tell most relabellings from the observed one.
@@ -169,21 +172,25 @@ def _together(z: Array, halvings: NDArray[Any]) -> tuple[float, Array]:
     ridges[0] *= 2.0**halvings
     distances = [Distances.bounded(z, correlation + np.diag(ridge)) for ridge in ridges]
     weights = [float(np.trace(np.linalg.solve(one.covariance, correlation))) ** -0.5 for one in distances]
-    above_mean = (z > 0).any(axis=0)
+    above_mean: NDArray[np.bool_] = z.max(axis=0) > 0
 
     def score(found: Sequence[Array], places: NDArray[np.intp]) -> Array:
-        return np.where(above_mean[places], sum(w * D for w, D in zip(weights, found, strict=True)), 0.0)
+        joined: Array = np.sum([w * D for w, D in zip(weights, found, strict=True)], axis=0)
+        scored: Array = np.where(above_mean[places], joined, 0.0)
+        return scored
 
     observed = [one.exact(np.arange(1)) for one in distances]
     every = np.arange(z.shape[1])
-    reached = score([D for D, _ in observed], every[:1])[0]
-    reached -= TIED * max(1.0, reached)
-    above: NDArray[np.bool_] = np.greater_equal(score([one.lower for one in distances], every), reached)
+    own = float(score([D for D, _ in observed], every[:1])[0])
+    reached = own - TIED * max(1.0, own)
+    above: NDArray[Any] = np.asarray(score([one.lower for one in distances], every) >= reached)
     open_ = np.flatnonzero(~above & (score([one.upper for one in distances], every) >= reached))
     above[open_] = score([one.exact(open_)[0] for one in distances], open_) >= reached
     above[0] = True
     most = int(np.argmax([w * D[0] for w, (D, _) in zip(weights, observed, strict=True)]))
-    return float(np.mean(above)), observed[most][1][:, 0]
+    excess = observed[most][1][:, 0]
+    direction = np.asarray(np.linalg.solve(distances[most].covariance, excess), dtype=np.float64)
+    return float(np.mean(above)), excess, direction
 
 
 def first_of(scored: Array, places: NDArray[np.intp]) -> int:
