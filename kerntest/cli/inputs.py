@@ -50,7 +50,7 @@ def check_stdin(sources: Mapping[str, str], example: str) -> None:
 
 
 def check_null(ctx: click.Context) -> None:
-    """Refuse options about relabellings beside a null that draws none, so that none is ignored in silence.
+    """Refuse options about relabellings, or families, beside a null that has none, so that none is ignored in silence.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def check_null(ctx: click.Context) -> None:
     """
     null = ctx.params["null"]
     # The Pearson curve finds its fourth moment from shifts.
-    unused = {"permutation": (), "pearson": ("resampling",)}.get(null, ("permutations", "resampling"))
+    unused = {"permutation": (), "pearson": ("resampling", "judge")}.get(null, ("permutations", "resampling", "judge"))
     for name in unused:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(

@@ -302,10 +302,11 @@ def test_a_list_of_columns_may_be_wrapped(kerntest, mmd_test):
         ("gamma", "--resampling"),
         ("spectral", "--permutations"),
         ("pearson", "--resampling"),
+        ("moments", "--judge"),
     ],
 )
 def test_a_null_without_relabellings_takes_no_option_about_them(kerntest, mmd_test, null, option):
-    value = "99" if option == "--permutations" else "blocks"
+    value = {"--permutations": "99", "--resampling": "blocks", "--judge": "smallest"}[option]
     result = kerntest("mmd", "a.csv", "b.csv", "--null", null, option, value)
     assert result.code == 2
     assert f"error: {option} does not go with --null {null}" in result.err
