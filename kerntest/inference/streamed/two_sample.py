@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Kernel, Points
 
 DEFAULT_FEATURES = "nystroem:300"
+# Some hundred features leave out much of what kernels see whose bandwidth is below so many factors of two of the median.
+NARROWEST = -1
 # Rows on which features are compared with the kernel.
 ERROR_ROWS = 800
 
@@ -168,8 +170,9 @@ def _families(
     """Return the kernels of the test, their bandwidths chosen on the sample, as many as the exact test has."""
 
     def exponents(base: Kernel, chooser: BandwidthChooser) -> list[int]:
-        """Every second of the exact test; random waves stand for kernels of all columns together alone."""
-        return [] if waves and is_additive(base) else two_sample_exponents(base, chooser)[::2]
+        """Those of the exact test that features can stand for; random waves only for all columns together."""
+        exponents = [] if waves and is_additive(base) else two_sample_exponents(base, chooser)
+        return [exponent for exponent in exponents if exponent >= NARROWEST]
 
     choose = partial(
         choose_kernels,
@@ -181,7 +184,7 @@ def _families(
     )
     judged = choose(kernel, bandwidth, single=options.null != "permutation")
     if judged.thinning:
-        judged = replace(judged, thinning=f"{sum(found.n):,} rows: every second bandwidth of the exact test")
+        judged = replace(judged, thinning=f"{sum(found.n):,} rows: bandwidths of the exact test from half the median on")
     if not measured or len(judged.kernels) == 1:
         return _Families(judged, judged.kernels, 0)
     (extra,) = choose("auto", "median", single=True).kernels
