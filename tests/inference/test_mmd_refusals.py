@@ -144,7 +144,7 @@ def test_inner_products_that_overflow(threads):
     assert error.exit_code == 4
 
 
-@pytest.mark.parametrize("resampling", ["shifts", "random"])
+@pytest.mark.parametrize("resampling", ["blocks", "random"])
 def test_sums_that_overflow_though_the_kernel_does_not(resampling):
     size = np.sqrt(np.finfo(float).max) / 2
     error = refused(
