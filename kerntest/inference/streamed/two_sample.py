@@ -184,7 +184,9 @@ def _families(
     )
     judged = choose(kernel, bandwidth, single=options.null != "permutation")
     if judged.thinning:
-        judged = replace(judged, thinning=f"{sum(found.n):,} rows: bandwidths of the exact test from half the median on")
+        judged = replace(
+            judged, thinning=f"{sum(found.n):,} rows: bandwidths of the exact test from half the median on"
+        )
     if not measured or len(judged.kernels) == 1:
         return _Families(judged, judged.kernels, 0)
     (extra,) = choose("auto", "median", single=True).kernels
