@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # What factors may leave of the trace of a matrix: it moves sums by less than their promised digits, whichever rows are X.
 LEFT_OUT = 1e-12
+# What helps where relabellings are too few.
+MORE = "use more --permutations"
 # Random relabellings that show whether a kernel can tell any two apart, where those of the test cannot.
 OTHER_RELABELLINGS = 100
 
@@ -79,12 +81,21 @@ class Relabelled:
         How far rounding can move a sum.
     resampling : str
         What the relabellings are, in words.
+    complete : bool
+        Whether they are all that there are.
     """
 
     sums: Array
     label: LabelMatrix
     tolerances: Array
     resampling: str
+    complete: bool
+
+    @property
+    def floor(self) -> float:
+        """The smallest p-value that they can give: samples of one size may change places."""
+        ties = 2 if self.complete and self.label.n_x == self.label.n_y else 1
+        return ties / int(self.sums.shape[1])
 
 
 def different_relabellings(labels: Labels, options: Options) -> int:
@@ -113,7 +124,7 @@ def relabel(
     label = label_matrix(n_x, n - n_x, options.estimator)
     points, blocks = sample.points, BlockedRows.of(sample.labels, options.seed)
     left_out = np.zeros(len(kernels))
-    resampling = "random permutations"
+    resampling, complete = "random permutations", False
     with np.errstate(over="ignore", invalid="ignore"):
         if options.resampling == "random":
             labellings = random_orders(sample.labels, relabellings, options.seed)[1]
@@ -125,7 +136,7 @@ def relabel(
             diagonals = np.stack([blocks.summed(kernel.diagonal(points)) for kernel in kernels])
             sums = relabelled_sums(between, diagonals, label, blocks, moved, engine=engine)
             if len(moved) == math.comb(n, n_x):
-                resampling = "all permutations"
+                resampling, complete = "all permutations", True
             elif blocks.free < n:
                 resampling = f"permuted blocks of {counted(int(blocks.starts[1]), 'random row')}"
     refuse_overflow(kernels, sums)
@@ -133,7 +144,7 @@ def relabel(
     tolerances = np.array([tie_tolerance(float(kernel.diagonal(points).max()), n, norm) for kernel in kernels])
     # The trace of what a factor leaves out, times the norm of B, bounds what it could add.
     tolerances += left_out * norm
-    return Relabelled(sums, label, tolerances, resampling)
+    return Relabelled(sums, label, tolerances, resampling, complete)
 
 
 def _between_blocks(
@@ -181,7 +192,7 @@ def permutation_verdict(
         method="permutation",
         permutations=used,
         requested=options.permutations,
-        p_floor=1.0 / used,
+        p_floor=relabelled.floor,
         exact=True,
         resampling=relabelled.resampling,
         orders=None,
@@ -194,7 +205,15 @@ def permutation_verdict(
     kernel = family.kernels[chosen]
     found = discrepancy(kernel, sample.points, sample.labels, engine)
     values = factor * relabelled.sums[chosen]
-    return Verdict(judged.p_value, kernel, found, null, together, values, floor_warning(used, options.alpha))
+    return Verdict(
+        judged.p_value,
+        kernel,
+        found,
+        null,
+        together,
+        values,
+        floor_warning(used, options.alpha, "it takes more rows" if relabelled.complete else MORE, relabelled.floor),
+    )
 
 
 def judged_family(family: Family, judged: Judged, how: Judge) -> record.Family | None:
@@ -209,12 +228,13 @@ def judged_family(family: Family, judged: Judged, how: Judge) -> record.Family |
     return record.Family(how, JUDGES[how], members, family.thinning, judged.p_clearest)
 
 
-def floor_warning(used: int, alpha: float, way_out: str = "use more --permutations") -> tuple[str, ...]:
+def floor_warning(used: int, alpha: float, way_out: str = MORE, floor: float | None = None) -> tuple[str, ...]:
     """Return a warning where no p-value that the relabellings can give would reject."""
-    if 1.0 / used <= alpha:
+    floor = 1.0 / used if floor is None else floor
+    if floor <= alpha:
         return ()
     warning = (
-        f"the smallest p-value that {used:,} {'relabelling' if used == 1 else 'relabellings'} can give is {1.0 / used:.3g}, above alpha = {alpha:g}: the "
+        f"the smallest p-value that {used:,} {'relabelling' if used == 1 else 'relabellings'} can give is {floor:.3g}, above alpha = {alpha:g}: the "
         f"test cannot reject; {way_out}"
     )
     return (warning,)

@@ -333,3 +333,10 @@ def test_dense_pairs_are_not_what_the_test_is_made_of(monkeypatch):
     assert shapes
     assert max(rows * columns for rows, columns in shapes) <= TILE * TILE
     assert isinstance(Points.of(x), Points)
+
+
+@pytest.mark.parametrize(("n_x", "n_y", "floor"), [(3, 3, 2 / 20), (3, 4, 1 / 35)])
+def test_the_floor_of_all_splits_knows_that_samples_of_one_size_may_change_places(n_x, n_y, floor):
+    result = mmd_test(np.arange(n_x) * 1.0, np.arange(n_y) + 50.0, alpha=0.01)
+    assert_close([result.p_value, result.null.p_floor], [floor, floor])
+    assert result.warnings[-1].endswith("above alpha = 0.01: the test cannot reject; it takes more rows")

@@ -79,7 +79,19 @@ _BOTH_SIDES = frozenset({"x_columns", "y_columns", "columns"})
 _SERIES = (
     _ALWAYS
     | _BOTH_SIDES
-    | {"other", "kernel_x", "kernel_y", "bandwidth", "estimator", "scale", "witness", "plot", "time_series", "min_lag"}
+    | {
+        "other",
+        "kernel_x",
+        "kernel_y",
+        "bandwidth",
+        "estimator",
+        "scale",
+        "judge",
+        "witness",
+        "plot",
+        "time_series",
+        "min_lag",
+    }
 )
 _TARGET = _ALWAYS | {"target", "columns", "bandwidth", "estimator", "correction", "permutations", "plot"}
 

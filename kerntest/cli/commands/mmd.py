@@ -71,7 +71,7 @@ MANUAL = Manual(
         (
             "Several kernels",
             (
-                "auto is a family of 10 to 18 kernels: Gaussian and Laplacian ones of many bandwidths and, from three "
+                "auto is a family of some 15 kernels: Gaussian and Laplacian ones of many bandwidths and, from three "
                 "columns on, additive ones, which look at each column alone. --judge together asks how unusual their "
                 "statistics are as a whole, given how these rise and fall together under relabelling: kernels that say the "
                 "same count about once, several that each say a little add up, and only an excess counts. The kernel shown is the "
@@ -122,7 +122,7 @@ MANUAL = Manual(
 @method_options("the null permutes blocks of rows, exactly", "nystroem:300")
 @estimator_option("MMD^2")
 @null_option("one kernel")
-@permutations_option(", or all where there are fewer")
+@permutations_option("; all there are where they are at most 5,000")
 @resampling_option("blocks", "permutations of blocks of random rows")
 @JUDGE
 @ALPHA
