@@ -67,6 +67,8 @@ def pair_picture(analysis: IndependenceAnalysis) -> PairPicture:
         p_value=result.p_value,
         statistic=names[result.statistic_name],
         title="If x and y were independent",
+        members=0 if result.family is None else len(result.family.members),
+        noun="pairs",
     )
     rows = _drawn_rows(n, result.provenance.seed)
     first, second = analysis.paired.variables

@@ -37,12 +37,22 @@ def two_sample_figure(analysis: TwoSampleAnalysis) -> Any:
         p_value=result.p_value,
         statistic=f"MMD$^2$ ({result.estimator})",
         title="If there were no difference",
+        members=0 if result.family is None else len(result.family.members),
+        noun="kernels",
     )
     return figure(null, _witness(analysis), columns, result.decision)
 
 
 def null_picture(
-    null: Null, relabelled: Array | None, *, observed: float, p_value: float, statistic: str, title: str
+    null: Null,
+    relabelled: Array | None,
+    *,
+    observed: float,
+    p_value: float,
+    statistic: str,
+    title: str,
+    members: int = 0,
+    noun: str = "",
 ) -> NullPicture:
     """Return the relabelled statistics, or without them a Pearson III curve through the moments of the null.
 
@@ -53,9 +63,13 @@ def null_picture(
     observed, p_value : float
     statistic, title : str
         As in `NullPicture`.
+    members, noun : int, str
+        How many kernels, or pairs of them, the p-value judges; 0 for one, whose statistic is drawn.
     """
+    judged = f" of all {members}" if members else ""
+    statistic += f" of the clearest of {members} {noun}" if members else ""
     if relabelled is not None:
-        return NullPicture(relabelled, None, observed, p_value, statistic, title)
+        return NullPicture(relabelled, None, observed, p_value, statistic, title, judged)
     mean, deviation = null.mean or 0.0, null.standard_deviation or 1.0
     skewness = null.skewness or 0.0
     # A Gamma variable of this shape has that skewness; mirrored where it is negative.
@@ -66,7 +80,7 @@ def null_picture(
     density = np.exp(log_density - log_density.max())
     step = deviation * (z[1] - z[0])
     curve = (mean + np.copysign(deviation, skewness) * z, density / (density.sum() * step))
-    return NullPicture(np.empty(0), curve, observed, p_value, statistic, title)
+    return NullPicture(np.empty(0), curve, observed, p_value, statistic, title, judged)
 
 
 def _witness(analysis: TwoSampleAnalysis) -> WitnessPicture:

@@ -43,6 +43,8 @@ class NullPicture:
         Its name.
     title : str
         What the null distribution supposes.
+    judged : str
+        Whose p-value it is where the statistic is that of one kernel of several: " of all 15".
     """
 
     values: NDArray[np.float64]
@@ -51,6 +53,7 @@ class NullPicture:
     p_value: float
     statistic: str
     title: str = "If there were no difference"
+    judged: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,7 +187,7 @@ def draw_null(axis: Any, null: NullPicture) -> None:
         axis.hist(null.values, bins=edges, color=NEUTRAL, alpha=0.55, density=True, label=label)
     if null.curve is not None:
         axis.fill_between(*null.curve, color=NEUTRAL, alpha=0.45, linewidth=0, label="null distribution")
-    axis.axvline(null.observed, color=COLOUR_Y, linewidth=2, label=f"observed, p = {number(null.p_value)}")
+    axis.axvline(null.observed, color=COLOUR_Y, linewidth=2, label=f"observed, p = {number(null.p_value)}{null.judged}")
     axis.set_xlabel(null.statistic)
     axis.set_ylabel("density")
     axis.set_title(null.title, fontsize=10)

@@ -172,7 +172,7 @@ def test_days_are_written_as_dates_where_the_calendar_has_them(start, expected):
 
 
 def test_the_statistic_is_named():
-    assert panels(pair_figure(analysis_of("numbers")))[0].get_xlabel() == "HSIC (unbiased)"
+    assert panels(pair_figure(analysis_of("numbers")))[0].get_xlabel() == "HSIC (unbiased) of the clearest of 18 pairs"
     assert panels(pair_figure(analysis_of("three against three")))[0].get_xlabel() == "COCO"
 
 
