@@ -33,7 +33,7 @@ VECTORS_PER_SET = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Distances:
+class ExcessDistances:
     """Bounds of D for R vectors.
 
     Parameters
@@ -53,7 +53,7 @@ class Distances:
     upper: Array
 
     @classmethod
-    def bounded(cls, z: Array, covariance: Array) -> Distances:
+    def bounded(cls, z: Array, covariance: Array) -> ExcessDistances:
         """Return the bounds that a few rounds of coordinate descent give. Cost: O(F^2 R) time."""
         w = _descended(z, covariance)
         inverse = np.asarray(np.linalg.inv(covariance), dtype=np.float64)

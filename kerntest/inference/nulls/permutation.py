@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from kerntest.inference.nulls.one_sided import Distances
+from kerntest.inference.nulls.one_sided import ExcessDistances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,7 +172,7 @@ def _together(z: Array, halvings: NDArray[Any]) -> tuple[float, Array]:
     correlation = z @ z.T / z.shape[1]
     ridges = [np.full(len(z), ridge) for ridge in RIDGES]
     ridges[0] *= 2.0**halvings
-    distances = [Distances.bounded(z, correlation + np.diag(ridge)) for ridge in ridges]
+    distances = [ExcessDistances.bounded(z, correlation + np.diag(ridge)) for ridge in ridges]
     weights = [float(np.trace(np.linalg.solve(one.covariance, correlation))) ** -0.5 for one in distances]
     above_mean: NDArray[np.bool_] = z.max(axis=0) > 0
 
