@@ -141,7 +141,8 @@ def relabel(
                 resampling = f"permuted blocks of {counted(int(blocks.starts[1]), 'random row')}"
     refuse_overflow(kernels, sums)
     norm = math.sqrt(label.squared_norm)
-    tolerances = np.array([tie_tolerance(float(kernel.diagonal(points).max()), n, norm) for kernel in kernels])
+    # A sum over all pairs of rows, their labels not centred, before the sums over rows are taken out.
+    tolerances = np.array([tie_tolerance(float(kernel.diagonal(points).max()), n, float(n)) for kernel in kernels])
     # The trace of what a factor leaves out, times the norm of B, bounds what it could add.
     tolerances += left_out * norm
     return Relabelled(sums, label, tolerances, resampling, complete)

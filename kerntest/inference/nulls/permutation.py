@@ -184,7 +184,7 @@ def _together(z: Array, halvings: NDArray[Any]) -> tuple[float, Array]:
     observed = [one.exact(np.arange(1)) for one in distances]
     every = np.arange(z.shape[1])
     own = float(score([D for D, _ in observed], every[:1])[0])
-    reached = own - TIED * max(1.0, own)
+    reached = own * (1.0 - TIED)
     above: NDArray[Any] = np.asarray(score([one.lower for one in distances], every) >= reached)
     open_ = np.flatnonzero(~above & (score([one.upper for one in distances], every) >= reached))
     above[open_] = score([one.exact(open_)[0] for one in distances], open_) >= reached
