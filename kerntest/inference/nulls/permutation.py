@@ -151,7 +151,7 @@ def judge(
     elif how == "smallest":
         scored = scores(values[seen], tolerances[seen])[0]
         combined = scored.max(axis=0)
-        p_value = float(np.mean(combined >= combined[0]))
+        p_value = float(np.mean(combined >= combined[0] * (1.0 - TIED)))
     else:
         p_value, excess_seen = _together(z[seen], np.zeros(len(seen)) if halvings is None else halvings[seen])
         excess = np.zeros(len(z))
