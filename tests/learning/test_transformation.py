@@ -291,8 +291,8 @@ def test_a_model_of_another_learner_is_told_by_name(folder, tmp_path):
 def test_numbers_too_large_for_a_float_are_refused_and_nothing_is_written(folder, tmp_path):
     train_kpca(folder / "train.csv", columns="across,up", kernel="linear", scale="none", output=tmp_path / "linear.kt")
     table = rows(20)
-    table.loc[11, "across"] = 1e308
-    table["up"] = 1e308
+    table.loc[11, "across"] = 1.7e308
+    table["up"] = 1.7e308
     table.to_csv(tmp_path / "huge.csv", index=False)
     for options in ({"residual": True}, {"reconstruct": True}):
         with pytest.raises(UndecidedError, match=r"too large for these rows|overflows") as caught:
