@@ -2,7 +2,10 @@
 
 import math
 
-from tolerances import SAME_MACHINE
+import numpy as np
+from tolerances import SAME_MACHINE, assert_close
+
+from kerntest.inference import lags
 
 
 def numbers(result):
@@ -35,3 +38,25 @@ def assert_same(found, expected, *, share=SAME_MACHINE, at="result"):
         assert same, f"{at}: {found!r}, not {expected!r}"
     else:
         assert found == expected, at
+
+
+def assert_same_statistic(found, expected):
+    """Fail unless statistics agree and p-values lie within the Monte-Carlo error of two sets of relabellings."""
+    for name in ("mmd2_unbiased", "mmd2_biased", "hsic_unbiased", "hsic_biased"):
+        if hasattr(expected, name):
+            # Sums over entries of at most 1, the smaller for the differences they are made of.
+            assert_close(getattr(found, name), getattr(expected, name), scale=1.0)
+    if expected.null.exact:
+        p = (found.p_value + expected.p_value) / 2
+        assert abs(found.p_value - expected.p_value) <= 5 * np.sqrt(2 * p * (1 - p) / expected.null.permutations)
+    else:
+        assert_close(found.p_value, expected.p_value, condition=10)
+
+
+def small_blocks(circle, fixed, held=1):
+    """Stand in for `plan_blocks`, with blocks of 37 lags."""
+    del held
+    lines = circle // 2 + 1
+    return [lags.Block("lags", start, min(37, lines - start)) for start in range(0, lines, 37)] + [
+        lags.Block("fixed", start, 1) for start in range(fixed)
+    ]

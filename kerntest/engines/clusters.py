@@ -167,10 +167,16 @@ def _end(cluster: Any) -> None:
     nannies = list(cluster.workers.values())
     for nanny in nannies:
         nanny.auto_restart = False
-    _kill(nannies)
-    with suppress(Exception):
-        cluster.close(timeout=FAREWELL)
-    # What was being started meanwhile.
+    # Closing fails where a worker is just being started in place of another, which it may be once: its auto_restart was
+    # read before. What was half closed does not close again unless it is said to be running.
+    for _ in range(2):
+        _kill(nannies)
+        try:
+            cluster.close(timeout=FAREWELL)
+        except Exception:  # noqa: BLE001 - of whatever kind: there is nothing else to do with it
+            cluster.status = type(cluster.status).running
+        else:
+            break
     _kill(nannies)
 
 

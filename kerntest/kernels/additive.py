@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar
 
 from kerntest.errors import UsageError
 from kerntest.kernels.algebra import ATOMIC, Expression, Kind, Sum
 from kerntest.kernels.arguments import POSITIVE, check_number, format_number
 from kerntest.kernels.base import Columns
-from kerntest.kernels.columns import BoundGroups, OnColumns
+from kerntest.kernels.columns import BoundGroups, OnColumns, Unbound
 from kerntest.kernels.discrete import Delta
 from kerntest.kernels.names import ADDITIVE
 from kerntest.kernels.stationary import Gaussian
 
 if TYPE_CHECKING:
-    from kerntest.kernels.base import Array, BandwidthRule, Kernel, Pairs, Points
+    from kerntest.kernels.base import Kernel
 
 
 @dataclass(frozen=True, slots=True)
-class Additive(Expression):
+class Additive(Unbound, Expression):
     """k(x, y) = sum_c exp(-(x_c - y_c)^2 / (2 s_c^2)) + (number of category columns in which x and y agree).
 
     As it is written, before its columns are known: `bind` makes it an `AdditiveSum`.
@@ -39,6 +39,7 @@ class Additive(Expression):
     formula: ClassVar[str] = "sum_c exp(-(x_c-y_c)^2 / (2 bandwidth_c^2))"
     remark: ClassVar[str] = "each column alone, summed up: sees a few columns that differ among many that do not"
     usage: ClassVar[str] = "additive(bandwidth, ...)"
+    wanting: ClassVar[str] = "is a sum over columns"
 
     bandwidths: tuple[float, ...] = ()
 
@@ -88,28 +89,6 @@ class Additive(Expression):
         categories = [OnColumns(Delta(), Columns((), (place,))) for place in range(len(columns.categories))]
         terms = (*numeric, *categories)
         return AdditiveSum(terms) if len(terms) > 1 else terms[0]
-
-    def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> NoReturn:
-        """Refuse: a bandwidth belongs to a column."""
-        del rule, columns
-        raise self._unbound()
-
-    def evaluate(self, pairs: Pairs) -> NoReturn:
-        """Refuse: which columns are meant is not known."""
-        del pairs
-        raise self._unbound()
-
-    def diagonal(self, points: Points) -> Array:
-        """Refuse: which columns are meant is not known."""
-        del points
-        raise self._unbound()
-
-    def _unbound(self) -> UsageError:
-        return UsageError(
-            f"the kernel '{self}' is a sum over columns, but not of which table",
-            hint="bind(kernel, numeric_names, category_names) finds them",
-            code="usage.unbound_kernel",
-        )
 
     def __str__(self) -> str:
         """Return additive(bandwidths)."""

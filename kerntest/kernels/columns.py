@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import numpy as np
 
@@ -181,8 +181,39 @@ class Groups(Kernel):
         return "; ".join(map(str, self.groups))
 
 
+class Unbound(Kernel):
+    """A kernel of the columns of a table that is not known yet: `bind` makes one of it that can be evaluated."""
+
+    __slots__ = ()
+
+    # What it says of columns.
+    wanting: ClassVar[str]
+
+    def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> NoReturn:
+        """Refuse: a bandwidth belongs to columns."""
+        del rule, columns
+        raise self._unbound()
+
+    def evaluate(self, pairs: Pairs) -> NoReturn:
+        """Refuse: which columns are meant is not known."""
+        del pairs
+        raise self._unbound()
+
+    def diagonal(self, points: Points) -> NoReturn:
+        """Refuse: which columns are meant is not known."""
+        del points
+        raise self._unbound()
+
+    def _unbound(self) -> UsageError:
+        return UsageError(
+            f"the kernel '{self}' {self.wanting}, but not of which table",
+            hint="bind(kernel, numeric_names, category_names) finds them",
+            code="usage.unbound_kernel",
+        )
+
+
 @dataclass(frozen=True, slots=True)
-class ColumnGroups(Groups):
+class ColumnGroups(Unbound, Groups):
     """Groups of columns that are known by name only: `bind` finds the columns.
 
     Raises
@@ -190,6 +221,8 @@ class ColumnGroups(Groups):
     UsageError
         If the lone `*` stands in two places.
     """
+
+    wanting: ClassVar[str] = "names columns"
 
     def __post_init__(self) -> None:
         """Check that only one group takes the rest of the columns."""
@@ -201,28 +234,6 @@ class ColumnGroups(Groups):
                 code="usage.kernel_columns",
                 where={"value": "*", "position": rests[1].position},
             )
-
-    def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> Kernel:
-        """Refuse: a bandwidth belongs to columns."""
-        del rule, columns
-        raise self._unbound()
-
-    def evaluate(self, pairs: Pairs) -> Array:
-        """Refuse: which columns are meant is not known."""
-        del pairs
-        raise self._unbound()
-
-    def diagonal(self, points: Points) -> Array:
-        """Refuse: which columns are meant is not known."""
-        del points
-        raise self._unbound()
-
-    def _unbound(self) -> UsageError:
-        return UsageError(
-            f"the kernel '{self}' names columns, but not of which table",
-            hint="bind(kernel, numeric_names, category_names) finds them",
-            code="usage.unbound_kernel",
-        )
 
 
 @dataclass(frozen=True, slots=True)

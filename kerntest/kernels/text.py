@@ -93,7 +93,8 @@ class _Reader:
     text: str
     position: int
     end: int
-    depth: int = 0
+    # Parentheses around what is read; the whole sum has none.
+    depth: int = -1
 
     def whole_sum(self) -> Expression:
         """Return the kernel that makes up the whole of the text."""

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from same_results import assert_same
+from same_results import assert_same, assert_same_statistic, small_blocks
 from tolerances import assert_close
 from two_variables import arrays, columns_of, frame
 
 from kerntest import hsic_test, parse_kernel
-from kerntest.inference import lags, shifts
+from kerntest.inference import shifts
 from kerntest.inference.options import Options
 from kerntest.inference.pair_analysis import analyse_pair
 from kerntest.kernels import bandwidth
@@ -23,26 +23,6 @@ WAYS = (
     MEDIAN | {"null": "gamma"},
     MEDIAN | {"resampling": "random", "permutations": 200},
 )
-
-
-def assert_same_statistic(found, expected):
-    """Fail unless statistics agree and p-values lie within the Monte-Carlo error of two sets of relabellings."""
-    for name in ("hsic_unbiased", "hsic_biased"):
-        # Both are sums over entries of at most 1, the smaller for the differences they are made of.
-        assert_close(getattr(found, name), getattr(expected, name), scale=1.0)
-    if expected.null.exact:
-        p = (found.p_value + expected.p_value) / 2
-        assert abs(found.p_value - expected.p_value) <= 5 * np.sqrt(2 * p * (1 - p) / expected.null.permutations)
-    else:
-        assert_close(found.p_value, expected.p_value, condition=10)
-
-
-def small_blocks(circle, fixed, held=1):
-    del held
-    lines = circle // 2 + 1
-    return [lags.Block("lags", start, min(37, lines - start)) for start in range(0, lines, 37)] + [
-        lags.Block("fixed", start, 1) for start in range(fixed)
-    ]
 
 
 @pytest.mark.parametrize("options", WAYS, ids=str)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from same_results import assert_same
+from same_results import assert_same, assert_same_statistic, small_blocks
 from tolerances import assert_close
 
 from kerntest import hsic_test, mmd_test, parse_kernel
@@ -35,25 +35,6 @@ def frames(n_x=40, n_y=55, seed=0, shift=0.4):
         )
 
     return frame(n_x, shift), frame(n_y, 0.0)
-
-
-def assert_same_statistic(found, expected):
-    """Fail unless statistics agree and p-values lie within the Monte-Carlo error of two sets of relabellings."""
-    for name in ("mmd2_unbiased", "mmd2_biased"):
-        assert_close(getattr(found, name), getattr(expected, name), scale=1.0)
-    if expected.null.exact:
-        p = (found.p_value + expected.p_value) / 2
-        assert abs(found.p_value - expected.p_value) <= 5 * np.sqrt(2 * p * (1 - p) / expected.null.permutations)
-    else:
-        assert_close(found.p_value, expected.p_value, condition=10)
-
-
-def small_blocks(circle, fixed, held=1):
-    del held
-    lines = circle // 2 + 1
-    return [lags.Block("lags", start, min(37, lines - start)) for start in range(0, lines, 37)] + [
-        lags.Block("fixed", start, 1) for start in range(fixed)
-    ]
 
 
 @pytest.mark.parametrize("options", NULLS)

@@ -185,7 +185,7 @@ def test_the_value_is_told_to_programs():
 
 @pytest.mark.parametrize("opening", ["(", "normalise("])
 def test_depth_is_limited(opening):
-    assert parse_kernel(opening * 49 + "linear" + ")" * 49)
+    assert parse_kernel(opening * 50 + "linear" + ")" * 50)
     for depth in (51, 10_000):
         with pytest.raises(UsageError, match="more than 50 parentheses within each other"):
             parse_kernel(opening * depth + "linear" + ")" * depth)

@@ -2,7 +2,6 @@
 
 import numpy as np
 from learning.naive_qp import certificate
-from tolerances import SAME_MACHINE
 
 from kerntest.kernels.base import Points
 from kerntest.kernels.stationary import Gaussian
@@ -63,11 +62,11 @@ def check_claims(K, problem, solution):
     # What rounding of K beta does to the objectives.
     outputs = np.abs(K) @ np.abs(beta)
     rounding = 4e-16 * float(np.abs(beta) @ outputs + problem.costs @ outputs) + 1e-13 * size
-    np.testing.assert_allclose(solution.objective, primal, rtol=SAME_MACHINE, atol=rounding)
-    np.testing.assert_allclose(solution.dual_objective, dual, rtol=SAME_MACHINE, atol=rounding)
+    np.testing.assert_allclose(solution.objective, primal, rtol=1e-12, atol=rounding)
+    np.testing.assert_allclose(solution.dual_objective, dual, rtol=1e-12, atol=rounding)
     if solution.gap is not None:
         floor = max(abs(primal), 1e-300)
-        np.testing.assert_allclose(solution.gap, max(gap, 0), rtol=0, atol=2 * SAME_MACHINE + 2 * rounding / floor)
+        np.testing.assert_allclose(solution.gap, max(gap, 0), rtol=0, atol=1e-12 + 2 * rounding / floor)
 
 
 __all__ = [

@@ -98,22 +98,21 @@ def test_classification_agrees_with_scikit_learn(count):
     true, predicted, scores, probabilities = example(count)
     ranked = (scores[:, 1] - scores[:, 0]).round(1) if count == 2 else scores
     found = classification_metrics(true, predicted, ranked, CLASSES[:count], probabilities=probabilities)
-    close = {"rtol": 1e-12}
     np.testing.assert_array_equal(found.confusion, metrics.confusion_matrix(true, predicted))
-    np.testing.assert_allclose(found.accuracy, metrics.accuracy_score(true, predicted), **close)
-    np.testing.assert_allclose(found.balanced_accuracy, metrics.balanced_accuracy_score(true, predicted), **close)
+    np.testing.assert_allclose(found.accuracy, metrics.accuracy_score(true, predicted), rtol=1e-12)
+    np.testing.assert_allclose(found.balanced_accuracy, metrics.balanced_accuracy_score(true, predicted), rtol=1e-12)
     parts = np.array([(part.precision, part.recall, part.f1, part.support) for part in found.classes]).T
-    np.testing.assert_allclose(parts, metrics.precision_recall_fscore_support(true, predicted), **close)
-    np.testing.assert_allclose(found.macro_f1, metrics.f1_score(true, predicted, average="macro"), **close)
-    np.testing.assert_allclose(found.log_loss, metrics.log_loss(true, probabilities), **close)
+    np.testing.assert_allclose(parts, metrics.precision_recall_fscore_support(true, predicted), rtol=1e-12)
+    np.testing.assert_allclose(found.macro_f1, metrics.f1_score(true, predicted, average="macro"), rtol=1e-12)
+    np.testing.assert_allclose(found.log_loss, metrics.log_loss(true, probabilities), rtol=1e-12)
     if count == 2:
-        np.testing.assert_allclose(found.roc_auc, metrics.roc_auc_score(true, ranked), **close)
-        np.testing.assert_allclose(found.brier, metrics.brier_score_loss(true, probabilities[:, 1]), **close)
+        np.testing.assert_allclose(found.roc_auc, metrics.roc_auc_score(true, ranked), rtol=1e-12)
+        np.testing.assert_allclose(found.brier, metrics.brier_score_loss(true, probabilities[:, 1]), rtol=1e-12)
     else:
         areas = [metrics.roc_auc_score(true == place, scores[:, place]) for place in range(count)]
-        np.testing.assert_allclose(found.roc_auc, np.mean(areas), **close)
+        np.testing.assert_allclose(found.roc_auc, np.mean(areas), rtol=1e-12)
         indicator = np.eye(count)[true]
-        np.testing.assert_allclose(found.brier, np.square(probabilities - indicator).sum() / len(true), **close)
+        np.testing.assert_allclose(found.brier, np.square(probabilities - indicator).sum() / len(true), rtol=1e-12)
 
 
 def test_the_area_of_many_classes_is_that_of_scikit_learn():

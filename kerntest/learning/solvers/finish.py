@@ -36,8 +36,9 @@ FEW_WRONG = 20
 IDLE = 4
 # The ridge leaves so much of the tolerance; a cost counts as at most so many times the largest coefficient.
 RIDGE_SHARE, COST_SHARE = 0.05, 100.0
-# Least ridge, as a share of the largest diagonal entry.
-LEAST_RIDGE = 1e-13
+# Least ridge, as a share of the largest diagonal entry, and that with which refinement solves for residuals: a factor
+# of equal rows keeps no more digits of a smaller one than rounding leaves.
+LEAST_RIDGE, REFINING_RIDGE = 1e-13, 1e-10
 # Bytes for each entry of the matrix of the free rows: itself, and its factor.
 ENTRY_BYTES = 24
 
@@ -107,7 +108,8 @@ class Finish:
         self.exact, self.problem, self.tolerance, self.budget = exact, problem, tolerance, budget
         self.most = math.isqrt(kept_bytes // ENTRY_BYTES)
         # A ridge below this is lost in rounding beside the matrix.
-        self.least_ridge = LEAST_RIDGE * max(float(exact.matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
+        largest = max(float(exact.matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
+        self.least_ridge, self.refining_ridge = LEAST_RIDGE * largest, REFINING_RIDGE * largest
         self.refinements, self.wrong = 0, 0
         self.violation = 0.1 * tolerance
 
@@ -246,7 +248,7 @@ class Finish:
         self.budget.count()
         K = system.K[np.ix_(free, free)]
         A = np.asfortranarray(K)
-        A[np.diag_indices(len(free))] += ridge
+        A[np.diag_indices(len(free))] += max(ridge, self.refining_ridge)
         inverse = solve_positive(A, np.asfortranarray(np.eye(len(free))))
         ones = inverse.sum(axis=1)
         wanted = (problem.signs * problem.margins)[free]

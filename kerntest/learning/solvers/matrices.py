@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from kerntest.kernels.base import Array, DensePairs, Kernel, Points, left_factor, right_factor
+from kerntest.kernels.base import ROUNDING_UNITS, Array, DensePairs, Kernel, Points, left_factor, right_factor
 from kerntest.kernels.stationary import Gaussian
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ BLOCK = 2**18
 SINGLE_RANGE = 30.0
 # And up to which double precision is sure to keep twelve digits of it.
 EXPANDED = 1e4
+# Beyond so much rounding in an exponent, exponents within it are those of equal rows.
+BLURRED = 1e-13
 
 
 class Matrix(Protocol):
@@ -60,6 +62,8 @@ class GaussianMatrix:
         self._right = np.ascontiguousarray(right_factor(scaled))
         self.largest = float(self._right[:, -1].max(initial=0.0))
         self.single = self.largest < SINGLE_RANGE
+        rounding = ROUNDING_UNITS * float(np.finfo(np.float64).eps) * self.largest
+        self._equal = rounding if rounding > BLURRED else 0.0
         self._singles: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
 
     def block(
@@ -77,6 +81,9 @@ class GaussianMatrix:
                 self._singles = (self._left.astype(np.float32), self._right.astype(np.float32))
             left, right = self._singles
         product = np.matmul(left[rows], right[columns].T, out=out)
+        if self._equal:
+            # Large costs multiply what rounding makes of the zeros, which differ with the shape of the block.
+            product[product > -self._equal] = 0.0
         # Rounding may leave values above 1 by its own size: clipping them would take as long as the exponential.
         return np.asarray(np.exp(product, out=product))
 
