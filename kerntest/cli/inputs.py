@@ -63,7 +63,7 @@ def check_null(ctx: click.Context) -> None:
         As above.
     """
     null = ctx.params["null"]
-    # The Pearson curve finds its fourth moment from shifts.
+    # The Pearson curve finds its fourth moment from relabellings.
     unused = {"permutation": (), "pearson": ("resampling", "judge")}.get(null, ("permutations", "resampling", "judge"))
     for name in unused:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:

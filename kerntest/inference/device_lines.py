@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Progress
     from kerntest.engines.device import Device, DeviceArray
-    from kerntest.inference.device_sides import DeviceSide
+    from kerntest.inference.device_sides import KernelsOnDevice
     from kerntest.kernels.base import Array
 
 # Lines of one block: sums over them stay in the precision of the device.
@@ -83,25 +83,19 @@ class Margins:
         rows[:, rows.shape[1] - entries.shape[1] :] += entries.sum(axis=2)
         return Margins(rows, self.squares + np.square(entries).sum(axis=(1, 2)))
 
-    @property
-    def totals(self) -> Array:
-        """The sum of all entries of every matrix."""
-        sums: Array = self.rows.sum(axis=1)
-        return sums
-
 
 class DeviceLines:
     """Two sides over the same circle.
 
     Parameters
     ----------
-    first, second : DeviceSide
+    first, second : KernelsOnDevice
         F matrices in one order, G in several.
     n, circle : int
     device : Device
     """
 
-    def __init__(self, first: DeviceSide, second: DeviceSide, n: int, circle: int, device: Device) -> None:
+    def __init__(self, first: KernelsOnDevice, second: KernelsOnDevice, n: int, circle: int, device: Device) -> None:
         self.first, self.second, self.n, self.circle, self.device = first, second, n, circle, device
 
     def blocks(self, held: int) -> list[Block]:
@@ -131,12 +125,12 @@ class DeviceLines:
         -------
         values : ndarray, shape (F, G, orders, circle)
         first, second : Margins
-            Of the first side, and of the second in the first order: of no matrix where nobody needs them.
+            Of the first side, and of the second in the first order.
         """
         F, G = self.first.members, self.second.members
         values = np.empty((F, G, orders, self.circle))
         of_first = DeviceMargins(F, self.n, self.circle, self.device)
-        of_second = DeviceMargins(G if self.second.has_margins else 0, self.n, self.circle, self.device)
+        of_second = DeviceMargins(G, self.n, self.circle, self.device)
         together = max(1, min(orders, HELD_BYTES // (8 * LINES * self.circle * G)))
         blocks = self.blocks(F + G * together)
         done, total = 0, -(-orders // together) * len(blocks)
@@ -182,7 +176,7 @@ class DeviceLines:
         right: list[list[DeviceArray]] = [[] for _ in range(self.second.members)]
         for order in orders:
             for g, values in enumerate(self.second.lines(order, block)):
-                if order == 0 and margins[1] is not None and self.second.has_margins:
+                if order == 0 and margins[1] is not None:
                     margins[1].add(g, values, block)
                 right[g].append(self._transformed(values, halved))
         others = [one for of_member in right for one in of_member]

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.inference.device_lines import DeviceLines
-from kerntest.inference.device_sides import KernelsOnDevice, LabelsOnDevice
-from kerntest.inference.labels import LabelSide
+from kerntest.inference.device_sides import KernelsOnDevice
 from kerntest.inference.lags import Block
 from kerntest.inference.shifts import ShiftSums
 from kerntest.inference.stacks import KernelStack
@@ -44,7 +43,7 @@ NEAR_TIES = 3e-5
 
 def device_takes(first: Stack, second: Stack) -> bool:
     """Say whether a device can lay out both sides."""
-    return isinstance(first, KernelStack) and isinstance(second, (KernelStack, LabelSide))
+    return isinstance(first, KernelStack) and isinstance(second, KernelStack)
 
 
 def device_shift_sums(
@@ -63,7 +62,7 @@ def device_shift_sums(
     ----------
     first : KernelStack
         F matrices A_f over n rows in one order.
-    second : KernelStack or LabelSide
+    second : KernelStack
         G matrices B_g, in `orders` orders of which the first is that of `first`.
     n, circle, orders : int
     device : Device
@@ -110,29 +109,19 @@ def _summed(
     first: Stack, second: Stack, *, n: int, circle: int, orders: int, device: Device, progress: Progress | None
 ) -> tuple[ShiftSums, _Error]:
     """Return the sums in the precision of the device."""
-    if not isinstance(first, KernelStack) or not isinstance(second, (KernelStack, LabelSide)):
+    if not isinstance(first, KernelStack) or not isinstance(second, KernelStack):
         raise TypeError(f"{type(first).__name__} and {type(second).__name__} are not for a device")
-    left = KernelsOnDevice(first, n, circle, device)
-    right: KernelsOnDevice | LabelsOnDevice
-    right = (
-        LabelsOnDevice(second, device) if isinstance(second, LabelSide) else KernelsOnDevice(second, n, circle, device)
-    )
+    left, right = (KernelsOnDevice(stack, n, circle, device) for stack in (first, second))
     lines = DeviceLines(left, right, n, circle, device)
     values, of_first, of_second = lines.sums(orders, progress)
     fixed = left.fixed_entries(0), [right.fixed_entries(order) for order in range(orders)]
     values += np.stack([np.einsum("fij,gij->fg", fixed[0], entries) for entries in fixed[1]], axis=2)[..., None]
-    of_first = of_first.with_fixed(fixed[0])
-    if isinstance(right, LabelsOnDevice):
-        found = _with_label(left, right, values, of_first)
-        squares = np.array([right.square])
-    else:
-        of_second = of_second.with_fixed(fixed[1][0])
-        found = _with_kernels(left, right, values, (of_first, of_second))
-        squares = of_second.squares
+    of_first, of_second = of_first.with_fixed(fixed[0]), of_second.with_fixed(fixed[1][0])
+    found = _with_effects(left, right, values, (of_first, of_second))
     measured = _measured(lines)
-    centred = found.values if isinstance(right, LabelsOnDevice) else _centred(found, right, hollow=first.hollow)
+    centred = _centred(found, right, hollow=first.hollow)
     spread = centred.std(axis=(2, 3))
-    expected = np.sqrt(np.outer(of_first.squares, squares)) / n * abs(right.weight)
+    expected = np.sqrt(np.outer(of_first.squares, of_second.squares)) / n
     doubt = SAFETY * measured + UNITS * math.log2(circle) * device.rounding * expected
     # Where no shift changes a sum, float64 has to say so.
     units = np.where(spread > 0, spread, np.inf), np.where(spread > 0, spread, np.finfo(np.float64).tiny)
@@ -143,23 +132,7 @@ def _summed(
     return replace(found, doubt=doubt), error
 
 
-def _with_label(left: KernelsOnDevice, right: LabelsOnDevice, values: Array, of_first: Margins) -> ShiftSums:
-    """Return <K, B> from the sums of K'_ij u_i u_j, which are changed.
-
-    The rows of B sum to zero, so that sum_ij (a_i + a_j) B_ij over i != j is -2 sum_i a_i B_ii.
-    """
-    orders = range(values.shape[2])
-    u, on_b = (np.stack([along(order) for order in orders]) for along in (right.along, right.diagonal))
-    a, on_x = left.effects(0), left.diagonals(0)
-    values *= right.weight
-    values += correlated(2.0 * right.slope * of_first.rows, u[None], left.circle)
-    values += correlated(on_x - 2.0 * a, on_b[None], left.circle)
-    values += (right.level * of_first.totals)[:, None, None, None]
-    rows, squares = _restored(of_first, a, on_x)
-    return ShiftSums(values, rows, np.zeros((1, left.n)), squares, np.zeros(1))
-
-
-def _with_kernels(
+def _with_effects(
     left: KernelsOnDevice, right: KernelsOnDevice, values: Array, margins: tuple[Margins, Margins]
 ) -> ShiftSums:
     """Return <K, L> from the sums of K'_ij L'_ij, which are changed.
@@ -222,7 +195,7 @@ def _measured(lines: DeviceLines) -> Array:
         block = Block("lags", start, min(CHECKED_LINES, most + 1 - start))
         error = np.abs(lines.block_sums(block) - lines.exact_block_sums(block)).max(axis=2)
         largest = np.maximum(largest, error / math.sqrt(block.count))
-    every: Array = largest * abs(lines.second.weight) * math.sqrt(most + lines.n - lines.circle)
+    every: Array = largest * math.sqrt(most + lines.n - lines.circle)
     return every
 
 

@@ -1,18 +1,17 @@
 """Both sides of the shifts on a device: lines of matrices that float32 holds well.
 
-Off the diagonal, an entry is kept as what is left of it after something has been taken out that is known in float64:
-of a kernel about its row means (the effects a), of the label matrix all but u_i u_j,
+Off the diagonal, an entry is kept as what is left of it after something has been taken out that is known in float64,
+about the means of its two rows (their effects a):
 
-    K_ij = a_i + a_j + K'_ij,    B_ij = level + slope (u_i + u_j) + weight u_i u_j,
+    K_ij = a_i + a_j + K'_ij
 
-with numbers u (one for X, one for Y, about centred) of so few digits that their products are exact in float32. What
-is left has the size of the centred matrices, and so has its rounding; effects common to all lines would add up. The
+What is left has the size of the centred matrix, and so has its rounding; effects common to all lines would add up. The
 diagonals are not on the device at all.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.device import Device, DeviceArray
-    from kerntest.inference.labels import LabelSide
     from kerntest.inference.lags import Block
     from kerntest.inference.stacks import KernelStack
     from kerntest.kernels.base import Array, Kernel, Points
@@ -35,31 +33,6 @@ if TYPE_CHECKING:
 MEAN_ROWS = 256
 # Entries of which means are taken at a time.
 MEAN_ENTRIES = 2**24
-# The numbers u are multiples of 1/256: their products have at most 20 binary digits, and float32 keeps 24.
-STEPS = 256.0
-
-
-class DeviceSide(Protocol):
-    """Matrices off their diagonals, less what is known of them, in lines on a device.
-
-    `weight` is that of their sums in the statistic; `has_margins` says whether their row sums are wanted.
-    """
-
-    members: int
-    weight: float
-    has_margins: bool
-
-    def lines(self, order: int, block: Block) -> Iterator[DeviceArray]:
-        """Yield the block's entries of one member after another, shape (block.count, circle)."""
-        ...
-
-    def exact_lines(self, order: int, block: Block) -> Iterator[Array]:
-        """Yield the same from numpy in float64."""
-        ...
-
-    def fixed_entries(self, order: int) -> Array:
-        """Return the entries between fixed rows, zero on the diagonal, shape (members, fixed, fixed), in float64."""
-        ...
 
 
 class KernelsOnDevice:
@@ -77,9 +50,6 @@ class KernelsOnDevice:
     UndecidedError
         If a kernel needs functions that devices do not have.
     """
-
-    weight = 1.0
-    has_margins = True
 
     def __init__(self, stack: KernelStack, n: int, circle: int, device: Device) -> None:
         self.members = stack.members
@@ -106,7 +76,7 @@ class KernelsOnDevice:
         return by_row[:, self._places(order)]
 
     def lines(self, order: int, block: Block) -> Iterator[DeviceArray]:
-        """Yield the block's entries of one member after another."""
+        """Yield the block's entries of one member after another, shape (block.count, circle)."""
         effects = self._laid_effects(order)
         number = 0
         for source, (points, places, kernels) in enumerate(self.stack.placed(order)):
@@ -146,7 +116,7 @@ class KernelsOnDevice:
             yield out - here - there
 
     def fixed_entries(self, order: int) -> Array:
-        """Return the entries between fixed rows, shape (members, fixed, fixed)."""
+        """Return the entries between fixed rows, zero on the diagonal, shape (members, fixed, fixed), in float64."""
         effects = self.effects(order)[:, self.circle :]
         entries = self.stack.fixed_entries(order) - effects[:, :, None] - effects[:, None, :]
         places = np.arange(entries.shape[1])
@@ -195,67 +165,3 @@ def met(laid: Any, block: Block, circle: int, window: Callable[[Any, int], Any])
         start = circle + circle // 2 + block.start
         return laid[start : start + block.count][:, None]
     return window(laid[block.start : block.start + circle + block.count - 1], block.count)
-
-
-class LabelsOnDevice:
-    """The products u_i u_j of the label matrix.
-
-    Parameters
-    ----------
-    side : LabelSide
-    device : Device
-
-    Attributes
-    ----------
-    level, slope, weight : float
-        B_ij = level + slope (u_i + u_j) + weight u_i u_j.
-    """
-
-    members = 1
-    has_margins = False
-
-    def __init__(self, side: LabelSide, device: Device) -> None:
-        self.side, self.device, self.circle = side, device, side.circle
-        n_x, n_y = side.matrix.n_x, side.matrix.n_y
-        # Signs less about their mean.
-        middle = round(STEPS * (n_x - n_y) / (n_x + n_y)) / STEPS
-        self.numbers = np.array([-1.0, 1.0]) - middle
-        of_y = float(self.numbers[0])
-        none, one, both = side.matrix.between
-        self.weight = float(both - 2.0 * one + none) / 4.0
-        self.slope = float(one - none) / 2.0 - self.weight * of_y
-        self.level = float(none) - 2.0 * self.slope * of_y - self.weight * of_y**2
-        self._sent: dict[int, DeviceArray] = {}
-
-    def along(self, order: int) -> Array:
-        """Return u along the places of one order, shape (n,)."""
-        return self.numbers[self.side.orders[order]]
-
-    def lines(self, order: int, block: Block) -> Iterator[DeviceArray]:
-        """Yield the block's entries."""
-        if order not in self._sent:
-            self._sent[order] = self.device.send(laid_out(self.along(order), self.circle))
-        laid = self._sent[order]
-        yield met(laid, block, self.circle, self.device.window) * laid[None, : self.circle]
-
-    def exact_lines(self, order: int, block: Block) -> Iterator[Array]:
-        """Yield the same from numpy in float64."""
-        laid = laid_out(self.along(order), self.circle)
-        yield met(laid, block, self.circle, window) * laid[None, : self.circle]
-
-    @property
-    def square(self) -> float:
-        """The sum of (u_i u_j)^2 over i != j."""
-        squared = self.along(0) ** 2
-        return float(squared.sum() ** 2 - (squared**2).sum())
-
-    def diagonal(self, order: int) -> Array:
-        """Return the diagonal of B along the places of one order, shape (n,)."""
-        return self.side.matrix.diagonal[self.side.orders[order]]
-
-    def fixed_entries(self, order: int) -> Array:
-        """Return the entries between fixed rows, shape (1, fixed, fixed)."""
-        u = self.along(order)[self.circle :]
-        entries = u[:, None] * u[None, :]
-        np.fill_diagonal(entries, 0.0)
-        return entries[None]

@@ -15,12 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kerntest.inference.lags import Block, window
-from kerntest.inference.low_rank import LowRank
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from kerntest.kernels.base import Array
 
 Estimator: TypeAlias = Literal["unbiased", "biased"]
@@ -74,62 +69,3 @@ def label_matrix(n_x: int, n_y: int, estimator: Estimator) -> LabelMatrix:
     between = np.array([total, total - per_row, 1.0 + total - 2.0 * per_row])
     factor = 1 / (n_x * (n_x - 1)) + 1 / (n_y * (n_y - 1)) + 2 / (n_x * n_y)
     return LabelMatrix(n_x, n_y, between, np.zeros(2), factor)
-
-
-def low_rank_label(labels: Labels) -> LowRank:
-    """Return the centred label matrix as a product of one column: HLH = (Ha) (Ha)'."""
-    column = labels.astype(np.float64)
-    column -= column.mean()
-    return LowRank(column[:, None], column**2, residual=0.0)
-
-
-class LabelSide:
-    """The label matrix laid out like the kernel matrix, once for every random order of the labels.
-
-    Parameters
-    ----------
-    matrix : LabelMatrix
-        Its entries.
-    orders : sequence of ndarray of uint8, shape (n,)
-        The labels along the rows, one array per order; the first is the observed one.
-    circle : int
-        How many rows lie on the circle; the others are fixed.
-    """
-
-    members = 1
-    # The label matrix is centred as it is.
-    centred_by_rows = False
-
-    def __init__(self, matrix: LabelMatrix, orders: Sequence[Labels], circle: int) -> None:
-        self.matrix = matrix
-        self.orders = orders
-        self.circle = circle
-
-    def lines(self, order: int, block: Block, out: Array) -> Iterator[int]:
-        """Write the block's entries of B in one order into `out`, shape (block.count, circle); yields 0."""
-        self._write(order, block, out)
-        yield 0
-
-    def _write(self, order: int, block: Block, out: Array) -> None:
-        labels = self.orders[order]
-        ring = labels[: self.circle]
-        if block.kind == "fixed":
-            others = labels[self.circle + block.start : self.circle + block.start + block.count]
-            out[:] = self.matrix.between[others[:, None] + ring[None, :]]
-            return
-        # The entry is bilinear in the two labels: ring * slope(other) + level(other), two passes over the block.
-        around = ring[np.arange(block.start, block.start + self.circle + block.count - 1) % self.circle]
-        none, one, both = self.matrix.between
-        slope = np.where(around, both - one, one - none)
-        level = np.where(around, one, none)
-        np.multiply(window(slope, block.count), ring.astype(np.float64), out=out)
-        out += window(level, block.count)
-        if block.start == 0:
-            out[0] = self.matrix.diagonal[ring]
-
-    def fixed_entries(self, order: int) -> Array:
-        """Return the entries of B between fixed rows in one order, shape (1, n - circle, n - circle)."""
-        labels = self.orders[order][self.circle :]
-        entries: Array = self.matrix.between[labels[:, None] + labels[None, :]]
-        np.fill_diagonal(entries, self.matrix.diagonal[labels])
-        return entries[None]

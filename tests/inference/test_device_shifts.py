@@ -16,7 +16,6 @@ from kerntest.errors import UndecidedError
 from kerntest.inference import device_lines, device_shifts
 from kerntest.inference.device_shifts import device_shift_sums
 from kerntest.inference.device_sweep import DeviceSweep, device_correlations
-from kerntest.inference.labels import LabelSide, label_matrix
 from kerntest.inference.low_rank import centred_factor, low_rank_sums
 from kerntest.inference.relabelling import centred_sums
 from kerntest.inference.shifts import shift_sums
@@ -31,14 +30,14 @@ KERNELS = ("gaussian(1.5)", "laplacian(0.7)", "polynomial(3)", "delta*laplacian2
 HERE = LocalEngine(1)
 
 
-def labelled(n, n_x, circle, estimator, *, orders=1, kernels=KERNELS, points=None):
-    """Return a stack of kernels and the sides of labels in several orders."""
-    rng = np.random.default_rng(n)
-    labels = np.repeat([1, 0], [n_x, n - n_x]).astype(np.uint8)
+def labelled(n, n_x, circle, estimator, *, kernels=KERNELS, points=None):
+    """Return a stack of kernels, one of a variable with two values, and the order of both."""
+    places = [np.random.default_rng(n).permutation(n)]
     points = mixed_points(n, 3) if points is None else points
-    stack = KernelStack([(points, [kernel_of(text) for text in kernels])], [rng.permutation(n)], circle)
-    side = LabelSide(label_matrix(n_x, n - n_x, estimator), [rng.permutation(labels) for _ in range(orders)], circle)
-    return stack, side
+    label = Points.of(np.repeat([1.0, 0.0], [n_x, n - n_x]) - n_x / n)
+    options = {"hollow": estimator == "unbiased", "centred_by_rows": True}
+    first, second = [(points, [kernel_of(text) for text in kernels])], [(label, [kernel_of("linear")])]
+    return KernelStack(first, places, circle, **options), KernelStack(second, places, circle, **options), places
 
 
 def paired(n, circle, estimator, orders=1, kernels=KERNELS):
@@ -70,11 +69,8 @@ def assert_same(found, expected, rtol):
 @pytest.mark.parametrize(("n", "circle"), [(4, 4), (5, 2), (13, 9), (40, 36)])
 def test_in_float64_a_device_gives_what_numpy_gives(n, circle, estimator, library):
     engine = engine_on(library, "float64")
-    stack, side = labelled(n, n // 3 + 1, circle, estimator, orders=3)
-    expected, found = both(stack, side, n=n, circle=circle, orders=3, engine=engine)
-    assert_close(found.values, expected.values, scale=np.abs(expected.values).max())
-    first, second, _ = paired(n, circle, estimator, orders=2)
-    expected, found = both(first, second, n=n, circle=circle, orders=2, engine=engine)
+    first, second, _ = paired(n, circle, estimator, orders=3)
+    expected, found = both(first, second, n=n, circle=circle, orders=3, engine=engine)
     assert_same(found, expected, rtol=STATISTIC)
 
 
@@ -90,15 +86,12 @@ def test_any_sizes_blocks_and_orders(n, left_over, estimator, lines, orders):
     circle = max(n - left_over, 2)
     engine = engine_on("strict", "float64")
     first, second, _ = paired(n, circle, estimator, orders=orders, kernels=KERNELS[:4])
-    stack, side = labelled(n, max(2, n // 5), circle, estimator, orders=orders, kernels=KERNELS[:2])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(device_lines, "LINES", lines)
         # One order at a time.
         patch.setattr(device_lines, "HELD_BYTES", 1)
         expected, found = both(first, second, n=n, circle=circle, orders=orders, engine=engine)
-        assert_same(found, expected, rtol=STATISTIC)
-        expected, found = both(stack, side, n=n, circle=circle, orders=orders, engine=engine)
-    assert_close(found.values, expected.values, scale=np.abs(expected.values).max())
+    assert_same(found, expected, rtol=STATISTIC)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -117,12 +110,12 @@ def test_four_matrices_on_both_sides_share_one_product_for_each_frequency(estima
 def test_float32_moves_no_statistic_further_than_it_says(n, circle, share, library):
     engine = engine_on(library)
     kernels = ("gaussian(1.5)", "laplacian(0.7)", "polynomial(3)", "linear")
-    stack, side = labelled(n, n // share, circle, "unbiased", kernels=kernels)
-    expected, found = both(stack, side, n=n, circle=circle, orders=1, engine=engine)
-    error = np.abs(found.values - expected.values).max(axis=(2, 3))
-    assert (error <= found.doubt).all()
+    first, second, places = labelled(n, n // share, circle, "unbiased", kernels=kernels)
+    expected, found = both(first, second, n=n, circle=circle, orders=1, engine=engine)
+    exact, near = (centred_sums(sums, places, circle, hollow=True) for sums in (expected, found))
+    assert (np.abs(near - exact).max(axis=(2, 3)) <= found.doubt).all()
     # A few millionths of a standard deviation.
-    assert (found.doubt <= 2e-5 * expected.values.std(axis=(2, 3))).all()
+    assert (found.doubt <= 2e-5 * exact.std(axis=(2, 3))).all()
     assert 0 < engine.arrays.error < 1e-5
 
 
@@ -145,14 +138,48 @@ def test_float32_keeps_the_centred_sums_of_two_kernels(estimator, library):
 def test_what_float32_cannot_hold_is_computed_in_float64_on_the_device(library):
     n = 400
     points = Points.of(np.random.default_rng(0).normal(size=(n, 2)) + 1000.0)
-    stack, side = labelled(n, 150, n, "unbiased", kernels=("gaussian(1.5)", "linear"), points=points)
+    first, second, places = labelled(n, 150, n, "unbiased", kernels=("gaussian(1.5)", "linear"), points=points)
     engine = engine_on(library)
-    expected, found = both(stack, side, n=n, circle=n, orders=1, engine=engine)
-    error = np.abs(found.values - expected.values).max(axis=(1, 2, 3))
+    expected, found = both(first, second, n=n, circle=n, orders=1, engine=engine)
+    exact, near = (centred_sums(sums, places, n, hollow=True) for sums in (expected, found))
+    error = np.abs(near - exact).max(axis=(1, 2, 3))
     # Entries of the second are 2e6 and what centring leaves of them is 1: float32 holds them to 0.1.
-    assert (error <= 1e-7 * expected.values.std(axis=(1, 2, 3))).all()
-    assert (found.doubt <= 1e-5 * expected.values.std(axis=(2, 3))).all()
+    assert (error <= 1e-7 * exact.std(axis=(1, 2, 3))).all()
+    assert (found.doubt <= 1e-5 * exact.std(axis=(2, 3))).all()
     assert 0 < engine.arrays.error < 1e-7
+
+
+def two_columns(x, y, text):
+    """Return two stacks of one kernel, each on a column of its own in the same order."""
+    places, kernels = [np.random.default_rng(len(x)).permutation(len(x))], [kernel_of(text)]
+    return (*(KernelStack([(Points.of(z), kernels)], places, len(x), centred_by_rows=True) for z in (x, y)), places)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_sums_that_float32_rounds_too_far_are_computed_in_float64_without_near_ties(library):
+    # Of a kernel that is nearly constant; no other shift comes near to the sum of a column with itself.
+    n = 200
+    x = np.random.default_rng(0).normal(size=n)
+    first, second, places = two_columns(x, x, "gaussian(350)")
+    expected, found = both(first, second, n=n, circle=n, orders=1, engine=engine_on(library))
+    exact, near = (centred_sums(sums, places, n, hollow=False)[0, 0, 0] for sums in (expected, found))
+    assert exact[0] > exact[1:].max() + exact.std()
+    assert np.abs(near - exact).max() <= 1e-3 * exact.std()
+    assert found.doubt[0, 0] <= 1e-12 * exact.std()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_near_ties_of_shifts_are_decided_in_float64(library):
+    # Columns of two values: many shifts give the same sum, which float32 holds well otherwise.
+    n, rng = 200, np.random.default_rng(0)
+    x, y = rng.integers(0, 2, (2, n)).astype(float)
+    first, second, places = two_columns(x, y, "linear")
+    expected, found = both(first, second, n=n, circle=n, orders=1, engine=engine_on(library))
+    exact, near = (centred_sums(sums, places, n, hollow=False)[0, 0, 0] for sums in (expected, found))
+    assert found.doubt[0, 0] <= 1e-12 * exact.std()
+    ties = np.abs(near - near[0]) <= found.doubt[0, 0] + 1e-12 * exact.std()
+    np.testing.assert_array_equal(ties, np.abs(exact - exact[0]) <= 1e-9 * exact.std())
+    assert 1 < np.count_nonzero(ties) < n
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -241,11 +268,13 @@ def test_the_device_is_what_computes(monkeypatch):
 def test_progress_covers_all_blocks_of_all_passes(monkeypatch):
     monkeypatch.setattr(device_lines, "LINES", 7)
     monkeypatch.setattr(device_lines, "HELD_BYTES", 1)
-    stack, side = labelled(40, 15, 36, "biased", orders=3, kernels=("gaussian(1.5)",))
+    first, second, _ = paired(
+        40, 36, "biased", orders=3, kernels=("gaussian(1.5)", "laplacian(0.7)", "linear", "linear")
+    )
     calls = []
     device_shift_sums(
-        stack,
-        side,
+        first,
+        second,
         n=40,
         circle=36,
         orders=3,
@@ -269,10 +298,10 @@ def test_a_matrix_that_devices_cannot_lay_out_is_computed_here():
 
 
 def test_too_little_memory_for_one_line():
-    stack, side = labelled(600, 200, 600, "biased")
+    first, second, _ = paired(600, 600, "biased")
     engine = engine_on("strict", memory=10_000)
     with pytest.raises(UndecidedError, match=r"one line of 600 rows") as caught:
-        shift_sums(stack, side, n=600, circle=600, orders=1, engine=engine)
+        shift_sums(first, second, n=600, circle=600, orders=1, engine=engine)
     assert caught.value.code == "undecided.memory"
 
 

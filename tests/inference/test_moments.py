@@ -11,7 +11,7 @@ from tolerances import SAME_MACHINE, STATISTIC, assert_close
 from kerntest.engines.local import LocalEngine
 from kerntest.inference import invariants
 from kerntest.inference.invariants import centre, kernel_invariants
-from kerntest.inference.labels import LabelSide, label_matrix
+from kerntest.inference.labels import label_matrix
 from kerntest.inference.nulls.moments import (
     Moments,
     label_invariants,
@@ -19,8 +19,7 @@ from kerntest.inference.nulls.moments import (
     permutation_moments,
 )
 from kerntest.inference.order import random_orders
-from kerntest.inference.shifts import shift_sums
-from kerntest.inference.stacks import KernelStack
+from kerntest.inference.randomly import random_sums
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 
@@ -164,12 +163,10 @@ def test_the_curve_is_close_to_a_long_permutation_run(n_x, n_y, p, estimator):
     n = n_x + n_y
     rng = np.random.default_rng(5)
     points, kernel = Points.of(rng.normal(size=(n, p))), parse_kernel(f"gaussian({math.sqrt(p)})")
-    orders = 120_000 // n
     labels = np.repeat([1, 0], [n_x, n_y]).astype(np.uint8)
     label = label_matrix(n_x, n_y, estimator)
-    side = LabelSide(label, random_orders(labels, orders, 1)[1], n)
-    stack = KernelStack([(points, [kernel])], [np.arange(n)], n)
-    values = shift_sums(stack, side, n=n, circle=n, orders=orders, engine=LocalEngine(2)).values.ravel()
+    labellings = random_orders(labels, 120_000, 1)[1]
+    values = random_sums([kernel], points, label, labellings, engine=LocalEngine(2)).ravel()
     curve = permutation_moments(invariants_of(kernel, points, estimator)[0], label_invariants(label), n)
     np.testing.assert_allclose(values.mean(), curve.mean, rtol=0, atol=6 * values.std() / math.sqrt(len(values)))
     np.testing.assert_allclose(values.std(), curve.standard_deviation, rtol=0.02)

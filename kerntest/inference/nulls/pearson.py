@@ -1,7 +1,7 @@
 """The Pearson null: a curve of Pearson's system through four moments.
 
 Mean, variance and skewness are the exact ones of the permutation distribution (moments.py); the kurtosis is that of a
-few thousand cyclic relabellings, so that a tail far beyond 1 / relabellings leans on an estimate. Measured against long
+few thousand relabellings, so that a tail far beyond 1 / relabellings leans on an estimate. Measured against long
 permutation runs (tests/benchmarks/nulls.py): right to a few per cent at the 5 % and 1 % points, to 30 % at 0.1 %.
 """
 
