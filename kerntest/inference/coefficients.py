@@ -16,7 +16,7 @@ from kerntest.data.scaling import standardize
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
 
@@ -67,66 +67,10 @@ class Ranks:
     constant: NDArray[np.bool_]
 
 
-def pearson(x: ArrayLike, y: ArrayLike) -> float | None:
-    """Return Pearson's correlation; None where a column is constant or there are fewer than 2 rows.
-
-    Large offsets and values up to 1e300 lose no digits: see `kerntest.data.scaling.standardize`.
-
-    Parameters
-    ----------
-    x, y : array_like, shape (n,)
-        Finite values.
-
-    Notes
-    -----
-    Cost: O(n).
-    """
-    columns = np.stack([np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)])
-    if columns.shape[1] < 2 or (columns.min(axis=1) == columns.max(axis=1)).any():
-        return None
-    return float(_correlations(columns, _ONE_PAIR)[0])
-
-
-def spearman(x: ArrayLike, y: ArrayLike) -> float | None:
-    """Return Spearman's rank correlation; None where a column is constant or there are fewer than 2 rows.
-
-    Parameters
-    ----------
-    x, y : array_like, shape (n,)
-        Values without NaN.
-
-    Notes
-    -----
-    Cost: O(n log n).
-    """
-    ranks = rank_columns(np.stack([np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)]))
-    return None if ranks.constant.any() else float(_correlations(ranks.average, _ONE_PAIR)[0])
-
-
-def kendall(x: ArrayLike, y: ArrayLike) -> float | None:
-    """Return Kendall's tau-b; None where a column is constant or there are fewer than 2 rows.
-
-    With P concordant and Q discordant pairs of rows, T pairs in all, and T_x, T_y of them tied in x and in y (Kendall
-    1945):
-
-        tau_b = (P - Q) / sqrt((T - T_x) (T - T_y))
-
-    Parameters
-    ----------
-    x, y : array_like, shape (n,)
-        Values without NaN.
-
-    Notes
-    -----
-    Cost: O(n log n): a pair is discordant where it is out of order in y after sorting by x, and merging sorted runs
-    counts such pairs as it goes (Knight 1966).
-    """
-    ranks = rank_columns(np.stack([np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)]))
-    return None if ranks.constant.any() else float(_kendall(ranks, _ONE_PAIR)[0])
-
-
 def coefficients_of_pairs(columns: Array, pairs: Sequence[tuple[int, int]]) -> list[Coefficients]:
     """Return the coefficients of pairs of columns. Each column is scaled and ranked once.
+
+    Large offsets and values up to 1e300 lose no digits: see `kerntest.data.scaling.standardize`.
 
     Parameters
     ----------
@@ -181,9 +125,6 @@ def rank_columns(columns: Array) -> Ranks:
     return ranks
 
 
-_ONE_PAIR: NDArray[np.intp] = np.array([[0, 1]])
-
-
 def _correlations(columns: Array, pairs: NDArray[np.intp]) -> Array:
     """Return Pearson's correlation of pairs of columns (the rows of the array); 0 where one is constant."""
     scaled = standardize(columns.T)[0].T
@@ -196,7 +137,16 @@ def _correlations(columns: Array, pairs: NDArray[np.intp]) -> Array:
 
 
 def _kendall(ranks: Ranks, pairs: NDArray[np.intp]) -> Array:
-    """Return tau-b of pairs of columns; 0 where one is constant."""
+    """Return tau-b of pairs of columns; 0 where one is constant.
+
+    With P concordant and Q discordant pairs of rows, T pairs in all, and T_x, T_y of them tied in x and in y (Kendall
+    1945):
+
+        tau_b = (P - Q) / sqrt((T - T_x) (T - T_y))
+
+    A pair is discordant where it is out of order in y after sorting by x, and merging sorted runs counts such pairs as
+    it goes (Knight 1966).
+    """
     n = ranks.codes.shape[1]
     total = n * (n - 1) // 2
     bits = n.bit_length()

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.base import enough_for, in_pieces
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS
@@ -67,34 +66,6 @@ def refuse_too_many(n: int, d: int) -> None:
         )
 
 
-def joint_statistic(kernels: Sequence[Kernel], points: Sequence[Points], engine: Engine) -> float:
-    """Return dHSIC_b of d groups of columns over the same rows.
-
-    Parameters
-    ----------
-    kernels : sequence of d Kernel
-        d >= 2, one for each group.
-    points : sequence of d Points
-        n rows each, row i of all of them being the same case.
-    engine : Engine
-
-    Notes
-    -----
-    Cost: O(n^2 p / 2) time for p columns in all, O(d n) numbers for each strip under way; any n. Sums have a fixed
-    order.
-    """
-    n = len(points[0])
-    work = _JointTiles(kernels, [_by_columns(group) for group in points])
-    total, rows = 0.0, np.zeros((len(kernels), n))
-    pieces = in_pieces(range(0, n, TILE))
-    engine = enough_for(engine, len(kernels) * n**2 / 2)
-    for piece, (piece_total, piece_rows) in zip(pieces, engine.map(work, pieces), strict=True):
-        total += piece_total
-        rows[:, piece[0] :] += piece_rows
-    means = rows / n
-    return float(total / n**2 + _product_of_margins(means) - 2.0 * np.mean(np.prod(means, axis=0)))
-
-
 def joint_bound(kernels: Sequence[Kernel], points: Sequence[Points]) -> float:
     """Return how far rounding can move dHSIC_b between two relabellings that are equal.
 
@@ -107,7 +78,7 @@ def joint_bound(kernels: Sequence[Kernel], points: Sequence[Points]) -> float:
     Parameters
     ----------
     kernels, points
-        As in `joint_statistic`; the kernels positive definite.
+        As in `relabelled_joint`; the kernels positive definite.
 
     Notes
     -----
@@ -130,8 +101,10 @@ def relabelled_joint(
 
     Parameters
     ----------
-    kernels, points
-        As in `joint_statistic`.
+    kernels : sequence of d Kernel
+        d >= 2, one for each group.
+    points : sequence of d Points
+        n rows each, row i of all of them being the same case.
     permutations : sequence of R sequences of d - 1 ndarray of int, shape (n,)
         The permutations p_2 .. p_d of each relabelling.
     engine : Engine
@@ -181,39 +154,6 @@ def _tile(kernel: Kernel, points: Points, rows: slice, columns: slice) -> Array:
     if rows.start == columns.start:
         np.fill_diagonal(tile, kernel.diagonal(here))
     return tile
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _JointTiles:
-    """The sum of prod_g K^g over some strips and their mirror images, and what they add to the row sums of every K^g."""
-
-    kernels: Sequence[Kernel]
-    points: Sequence[Points]
-
-    def __call__(self, starts: Sequence[int]) -> tuple[float, Array]:
-        """Return both over the strips that begin there; row sums cover the rows from the first on."""
-        total, sums = 0.0, np.zeros((len(self.kernels), len(self.points[0]) - starts[0]))
-        for start in starts:
-            total += self._strip(start, sums[:, start - starts[0] :])
-        return total, sums
-
-    def _strip(self, start: int, sums: Array) -> float:
-        """Return the sum over the strip of the rows from `start`; adds to row sums of these and all later rows."""
-        n, total = len(self.points[0]), 0.0
-        rows = slice(start, min(start + TILE, n))
-        for left in range(start, n, TILE):
-            columns = slice(left, min(left + TILE, n))
-            mirrored = left > start
-            product: Array | None = None
-            for kernel, points, into in zip(self.kernels, self.points, sums, strict=True):
-                tile = _tile(kernel, points, rows, columns)
-                into[: rows.stop - start] += tile.sum(axis=1)
-                if mirrored:
-                    into[left - start : columns.stop - start] += tile.sum(axis=0)
-                product = tile if product is None else np.multiply(product, tile, out=product)
-            if product is not None:
-                total += (1 + mirrored) * float(product.sum())
-        return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)

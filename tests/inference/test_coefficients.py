@@ -11,7 +11,25 @@ from scipy import stats
 from tolerances import assert_close
 
 from kerntest.inference import coefficients
-from kerntest.inference.coefficients import Coefficients, coefficients_of_pairs, kendall, pearson, spearman
+from kerntest.inference.coefficients import Coefficients, coefficients_of_pairs
+
+
+def pearson(x, y):
+    return of_one_pair(x, y).pearson
+
+
+def spearman(x, y):
+    return of_one_pair(x, y).spearman
+
+
+def kendall(x, y):
+    return of_one_pair(x, y).kendall
+
+
+def of_one_pair(x, y):
+    (found,) = coefficients_of_pairs(np.column_stack([x, y]), [(0, 1)])
+    return found
+
 
 FUNCTIONS = {"pearson": pearson, "spearman": spearman, "kendall": kendall}
 PEERS = {
