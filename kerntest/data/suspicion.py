@@ -26,11 +26,6 @@ def is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None and _LEADING_ZERO.match(text) is None
 
 
-def has_leading_zero(column: Column) -> bool:
-    """Say whether some value of a text column has a leading zero like ``001``."""
-    return any(_LEADING_ZERO.match(level) for level in column.levels)
-
-
 def doubted(column: Column, table: Table) -> Column:
     """Return the text column, with a problem where at least 90 % of its values are numbers and the others not.
 

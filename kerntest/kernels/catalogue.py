@@ -9,12 +9,10 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from kerntest.kernels.additive import Additive
-from kerntest.kernels.algebra import Power, Product, Sum
 from kerntest.kernels.arguments import format_number
 from kerntest.kernels.discrete import Delta, Hamming
 from kerntest.kernels.dot import Exponential, Linear, Polynomial
 from kerntest.kernels.names import ALIASES
-from kerntest.kernels.normalised import Normalised
 from kerntest.kernels.stationary import (
     Gaussian,
     Laplacian,
@@ -47,7 +45,7 @@ KERNELS: dict[str, type[Atom | Additive]] = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What there is to say about a kernel or an operation.
+    """What there is to say about a kernel.
 
     Parameters
     ----------
@@ -58,7 +56,7 @@ class Entry:
     formula : str
         k(x, y).
     characteristic : bool
-        Whether MMD = 0 implies equal distributions; for an operation, whether it keeps that.
+        Whether MMD = 0 implies equal distributions.
     remark : str
         When to use it.
     aliases : tuple of str
@@ -85,33 +83,6 @@ def kernel_entries() -> tuple[Entry, ...]:
             aliases=tuple(alias for alias, meant in ALIASES.items() if meant == name),
         )
         for name, kernel in KERNELS.items()
-    )
-
-
-def operation_entries() -> tuple[Entry, ...]:
-    """Return one entry per way of making kernels from kernels."""
-    return (
-        Entry("sum", "gaussian + linear", Sum.formula, True, "sees what any of its terms sees"),
-        Entry("product", "gaussian*periodic", Product.formula, True, "near only where all factors are near"),
-        Entry("scaling", "0.5*laplacian", "c k(x,y)", True, "c is not negative"),
-        Entry(
-            "power", "laplacian^2", Power.formula, True, "the exponent is whole, for some kernels any positive number"
-        ),
-        Entry(
-            "normalise",
-            "normalise(polynomial(degree=2))",
-            Normalised.formula,
-            True,
-            "gives every row the same weight",
-            ("normalize",),
-        ),
-        Entry(
-            "column groups",
-            "age, income: gaussian; city: delta; *: laplacian",
-            "k_1(x_1,y_1) k_2(x_2,y_2) ...",
-            True,
-            "a kernel per group of columns; * is the rest, temp_* all that begin so",
-        ),
     )
 
 

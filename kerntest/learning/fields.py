@@ -117,13 +117,6 @@ class Fields:
             raise self.refuse(name, f"a whole number of at most {LARGEST_COUNT:,}")
         return value
 
-    def boolean(self, name: str) -> bool:
-        """Return true or false."""
-        value = self.get(name)
-        if not isinstance(value, bool):
-            raise self.refuse(name, "true or false")
-        return value
-
     def items(self, name: str) -> list[Any]:
         """Return a list of anything."""
         value = self.get(name)

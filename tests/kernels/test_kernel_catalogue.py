@@ -8,7 +8,7 @@ import pytest
 
 from kerntest.kernels import names
 from kerntest.kernels.binding import bind
-from kerntest.kernels.catalogue import KERNELS, kernel_entries, operation_entries, usage
+from kerntest.kernels.catalogue import KERNELS, kernel_entries, usage
 from kerntest.kernels.characteristic import why_not_characteristic
 from kerntest.kernels.text import parse_kernel
 
@@ -33,11 +33,6 @@ def test_entries_are_complete():
         assert entry.remark
         assert all(each.name.removesuffix("s") in entry.usage for each in fields(KERNELS[entry.name]))
     assert entries[0].aliases == ("rbf",)
-
-
-def test_operation_entries_show_texts_that_can_be_read():
-    for entry in operation_entries():
-        assert str(parse_kernel(entry.usage)) == entry.usage
 
 
 @pytest.mark.parametrize(

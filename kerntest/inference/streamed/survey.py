@@ -53,8 +53,6 @@ class Survey:
         `reader.read(piece)` yields the points of a piece; it can be sent to another process.
     sample : Points
         Up to 2,000 of the pooled rows, drawn uniformly and blind to the input they are in, scaled, in random order.
-    facts : tuple of Tally
-        What is known of each input.
     warnings : tuple of str
     inputs : tuple of InputRecord
     """
@@ -67,7 +65,6 @@ class Survey:
     layout: Layout
     reader: RowReader
     sample: Points
-    facts: tuple[Tally, ...]
     warnings: tuple[str, ...]
     inputs: tuple[InputRecord, ...]
     _sources: tuple[Source, ...]
@@ -189,7 +186,6 @@ def _surveyed(
         layout=layout,
         reader=replace(reader, layout=layout),
         sample=pooled_sample(facts, layout, sampled),
-        facts=tuple(facts),
         warnings=(
             *(text for one in sources for text in one.warnings),
             *warnings,
