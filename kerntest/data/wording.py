@@ -24,15 +24,15 @@ def listed(words: Sequence[str], limit: int = 10) -> str:
     return shown if len(words) <= limit else f"{shown} and {len(words) - limit:,} more"
 
 
-def option_value(names: Sequence[str], limit: int = 10) -> str:
-    """Return the names as one shell word: ``a,b``, or ``'unit price,b'`` where the shell needs quotes."""
-    word = ",".join(f'"{name}"' if "," in name else name for name in map(one_line, names[:limit])) + (
-        ",..." if len(names) > limit else ""
+def option_value(names: Sequence[str]) -> str:
+    """Return the names, at most ten, as one shell word: ``a,b``, or ``'unit price,b'`` where the shell needs quotes."""
+    word = ",".join(f'"{name}"' if "," in name else name for name in map(one_line, names[:10])) + (
+        ",..." if len(names) > 10 else ""
     )
     plain = all(character.isalnum() or character in "_-.,:/" for character in word)
     return word if plain else "'" + word.replace("'", "'\\''") + "'"
 
 
-def shown_value(text: str, width: int = 40) -> str:
-    """Return a cell's text in quotes, on one line and cut to `width` characters."""
-    return repr(text if len(text) <= width else text[: width - 3] + "...")
+def shown_value(text: str) -> str:
+    """Return a cell's text in quotes, on one line and cut to 40 characters."""
+    return repr(text if len(text) <= 40 else text[:37] + "...")

@@ -127,7 +127,7 @@ def step_down(values: Array) -> Array:
 
 
 def typical_rows(
-    sample: Sample, kernel: Kernel, witness: Array, tables: tuple[Table, Table], shown: int = ROWS_SHOWN
+    sample: Sample, kernel: Kernel, witness: Array, tables: tuple[Table, Table]
 ) -> tuple[record.TypicalRow, ...]:
     """Return the rows that are most typical of X, then those of Y, by the witness function.
 
@@ -139,8 +139,6 @@ def typical_rows(
         The leave-one-out witness function at every row, in the order of the sample.
     tables : (Table, Table)
         X and Y, whose rows the sample has.
-    shown : int
-        How many rows of each.
     """
     largest = float(np.abs(kernel.diagonal(sample.points)).max())
     sizes = np.bincount(sample.labels, minlength=2)
@@ -149,7 +147,7 @@ def typical_rows(
     rows = []
     for side, sign in ((1, 1.0), (0, -1.0)):
         members = np.flatnonzero(sample.labels == side)
-        best = members[descending(sign * witness[members], rounding)[:shown]]
+        best = members[descending(sign * witness[members], rounding)[:ROWS_SHOWN]]
         table = tables[1 - side]
         for row in best:
             place = int(sample.origin[row])

@@ -239,9 +239,7 @@ class Encoder:
         if strange and unknown == "error":
             raise incoming.unknown_levels(strange)
         points = Points(self._finite(_beside(numeric, table.n_rows), incoming), _beside_codes(found, table.n_rows))
-        known = set(self.names)
-        ignored = tuple(column for column in table.names if column not in known)
-        return Encoded(points, ignored, tuple(map(incoming.unknown_warning, strange)))
+        return Encoded(points, tuple(map(incoming.unknown_warning, strange)))
 
     def select(self, table: Table, *, name: str = "the model") -> Table:
         """Return the columns of the learner, found by name, as they are in a table of new rows.
@@ -271,7 +269,7 @@ class Encoder:
         return {"scale": self.scale, "columns": [column.to_plain() for column in self.columns]}
 
     @classmethod
-    def from_plain(cls, plain: Any, *, name: str = "the model", place: str = "encoder") -> Encoder:
+    def from_plain(cls, plain: Any, *, name: str = "the model") -> Encoder:
         """Return the encoder that `to_plain` wrote.
 
         Parameters
@@ -280,18 +278,16 @@ class Encoder:
             What JSON gave.
         name : str
             How messages call the model.
-        place : str
-            How messages call the object.
 
         Raises
         ------
         ModelError
             If it is not what `to_plain` writes.
         """
-        fields = Fields.of(plain, name, place, names=("scale", "columns"))
+        fields = Fields.of(plain, name, "encoder", names=("scale", "columns"))
         scale = fields.one_of("scale", SCALES)
         columns = tuple(
-            ColumnSpec.from_plain(column, name, f"{place}.columns[{index}]")
+            ColumnSpec.from_plain(column, name, f"encoder.columns[{index}]")
             for index, column in enumerate(fields.items("columns"))
         )
         if not columns or len({column.name for column in columns}) < len(columns):
@@ -331,14 +327,11 @@ class Encoded:
     ----------
     points : Points
         n rows, in the order of the table.
-    ignored : tuple of str
-        Columns of the table that the learner does not know, in the order of the table.
     warnings : tuple of str
         Which categories no training row had.
     """
 
     points: Points
-    ignored: tuple[str, ...]
     warnings: tuple[str, ...]
 
 

@@ -22,15 +22,13 @@ _TIMES = {
 }
 
 
-def target_of(values: Any, n_rows: int, rows: str = "X", *, name: str = "y") -> Column:
+def target_of(values: Any, n_rows: int, *, name: str = "y") -> Column:
     """Return what a Python caller hands over beside n rows to be predicted: a column without missing values.
 
     Parameters
     ----------
     values : as in `column_of`
     n_rows : int
-    rows : str
-        What the rows are called.
     name : str
         What the values are called.
 
@@ -42,8 +40,8 @@ def target_of(values: Any, n_rows: int, rows: str = "X", *, name: str = "y") -> 
     column = column_of(values, name)
     if len(column.values) != n_rows:
         raise DataError(
-            f"{rows} has {n_rows:,} rows and {name} {len(column.values):,} values",
-            hint=f"value i of {name} belongs to row i of {rows}",
+            f"X has {n_rows:,} rows and {name} {len(column.values):,} values",
+            hint=f"value i of {name} belongs to row i of X",
             code="data.rows_do_not_pair",
         )
     if column.n_missing:

@@ -184,15 +184,14 @@ def number(value: float, digits: int = 4) -> str:
     return rounded
 
 
-def percent(share: float, digits: int = 1) -> str:
+def percent(share: float) -> str:
     """Return a share as "98.1 %": 0 and 100 only where it is exactly so."""
-    rounded = round(100 * share, digits)
-    least = 10.0**-digits
+    rounded = round(100 * share, 1)
     if share > 0:
-        rounded = max(rounded, least)
+        rounded = max(rounded, 0.1)
     if share < 1:
-        rounded = min(rounded, 100 - least)
-    return f"{rounded:.{digits}f}".removesuffix(".0") + " %"
+        rounded = min(rounded, 99.9)
+    return f"{rounded:.1f}".removesuffix(".0") + " %"
 
 
 def p_value_text(p_value: float, null: Null) -> str:
