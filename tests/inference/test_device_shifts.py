@@ -30,7 +30,7 @@ KERNELS = ("gaussian(1.5)", "laplacian(0.7)", "polynomial(3)", "delta*laplacian2
 HERE = LocalEngine(1)
 
 
-def labelled(n, n_x, circle, estimator, *, kernels=KERNELS, points=None):
+def labelled(n, n_x, circle, estimator, *, kernels, points=None):
     """Return a stack of kernels, one of a variable with two values, and the order of both."""
     places = [np.random.default_rng(n).permutation(n)]
     points = mixed_points(n, 3) if points is None else points
