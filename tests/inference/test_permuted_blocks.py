@@ -6,12 +6,14 @@ from itertools import combinations
 import naive
 import numpy as np
 import pytest
+from catalogue_kernels import kernel_of, mixed_points
 from tolerances import assert_close
 
 from kerntest import mmd_test
 from kerntest.engines.local import LocalEngine
 from kerntest.inference.labels import label_matrix
 from kerntest.inference.low_rank import low_rank_factor
+from kerntest.inference.nulls.permutation import ROUNDING_UNITS, tie_tolerance
 from kerntest.inference.permuted_blocks import FEWEST, MOST, BlockedRows, block_sums, factor_sums, relabelled_sums
 from kerntest.kernels.base import Points
 from kerntest.kernels.binding import bind
@@ -109,6 +111,43 @@ def test_every_relabelling_has_the_statistic_of_its_labels(n_x, n_y, estimator):
         relabelled[blocks.order] = np.repeat(in_x, np.diff(blocks.starts))
         assert label.factor * found[0, g] == pytest.approx(estimate(K, relabelled), rel=1e-9, abs=1e-12)
     assert label.factor * found[0, 0] == pytest.approx(estimate(K, labels), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [
+        ("gaussian(1.5)", 0.0),
+        ("gaussian(1.5)", 1e6),
+        ("laplacian(0.01)", 0.0),
+        ("laplacian(0.7)", 1e6),
+        ("linear", 0.0),
+        ("linear", 1e6),
+        ("polynomial(3)", 0.0),
+        ("polynomial(3)", 1e6),
+        ("exponential(0.2)", 0.0),
+    ],
+)
+def test_rounding_stays_far_below_the_tolerance_for_ties(text, offset, estimator):
+    n_x, n_y = 150, 210
+    n, kernel = n_x + n_y, kernel_of(text)
+    points = mixed_points(n, 7)
+    points = Points(points.numeric + offset, points.codes)
+    blocks, label = BlockedRows.of(labels_of(n_x, n_y), 5), label_matrix(n_x, n_y, estimator)
+    moved = blocks.relabellings(10, 5)
+    sums = block_sums([kernel], points, blocks, LocalEngine(1))
+    diagonals = blocks.summed(kernel.diagonal(points))[None]
+    found = relabelled_sums(sums, diagonals, label, blocks, moved, engine=LocalEngine(1))[0]
+    # The same in extended precision.
+    K = kernel(points)[np.ix_(blocks.order, blocks.order)].astype(np.longdouble)
+    exact = []
+    for chosen in moved:
+        relabelled = np.repeat(np.concatenate([chosen, blocks.in_x[blocks.free :]]), np.diff(blocks.starts)).astype(int)
+        B = label.between[relabelled[:, None] + relabelled].astype(np.longdouble)
+        np.fill_diagonal(B, label.diagonal[relabelled])
+        exact.append(float((K * B).sum()))
+    tolerance = tie_tolerance(float(kernel.diagonal(points).max()), n, float(n))
+    assert np.abs(found - exact).max() < tolerance / ROUNDING_UNITS
 
 
 def test_few_rows_have_all_relabellings_each_once():
