@@ -36,7 +36,8 @@ FINEST, WIDEST, FEW_COLUMNS = -7, 2, 2
 # The exponents of additive members, of which few columns have none, and the fewest that any other kernel has.
 ADDITIVE_EXPONENTS = (2, 0, -2)
 FEWEST_EXPONENTS = 3
-# Beyond so many pooled rows every second bandwidth: the cost of a family is about n^2 for each member.
+# Beyond so many pooled rows every second bandwidth, but with few columns, where contrasts of neighbours tell how columns
+# hang together: the cost of a family is about n^2 for each member.
 MANY_ROWS = 50_000
 # The covariance of members under relabelling takes so many relabellings a member.
 RELABELLINGS_PER_MEMBER = 10
@@ -254,7 +255,7 @@ def two_sample_exponents(base: Kernel, chooser: BandwidthChooser) -> list[int]:
         return [] if few else list(ADDITIVE_EXPONENTS)
     widest = WIDEST - few
     finest = min(max(math.floor(chooser.log_finest(base)), FINEST), widest - FEWEST_EXPONENTS + 1)
-    return list(range(widest, finest - 1, -1 if len(points) <= MANY_ROWS else -2))
+    return list(range(widest, finest - 1, -1 if few or len(points) <= MANY_ROWS else -2))
 
 
 def members_carried(relabellings: int) -> int:
@@ -262,7 +263,9 @@ def members_carried(relabellings: int) -> int:
     return max(1, relabellings // RELABELLINGS_PER_MEMBER)
 
 
-def in_words(rows: int, most: int | None, by_rows: str = "every second bandwidth beyond 50,000") -> str:
+def in_words(
+    rows: int, most: int | None, by_rows: str = "every second bandwidth beyond 50,000, with three columns or more"
+) -> str:
     """Return by which rule of sizes a family has its members."""
     few = (
         "" if most is None else f", at most {most:,}: one for each ten relabellings, those nearest to the median first"

@@ -54,7 +54,9 @@ def test_auto_of_two_columns_is_gaussian_and_laplacian_from_wide_to_half_the_5_p
         finest = median(metric=metric) * 2.0 ** found[-1]
         assert low / 4 < finest <= low / 2
     assert family.rule == "geometric grid by factors of 2 around the median"
-    assert family.thinning == "80 rows: by their number (every second bandwidth beyond 50,000)"
+    assert (
+        family.thinning == "80 rows: by their number (every second bandwidth beyond 50,000, with three columns or more)"
+    )
 
 
 def test_auto_of_three_columns_reaches_wider_and_has_additive_members_in_units_of_each_column():
