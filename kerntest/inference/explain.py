@@ -8,6 +8,7 @@ import numpy as np
 
 from kerntest.inference.family import Family, choose_kernels
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, scores, tie_tolerance
+from kerntest.inference.sample import names_apart
 from kerntest.inference.verdict import Relabelled, different_relabellings, relabel
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.report import record
@@ -150,9 +151,10 @@ def typical_rows(
     for side, sign in ((1, 1.0), (0, -1.0)):
         members = np.flatnonzero(sample.labels == side)
         best = members[descending(sign * witness[members], rounding)[:shown]]
-        table = tables[1 - side]
+        table, name = tables[1 - side], names_apart(tables)[1 - side]
         for row in best:
             place = int(sample.origin[row])
             line = None if table.lines is None else int(table.lines[place])
-            rows.append(record.TypicalRow(table.name, place + 1, line, float(witness[row])))
+            file = None if table.file_of is None else table.files[table.file_of[place]]
+            rows.append(record.TypicalRow(name, place + 1, line, float(witness[row]), file))
     return tuple(rows)

@@ -136,7 +136,7 @@ def relabel(
             diagonals = np.stack([blocks.summed(kernel.diagonal(points)) for kernel in kernels])
             sums = relabelled_sums(between, diagonals, label, blocks, moved, engine=engine)
             if len(moved) == math.comb(n, n_x):
-                resampling, complete = "all permutations", True
+                resampling, complete = record.ALL_PERMUTATIONS, True
             elif blocks.free < n:
                 resampling = f"permuted blocks of {counted(int(blocks.starts[1]), 'random row')}"
     refuse_overflow(kernels, sums)
