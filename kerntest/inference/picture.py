@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.inference.sample import names_apart
 from kerntest.inference.witness import witness_at
 from kerntest.kernels.base import Points
 from kerntest.report.plot import NullPicture, WitnessPicture, figure
+from kerntest.report.summary import shortened_kernel
 
 if TYPE_CHECKING:
     from kerntest.inference.analysis import TwoSampleAnalysis
@@ -40,7 +42,8 @@ def two_sample_figure(analysis: TwoSampleAnalysis) -> Any:
         members=0 if result.family is None else len(result.family.members),
         noun="kernels",
     )
-    return figure(null, _witness(analysis), columns, result.decision)
+    caption = f"The witness function is that of the kernel {shortened_kernel(result.kernel)}"
+    return figure(null, _witness(analysis), columns, title=result.decision, caption=caption)
 
 
 def null_picture(
@@ -85,7 +88,7 @@ def null_picture(
 
 def _witness(analysis: TwoSampleAnalysis) -> WitnessPicture:
     sample, kernel = analysis.sample, analysis.verdict.kernel
-    names = (analysis.tables[0].name, analysis.tables[1].name)
+    names = names_apart(analysis.tables)
     in_x = sample.labels == 1
     if not sample.category_names and len(sample.numeric_names) in {1, 2}:
         rows = sample.points.numeric * sample.spread + sample.centre
