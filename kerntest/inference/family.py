@@ -36,9 +36,6 @@ FINEST, WIDEST, FEW_COLUMNS = -7, 2, 2
 # The exponents of additive members, of which few columns have none, and the fewest that any other kernel has.
 ADDITIVE_EXPONENTS = (2, 0, -2)
 FEWEST_EXPONENTS = 3
-# Beyond so many pooled rows every second bandwidth, but with few columns, where contrasts of neighbours tell how columns
-# hang together: the cost of a family is about n^2 for each member.
-MANY_ROWS = 50_000
 # The covariance of members under relabelling takes so many relabellings a member.
 RELABELLINGS_PER_MEMBER = 10
 
@@ -56,7 +53,7 @@ class Family:
     rule : str
         How the bandwidths were chosen, in words.
     thinning : str
-        How the family depends on the number of rows, in words; empty for a single kernel.
+        How the family depends on the numbers of rows and relabellings, in words; empty for a single kernel.
     kinds : tuple of int
         For each kernel, from which of the kernels before their bandwidths were chosen it comes.
     exponents : tuple of int
@@ -239,7 +236,7 @@ def _grid(
         distinct.setdefault(bases[kind].resolve(_times_median(2.0**exponent, chooser)), (kind, exponent))
     kinds, powers = zip(*distinct.values(), strict=True)
     rule = "geometric grid by factors of 2 around the median"
-    return Family(tuple(distinct), unused, rule, in_words(len(chooser.points), most), kinds, powers)
+    return Family(tuple(distinct), unused, rule, in_words("every bandwidth, however many rows", most), kinds, powers)
 
 
 def nearest_first(distances: Sequence[tuple[int, ...]], most: int) -> list[int]:
@@ -255,7 +252,7 @@ def two_sample_exponents(base: Kernel, chooser: BandwidthChooser) -> list[int]:
         return [] if few else list(ADDITIVE_EXPONENTS)
     widest = WIDEST - few
     finest = min(max(math.floor(chooser.log_finest(base)), FINEST), widest - FEWEST_EXPONENTS + 1)
-    return list(range(widest, finest - 1, -1 if few or len(points) <= MANY_ROWS else -2))
+    return list(range(widest, finest - 1, -1))
 
 
 def members_carried(relabellings: int) -> int:
@@ -263,14 +260,11 @@ def members_carried(relabellings: int) -> int:
     return max(1, relabellings // RELABELLINGS_PER_MEMBER)
 
 
-def in_words(
-    rows: int, most: int | None, by_rows: str = "every second bandwidth beyond 50,000, with three columns or more"
-) -> str:
+def in_words(rule: str, most: int | None) -> str:
     """Return by which rule of sizes a family has its members."""
-    few = (
-        "" if most is None else f", at most {most:,}: one for each ten relabellings, those nearest to the median first"
-    )
-    return f"{rows:,} rows: by their number ({by_rows}){few}"
+    if most is None:
+        return rule
+    return f"{rule}, at most {most:,}: one for each ten relabellings, those nearest to the median first"
 
 
 def _times_median(factor: float, chooser: BandwidthChooser) -> BandwidthRule:

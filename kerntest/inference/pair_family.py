@@ -145,7 +145,13 @@ def choose_pair(
         far = [(abs(first.exponents[f]) + abs(second.exponents[g]), first.kinds[f]) for f, g in pairs]
         pairs = tuple(pairs[place] for place in nearest_first(far, most))
     rules = list(dict.fromkeys(family.rule for family in families))
-    return PairFamily(first, second, pairs, "; ".join(rules), in_words(n, most, BY_ROWS) if automatic else "")
+    return PairFamily(
+        first,
+        second,
+        pairs,
+        "; ".join(rules),
+        in_words(f"{n:,} rows: by their number ({BY_ROWS})", most) if automatic else "",
+    )
 
 
 def _judged_together(first: Family, second: Family) -> tuple[tuple[int, int], ...]:

@@ -5,7 +5,6 @@ import pytest
 from tolerances import assert_close
 
 from kerntest.errors import UsageError
-from kerntest.inference import family as families
 from kerntest.inference import pair_family
 from kerntest.inference.family import check_bandwidth, choose_kernels, members_carried
 from kerntest.kernels.additive import Additive, AdditiveSum, is_additive
@@ -54,9 +53,7 @@ def test_auto_of_two_columns_is_gaussian_and_laplacian_from_wide_to_half_the_5_p
         finest = median(metric=metric) * 2.0 ** found[-1]
         assert low / 4 < finest <= low / 2
     assert family.rule == "geometric grid by factors of 2 around the median"
-    assert (
-        family.thinning == "80 rows: by their number (every second bandwidth beyond 50,000, with three columns or more)"
-    )
+    assert family.thinning == "every bandwidth, however many rows"
 
 
 def test_auto_of_three_columns_reaches_wider_and_has_additive_members_in_units_of_each_column():
@@ -203,15 +200,6 @@ def test_equal_members_are_one():
         "auto", "auto", numeric_names=("a",), category_names=(), chooser=chooser, single=False
     ).kernels
     assert len(set(kernels)) == len(kernels)
-
-
-def test_of_very_many_rows_every_second_bandwidth_is_judged(monkeypatch):
-    whole = choose("auto", p=3)
-    monkeypatch.setattr(families, "MANY_ROWS", 10)
-    family = choose("auto", p=3)
-    for kind in (0, 1):
-        exponents = [e for e, own in zip(family.exponents, family.kinds, strict=True) if own == kind]
-        assert exponents == [e for e, own in zip(whole.exponents, whole.kinds, strict=True) if own == kind][::2]
 
 
 def test_pairs_have_three_bandwidths_a_kernel_and_fewer_of_many_rows(monkeypatch):
