@@ -30,11 +30,11 @@ Exponents: TypeAlias = "Callable[[Kernel, BandwidthChooser], list[int]]"
 BandwidthOption: TypeAlias = Literal["auto", "median"] | float | Sequence[float]
 
 # Bandwidths of a family are the median of a kernel's own distances times powers of two: from half the 5 % quantile of
-# the distances, but not below 2^FINEST, to 2^WIDEST; one step less wide with one column or two, where wide members say
-# the same again. Chosen on some fifty problems, see tests/benchmarks.
-FINEST, WIDEST, FEW_COLUMNS = -7, 2, 2
+# the distances, but not below 2^FINEST, to 2^WIDEST; with one column or two, where wide members say the same again, to
+# 2^WIDEST_OF_FEW. Chosen on some fifty problems, see tests/benchmarks.
+FINEST, WIDEST, WIDEST_OF_FEW, FEW_COLUMNS = -7, 3, 1, 2
 # The exponents of additive members, of which few columns have none, and the fewest that any other kernel has.
-ADDITIVE_EXPONENTS = (2, 0, -2)
+ADDITIVE_EXPONENTS = (3, 2, 0, -2)
 FEWEST_EXPONENTS = 3
 # The covariance of members under relabelling takes so many relabellings a member.
 RELABELLINGS_PER_MEMBER = 10
@@ -250,7 +250,7 @@ def two_sample_exponents(base: Kernel, chooser: BandwidthChooser) -> list[int]:
     few = points.numeric.shape[1] + points.codes.shape[1] <= FEW_COLUMNS
     if is_additive(base):
         return [] if few else list(ADDITIVE_EXPONENTS)
-    widest = WIDEST - few
+    widest = WIDEST_OF_FEW if few else WIDEST
     finest = min(max(math.floor(chooser.log_finest(base)), FINEST), widest - FEWEST_EXPONENTS + 1)
     return list(range(widest, finest - 1, -1))
 

@@ -59,13 +59,13 @@ def test_auto_of_two_columns_is_gaussian_and_laplacian_from_wide_to_half_the_5_p
 def test_auto_of_three_columns_reaches_wider_and_has_additive_members_in_units_of_each_column():
     family = choose("auto", p=3)
     texts = [str(kernel) for kernel in family.kernels]
-    widest = median(p=3) * 4
+    widest = median(p=3) * 8
     assert_close(family.kernels[0].bandwidth, widest)
-    assert [type(kernel) for kernel in family.kernels].count(AdditiveSum) == 3
+    assert [type(kernel) for kernel in family.kernels].count(AdditiveSum) == 4
     assert is_additive(family.kernels[-1])
     chooser = BandwidthChooser(points_of(3), 0)
     medians = [chooser.median("euclidean", Columns((place,), ())) for place in range(3)]
-    for kernel, exponent in zip(family.kernels[-3:], (2, 0, -2), strict=True):
+    for kernel, exponent in zip(family.kernels[-4:], (3, 2, 0, -2), strict=True):
         assert_close([term.kernel.bandwidth for term in kernel.operands], 2.0**exponent * np.array(medians))
     assert len(set(texts)) == len(texts)
     assert family.halvings.tolist() == [max(-exponent, 0) for exponent in family.exponents]
@@ -74,7 +74,7 @@ def test_auto_of_three_columns_reaches_wider_and_has_additive_members_in_units_o
 def test_categories_take_part_in_additive_members():
     family = choose("auto", p=2, q=1)
     assert str(family.kernels[-1]).startswith("price, weight, city: additive(")
-    assert sum(map(is_additive, family.kernels)) == 3
+    assert sum(map(is_additive, family.kernels)) == 4
 
 
 @pytest.mark.parametrize(("relabellings", "members"), [(6, 1), (20, 2), (70, 7), (1000, None)])
