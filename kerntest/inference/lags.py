@@ -86,15 +86,22 @@ def add_row_sums(rows: Array, values: Array, block: Block, circle: int) -> None:
         first = circle + block.start
         rows[first : first + block.count] += values.sum(axis=1)
         return
-    # The mirror image: K[i + k, i] belongs to the row at i + k. Not of lines that hold both already.
+    # The mirror image: K[i + k, i] belongs to the row at i + k. Not of lines that hold both already: the first, the last.
     once = halved_lines(block, circle)
-    reached = np.zeros(circle + block.count - 1)
-    for line in range(block.count):
-        if line not in once:
-            reached[line : line + circle] += values[line]
-    places = np.arange(block.start, block.start + len(reached)) % circle
-    # A place is reached twice where the window runs around the circle.
-    np.add.at(rows, places, reached)
+    first, stop = int(0 in once), block.count - int(block.count - 1 in once)
+    if first >= stop:
+        return
+    values, reach = values[first:stop], stop - first - 1
+    ends = np.hstack([values[:, circle - reach :], values[:, :reach]])
+    reached = np.concatenate([_skewed(ends, reach).sum(axis=0), _skewed(values, reach).sum(axis=0)])
+    # The first of them is the row at which the first of these lines arrives.
+    rows[:circle] += np.roll(reached, block.start + first)
+
+
+def _skewed(values: Array, reach: int) -> Array:
+    """Return the view s[k, j] = values[k, reach + j - k] of all j that every k has, for reach + 1 lines."""
+    down, across = values.strides
+    return as_strided(values[0, reach:], (reach + 1, values.shape[1] - reach), (down - across, across), writeable=False)
 
 
 def square_sum(values: Array, block: Block, circle: int) -> float:
@@ -144,8 +151,12 @@ class LaidOut:
 
 def window(values: NDArray[Any], lags: int) -> NDArray[Any]:
     """Return the view w[k, i] = values[i + k] of shape (lags, len(values) - lags + 1)."""
+    # Not by `as_strided`, which holds the interpreter for 20 microseconds a call: other threads wait.
+    values = np.ascontiguousarray(values)
     (step,) = values.strides
-    return as_strided(values, (lags, len(values) - lags + 1), (step, step), writeable=False)
+    view: NDArray[Any] = np.ndarray((lags, len(values) - lags + 1), values.dtype, values.data, strides=(step, step))
+    view.flags.writeable = False
+    return view
 
 
 class LagPairs(Pairs):
@@ -251,7 +262,8 @@ class LagPairs(Pairs):
             np.multiply(values, step, out=values)
         np.square(values, out=values)
         np.multiply(powers[:, columns], window(met[:, columns], self.lags), out=step)
-        return np.divide(step, values, out=step)
+        divided: Array = np.divide(step, values, out=step)
+        return divided
 
     @cached_property
     def _mismatches(self) -> Array:

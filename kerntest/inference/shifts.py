@@ -282,17 +282,17 @@ class _SingleBlock(_Blocks):
         others[:, :, halved_lines(block, circle)] *= 0.5
         together = others.reshape(-1, block.count, frequencies)
         transformed = self.scratch.array("transformed", (block.count, frequencies), np.complex128)
+        product = self.scratch.array("product", (block.count, frequencies), np.complex128)
         spectrum = np.zeros((first.members, len(together), frequencies), dtype=np.complex128)
         for member in first.lines(0, block, values):
             if item.first_order == 0 and first.centred_by_rows:
                 of_first.add_lines(member, values, block, circle)
             np.fft.rfft(values, axis=1, out=transformed)
-            if self.wanted is None:
-                np.einsum("kf,ckf->cf", transformed, together, out=spectrum[member])
-                continue
-            for partner in (g for f, g in self.wanted if f == member):
-                some = slice(partner * len(orders), (partner + 1) * len(orders))
-                np.einsum("kf,ckf->cf", transformed, together[some], out=spectrum[member, some])
+            for place, partner in enumerate(together):
+                if self.wanted is None or (member, place // len(orders)) in self.wanted:
+                    # In two steps: `einsum` takes twice as long.
+                    np.multiply(transformed, partner, out=product)
+                    np.add.reduce(product, axis=0, out=spectrum[member, place])
         return _Partial(spectrum, of_first, of_second)
 
 
