@@ -185,8 +185,8 @@ class LagPairs(Pairs):
                 self._parts[columns].halve_bandwidths()
         return self._parts[columns]
 
-    def _by_product(self, left: Array, right: Array) -> Array:
-        """Return <left_i, right_{i+k}> through small matrix products, of which a skewed part is kept."""
+    def _by_product(self, left: Array, right: Array, least: float = -np.inf) -> Array:
+        """Return <left_i, right_{i+k}>, or `least` if it is less, by small matrix products: a skewed part is kept."""
         result = np.empty(self.shape)
         height = max(self.lags // 2, 32)
         # The odd row length keeps the steps of the skewed view off powers of two, which would collide in the cache.
@@ -198,7 +198,7 @@ class LagPairs(Pairs):
             tile = left[start : start + height]
             rows, met = len(tile), len(tile) + self.lags - 1
             np.matmul(tile, across_right[:, start : start + met], out=buffer[:rows, :met])
-            result[:, start : start + rows] = skewed[:, :rows]
+            np.maximum(skewed[:, :rows], least, out=result[:, start : start + rows])
         return result
 
     @cached_property
@@ -215,8 +215,7 @@ class LagPairs(Pairs):
             return self._summed(np.square)
         left = self.x.derive("left factor", left_factor)
         right = self.y.derive("right factor", right_factor)
-        squared = self._by_product(left, right)
-        return np.maximum(squared, 0.0, out=squared)
+        return self._by_product(left, right, 0.0)
 
     def squared_distance(self) -> Array:
         """Return |x - y|^2 over the numeric columns, never negative."""

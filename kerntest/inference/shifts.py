@@ -43,8 +43,10 @@ LARGEST_FACTOR = 19
 SMALL_CIRCLE = 512
 # Transforms of B held at once (32 MB): orders beyond that are done in further passes.
 HELD_ENTRIES = 2**22
-# From so many matrices on both sides, one matrix product for each frequency beats a product for each pair.
+# From so many matrices on both sides, one matrix product for each frequency can beat a product for each pair.
 MANY = 4
+# It takes so many products of all pairs, and of two more matrices on both sides, in the time of one pair (measured).
+TOGETHER = 2.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,8 +194,10 @@ def shift_sums(
             return device_shift_sums(
                 first, second, n=n, circle=circle, orders=orders, device=engine.arrays, progress=progress
             )
-    wanted = None if pairs is None or 2 * len(pairs) > first.members * second.members else tuple(pairs)
-    stacked = wanted is None and first.members >= MANY and second.members * orders >= MANY
+    wanted = tuple(np.ndindex(first.members, second.members)) if pairs is None else tuple(pairs)
+    matrices = second.members * orders
+    stacked = min(first.members, matrices) >= MANY
+    stacked &= (first.members + 2) * (matrices + 2) <= TOGETHER * len(wanted) * orders
     blocks = plan_blocks(circle, n - circle, first.members + second.members if stacked else 1)
     held = max(1, HELD_ENTRIES // (second.members * circle * max(block.count for block in blocks)))
     values = np.empty((first.members, second.members, orders, circle))
@@ -243,9 +247,7 @@ class _Summed:
 class _Blocks:
     """Work on one block of two stacks, with arrays that each thread uses again."""
 
-    def __init__(
-        self, first: Stack, second: Stack, circle: int, n: int, wanted: tuple[tuple[int, int], ...] | None = None
-    ) -> None:
+    def __init__(self, first: Stack, second: Stack, circle: int, n: int, wanted: tuple[tuple[int, int], ...]) -> None:
         self.first, self.second, self.circle, self.n, self.wanted = first, second, circle, n, wanted
         self.scratch = _Scratch()
 
@@ -289,7 +291,7 @@ class _SingleBlock(_Blocks):
                 of_first.add_lines(member, values, block, circle)
             np.fft.rfft(values, axis=1, out=transformed)
             for place, partner in enumerate(together):
-                if self.wanted is None or (member, place // len(orders)) in self.wanted:
+                if (member, place // len(orders)) in self.wanted:
                     # In two steps: `einsum` takes twice as long.
                     np.multiply(transformed, partner, out=product)
                     np.add.reduce(product, axis=0, out=spectrum[member, place])
