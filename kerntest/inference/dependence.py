@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.engines.base import enough_for
-from kerntest.inference.low_rank import inner, low_rank_pair
+from kerntest.inference.low_rank import FEW_ROWS, inner, low_rank_pair
 from kerntest.inference.sweep import TILE
+from kerntest.kernels.additive import is_additive
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
 
 if TYPE_CHECKING:
@@ -90,7 +91,9 @@ def dependence(kernel_x: Kernel, x: Points, kernel_y: Kernel, y: Points, engine:
     Cost: O(n^2 p / 2) time for p columns in all, O(n) memory; of matrices of low ranks r_x and r_y, O(n (r_x + r_y)^2).
     """
     n = len(x)
-    pair = low_rank_pair(kernel_x, x, kernel_y, y, engine)
+    # Of few rows the factors of an additive kernel, several for each column, take longer to find than the sums.
+    additive = is_additive(kernel_x) or is_additive(kernel_y)
+    pair = None if additive and n <= FEW_ROWS else low_rank_pair(kernel_x, x, kernel_y, y, engine)
     if pair is not None:
         # Through the engine, which holds BLAS to one thread: for so small products more of them only wait.
         return next(engine.here.map(lambda both: low_rank_dependence(*both), [pair]))

@@ -28,6 +28,8 @@ HELD_ENTRIES = 2**23
 # Up to this many numeric columns, summing squared differences column by column beats a matrix product, which must
 # compute twice as many entries as the tile needs and pick half of them.
 FEW_COLUMNS = 2
+# Rows lie at most so many bandwidths from the middle, over all columns, for powers that neither overflow nor lose digits.
+FAR = 64.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +86,22 @@ def add_row_sums(rows: Array, values: Array, block: Block, circle: int) -> None:
         first = circle + block.start
         rows[first : first + block.count] += values.sum(axis=1)
         return
-    # The mirror image: K[i + k, i] belongs to the row at i + k. Not of lines that hold both already.
+    # The mirror image: K[i + k, i] belongs to the row at i + k. Not of lines that hold both already: the first, the last.
     once = halved_lines(block, circle)
-    reached = np.zeros(circle + block.count - 1)
-    for line in range(block.count):
-        if line not in once:
-            reached[line : line + circle] += values[line]
-    places = np.arange(block.start, block.start + len(reached)) % circle
-    # A place is reached twice where the window runs around the circle.
-    np.add.at(rows, places, reached)
+    first, stop = int(0 in once), block.count - int(block.count - 1 in once)
+    if first >= stop:
+        return
+    values, reach = values[first:stop], stop - first - 1
+    ends = np.hstack([values[:, circle - reach :], values[:, :reach]])
+    reached = np.concatenate([_skewed(ends, reach).sum(axis=0), _skewed(values, reach).sum(axis=0)])
+    # The first of them is the row at which the first of these lines arrives.
+    rows[:circle] += np.roll(reached, block.start + first)
+
+
+def _skewed(values: Array, reach: int) -> Array:
+    """Return the view s[k, j] = values[k, reach + j - k] of all j that every k has, for reach + 1 lines."""
+    down, across = values.strides
+    return as_strided(values[0, reach:], (reach + 1, values.shape[1] - reach), (down - across, across), writeable=False)
 
 
 def square_sum(values: Array, block: Block, circle: int) -> float:
@@ -142,8 +151,12 @@ class LaidOut:
 
 def window(values: NDArray[Any], lags: int) -> NDArray[Any]:
     """Return the view w[k, i] = values[i + k] of shape (lags, len(values) - lags + 1)."""
+    # Not by `as_strided`, which holds the interpreter for 20 microseconds a call: other threads wait.
+    values = np.ascontiguousarray(values)
     (step,) = values.strides
-    return as_strided(values, (lags, len(values) - lags + 1), (step, step), writeable=False)
+    view: NDArray[Any] = np.ndarray((lags, len(values) - lags + 1), values.dtype, values.data, strides=(step, step))
+    view.flags.writeable = False
+    return view
 
 
 class LagPairs(Pairs):
@@ -172,8 +185,8 @@ class LagPairs(Pairs):
                 self._parts[columns].halve_bandwidths()
         return self._parts[columns]
 
-    def _by_product(self, left: Array, right: Array) -> Array:
-        """Return <left_i, right_{i+k}> through small matrix products, of which a skewed part is kept."""
+    def _by_product(self, left: Array, right: Array, least: float = -np.inf) -> Array:
+        """Return <left_i, right_{i+k}>, or `least` if it is less, by small matrix products: a skewed part is kept."""
         result = np.empty(self.shape)
         height = max(self.lags // 2, 32)
         # The odd row length keeps the steps of the skewed view off powers of two, which would collide in the cache.
@@ -185,7 +198,7 @@ class LagPairs(Pairs):
             tile = left[start : start + height]
             rows, met = len(tile), len(tile) + self.lags - 1
             np.matmul(tile, across_right[:, start : start + met], out=buffer[:rows, :met])
-            result[:, start : start + rows] = skewed[:, :rows]
+            np.maximum(skewed[:, :rows], least, out=result[:, start : start + rows])
         return result
 
     @cached_property
@@ -202,8 +215,7 @@ class LagPairs(Pairs):
             return self._summed(np.square)
         left = self.x.derive("left factor", left_factor)
         right = self.y.derive("right factor", right_factor)
-        squared = self._by_product(left, right)
-        return np.maximum(squared, 0.0, out=squared)
+        return self._by_product(left, right, 0.0)
 
     def squared_distance(self) -> Array:
         """Return |x - y|^2 over the numeric columns, never negative."""
@@ -228,6 +240,29 @@ class LagPairs(Pairs):
     def manhattan(self) -> Array:
         """Return |x - y|_1 over the numeric columns."""
         return self._manhattan
+
+    def exponential_manhattan(self, bandwidth: float) -> Array:
+        """Return exp(-|x - y|_1 / bandwidth) as a new array.
+
+        With u = exp(x_c / bandwidth) and v = exp(y_c / bandwidth), a column has the factor u v / max(u, v)^2: two steps a
+        pair and column instead of three and an exponential (8 ns a pair instead of 13, five columns). Exactly 1 where x = y.
+        """
+        powers, met = (
+            rows.derive(f"powers of {bandwidth!r}", lambda numeric: _powers(numeric, bandwidth))
+            for rows in (self.x, self.y)
+        )
+        columns = powers.shape[1] - 1
+        if not columns or self.x.whole is not self.y.whole:
+            return super().exponential_manhattan(bandwidth)
+        values = np.maximum(powers[:, 0], window(met[:, 0], self.lags))
+        step = np.empty(self.shape)
+        for column in range(1, columns):
+            np.maximum(powers[:, column], window(met[:, column], self.lags), out=step)
+            np.multiply(values, step, out=values)
+        np.square(values, out=values)
+        np.multiply(powers[:, columns], window(met[:, columns], self.lags), out=step)
+        divided: Array = np.divide(step, values, out=step)
+        return divided
 
     @cached_property
     def _mismatches(self) -> Array:
@@ -259,3 +294,22 @@ class LagPairs(Pairs):
     def of_right(self, values: Callable[[Points], Array]) -> Array:
         """Return values(y) for the y of each pair."""
         return window(values(self.y), self.lags)
+
+
+def _powers(numeric: Array, bandwidth: float) -> Array:
+    """Return exp((x_c - middle_c) / bandwidth) for every column c of every row x, and after them their product.
+
+    One empty column where some row lies too far out.
+    """
+    n, columns = numeric.shape
+    lowest, highest = numeric.min(axis=0, initial=np.inf), numeric.max(axis=0, initial=-np.inf)
+    # Halves, since a sum may overflow.
+    if not ((highest / 2 - lowest / 2) / bandwidth).sum() <= FAR:
+        return np.empty((n, 1))
+    powers = np.empty((n, columns + 1), order="F")
+    np.exp((numeric - (lowest / 2 + highest / 2)) / bandwidth, out=powers[:, :columns])
+    powers[:, columns] = 1.0
+    # In the order in which the maxima are multiplied.
+    for column in range(columns):
+        powers[:, columns] *= powers[:, column]
+    return powers

@@ -71,6 +71,11 @@ class LowRank:
         """The number of columns r."""
         return int(self.columns.shape[1])
 
+    @property
+    def lengths(self) -> Array:
+        """The squared lengths of the columns; their sum is the trace."""
+        return np.asarray(np.einsum("ir,ir->r", self.columns, self.columns))
+
     def take(self, order: NDArray[np.intp]) -> LowRank:
         """Return the same matrix with its rows and columns in this order."""
         return LowRank(self.columns[order], self.diagonal[order], self.residual)
@@ -115,9 +120,10 @@ def low_rank(kernel: Kernel, points: Points) -> LowRank | None:
 
 
 def centred_factor(factor: Factor) -> LowRank:
-    """Return HKH as a product of few columns from K as one."""
+    """Return HKH as a product of few columns from K as one: orthogonal columns, the longest first."""
     # Twice: what is left of the means after once is rounding of large columns.
     columns = centred(centred(factor.columns))
+    columns = columns @ np.linalg.eigh(columns.T @ columns)[1][:, ::-1]
     return LowRank(columns, np.einsum("ir,ir->i", columns, columns), factor.residual)
 
 
@@ -161,6 +167,7 @@ def low_rank_sums(
     hollow: bool,
     engine: Engine,
     progress: Progress | None = None,
+    tolerance: float = TOLERANCE,
 ) -> Array:
     """Return the inner product of the centred matrices for every shift of every order of the second.
 
@@ -176,6 +183,8 @@ def low_rank_sums(
         U-centring instead of HKH.
     engine : Engine
     progress : callable, optional
+    tolerance : float
+        The share of the product of both traces that may be left out of a sum.
 
     Returns
     -------
@@ -191,7 +200,7 @@ def low_rank_sums(
 
         sums = device_correlations(first, second, circle, engine.arrays, progress)
     else:
-        sums = _correlated(first, second, circle, engine, progress)
+        sums = _correlated(first, second, circle, engine=engine, progress=progress, tolerance=tolerance)
     return sums - _diagonal_part(first, second, circle) if hollow else sums
 
 
@@ -207,20 +216,48 @@ def _diagonal_part(first: LowRank, second: Sequence[LowRank], circle: int) -> Ar
     return part
 
 
+def correlations_needed(first: LowRank, second: LowRank, tolerance: float) -> NDArray[np.intp]:
+    """Return with how many columns of H, from the longest on, each column of G is to be correlated.
+
+    A squared correlation is at most the product of both squared lengths: the pairs with the smallest products are left
+    out as long as they add up to no more than a share of the product of both traces. Of columns whose lengths decay
+    geometrically that is half of them.
+    """
+    lengths, others = first.lengths, np.sort(second.lengths)[::-1]
+    bounds = np.outer(lengths, others)
+    ordered = np.sort(bounds, axis=None)
+    left_out = np.searchsorted(np.cumsum(ordered), tolerance * lengths.sum() * others.sum(), side="right")
+    least = ordered[left_out] if left_out < len(ordered) else np.inf
+    return np.asarray((bounds >= least).sum(axis=1), dtype=np.intp)
+
+
 def _correlated(
-    first: LowRank, second: Sequence[LowRank], circle: int, engine: Engine, progress: Progress | None
+    first: LowRank,
+    second: Sequence[LowRank],
+    circle: int,
+    *,
+    engine: Engine,
+    progress: Progress | None,
+    tolerance: float,
 ) -> Array:
     """Return <HKH, HLH> for every shift of every order, shape (C, circle)."""
+    needed = correlations_needed(first, second[0], tolerance).tolist()
+    longest = np.argsort(-second[0].lengths, kind="stable")
+    others = [moved.columns[:, longest] for moved in second]
     left = np.conj(np.fft.rfft(np.ascontiguousarray(first.columns[:circle].T), axis=1))
-    right = [np.fft.rfft(np.ascontiguousarray(moved.columns[:circle].T), axis=1) for moved in second]
-    fixed = first.columns[circle:], [moved.columns[circle:] for moved in second]
+    right = [np.fft.rfft(np.ascontiguousarray(columns[:circle].T), axis=1) for columns in others]
+    fixed = first.columns[circle:], [columns[circle:] for columns in others]
     height = max(1, HELD_ENTRIES // circle)
-    work = _Correlations(left, right, fixed, circle, height)
+    work = _Correlations(left, right, fixed, circle)
     pieces = [
         (order, piece)
-        for order, moved in enumerate(second)
+        for order in range(len(second))
         for piece in in_pieces(
-            [(a, start) for a in range(first.rank) for start in range(0, moved.rank, height)],
+            [
+                (a, slice(start, min(start + height, count)))
+                for a, count in enumerate(needed)
+                for start in range(0, count, height)
+            ],
             max(1, PIECES // len(second)),
         )
     ]
@@ -243,23 +280,19 @@ class _Correlations:
     fixed : (ndarray, sequence of ndarray)
         The rows of G, and of H in every order, that keep their partner.
     circle : int
-    height : int
-        Columns of H that are met at once.
     """
 
     left: Spectrum
     right: Sequence[Spectrum]
     fixed: tuple[Array, Sequence[Array]]
     circle: int
-    height: int
 
-    def __call__(self, piece: tuple[int, Sequence[tuple[int, int]]]) -> Array:
-        """Return the sums for every shift of one order over pairs (column of G, first column of H), shape (circle,)."""
+    def __call__(self, piece: tuple[int, Sequence[tuple[int, slice]]]) -> Array:
+        """Return the sums for every shift of one order over pairs (column of G, columns of H), shape (circle,)."""
         order, pairs = piece
         first, second = self.fixed[0], self.fixed[1][order]
         total = np.zeros(self.circle)
-        for a, start in pairs:
-            some = slice(start, start + self.height)
+        for a, some in pairs:
             crossed = np.fft.irfft(self.left[a] * self.right[order][some], n=self.circle, axis=1)
             if len(first):
                 crossed += (first[:, a] @ second[:, some])[:, None]

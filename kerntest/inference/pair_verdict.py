@@ -13,26 +13,27 @@ from kerntest.errors import UndecidedError
 from kerntest.inference.curves import curve_p_value
 from kerntest.inference.dependence import Dependence, dependence, factor, pair_sums
 from kerntest.inference.invariants import centre, first_invariants, kernel_invariants, kernel_spectrum
-from kerntest.inference.low_rank import FEW_ROWS, low_rank_factor
+from kerntest.inference.low_rank import FEW_ROWS, centred_factor, low_rank_factor
 from kerntest.inference.nulls.moments import permutation_moments
 from kerntest.inference.nulls.permutation import Judged, judge, tie_tolerance
-from kerntest.inference.relabelling import Relabelled, Source, relabelled_sums
-from kerntest.inference.verdict import LEFT_OUT, MORE, MORE_ROWS, overflow, relabelling_warning
-from kerntest.kernels.additive import is_additive
+from kerntest.inference.relabelling import LEFT_OUT, Factors, Relabelled, Source, relabelled_sums
+from kerntest.inference.verdict import MORE, MORE_ROWS, overflow, relabelling_warning
+from kerntest.kernels.additive import is_additive, plain
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
+from kerntest.kernels.stationary import Gaussian
 from kerntest.report import record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from kerntest.engines.base import Engine, Progress
+    from kerntest.inference.low_rank import LowRank
     from kerntest.inference.nulls.moments import Invariants
     from kerntest.inference.nulls.spectral import Spectrum
     from kerntest.inference.options import Options
     from kerntest.inference.pair_family import PairFamily
     from kerntest.inference.variables import Variable
     from kerntest.kernels.base import Array, Kernel
+    from kerntest.kernels.factors import Factor
     from kerntest.report.independence_record import Lags
 
 Variables = tuple["Variable", "Variable"]
@@ -114,7 +115,8 @@ def pair_permutation_verdict(
     members = judged_pairs(family, judged)
     kernels = family.kernels(chosen)
     f, g = family.pairs[chosen]
-    found = _dependence(kernels, variables, engine) if relabelled.dependences is None else relabelled.dependences[f][g]
+    measured = None if relabelled.dependences is None else relabelled.dependences[f][g]
+    found = _dependence(kernels, variables, engine) if measured is None else measured
     return PairVerdict(
         judged.p_value,
         kernels,
@@ -192,9 +194,9 @@ def _relabelled(
     """Return the sums of all kernels of both sides."""
     first, second = family.first.kernels, family.second.kernels
     with np.errstate(over="ignore", invalid="ignore"):
+        found, factors = _sources(family, variables, engine)
         relabelled = relabelled_sums(
-            sources(first, variables[0].points, engine),
-            sources(second, variables[1].points, engine),
+            *found,
             estimator=options.estimator,
             relabellings=options.permutations,
             seed=options.seed,
@@ -202,6 +204,7 @@ def _relabelled(
             resampling=options.resampling,
             progress=progress,
             pairs=family.pairs,
+            factors=factors,
         )
     finite = np.isfinite(relabelled.sums).all(axis=2)
     if not finite.all():
@@ -210,18 +213,43 @@ def _relabelled(
     return relabelled
 
 
-def sources(kernels: Sequence[Kernel], points: Points, engine: Engine) -> list[Source]:
-    """Return the kernels of a side with their rows: of many rows, additive ones as linear kernels of their factors.
+def _sources(
+    family: PairFamily, variables: Variables, engine: Engine
+) -> tuple[tuple[list[Source], list[Source]], Factors | None]:
+    """Return the kernels of both sides with their rows, and which matrices are known as products of few columns.
 
-    A product of two factors takes fewer steps than an exponential for every column.
+    Of many rows, additive kernels are linear kernels of their factors: a product of two takes fewer steps than an
+    exponential for every column. Those on one column have factors too, for correlations with other factors.
     """
-    whole = [kernel for kernel in kernels if len(points) <= FEW_ROWS or not is_additive(kernel)]
-    # They come last, from wide to narrow.
-    found: list[Source] = [(points, whole)]
-    for kernel in kernels[len(whole) :]:
-        (factor,) = engine.here.map(lambda one: low_rank_factor(one, points, LEFT_OUT), [kernel])
-        found.append((points, [kernel]) if factor is None else (Points.of(factor.columns), [Linear()]))
-    return found
+    sides = [(one.points, side.kernels) for one, side in zip(variables, (family.first, family.second), strict=True)]
+    if len(sides[0][0]) <= FEW_ROWS:
+        (x, on_x), (y, on_y) = sides
+        return ([(x, on_x)], [(y, on_y)]), None
+    asked = [(kernel, points) for points, kernels in sides for kernel in kernels]
+
+    def factored(one: tuple[Kernel, Points]) -> Factor | None:
+        kernel, points = one
+        smooth = len(family.pairs) > 1 and points.numeric.shape[1] == 1 and isinstance(plain(kernel), Gaussian)
+        return low_rank_factor(kernel, points, LEFT_OUT) if smooth or is_additive(kernel) else None
+
+    def low(known: Factor | None) -> LowRank | None:
+        return None if known is None else centred_factor(known)
+
+    factors = list(engine.here.map(factored, asked))
+    centred = list(engine.here.map(low, factors))
+    count = len(sides[0][1])
+    found: list[list[Source]] = []
+    for (points, kernels), of_side in zip(sides, (factors[:count], factors[count:]), strict=True):
+        found.append([])
+        for kernel, known in zip(kernels, of_side, strict=True):
+            if known is not None and is_additive(kernel):
+                found[-1].append((Points.of(known.columns), [Linear()]))
+            elif found[-1] and found[-1][-1][0] is points:
+                found[-1][-1] = (points, [*found[-1][-1][1], kernel])
+            else:
+                found[-1].append((points, [kernel]))
+    # On a device lines are cheap.
+    return (found[0], found[1]), None if engine.arrays is not None else (centred[:count], centred[count:])
 
 
 def _never_varies(family: PairFamily, variables: Variables, options: Options, engine: Engine) -> bool:

@@ -178,7 +178,7 @@ def _of_relabellings(work: Work, threads: int) -> float:
     # As `shift_sums` goes: transforms of the second side are held for some orders, of the first where it multiplies
     # all at once.
     together = second * min(orders, max(1, TRANSFORMED_ENTRIES // (second * circle * lines)))
-    arrays = 2 + together + (first if stacked else 0)
+    arrays = (2 + first if stacked else 3) + together
     blocks = BLOCK_SHARE * threads * arrays * lines * circle
     spectra = (threads + UNDER_WAY) * first * together * circle
     return 8.0 * (blocks + spectra + SUMS * first * second * orders * circle)

@@ -10,8 +10,8 @@ import numpy as np
 
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError
-from kerntest.inference.dependence import Dependence, effect_size, factor, u_centred
-from kerntest.inference.low_rank import FEW_ROWS, low_rank_pair, low_rank_sums
+from kerntest.inference.dependence import Dependence, effect_size, factor, low_rank_dependence, u_centred
+from kerntest.inference.low_rank import FEW_ROWS, correlations_needed, low_rank_pair, low_rank_sums
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.shifts import ShiftSums, circle_length, orders_needed, shift_sums
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 DENSE_ENTRIES = 2**27
 # Random permutations that one piece of work judges.
 TOGETHER = 16
+# What lines of one matrix of a family cost in correlations a row, and what they cost more for each column that they are
+# made of (measured: 4 ns an entry of a correlation, 5 of a line and 0.075 for each column; half as many lines as rows).
+LINES, LINES_PER_COLUMN = 0.6, 0.01
+# The share of the product of both traces that correlations of a family may leave out of a sum.
+LEFT_OUT = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,8 +55,8 @@ class Relabelled:
         What the relabellings are, in words.
     orders : int or None
         Random orders of the rows, for shifts.
-    dependences : (F, G) nested tuples of Dependence, or None
-        What every pair measures, where the shifts have summed up all that it takes.
+    dependences : (F, G) nested sequences of Dependence or None, or None
+        What every wanted pair measures, where the shifts have summed up all that it takes.
     """
 
     sums: Array
@@ -59,10 +64,23 @@ class Relabelled:
     tolerances: Array
     resampling: str
     orders: int | None
-    dependences: tuple[tuple[Dependence, ...], ...] | None = None
+    dependences: Sequence[Sequence[Dependence | None]] | None = None
 
 
 Source = tuple["Points", "Sequence[Kernel]"]
+Factors = tuple["Sequence[LowRank | None]", "Sequence[LowRank | None]"]
+
+
+def _members(side: Sequence[Source], places: Sequence[int]) -> list[Source]:
+    """Return the sources of some members of a side, in their order."""
+    found: list[Source] = []
+    start = 0
+    for points, kernels in side:
+        kept = [kernel for place, kernel in enumerate(kernels, start) if place in places]
+        start += len(kernels)
+        if kept:
+            found.append((points, kept))
+    return found
 
 
 def _low_rank(first: Sequence[Source], second: Sequence[Source], engine: Engine) -> tuple[LowRank, LowRank] | None:
@@ -84,6 +102,7 @@ def relabelled_sums(
     resampling: Resampling = "shifts",
     progress: Progress | None = None,
     pairs: Sequence[tuple[int, int]] | None = None,
+    factors: Factors | None = None,
 ) -> Relabelled:
     """Return <A_f, B_g> for all pairs of kernels, or for some, and shared relabellings.
 
@@ -101,6 +120,8 @@ def relabelled_sums(
     progress : callable, optional
     pairs : sequence of (int, int), optional
         The pairs that are wanted, where not all are.
+    factors : (F LowRank or None, G LowRank or None), optional
+        The centred matrices that are known as products of few columns, for correlations of these instead of lines.
 
     Raises
     ------
@@ -115,7 +136,7 @@ def relabelled_sums(
     rng = np.random.default_rng((seed, ORDER_STREAM))
     orders: int | None = None
     left_out = (0.0, 0.0)
-    doubt = None
+    doubt: Array | float = 0.0
     dependences = None
     if resampling == "random":
         permutations = [np.arange(n)] + [rng.permutation(n) for _ in range(relabellings - 1)]
@@ -133,22 +154,17 @@ def relabelled_sums(
             sums = low.reshape(1, 1, -1)
             left_out = pair[0].residual, pair[1].residual
         else:
-            found = _shift_sums(
+            sums, doubt, dependences = _by_shifts(
                 first,
                 second,
-                order,
                 places,
                 circle=circle,
                 estimator=estimator,
                 engine=engine,
                 progress=progress,
                 pairs=pairs,
+                factors=factors,
             )
-            # Of few rows they are summed up directly: the same digits then come with every null.
-            dependences = _dependences(first, second, found, order, estimator) if n > FEW_ROWS else None
-            doubt = found.doubt
-            values = centred_sums(found, places, circle, hollow=estimator == "unbiased")
-            sums = values.reshape(*values.shape[:2], -1)
     largest_x, largest_y = (
         np.array([np.abs(kernel.diagonal(points)).max() for points, kernels in side for kernel in kernels])
         for side in (first, second)
@@ -156,10 +172,82 @@ def relabelled_sums(
     tolerances = np.array([[tie_tolerance(float(a), n, float(b) * n) for b in largest_y] for a in largest_x])
     # The trace of what is left out of one matrix, times a bound on the norm of the other, bounds what it could add.
     tolerances += n * (left_out[0] * largest_y[None, :] + left_out[1] * largest_x[:, None])
-    if doubt is not None:
-        tolerances += doubt
+    tolerances += doubt
     words = "random permutations" if orders is None else "cyclic shifts"
     return Relabelled(sums, factor(n, estimator), tolerances, words, orders, dependences)
+
+
+def _by_shifts(
+    first: Sequence[Source],
+    second: Sequence[Source],
+    places: Sequence[NDArray[np.intp]],
+    *,
+    circle: int,
+    estimator: Estimator,
+    engine: Engine,
+    progress: Progress | None,
+    pairs: Sequence[tuple[int, int]] | None,
+    factors: Factors | None,
+) -> tuple[Array, Array, list[list[Dependence | None]] | None]:
+    """Return the sums over all shifts, shape (F, G, R), the doubt of each pair beyond rounding, and what it measures."""
+    n, hollow = len(places[0]), estimator == "unbiased"
+    shape = tuple(sum(len(kernels) for _, kernels in side) for side in (first, second))
+    wanted = list(pairs or np.ndindex(*shape))
+    correlated = [] if factors is None else _cheaper_by_factors(factors, wanted)
+    by_factors = {(one, other) for one, other, _, _ in correlated}
+    lined = [pair for pair in wanted if pair not in by_factors]
+    sums, doubt = np.zeros((*shape, len(places) * circle)), np.zeros(shape)
+    measured: list[list[Dependence | None]] = [[None] * shape[1] for _ in range(shape[0])]
+    if lined:
+        f, g = (sorted(set(side)) for side in zip(*lined, strict=True))
+        here, there = _members(first, f), _members(second, g)
+        found = _shift_sums(
+            here,
+            there,
+            places[0],
+            places,
+            circle=circle,
+            estimator=estimator,
+            engine=engine,
+            progress=progress,
+            pairs=[(f.index(one), g.index(other)) for one, other in lined],
+        )
+        if n > FEW_ROWS:
+            of_lines = _dependences(here, there, found, places[0], estimator)
+            for one, other in lined:
+                measured[one][other] = of_lines[f.index(one)][g.index(other)]
+        if found.doubt is not None:
+            doubt[np.ix_(f, g)] = found.doubt
+        values = centred_sums(found, places, circle, hollow=hollow)
+        sums[np.ix_(f, g)] = values.reshape(len(f), len(g), -1)
+    for one, other, x, y in correlated:
+        moved = [y.take(place) for place in places]
+        low = low_rank_sums(x.take(places[0]), moved, circle, hollow=hollow, engine=engine, tolerance=LEFT_OUT)
+        sums[one, other] = low.ravel()
+        # The trace of what is left out of one matrix, times the trace of the other, bounds what it could add.
+        trace_x, trace_y = float(x.lengths.sum()), float(y.lengths.sum())
+        doubt[one, other] = x.residual * trace_y + y.residual * trace_x + LEFT_OUT * trace_x * trace_y
+        # Through the engine, which holds BLAS to one thread.
+        measured[one][other] = next(engine.here.map(lambda both: low_rank_dependence(*both), [(x, y)]))
+    return sums, doubt, measured if n > FEW_ROWS else None
+
+
+def _cheaper_by_factors(factors: Factors, wanted: Sequence[tuple[int, int]]) -> list[tuple[int, int, LowRank, LowRank]]:
+    """Return the pairs whose correlations spare the lines of a matrix and cost less, with their factors; all or none."""
+    possible = {
+        (f, g): (x, y) for f, g in wanted if (x := factors[0][f]) is not None and (y := factors[1][g]) is not None
+    }
+    lined = [pair for pair in wanted if pair not in possible]
+    needless = [{pair[side] for pair in possible} - {pair[side] for pair in lined} for side in (0, 1)]
+    spared = sum(
+        len(one.columns) * (LINES + LINES_PER_COLUMN * one.rank)
+        for side, members in zip(factors, needless, strict=True)
+        for member in members
+        if (one := side[member]) is not None
+    )
+    chosen = [(f, g, x, y) for (f, g), (x, y) in possible.items() if f in needless[0] or g in needless[1]]
+    needed = sum(int(correlations_needed(x, y, LEFT_OUT).sum()) for _, _, x, y in chosen)
+    return chosen if needed <= spared else []
 
 
 def shifted_statistics(

@@ -227,6 +227,11 @@ class Pairs(ABC):
     def manhattan(self) -> Array:
         """Return |x - y|_1 over the numeric columns."""
 
+    def exponential_manhattan(self, bandwidth: float) -> Array:
+        """Return exp(-|x - y|_1 / bandwidth) as a new array."""
+        values = np.multiply(self.manhattan(), -1 / bandwidth)
+        return np.exp(values, out=values)
+
     @abstractmethod
     def mismatches(self) -> Array:
         """Return the number of category columns in which x and y differ."""

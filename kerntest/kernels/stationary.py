@@ -104,8 +104,7 @@ class Laplacian(Stationary):
     metric: ClassVar[Metric] = "manhattan"
 
     def _values(self, pairs: Pairs, bandwidth: float) -> Array:
-        values = np.multiply(pairs.manhattan(), -1 / bandwidth)
-        return np.exp(values, out=values)
+        return pairs.exponential_manhattan(bandwidth)
 
 
 @dataclass(frozen=True, slots=True)

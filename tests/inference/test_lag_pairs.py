@@ -31,6 +31,7 @@ QUANTITIES = {
     "inner_product": lambda pairs: pairs.inner_product(),
     "squared_distance": lambda pairs: pairs.squared_distance(),
     "manhattan": lambda pairs: pairs.manhattan(),
+    "exponential_manhattan": lambda pairs: pairs.exponential_manhattan(0.7),
     "mismatches": lambda pairs: pairs.mismatches(),
     "equal": lambda pairs: pairs.equal(),
     "of_left": lambda pairs: pairs.of_left(norms),
@@ -140,3 +141,29 @@ def test_window():
     np.testing.assert_array_equal(window(values, 3), [[0, 2, 4], [2, 4, 6], [4, 6, 8]])
     with pytest.raises(ValueError, match="read-only"):
         window(values, 3)[0, 0] = 1.0
+
+
+@pytest.mark.parametrize("far", [0.0, 40.0, 1e3, 1e300])
+def test_exponentials_of_rows_near_and_far(far):
+    """By powers of the rows as far as these neither overflow nor lose digits; equal rows give exactly 1."""
+    points = points_of(60, 3, 0)
+    points.numeric[7, 1] = far
+    points.numeric[20] = points.numeric[23]
+    pairs, places = lag_pairs(points, 9, 2, 44)
+    with np.errstate(over="ignore"):
+        found = pairs.exponential_manhattan(1.0)
+        expected = np.exp(-np.abs(points.numeric[:, None] - points.numeric[None]).sum(axis=2))[places]
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-300)
+    assert found.max() == 1.0
+    assert (found[0] == 1.0).all()
+    assert found[3, 18] == 1.0
+
+
+def test_exponentials_between_different_rows():
+    """What is moved to the middle of some rows does not fit others."""
+    first, second = points_of(12, 2, 0), points_of(14, 2, 0)
+    second.numeric[:] += 3.0
+    found = LagPairs(first, second, 3).exponential_manhattan(2.0)
+    places = np.arange(3)[:, None] + np.arange(12)
+    expected = np.exp(-np.abs(first.numeric - second.numeric[places]).sum(axis=2) / 2.0)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)

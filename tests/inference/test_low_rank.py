@@ -16,7 +16,7 @@ from kerntest.inference import low_rank as low_rank_module
 from kerntest.inference import relabelling, screening, statistic, verdict
 from kerntest.inference.dependence import dependence
 from kerntest.inference.labels import label_matrix
-from kerntest.inference.low_rank import inner, low_rank, low_rank_pair, low_rank_sums
+from kerntest.inference.low_rank import correlations_needed, inner, low_rank, low_rank_pair, low_rank_sums
 from kerntest.inference.low_rank_invariants import low_rank_invariants
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.relabelling import shifted_statistics
@@ -99,6 +99,50 @@ def test_threads_and_blocks_give_the_same(monkeypatch):
     monkeypatch.setattr(low_rank_module, "HELD_ENTRIES", 1200)
     several = low_rank_sums(x, moved, 399, hollow=True, engine=LocalEngine(2))
     assert_close(several, one, scale=np.abs(one).max())
+
+
+@pytest.mark.parametrize("tolerance", [1e-15, 1e-9, 1e-3])
+def test_correlations_that_are_left_out_add_up_to_no_more_than_the_tolerance(tolerance):
+    x, y = factored("gaussian(1.5)", points(0, 300)), factored("gaussian(2)", points(1, 300))
+    orders = [np.random.default_rng(k).permutation(300) for k in range(2)]
+    moved = [y.take(order) for order in orders]
+    every = low_rank_sums(x, moved, 299, hollow=False, engine=ENGINE, tolerance=0.0)
+    found = low_rank_sums(x, moved, 299, hollow=False, engine=ENGINE, tolerance=tolerance)
+    scale = x.lengths.sum() * y.lengths.sum()
+    assert (np.abs(every - found) <= (tolerance + 1e-15) * scale).all()
+    needed = correlations_needed(x, y, tolerance)
+    assert needed.sum() < x.rank * y.rank or tolerance < 1e-12
+    bounds = np.outer(x.lengths, np.sort(y.lengths)[::-1])
+    kept = np.arange(y.rank) < needed[:, None]
+    assert bounds[~kept].sum() <= tolerance * scale
+    assert bounds[~kept].max(initial=0.0) <= bounds[kept].min()
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+def test_pairs_of_a_family_by_correlations_or_by_lags(estimator, monkeypatch):
+    """An additive kernel on each side, whose lines no other pair needs."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(2100, 2))
+    y = np.column_stack([x[:, 0] + rng.normal(size=2100), rng.normal(size=2100)])
+    calls = []
+    original = relabelling._cheaper_by_factors
+
+    def counted(*arguments):
+        calls.append(original(*arguments))
+        return calls[-1]
+
+    monkeypatch.setattr(relabelling, "_cheaper_by_factors", counted)
+    by_correlations = hsic_test(x, y, estimator=estimator)
+    assert [[pair[:2] for pair in found] for found in calls] == [[(4, 4)]]
+    monkeypatch.setattr(relabelling, "_cheaper_by_factors", lambda *_: [])
+    by_lags = hsic_test(x, y, estimator=estimator)
+    assert by_correlations.p_value == by_lags.p_value
+    assert by_correlations.family is not None
+    assert by_lags.family is not None
+    for one, other in zip(by_correlations.family.members, by_lags.family.members, strict=True):
+        assert one.kernel_x == other.kernel_x
+        assert_close(one.z, other.z, scale=10.0)
+        assert one.p_value == other.p_value
 
 
 @given(st.integers(10, 20), st.integers(0, 2**16), st.sampled_from(["gaussian(1)", "linear", "laplacian(1)"]))
