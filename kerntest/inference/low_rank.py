@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 # What a factor may leave of the trace: less than rounding moves the sums over the whole matrices.
 TOLERANCE = 1e-15
+# And what those of a family may leave, of a trace or of the product of two: it moves sums by less than their promised
+# digits, and counts in the tolerance for ties.
+LEFT_OUT = 1e-12
 # After so many columns it is known whether a matrix is of low rank: so much of its trace may then be left.
 FIRST_COLUMNS = 32
 HOPEFUL = 1e-2

@@ -13,10 +13,10 @@ from kerntest.errors import UndecidedError
 from kerntest.inference.curves import curve_p_value
 from kerntest.inference.dependence import Dependence, dependence, factor, pair_sums
 from kerntest.inference.invariants import centre, first_invariants, kernel_invariants, kernel_spectrum
-from kerntest.inference.low_rank import FEW_ROWS, centred_factor, low_rank_factor
+from kerntest.inference.low_rank import FEW_ROWS, LEFT_OUT, centred_factor, low_rank_factor
 from kerntest.inference.nulls.moments import permutation_moments
 from kerntest.inference.nulls.permutation import Judged, judge, tie_tolerance
-from kerntest.inference.relabelling import LEFT_OUT, Factors, Relabelled, Source, relabelled_sums
+from kerntest.inference.relabelling import Factors, Relabelled, Source, relabelled_sums
 from kerntest.inference.verdict import MORE, MORE_ROWS, overflow, relabelling_warning
 from kerntest.kernels.additive import is_additive, plain
 from kerntest.kernels.base import Points

@@ -11,7 +11,7 @@ import numpy as np
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError
 from kerntest.inference.dependence import Dependence, effect_size, factor, low_rank_dependence, u_centred
-from kerntest.inference.low_rank import FEW_ROWS, correlations_needed, low_rank_pair, low_rank_sums
+from kerntest.inference.low_rank import FEW_ROWS, LEFT_OUT, correlations_needed, low_rank_pair, low_rank_sums
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.shifts import ShiftSums, circle_length, orders_needed, shift_sums
@@ -35,8 +35,6 @@ TOGETHER = 16
 # What lines of one matrix of a family cost in correlations a row, and what they cost more for each column that they are
 # made of (measured: 4 ns an entry of a correlation, 5 of a line and 0.075 for each column; half as many lines as rows).
 LINES, LINES_PER_COLUMN = 0.6, 0.01
-# The share of the product of both traces that correlations of a family may leave out of a sum.
-LEFT_OUT = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 from kerntest.data.wording import counted
 from kerntest.errors import UndecidedError
 from kerntest.inference.labels import LabelMatrix, label_matrix
-from kerntest.inference.low_rank import FEW_ROWS, low_rank_factor
+from kerntest.inference.low_rank import FEW_ROWS, LEFT_OUT, low_rank_factor
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
 from kerntest.inference.order import random_orders
 from kerntest.inference.permuted_blocks import ALL, BlockedRows, block_sums, factor_sums, relabelled_sums
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from kerntest.inference.sample import Sample
     from kerntest.kernels.base import Array, Kernel, Points
 
-# What factors may leave of the trace of a matrix: it moves sums by less than their promised digits, whichever rows are X.
-LEFT_OUT = 1e-12
 # What helps where relabellings are too few.
 MORE, MORE_ROWS = "use more --permutations", "it takes more rows"
 # No more than so many times as many are advised at once.
