@@ -50,7 +50,7 @@ def test_a_dry_run_as_csv_is_a_header_and_one_line(kerntest):
     header, values = reader(kerntest("mmd", *COMMANDS["mmd"], "--dry-run", "--format", "csv").out.splitlines())
     plan = dict(zip(header, values, strict=True))
     assert plan["schema"] == "kerntest.plan/1"
-    assert plan["work"].startswith("15 kernel matrices in tiles, summed over blocks of rows")
+    assert plan["work"].startswith("18 kernel matrices in tiles, summed over blocks of rows")
     assert plan["memory_limit"] == ""
 
 
