@@ -17,7 +17,7 @@ from kerntest.data.misleading import misleading
 from kerntest.data.pooling import Pooled, pool
 from kerntest.engines.setting import engine_of, refuse_device
 from kerntest.errors import UsageError
-from kerntest.inference.explain import explain_columns, typical_rows
+from kerntest.inference.explain import explain_columns, explanation_work, typical_rows
 from kerntest.inference.family import BandwidthOption, Family, check_bandwidth, choose_kernels
 from kerntest.inference.labelled import curve_verdict
 from kerntest.inference.planning import Work, prepare
@@ -99,6 +99,7 @@ def analyse_two_samples(
         len(sample.numeric_names) + len(sample.category_names),
         options,
         lambda rows, some: judged_by(family, sample.take(rows), options, some, None),
+        explanation_work(sample, options) if explain else (),
     )
     engine = prepare(work, engine)
     verdict = judged_by(family, sample, options, engine, progress)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.data.wording import counted
 from kerntest.inference.family import Family, choose_kernels
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, scores, tie_tolerance
+from kerntest.inference.planning import Further
+from kerntest.inference.sample import names_apart
 from kerntest.inference.verdict import Relabelled, different_relabellings, relabel
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.report import record
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
     from kerntest.data.table import Table
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.options import Options
@@ -24,7 +32,11 @@ ROWS_SHOWN = 5
 
 
 def explain_columns(
-    sample: Sample, options: Options, engine: Engine, progress: Progress | None = None
+    sample: Sample,
+    options: Options,
+    engine: Engine,
+    progress: Progress | None = None,
+    places: Sequence[int] | None = None,
 ) -> tuple[record.ColumnEffect, ...]:
     """Test each column alone, and all without it, and return the columns by how clearly they differ.
 
@@ -39,23 +51,27 @@ def explain_columns(
     options : Options
     engine : Engine
     progress : callable, optional
+    places : sequence of int, optional
+        Of these columns only, numeric ones counted first.
 
     Notes
     -----
     Cost: that of two default tests for each column.
     """
-    names = (*sample.numeric_names, *sample.category_names)
+    every = (*sample.numeric_names, *sample.category_names)
+    chosen = range(len(every)) if places is None else places
+    names = [every[place] for place in chosen]
     found, without = [], []
-    for place in range(len(names)):
+    for done, place in enumerate(chosen, 1):
         alone = sample.with_columns({place})
         found.append(_best_scores(alone, options, engine))
         p_without = None
-        if len(names) > 1:
-            others = sample.with_columns(set(range(len(names))) - {place})
+        if len(every) > 1:
+            others = sample.with_columns(set(range(len(every))) - {place})
             p_without = _joint(others, options, engine)
         without.append(p_without)
         if progress is not None:
-            progress(place + 1, len(names))
+            progress(done, len(names))
     combined = np.stack([score for score, _, _ in found])
     adjusted = step_down(combined)
     effects = [
@@ -74,6 +90,26 @@ def explain_columns(
     return tuple(effects[place] for place in order)
 
 
+def explanation_work(sample: Sample, options: Options) -> tuple[Further, ...]:
+    """Return what `explain_columns` takes: one column of numbers, and one of categories, as often as there are any."""
+    numbers, categories = len(sample.numeric_names), len(sample.category_names)
+    without = ", and of all without each" if numbers + categories > 1 else ""
+
+    def one_column(place: int, rows: NDArray[np.intp], engine: Engine) -> object:
+        return explain_columns(sample.take(rows), options, engine, places=[place])
+
+    return tuple(
+        Further(
+            f"tests of {counted(count, 'column')} of {kind} alone{without}",
+            count,
+            len(_family(sample.with_columns({place}), options).kernels),
+            partial(one_column, place),
+        )
+        for kind, place, count in (("numbers", 0, numbers), ("categories", numbers, categories))
+        if count
+    )
+
+
 def _joint(sample: Sample, options: Options, engine: Engine) -> float:
     """Return the p-value of the default test of a sample."""
     family, relabelled = _relabelled(sample, options, engine)
@@ -82,7 +118,13 @@ def _joint(sample: Sample, options: Options, engine: Engine) -> float:
 
 def _relabelled(sample: Sample, options: Options, engine: Engine) -> tuple[Family, Relabelled]:
     """Return the default family of a sample and its statistics under every relabelling."""
-    family = choose_kernels(
+    family = _family(sample, options)
+    return family, relabel(family.kernels, sample, options, engine, None, relabellings=options.permutations)
+
+
+def _family(sample: Sample, options: Options) -> Family:
+    """Return the kernels of the default test of a sample."""
+    return choose_kernels(
         "auto",
         "auto",
         numeric_names=sample.numeric_names,
@@ -91,7 +133,6 @@ def _relabelled(sample: Sample, options: Options, engine: Engine) -> tuple[Famil
         single=False,
         relabellings=different_relabellings(sample.labels, options),
     )
-    return family, relabel(family.kernels, sample, options, engine, None, relabellings=options.permutations)
 
 
 def _best_scores(sample: Sample, options: Options, engine: Engine) -> tuple[Array, str, float]:
@@ -148,9 +189,10 @@ def typical_rows(
     for side, sign in ((1, 1.0), (0, -1.0)):
         members = np.flatnonzero(sample.labels == side)
         best = members[descending(sign * witness[members], rounding)[:ROWS_SHOWN]]
-        table = tables[1 - side]
+        table, name = tables[1 - side], names_apart(tables)[1 - side]
         for row in best:
             place = int(sample.origin[row])
             line = None if table.lines is None else int(table.lines[place])
-            rows.append(record.TypicalRow(table.name, place + 1, line, float(witness[row])))
+            file = None if table.file_of is None else table.files[table.file_of[place]]
+            rows.append(record.TypicalRow(name, place + 1, line, float(witness[row]), file))
     return tuple(rows)

@@ -24,7 +24,7 @@ from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.pair_verdict import degenerate_pair
 from kerntest.inference.pairing import Groups, PairReading, pair_up, read_one
 from kerntest.inference.planning import announce_many
-from kerntest.inference.verdict import floor_warning, refuse_overflow
+from kerntest.inference.verdict import refuse_overflow, relabelling_warning
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.report import independence_record, record
 from kerntest.report.independence_record import GroupPair, JointGroup
@@ -159,7 +159,7 @@ def hsic_joint(
         groups=tuple(JointGroup(group, str(one)) for group, one in zip(names, kernels, strict=True)),
         pairs=_in_pairs(kernels, paired, engine, seed),
         null=null,
-        warnings=(*tables.warnings, *paired.warnings, *floor_warning(len(values), alpha)),
+        warnings=(*tables.warnings, *paired.warnings, *relabelling_warning(judged.p_value, len(values), alpha)),
         provenance=provenance_of(
             options, tables, paired.n, asked=(kernel,), rule=str(bandwidth), engine=engine, started=started
         ),

@@ -32,6 +32,8 @@ from kerntest.report.independence_record import IndependenceResult, KernelPair, 
 from kerntest.report.independence_summary import independence_sentence
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine, Progress
@@ -227,10 +229,6 @@ def _result(
         name for table, names in zip(groups.tables, used, strict=True) for name in table.names if name not in names
     ]
     members = tuple(KernelPair(str(k), str(h), z, p, u) for k, h, z, p, u in verdict.members)
-    names = (variable_name(used[0]), variable_name(used[1]))
-    if names[0] == names[1]:
-        # Columns of one name in two files.
-        names = (f"{names[0]} of {groups.tables[0].name}", f"{names[1]} of {groups.tables[1].name}")
     return IndependenceResult(
         schema="kerntest.hsic/1",
         command="hsic",
@@ -240,7 +238,7 @@ def _result(
         p_value=verdict.p_value,
         alpha=options.alpha,
         reject=verdict.p_value <= options.alpha,
-        decision=independence_sentence(verdict.p_value, options.alpha, names),
+        decision=independence_sentence(verdict.p_value, options.alpha, variable_names(used, groups)),
         kernel=f"{texts[0]} on x, {texts[1]} on y",
         kernel_x=texts[0],
         kernel_y=texts[1],
@@ -282,13 +280,22 @@ def _columns_used(groups: Groups, paired: Paired, family: PairFamily) -> tuple[t
     return first, second
 
 
-def variable_name(columns: tuple[str, ...]) -> str:
-    """Return how a sentence calls a variable: one or two columns by name, more by their number."""
-    if len(columns) == 1:
-        return repr(columns[0])
-    if len(columns) == 2:
-        return f"({columns[0]!r}, {columns[1]!r})"
-    return f"({columns[0]!r} and {len(columns) - 1} more columns)"
+def variable_names(used: Sequence[tuple[str, ...]], groups: Groups) -> tuple[str, str]:
+    """Return how a sentence calls both variables, so that it is clear which columns belong to which."""
+    x, y = (_columns_in_words(columns) for columns in used)
+    files = [table.name for table in groups.tables]
+    if x == y and files[0] != files[1]:
+        return f"{x} of {files[0]}", f"{y} of {files[1]}"
+    if x == y or max(map(len, used)) > 1:
+        return f"{x} (x)", f"{y} (y)"
+    return x, y
+
+
+def _columns_in_words(columns: tuple[str, ...]) -> str:
+    """Return one or two columns by name, more by their number."""
+    if len(columns) <= 2:
+        return ", ".join(map(repr, columns))
+    return f"{columns[0]!r} and {len(columns) - 1} more columns"
 
 
 def provenance_of(

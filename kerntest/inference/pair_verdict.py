@@ -17,7 +17,7 @@ from kerntest.inference.low_rank import FEW_ROWS, low_rank_factor
 from kerntest.inference.nulls.moments import permutation_moments
 from kerntest.inference.nulls.permutation import Judged, judge, tie_tolerance
 from kerntest.inference.relabelling import Relabelled, Source, relabelled_sums
-from kerntest.inference.verdict import LEFT_OUT, floor_warning, overflow
+from kerntest.inference.verdict import LEFT_OUT, MORE, MORE_ROWS, overflow, relabelling_warning
 from kerntest.kernels.additive import is_additive
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
@@ -97,11 +97,12 @@ def pair_permutation_verdict(
     if judged.degenerate.all() and _never_varies(family, variables, options, engine):
         raise degenerate_pair(*family.kernels(0))
     chosen, used, scale = judged.selected, values.shape[1], relabelled.factor
+    different = different_pairings(used, len(variables[0].points))
     null = record.Null(
         method="permutation",
         permutations=used,
         requested=options.permutations,
-        p_floor=1.0 / different_pairings(used, len(variables[0].points)),
+        p_floor=1.0 / different,
         exact=True,
         resampling=relabelled.resampling,
         orders=relabelled.orders,
@@ -121,7 +122,7 @@ def pair_permutation_verdict(
         null,
         members,
         scale * values[chosen],
-        floor_warning(different_pairings(used, len(variables[0].points)), options.alpha),
+        relabelling_warning(judged.p_value, different, options.alpha, MORE if different == used else MORE_ROWS),
         p_clearest=judged.p_clearest,
     )
 

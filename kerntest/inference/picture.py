@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.inference.sample import names_apart
 from kerntest.inference.witness import witness_at
 from kerntest.kernels.base import Points
 from kerntest.report.plot import NullPicture, WitnessPicture, figure
@@ -85,7 +86,7 @@ def null_picture(
 
 def _witness(analysis: TwoSampleAnalysis) -> WitnessPicture:
     sample, kernel = analysis.sample, analysis.verdict.kernel
-    names = (analysis.tables[0].name, analysis.tables[1].name)
+    names = names_apart(analysis.tables)
     in_x = sample.labels == 1
     if not sample.category_names and len(sample.numeric_names) in {1, 2}:
         rows = sample.points.numeric * sample.spread + sample.centre

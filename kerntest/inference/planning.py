@@ -63,6 +63,27 @@ ABOUT_FEATURES = "--method features takes any number of rows"
 
 
 @dataclass(frozen=True, slots=True)
+class Further:
+    """What an exact test computes besides: the same for several columns.
+
+    Parameters
+    ----------
+    what : str
+    times : int
+        For so many columns.
+    matrices : int
+        How many are held for one of them.
+    rehearse : callable
+        As in `Work`, of one column.
+    """
+
+    what: str
+    times: int
+    matrices: int
+    rehearse: Callable[[NDArray[np.intp], Engine], object]
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """An exact test as far as its cost goes.
 
@@ -75,6 +96,7 @@ class Work:
     options : Options
     rehearse : callable
         From an array of rows and an engine to the test of these rows.
+    further : sequence of Further
     """
 
     command: str
@@ -82,6 +104,7 @@ class Work:
     columns: int
     options: Options
     rehearse: Callable[[NDArray[np.intp], Engine], object]
+    further: Sequence[Further] = ()
 
     @property
     def rows(self) -> int:
@@ -128,7 +151,7 @@ def _memory(work: Work, threads: int) -> int:
     """Return the bytes that a test takes, about: the program, the rows, the blocks under way, and the sums."""
     held: float = 8 * COPIES * work.rows * work.columns
     null = work.options.null
-    if null in {"permutation", "pearson"}:
+    if null in {"permutation", "pearson"} or work.further:
         held += _of_relabellings(work, threads)
     if null in {"moments", "pearson"}:
         held += _of_sweeps(work.rows, work.rows if work.rows <= EXACT_TRACE_ROWS else 2 * PROBES + 1, threads)
@@ -145,6 +168,7 @@ def _of_relabellings(work: Work, threads: int) -> float:
             return 8.0 * n * n * (first + second)
         return _of_sweeps(n, min(TOGETHER, work.options.permutations) + 1, threads)
     if len(work.sides) == 1:
+        first = max([first, *(one.matrices for one in work.further)])
         sums = min(n, 2 * BLOCKS) ** 2 * first
         return 8.0 * (SUMS * sums + first * work.options.permutations) + TILE_BYTES * threads
     circle = circle_length(n)
@@ -190,11 +214,19 @@ def _plan(work: Work, engine: Engine) -> Plan:
         )
         step = f"{counted} {way}, under {orders * circle:,} cyclic relabellings"
     memory = _memory(work, engine.threads if engine.name == "local" else 1)
-    return _told(work.command, work.rows, work.columns, step=step, memory=memory, engine=engine, seconds=seconds)
+    steps = (step, *(one.what for one in work.further))
+    return _told(work.command, work.rows, work.columns, steps=steps, memory=memory, engine=engine, seconds=seconds)
 
 
 def _told(
-    command: str, rows: int, columns: int, *, step: str, memory: float, engine: Engine, seconds: float | None
+    command: str,
+    rows: int,
+    columns: int,
+    *,
+    steps: tuple[str, ...],
+    memory: float,
+    engine: Engine,
+    seconds: float | None,
 ) -> Plan:
     return Plan(
         schema="kerntest.plan/1",
@@ -205,7 +237,7 @@ def _told(
         dtype=engine.dtype,
         rows=rows,
         columns=columns,
-        work=(step,),
+        work=steps,
         memory_bytes=int(memory),
         memory_limit=engine.memory,
         seconds=seconds,
@@ -258,7 +290,7 @@ def announce_many(
         fewer, more = (_timed(rehearse, some) for some in (chosen[::2], chosen))
         slope = max(more - fewer, 0.3 * more) / (_quadratic(len(chosen)) - _quadratic(len(chosen[::2])))
         seconds = slope * _quadratic(rows)
-    announce(_told(command, rows, columns, step=step, memory=memory, engine=engine, seconds=seconds))
+    announce(_told(command, rows, columns, steps=(step,), memory=memory, engine=engine, seconds=seconds))
 
 
 def described(engine: Engine) -> str:
@@ -272,24 +304,28 @@ def described(engine: Engine) -> str:
 def _expected_time(work: Work, engine: Engine) -> tuple[float | None, bool]:
     """Return about how many seconds the test takes, None if that cannot be said, and whether all its matrices are of low rank."""
     n = work.rows
-    if n <= SMALL:
-        return SMALL_COST * n * n * sum(work.matrices), False
     low_rank = n > FEW_ROWS and work.options.null == "permutation" and _all_low_rank(work)
-    law = _nearly_linear if low_rank else _quadratic
-    if engine.name == "gpu":
-        rehearsed, most = engine, REHEARSED_ON_A_DEVICE
-    else:
-        rehearsed = engine if engine.name == "local" else engine.here
-        most = REHEARSED_LOW_RANK if low_rank else REHEARSED
-    rows = _some_rows(n, min(most, n // 2))
+    rehearsed = engine.here if engine.name == "dask" else engine
+    most = REHEARSED_ON_A_DEVICE if engine.name == "gpu" else REHEARSED
+
+    def scaled(rehearse: Callable[[NDArray[np.intp], Engine], object], most: int, law: Callable[[int], float]) -> float:
+        """Return the time of a part: two rehearsals tell what it costs to begin from what each further row costs."""
+        rows = _some_rows(n, min(most, n // 2))
+        fewer, more = (_timed(lambda part: rehearse(part, rehearsed), some) for some in (rows[::2], rows))
+        slope = max(more - fewer, 0.3 * more) / (law(len(rows)) - law(len(rows[::2])))
+        return more + slope * (law(n) - law(len(rows)))
+
     try:
-        fewer, more = (_timed(lambda part: work.rehearse(part, rehearsed), some) for some in (rows[::2], rows))
+        if n <= SMALL:
+            seconds = SMALL_COST * n * n * sum(work.matrices)
+        elif low_rank:
+            seconds = scaled(work.rehearse, max(most, REHEARSED_LOW_RANK), _nearly_linear)
+        else:
+            seconds = scaled(work.rehearse, most, _quadratic)
+        seconds += sum(one.times * scaled(one.rehearse, most, _quadratic) for one in work.further)
     except KerntestError:
         # What these rows cannot tell the others may.
         return None, low_rank
-    # Two rehearsals tell what each further row costs from what it costs to begin.
-    slope = max(more - fewer, 0.3 * more) / (law(len(rows)) - law(len(rows[::2])))
-    seconds = slope * law(n)
     if engine.name == "dask":
         seconds = CLUSTER_START + seconds * rehearsed.threads / engine.threads
     return seconds, low_rank

@@ -130,6 +130,12 @@ def read_two(
     return TwoTables((read[0], read[1]), (first, second), (*read[0].warnings, *read[1].warnings, *warnings))
 
 
+def names_apart(tables: tuple[Table, Table]) -> tuple[str, str]:
+    """Return the names of X and Y; of one name, with the letter by which they can be told apart."""
+    x, y = (table.name for table in tables)
+    return (f"{x} (X)", f"{y} (Y)") if x == y else (x, y)
+
+
 def _has_name(source: object) -> bool:
     return isinstance(source, (str, Table)) or hasattr(source, "__fspath__")
 

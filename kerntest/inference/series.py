@@ -18,7 +18,7 @@ from kerntest.inference.dependence import dependence, factor
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
 from kerntest.inference.pair_verdict import PairVerdict, Variables, degenerate_pair, judged_pairs
 from kerntest.inference.relabelling import shifted_statistics
-from kerntest.inference.verdict import floor_warning
+from kerntest.inference.verdict import relabelling_warning
 from kerntest.report import record
 from kerntest.report.independence_record import Lags
 
@@ -128,7 +128,9 @@ def shift_verdict(
         members=judged_pairs(family, judged),
         p_clearest=judged.p_clearest,
         relabelled=scale * every[chosen][used],
-        warnings=floor_warning(shifts + 1, options.alpha, "it takes longer series, or a smaller --min-lag"),
+        warnings=relabelling_warning(
+            judged.p_value, shifts + 1, options.alpha, "it takes longer series, or a smaller --min-lag"
+        ),
     )
     # At which shift any of the pairs sees most, by its standard deviations over the shifts that stand for independence.
     deviation = np.where(judged.degenerate, np.inf, judged.standard_deviation)[:, None]

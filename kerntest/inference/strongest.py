@@ -12,7 +12,7 @@ from kerntest.inference.dependence import dependence
 from kerntest.inference.nulls.permutation import judge
 from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.pair_verdict import PairVerdict, Variables, degenerate_pair
-from kerntest.inference.verdict import floor_warning
+from kerntest.inference.verdict import relabelling_warning
 from kerntest.report import record
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def coco_verdict(
         null=null,
         members=(),
         relabelled=values,
-        warnings=floor_warning(len(values), options.alpha),
+        warnings=relabelling_warning(judged.p_value, len(values), options.alpha),
         coco=observed.value,
         witness_correlation=_correlation(observed),
     )

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 # What factors may leave of the trace of a matrix: it moves sums by less than their promised digits, whichever rows are X.
 LEFT_OUT = 1e-12
 # What helps where relabellings are too few.
-MORE = "use more --permutations"
+MORE, MORE_ROWS = "use more --permutations", "it takes more rows"
+# No more than so many times as many are advised at once.
+MOST_MORE = 20.0
 # Random relabellings that show whether a kernel can tell any two apart, where those of the test cannot.
 OTHER_RELABELLINGS = 100
 
@@ -136,7 +138,7 @@ def relabel(
             diagonals = np.stack([blocks.summed(kernel.diagonal(points)) for kernel in kernels])
             sums = relabelled_sums(between, diagonals, label, blocks, moved, engine=engine)
             if len(moved) == math.comb(n, n_x):
-                resampling, complete = "all permutations", True
+                resampling, complete = record.ALL_PERMUTATIONS, True
             elif blocks.free < n:
                 resampling = f"permuted blocks of {counted(int(blocks.starts[1]), 'random row')}"
     refuse_overflow(kernels, sums)
@@ -213,7 +215,9 @@ def permutation_verdict(
         null,
         together,
         values,
-        floor_warning(used, options.alpha, "it takes more rows" if relabelled.complete else MORE, relabelled.floor),
+        relabelling_warning(
+            judged.p_value, used, options.alpha, MORE_ROWS if relabelled.complete else MORE, relabelled.floor
+        ),
     )
 
 
@@ -229,16 +233,34 @@ def judged_family(family: Family, judged: Judged, how: Judge) -> record.Family |
     return record.Family(how, JUDGES[how], members, family.thinning, judged.p_clearest)
 
 
-def floor_warning(used: int, alpha: float, way_out: str = MORE, floor: float | None = None) -> tuple[str, ...]:
-    """Return a warning where no p-value that the relabellings can give would reject."""
+def relabelling_warning(
+    p_value: float, used: int, alpha: float, way_out: str = MORE, floor: float | None = None
+) -> tuple[str, ...]:
+    """Return a warning where the relabellings are too few: to reject at all, or to tell the p-value from alpha."""
     floor = 1.0 / used if floor is None else floor
-    if floor <= alpha:
+    if floor > alpha:
+        warning = (
+            f"the smallest p-value that {counted(used, 'relabelling')} can give is {floor:.3g}, above alpha = "
+            f"{alpha:g}: the test cannot reject; {way_out}"
+        )
+        return (warning,)
+    distance, error = abs(p_value - alpha), math.sqrt(p_value * (1.0 - p_value) / used)
+    # Without a way to more relabellings these are all, and their p-value has no Monte-Carlo error. Where none of them
+    # reaches the observed one, its error is not known.
+    if way_out != MORE or p_value <= floor or distance > 2.0 * error:
         return ()
+    enough = used * min((2.0 * error / distance) ** 2, MOST_MORE) if distance else used * MOST_MORE
     warning = (
-        f"the smallest p-value that {used:,} {'relabelling' if used == 1 else 'relabellings'} can give is {floor:.3g}, above alpha = {alpha:g}: the "
-        f"test cannot reject; {way_out}"
+        f"alpha = {alpha:g} lies within two Monte-Carlo standard errors ({error:.2g} each) of the p-value, so that other "
+        f"relabellings might decide otherwise: --permutations {_round_number_above(enough)} would tell more surely"
     )
     return (warning,)
+
+
+def _round_number_above(number: float) -> int:
+    """Return the least of 1, 2, 5, 10, 20, ... that is larger."""
+    power = int(10.0 ** math.floor(math.log10(number)))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power > number)
 
 
 def refuse_overflow(kernels: Sequence[Kernel], sums: np.ndarray[Any, Any]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.errors import UsageError
+from kerntest.inference.sample import names_apart
 from kerntest.kernels.base import DensePairs
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def witness_bytes(sample: Sample, witness: Array, tables: tuple[Table, Table], k
     line = np.concatenate(lines)
     written = pa.table(
         {
-            "sample": np.repeat([table.name for table in tables], sizes),
+            "sample": np.repeat(names_apart(tables), sizes),
             "row": sample.origin[order] + 1,
             "line": pa.array(line, mask=line < 0),
             "witness": witness[order],

@@ -12,6 +12,7 @@ from kerntest.report.summary import (
     device_lines,
     input_notes,
     input_text,
+    member_text,
     name_list,
     null_text,
     number,
@@ -122,8 +123,7 @@ def independence_notes(result: IndependenceResult) -> list[str]:
             f"pairs of kernels tried: {len(members)}, combined by {result.family.combination}; each by itself:"
         )
         notes += [
-            f"  z = {number(one.z)}, p = {number(one.p_value)}: {shortened_kernel(one.kernel_x)} on x, "
-            f"{shortened_kernel(one.kernel_y)} on y"
+            f"  {member_text(one)}: {shortened_kernel(one.kernel_x)} on x, {shortened_kernel(one.kernel_y)} on y"
             for one in members
         ]
     notes += [f"null: {null_text(result.null)}, seed {provenance.seed}", run_note(provenance)]

@@ -26,6 +26,7 @@ COLOUR_X, COLOUR_Y, NEUTRAL = "#0072B2", "#D55E00", "#7A7A7A"
 FORMATS = ("png", "svg", "pdf")
 COLUMNS_DRAWN = 20
 POINTS_DRAWN = 2000
+NAME_DRAWN = 28
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,6 +166,12 @@ def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def _file_names(names: tuple[str, str]) -> list[str]:
+    """Return names of samples for a legend: of a long path the end, with X or Y where both have the same one."""
+    cut = [name if len(name) <= NAME_DRAWN else f"…{name[1 - NAME_DRAWN :]}" for name in names]
+    return cut if cut[0] != cut[1] else [f"{letter}: {name}" for letter, name in zip("XY", cut, strict=True)]
+
+
 def bins(rows: int) -> int:
     """Return into how many bins a histogram of so many rows is divided."""
     return int(np.clip(1.3 * np.sqrt(rows), 10, 45))
@@ -198,7 +205,7 @@ def draw_null(axis: Any, null: NullPicture) -> None:
 
 
 def _draw_witness(made: Any, axis: Any, witness: WitnessPicture) -> None:
-    names = [literal(_shortened(name, 28)) for name in witness.names]
+    names = [literal(name) for name in _file_names(witness.names)]
     if len(witness.columns) == 1:
         _draw_line(axis, witness, names)
     elif len(witness.columns) == 2:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine
 
+# Says of relabellings that there are no others.
+ALL_PERMUTATIONS = "all permutations"
+
 
 class Record:
     """Base of all records: conversion to plain Python data."""
@@ -118,6 +121,11 @@ class Null(Record):
     skewness: float | None
     trace: str | None
     kurtosis: float | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the relabellings are all that the rows have: more cannot be asked for."""
+        return self.resampling == ALL_PERMUTATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,19 +232,22 @@ class TypicalRow(Record):
     Parameters
     ----------
     sample : str
-        Name of its table.
+        Name of its table; of two tables of one name with the letter X or Y.
     row : int
         Its number among the data rows, counted from 1.
     line : int or None
         Its line in a CSV file.
     witness : float
         The witness function there: positive where the first sample is denser.
+    file : str or None
+        Of a table of several files, the one that has the line.
     """
 
     sample: str
     row: int
     line: int | None
     witness: float
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

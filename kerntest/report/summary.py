@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.report.independence_record import KernelPairs
+    from kerntest.report.independence_record import KernelPair, KernelPairs
     from kerntest.report.record import (
         Approximation,
         Explanation,
         Family,
+        FamilyMember,
         InputRecord,
         MinimumEffect,
         Null,
@@ -105,10 +106,7 @@ def two_sample_notes(result: TwoSampleResult) -> list[str]:
     if result.family is not None:
         members = sorted(result.family.members, key=lambda member: -member.z)
         notes.append(f"kernels tried: {len(members)}, combined by {result.family.combination}; each by itself:")
-        notes += [
-            f"  z = {number(member.z)}, p = {number(member.p_value)}: {shortened_kernel(member.kernel)}"
-            for member in members
-        ]
+        notes += [f"  {member_text(member)}: {shortened_kernel(member.kernel)}" for member in members]
     notes.append(f"null: {null_text(result.null)}, seed {provenance.seed}")
     notes.append(run_note(provenance))
     return [visible(note) for note in notes]
@@ -230,7 +228,16 @@ def clearest_lines(family: Family | KernelPairs, noun: str, p_value: float, alph
     if together and family.p_clearest is not None and p_value <= alpha < family.p_clearest:
         alone = f"alone it shows nothing (p = {number(family.p_clearest)}, corrected): a contrast between {noun} does"
         lines.append(("", alone))
+    if together and p_value >= 1 and all(member.z <= 0 for member in family.members):
+        one = noun.removesuffix("s")
+        lines.append(("", f"no {one} shows an excess: no statistic lies above its mean, and the p-value is then 1"))
     return lines
+
+
+def member_text(member: FamilyMember | KernelPair) -> str:
+    """Return what one kernel, or pair of them, says by itself, and what it adds to those that are judged together."""
+    excess = "" if member.excess is None else f", excess = {number(member.excess)}"
+    return f"z = {number(member.z)}, p = {number(member.p_value)}{excess}"
 
 
 def null_text(null: Null) -> str:
@@ -260,9 +267,14 @@ def features_text(approximation: Approximation) -> str:
 
 def discrepancy_text(result: TwoSampleResult) -> str:
     """Return MMD with its standard error, or why there is none."""
-    error = result.mmd_standard_error
-    spread = f" +- {number(error)} (standard error)" if error is not None else " (too near 0 for a standard error)"
-    return f"{number(result.mmd)}{spread}"
+    error, null = result.mmd_standard_error, result.null
+    if error is not None:
+        return f"{number(result.mmd)} +- {number(error)} (standard error)"
+    why = "too near 0"
+    if null.p_floor is not None and null.p_floor > result.alpha:
+        # No MMD, however large, could have been told from 0.
+        why = f"too few {'rows' if null.complete else 'relabellings'}"
+    return f"{number(result.mmd)} ({why} for a standard error)"
 
 
 def minimum_text(minimum: MinimumEffect) -> str:
@@ -293,7 +305,10 @@ def explanation_lines(explanation: Explanation) -> list[tuple[str, str]]:
     for sample in dict.fromkeys(row.sample for row in explanation.rows):
         rows = [row for row in explanation.rows if row.sample == sample]
         unit = "rows" if any(row.line is None for row in rows) else "lines"
-        places = ", ".join(str(row.row if row.line is None else row.line) for row in rows)
+        places = ", ".join(
+            str(row.row if row.line is None else row.line) + ("" if row.file is None else f" of {visible(row.file)}")
+            for row in rows
+        )
         lines.append((label, f"{visible(sample)}: {unit} {places}"))
         label = ""
     return lines

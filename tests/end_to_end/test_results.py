@@ -15,6 +15,7 @@ from tolerances import SAME_MACHINE
 
 from kerntest import mmd_test
 from kerntest.report.record import TwoSampleResult, flatten
+from kerntest.report.summary import number
 
 REQUIRED = {
     "schema",
@@ -204,3 +205,33 @@ def test_a_reader_that_leaves_early_is_no_error(shop, tmp_path):
     assert done.stdout.startswith(b"Two-sample test")
     assert done.stderr == b""
     assert done.returncode in {0, 141}
+
+
+def test_the_numbers_on_a_line_show_no_excess(kerntest, tmp_path):
+    """Every second number in each file: the files are more alike than any two halves of one are."""
+    paths = [tmp_path / "even.csv", tmp_path / "odd.csv"]
+    for start, path in enumerate(paths):
+        path.write_text("v\n" + "".join(f"{value}\n" for value in range(start, 200, 2)))
+    told = " ".join(kerntest("mmd", *paths).out.split())
+    assert "no kernel shows an excess: no statistic lies above its mean, and the p-value is then 1" in told
+    shown = strict(kerntest("mmd", *paths, "--json").out)
+    assert shown["p_value"] == 1
+    assert max(member["z"] for member in shown["family"]["members"]) <= 0
+
+
+def test_far_but_few_rows_are_not_called_near(kerntest, tmp_path):
+    paths = [tmp_path / "low.csv", tmp_path / "high.csv"]
+    for start, path in zip((1, 11), paths, strict=True):
+        path.write_text("v\n" + "".join(f"{start + step}\n" for step in range(3)))
+    assert "(too few rows for a standard error)" in kerntest("mmd", *paths).out
+
+
+@pytest.mark.parametrize("arguments", [("mmd", "before.csv", "after.csv"), ("hsic", "before.csv", "--y", "payment")])
+def test_verbose_lists_what_each_member_adds(kerntest, shop, monkeypatch, arguments):
+    monkeypatch.chdir(shop)
+    told = kerntest(*arguments, *FEW, "-v").err
+    members = strict(kerntest(*arguments, *FEW, "--json").out)["family"]["members"]
+    assert all(member["excess"] >= 0 for member in members)
+    most = max(members, key=lambda member: member["z"])
+    assert f"z = {number(most['z'])}, p = {number(most['p_value'])}, excess = {number(most['excess'])}:" in told
+    assert told.count(", excess = ") == len(members)

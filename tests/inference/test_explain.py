@@ -9,6 +9,7 @@ import pytest
 from tolerances import assert_close
 
 from kerntest import mmd_test
+from kerntest.data.read import read_table
 from kerntest.errors import DataError, MissingExtraError, UsageError
 from kerntest.inference.analysis import analyse_two_samples
 from kerntest.inference.explain import step_down
@@ -105,6 +106,37 @@ def test_typical_rows_are_those_of_the_witness_function():
     assert set(shown) <= set(widest[:70])
     signs = {row.sample: np.sign(row.witness) for row in result.explanation.rows}
     assert signs == {"x": 1.0, "y": -1.0}
+
+
+def test_rows_of_two_samples_of_one_name_are_told_apart(tmp_path):
+    rows, _ = frames(rows=30)
+    for number, part in enumerate((rows[:15], rows[15:])):
+        part.to_csv(tmp_path / f"{number}.csv", index=False)
+    pattern, witness = str(tmp_path / "*.csv"), tmp_path / "witness.parquet"
+    result = mmd_test(pattern, pattern, explain=True, witness=witness, permutations=50)
+    names = [f"{pattern} ({letter})" for letter in "XY"]
+    assert [row.sample for row in result.explanation.rows] == [name for name in names for _ in range(5)]
+    assert list(pd.read_parquet(witness)["sample"].unique()) == names
+    for row in result.explanation.rows:
+        assert (row.file, row.line) == (str(tmp_path / f"{(row.row - 1) // 15}.csv"), (row.row - 1) % 15 + 2)
+
+
+@pytest.mark.parametrize(
+    ("names", "legend"),
+    [
+        (("before.csv", "after.csv"), ["before.csv", "after.csv"]),
+        (
+            ("/data/of/last/year/january.csv", "/data/of/last/year/june.csv"),
+            ["…ta/of/last/year/january.csv", "/data/of/last/year/june.csv"],
+        ),
+        (("/2023" + "/long" * 6, "/2024" + "/long" * 6), ["X: …" + ("/long" * 6)[-27:], "Y: …" + ("/long" * 6)[-27:]]),
+    ],
+)
+def test_a_legend_tells_files_apart(names, legend):
+    pytest.importorskip("matplotlib")
+    x, y = (read_table(frame[["same"]], name=name) for frame, name in zip(frames(rows=20), names, strict=True))
+    figure = two_sample_figure(analyse_two_samples(x, y, OPTIONS, kernel="gaussian(1)"))
+    assert [text.get_text() for text in figure.axes[1].get_legend().get_texts()][:2] == legend
 
 
 def test_the_leave_one_out_witness_is_its_definition():

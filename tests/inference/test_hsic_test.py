@@ -6,6 +6,7 @@ from dataclasses import FrozenInstanceError
 
 import naive
 import numpy as np
+import pandas as pd
 import pytest
 from catalogue_kernels import CATEGORIES, GROUPED, NUMERIC, UNBOUND, mixed_points, naive_matrix
 from hypothesis import given, settings
@@ -26,8 +27,6 @@ ONE_PAIR = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median
 
 def mixed_frame(n, seed):
     """Return the rows of `mixed_points` under their names."""
-    import pandas as pd  # noqa: PLC0415 - only this helper needs it
-
     points = mixed_points(n, seed)
     codes = {
         name: [f"level {code}" for code in column] for name, column in zip(CATEGORIES, points.codes.T, strict=True)
@@ -131,7 +130,20 @@ def test_the_decision_is_a_sentence_about_the_columns():
     assert not nothing.reject
     assert nothing.decision.startswith("No dependence found between 'x1' and 'y1' at alpha = 0.001")
     several = hsic_test(data, y_columns="price")
-    assert several.decision.startswith("('weight' and 4 more columns) and 'price' depend on each other")
+    assert several.decision.startswith("'weight' and 4 more columns (x) and 'price' (y) depend on each other")
+    two = hsic_test(data, x_columns="weight,city", y_columns="price")
+    assert two.decision.startswith("'weight', 'city' (x) and 'price' (y) depend on each other")
+
+
+def test_the_decision_tells_columns_of_one_name_apart(tmp_path):
+    rng = np.random.default_rng(0)
+    paths = [str(tmp_path / name) for name in ("x.csv", "y.csv")]
+    for path in paths:
+        pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "b"]).to_csv(path, index=False)
+    several = hsic_test(*paths, alpha=0.001).decision
+    assert f"between 'a', 'b' of {paths[0]} and 'a', 'b' of {paths[1]} at" in several
+    one = hsic_test(paths[0], paths[0], x_columns="a", y_columns="a").decision
+    assert one.startswith("'a' (x) and 'a' (y) depend")
 
 
 def test_a_family_reports_its_pairs():

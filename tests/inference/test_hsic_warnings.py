@@ -160,6 +160,19 @@ def test_a_floor_above_alpha():
     assert warnings_of(*arrays(45), permutations=100, alpha=0.01) == ""
 
 
+def test_a_p_value_too_near_to_alpha():
+    x, y = np.random.default_rng(1).normal(size=(2, 45))
+    p_value = hsic_test(x, y, **GAUSSIANS).p_value
+    assert 0.01 < p_value < 1
+    assert "Monte-Carlo" in warnings_of(x, y, alpha=p_value)
+    assert warnings_of(x, y, alpha=p_value / 2) == ""
+
+
+def test_of_few_rows_all_pairings_are_too_few():
+    found = warnings_of(*arrays(4), alpha=0.01)
+    assert "the test cannot reject; it takes more rows" in found
+
+
 def test_a_floor_above_alpha_in_series_has_another_way_out():
     """The shifts of a series are as many as it has rows: asking for more relabellings gives no more of them."""
     found = warnings_of(*arrays(30), time_series=True, min_lag=12)

@@ -13,6 +13,7 @@ from two_samples import arrays, frames
 import kerntest
 from kerntest import mmd_test
 from kerntest.inference.permuted_blocks import TILE
+from kerntest.inference.verdict import relabelling_warning
 from kerntest.kernels.base import DensePairs, Points
 
 
@@ -294,6 +295,46 @@ def test_a_floor_above_alpha():
     assert found.startswith("the smallest p-value that 45 relabellings can give is 0.0222, above alpha = 0.01")
     assert "--permutations" in found
     assert warnings_of(*arrays(), permutations=100, alpha=0.01) == ""
+
+
+@pytest.mark.parametrize(
+    ("p_value", "relabellings", "alpha", "advised"),
+    [
+        (0.047, 1000, 0.05, 20_000),
+        (0.04, 1000, 0.05, 2000),
+        (0.05, 1000, 0.05, 50_000),
+        (0.062, 1000, 0.05, 2000),
+        (0.03, 1000, 0.05, None),
+        (0.07, 1000, 0.05, None),
+        (0.047, 20_000, 0.05, None),
+        # No other relabelling reaches the observed one.
+        (0.01, 100, 0.01, None),
+    ],
+)
+def test_a_p_value_too_near_to_alpha(p_value, relabellings, alpha, advised):
+    found = " ".join(relabelling_warning(p_value, relabellings, alpha))
+    assert ("within two Monte-Carlo standard errors" in found) == (advised is not None)
+    if advised is None:
+        assert found == ""
+        return
+    assert f"--permutations {advised} would tell more surely" in found
+    if advised < 50_000:
+        # What is advised settles it, should the p-value stay.
+        assert relabelling_warning(p_value, advised, alpha) == ()
+
+
+def test_a_p_value_near_alpha_has_no_error_over_all_relabellings():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=5), rng.normal(size=6) + 0.5
+    by_all = mmd_test(x, y, kernel="gaussian(1)")
+    assert by_all.null.resampling == "all permutations"
+    assert 0.05 < by_all.p_value < 0.95
+    assert mmd_test(x, y, kernel="gaussian(1)", alpha=by_all.p_value).warnings == ()
+    x, y = rng.normal(size=50), rng.normal(size=60) + 0.2
+    some = mmd_test(x, y, kernel="gaussian(1)")
+    (warning,) = mmd_test(x, y, kernel="gaussian(1)", alpha=some.p_value).warnings
+    assert "lies within two Monte-Carlo standard errors" in warning
+    assert mmd_test(x, y, kernel="gaussian(1)", null="moments", alpha=some.p_value).warnings == ()
 
 
 def test_a_kernel_that_is_not_positive_definite():

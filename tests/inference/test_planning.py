@@ -1,8 +1,10 @@
 """The plan of a test: told before anything is computed, and right about rows, memory and way."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from same_results import assert_same
+from tolerances import assert_close
 
 import kerntest
 from kerntest.engines.setting import PlanOnlyError
@@ -72,6 +74,32 @@ def test_time_and_memory_grow_with_the_rows(monkeypatch):
     assert rehearsed
     assert plans[1].seconds > 3 * plans[0].seconds
     assert plans[1].memory_bytes > plans[0].memory_bytes
+
+
+def test_an_explanation_is_counted_column_by_column(monkeypatch):
+    monkeypatch.setattr(planning, "_timed", lambda _, rows: 1e-8 * len(rows) ** 2)
+    x, y = (
+        pd.DataFrame(normal(3000, 3, seed), columns=["a", "b", "c"]).assign(d=["u", "v", "w"] * 1000) for seed in (0, 1)
+    )
+    test, explained = (
+        planned(lambda explain=explain: kerntest.mmd_test(x, y, kernel="a: gaussian", explain=explain), threads=1)
+        for explain in (False, True)
+    )
+    assert explained.work == (
+        *test.work,
+        "tests of 3 columns of numbers alone, and of all without each",
+        "tests of 1 column of categories alone, and of all without each",
+    )
+    # On this clock a rehearsal of any part takes as long: the test, three columns, and one.
+    assert_close(explained.seconds, 5 * test.seconds)
+    one = planned(lambda: kerntest.mmd_test(x, y, kernel="a: gaussian(1)"), threads=1)
+    both = planned(lambda: kerntest.mmd_test(x, y, kernel="a: gaussian(1)", explain=True), threads=1)
+    assert both.memory_bytes > one.memory_bytes
+
+
+def test_the_explanation_of_a_few_rows_is_rehearsed():
+    plan = planned(lambda: kerntest.mmd_test(normal(2), normal(3, seed=1), explain=True))
+    assert plan.seconds > 0
 
 
 def test_the_result_is_the_same_with_and_without_a_plan():

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kerntest.inference.options import NullMethod
-from kerntest.report.record import FamilyMember, InputRecord
+from kerntest.report.record import ColumnEffect, Explanation, FamilyMember, InputRecord, TypicalRow
 from kerntest.report.summary import (
     decision_sentence,
     discrepancy_text,
+    explanation_lines,
     input_text,
     name_list,
     null_text,
@@ -120,6 +121,15 @@ def test_near_zero_there_is_no_standard_error():
     assert discrepancy_text(two_sample_result(mmd_standard_error=None)) == "0.1111 (too near 0 for a standard error)"
 
 
+@pytest.mark.parametrize(
+    ("resampling", "lacking"), [("all permutations", "rows"), ("permuted blocks of 5 random rows", "relabellings")]
+)
+def test_where_no_p_value_could_reject_there_is_no_standard_error_either(resampling, lacking):
+    few = replace(PERMUTATION, permutations=10, p_floor=0.1, resampling=resampling)
+    result = two_sample_result(0.1, mmd_standard_error=None, null=few)
+    assert discrepancy_text(result) == f"0.1111 (too few {lacking} for a standard error)"
+
+
 def test_the_null_by_moments_tells_an_estimated_skewness():
     curve = "moments: Pearson III curve through three moments of the permutation distribution"
     assert null_text(MOMENTS) == f"{curve}, its skewness estimated, approximate"
@@ -141,8 +151,8 @@ def test_notes_tell_what_was_found_and_chosen():
     assert "kernel as resolved: gaussian(0.7071067811865476)" in notes
     best_first = [note for note in notes if note.startswith("  z")]
     assert best_first == [
-        "  z = 4.25, p = 0.002: laplacian(1)",
-        "  z = 3.5, p = 0.001: gaussian(0.7071)",
+        "  z = 4.25, p = 0.002, excess = 0: laplacian(1)",
+        "  z = 3.5, p = 0.001, excess = 0.75: gaussian(0.7071)",
     ]
     assert notes[-1] == "2 threads, float64, 0.1235 seconds"
 
@@ -203,3 +213,24 @@ def test_a_contrast_that_decided_is_told(p_value, p_clearest, judge, told):
     family = replace(FAMILY, judge=judge, p_clearest=p_clearest)
     lines = [text for _, text in two_sample_summary(two_sample_result(p_value, family=family)).lines]
     assert ("alone it shows nothing (p = 0.4, corrected): a contrast between kernels does" in lines) == told
+
+
+@pytest.mark.parametrize(
+    ("z", "p_value", "judge", "told"),
+    [
+        ((-0.5, 0.0), 1.0, "together", True),
+        ((-0.5, 0.1), 1.0, "together", False),
+        ((-0.5, 0.0), 1.0, "smallest", False),
+    ],
+)
+def test_a_family_without_any_excess_is_told(z, p_value, judge, told):
+    members = tuple(replace(member, z=one) for member, one in zip(FAMILY.members, z, strict=True))
+    result = two_sample_result(p_value, family=replace(FAMILY, judge=judge, members=members))
+    lines = [text for _, text in two_sample_summary(result).lines]
+    assert ("no kernel shows an excess: no statistic lies above its mean, and the p-value is then 1" in lines) == told
+
+
+def test_a_typical_row_of_several_files_says_which():
+    rows = (TypicalRow("a/*.csv", 1, 2, 0.5, "a/1.csv"), TypicalRow("a/*.csv", 9, 3, 0.4, "a/2.csv"))
+    explanation = Explanation((ColumnEffect("v", "gaussian(1)", 2.0, 0.01, 0.01, None),), rows)
+    assert explanation_lines(explanation)[-1] == ("typical rows", "a/*.csv: lines 2 of a/1.csv, 3 of a/2.csv")

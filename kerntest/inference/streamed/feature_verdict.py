@@ -19,7 +19,7 @@ from kerntest.inference.streamed.feature_invariants import (
     feature_spectrum,
     first_feature_invariants,
 )
-from kerntest.inference.verdict import floor_warning, overflow
+from kerntest.inference.verdict import overflow, relabelling_warning
 from kerntest.report import record
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def shift_verdict(found: Found, shifted: Array, options: Options) -> PairVerdict
         skewness=float(judged.skewness[0]),
         trace=None,
     )
-    warnings = floor_warning(used, options.alpha)
+    warnings = relabelling_warning(judged.p_value, used, options.alpha)
     values = pair.factor * shifted
     return PairVerdict(judged.p_value, found.kernels, found.sums.dependence(), null, (), values, warnings)
 

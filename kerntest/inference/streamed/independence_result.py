@@ -10,7 +10,7 @@ import numpy as np
 import kerntest
 from kerntest.engines.local import LocalEngine
 from kerntest.inference.analysis import library_versions
-from kerntest.inference.pair_analysis import variable_name
+from kerntest.inference.pair_analysis import variable_names
 from kerntest.inference.pair_warnings import kernel_warnings, repeated_warning, runs_of, series_warning
 from kerntest.inference.relabelling import centred_matrix
 from kerntest.inference.streamed.verdict import LARGE_ERROR, LEFT_OUT
@@ -75,7 +75,6 @@ def feature_result(
     texts = [str(kernel) for kernel in verdict.kernels]
     unused = {*known.left_out, *family.first.unused, *family.second.unused}
     used = [tuple(name for name in table.names if name not in unused) for table in groups.tables]
-    names = (variable_name(used[0]), variable_name(used[1]))
     approximation = _approximation(test, found, chunks)
     return IndependenceResult(
         schema="kerntest.hsic/1",
@@ -86,7 +85,7 @@ def feature_result(
         p_value=verdict.p_value,
         alpha=options.alpha,
         reject=verdict.p_value <= options.alpha,
-        decision=independence_sentence(verdict.p_value, options.alpha, names),
+        decision=independence_sentence(verdict.p_value, options.alpha, variable_names(used, groups)),
         kernel=f"{texts[0]} on x, {texts[1]} on y",
         kernel_x=texts[0],
         kernel_y=texts[1],

@@ -15,10 +15,10 @@ from kerntest.inference.sample import Sample
 from kerntest.inference.verdict import (
     OTHER_RELABELLINGS,
     degenerate_kernel,
-    floor_warning,
     judged_family,
     refuse_degenerate,
     refuse_overflow,
+    relabelling_warning,
 )
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
@@ -118,7 +118,7 @@ def _permuted(family: Family, blocked: Sequence[Blocked], options: Options, engi
         trace=None,
     )
     together = judged_family(family, judged, options.judge)
-    warnings = floor_warning(used, options.alpha)
+    warnings = relabelling_warning(judged.p_value, used, options.alpha)
     return _of(judged.p_value, family.kernels[chosen], blocked[chosen], null, family=together, warnings=warnings)
 
 
