@@ -84,6 +84,7 @@ def pair_picture(analysis: IndependenceAnalysis) -> PairPicture:
         correlation=found.correlation if found is not None and found.value > 0 else None,
         rows=f"{len(rows):,} of {n:,} rows" if len(rows) < n else "",
         lags=_lags(analysis),
+        kernels=result.kernel,
         title=result.decision,
     )
 

@@ -10,6 +10,7 @@ from kerntest.inference.sample import names_apart
 from kerntest.inference.witness import witness_at
 from kerntest.kernels.base import Points
 from kerntest.report.plot import NullPicture, WitnessPicture, figure
+from kerntest.report.summary import shortened_kernel
 
 if TYPE_CHECKING:
     from kerntest.inference.analysis import TwoSampleAnalysis
@@ -41,7 +42,8 @@ def two_sample_figure(analysis: TwoSampleAnalysis) -> Any:
         members=0 if result.family is None else len(result.family.members),
         noun="kernels",
     )
-    return figure(null, _witness(analysis), columns, result.decision)
+    caption = f"The witness function is that of the kernel {shortened_kernel(result.kernel)}"
+    return figure(null, _witness(analysis), columns, title=result.decision, caption=caption)
 
 
 def null_picture(

@@ -101,7 +101,7 @@ def mmd_test(
     explain : bool
         Also find the columns that differ and the most typical rows: `result.explanation`.
     witness : path, optional
-        CSV or Parquet file for the witness function at every row, each left out of its own mean.
+        CSV or Parquet file for the witness function of the reported kernel at every row, each left out of its own mean.
     plot : path, optional
         PNG, SVG or PDF file for a picture: the null distribution, the witness function, and with `explain` the
         columns. Needs matplotlib.

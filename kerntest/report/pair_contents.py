@@ -115,7 +115,7 @@ class PairPicture:
         Which rows are drawn, in words, where they are not all.
     lags : LagsPicture or None
         For time series.
-    title : str
+    kernels, title : str
     """
 
     null: NullPicture
@@ -124,4 +124,5 @@ class PairPicture:
     correlation: float | None
     rows: str
     lags: LagsPicture | None
+    kernels: str
     title: str

@@ -15,11 +15,12 @@ from kerntest.report.plot import (
     NEUTRAL,
     bin_edges,
     bins,
+    draw_caption,
     draw_null,
     figure_class,
     literal,
 )
-from kerntest.report.summary import number, visible
+from kerntest.report.summary import number, shortened_kernel, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +69,8 @@ def pair_picture_figure(picture: PairPicture) -> Any:
     width = int(made.get_figwidth() * POINTS_PER_INCH / (0.54 * 11))
     lines_of_title = textwrap.wrap(visible(picture.title), width, max_lines=4, placeholder=" …")
     made.suptitle("\n".join(literal(line) for line in lines_of_title), fontsize=11)
+    if picture.x.function is not None:
+        draw_caption(made, f"f(x) and g(y) are those of the kernels {shortened_kernel(picture.kernels)}")
     return made
 
 

@@ -27,6 +27,7 @@ FORMATS = ("png", "svg", "pdf")
 COLUMNS_DRAWN = 20
 POINTS_DRAWN = 2000
 NAME_DRAWN = 28
+CAPTION_PER_INCH = 13
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +84,9 @@ class WitnessPicture:
     names: tuple[str, str]
 
 
-def figure(null: NullPicture, witness: WitnessPicture, columns: tuple[ColumnEffect, ...], title: str) -> Any:
+def figure(
+    null: NullPicture, witness: WitnessPicture, columns: tuple[ColumnEffect, ...], *, title: str, caption: str
+) -> Any:
     """Return a matplotlib figure: the null distribution, the witness function, and the columns where there are any.
 
     Raises
@@ -102,7 +105,13 @@ def figure(null: NullPicture, witness: WitnessPicture, columns: tuple[ColumnEffe
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
     made.suptitle(literal(title), fontsize=11, wrap=True)
+    draw_caption(made, caption)
     return made
+
+
+def draw_caption(made: Any, text: str) -> None:
+    """Write a line below all panels, cut to their width."""
+    made.supxlabel(literal(_shortened(text, int(made.get_figwidth() * CAPTION_PER_INCH))), fontsize=9)
 
 
 def picture_bytes(made: Any, kind: str) -> bytes:

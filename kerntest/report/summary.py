@@ -230,7 +230,7 @@ def clearest_lines(family: Family | KernelPairs, noun: str, p_value: float, alph
         lines.append(("", alone))
     if together and p_value >= 1 and all(member.z <= 0 for member in family.members):
         one = noun.removesuffix("s")
-        lines.append(("", f"no {one} shows an excess: no statistic lies above its mean, and the p-value is then 1"))
+        lines.append(("", f"no {one} shows an excess: no statistic lies above its mean, so p = 1"))
     return lines
 
 

@@ -19,6 +19,7 @@ from kerntest.inference.witness import witness_at
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 from kerntest.report.plot import picture_bytes
+from kerntest.report.summary import shortened_kernel
 
 OPTIONS = Options("unbiased", "permutation", 1000, 0.05, "standardize", 0, "shifts")
 
@@ -249,6 +250,14 @@ def test_pictures_are_drawn(tmp_path, name, suffix):
     drawn = path.read_bytes()
     assert drawn.startswith(MAGIC[suffix])
     assert len(drawn) > 3000
+
+
+@pytest.mark.parametrize("name", ["one column", "two columns", "mixed"])
+def test_a_picture_says_whose_witness_function_it_shows(name):
+    pytest.importorskip("matplotlib")
+    analysis = analyse_two_samples(*PICTURES[name][0](), OPTIONS)
+    caption = two_sample_figure(analysis).get_supxlabel()
+    assert caption == f"The witness function is that of the kernel {shortened_kernel(analysis.result.kernel)}"
 
 
 @pytest.mark.parametrize("kind", ["svg", "pdf"])

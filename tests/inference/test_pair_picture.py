@@ -25,6 +25,7 @@ from kerntest.kernels.base import Points
 from kerntest.report.pair_plot import LAGS_DRAWN, LEVELS_DRAWN, _outline
 from kerntest.report.plot import bin_edges, picture_bytes
 from kerntest.report.record import Null
+from kerntest.report.summary import shortened_kernel
 
 MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 # Those whose texts and axes are laid out by a drawing; what the others show is in their records.
@@ -127,6 +128,10 @@ def test_every_case_is_drawn_from_finite_numbers(name):
     made = pair_figure(analysis)
     assert len(panels(made)) == CASES[name][2]
     assert panels(made)[0].get_title() == "If x and y were independent"
+    kernels = shortened_kernel(analysis.result.kernel)
+    told = "" if picture.x.function is None else f"f(x) and g(y) are those of the kernels {kernels}"
+    caption = made.get_supxlabel().replace(r"\$", "$")
+    assert caption == told or (caption.endswith("…") and told.startswith(caption[:-1]))
     if "hostile" in name:
         assert picture_bytes(made, "svg").startswith(MAGIC["svg"])
     elif name in DRAWN:

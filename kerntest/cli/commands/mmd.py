@@ -160,7 +160,8 @@ MANUAL = Manual(
     type=OutputPath(),
     metavar="FILE",
     topic="Where they differ",
-    help="Write the witness function at every row to a .csv or .parquet file: positive where X is denser.",
+    help="Write the witness function of the kernel shown at every row to a .csv or .parquet file: positive where X is "
+    "denser.",
 )
 @option(
     "--plot",
