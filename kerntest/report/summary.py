@@ -109,6 +109,13 @@ def two_sample_notes(result: TwoSampleResult) -> list[str]:
         members = sorted(result.family.members, key=lambda member: -member.z)
         notes.append(f"kernels tried: {len(members)}, combined by {result.family.combination}; each by itself:")
         notes += [f"  {member_text(member)}: {shortened_kernel(member.kernel)}" for member in members]
+    if result.explanation is not None:
+        notes.append("columns alone, each by the kernel that shows it most clearly:")
+        notes += [
+            f"  {effect.column}: effect {number(effect.effect_size)}, z = {number(effect.z)}, p = {number(effect.p_value)}, "
+            f"corrected {number(effect.p_adjusted)}: {shortened_kernel(effect.kernel)}"
+            for effect in result.explanation.columns
+        ]
     notes.append(f"null: {null_text(result.null)}, seed {provenance.seed}")
     notes.append(run_note(provenance))
     return [visible(note) for note in notes]

@@ -283,5 +283,9 @@ def test_columns_are_told_with_their_effects(tested, told):
     without = "  without it p = 0.02" if tested else ""
     assert lines[0] == ("each column", f"c0   effect 0.5     alone p = 0.01  {without}".rstrip())
     assert lines[12] == ("", "and 2 more; largest effect first, X -> Y; p alone is corrected for all columns")
+    notes = two_sample_notes(two_sample_result(0.01, explanation=Explanation(columns, ())))
+    assert [note for note in notes if note.startswith("  c")] == [
+        f"  c{place}: effect 0.5, z = 9, p = 0.001, corrected 0.01: delta" for place in range(14)
+    ]
     left = f"tests of all without one column: {told}, with so many rows; --exclude COLUMN makes one"
     assert lines[13:] == ([] if told is None else [("", left)])
