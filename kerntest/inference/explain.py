@@ -47,6 +47,15 @@ BANDWIDTHS = 3
 COMMON = 0.5
 # So many different values of a column of numbers are told apart.
 LEVELS = 500
+# Pairs of rows times columns in all tests of the columns without one: each takes as long as the test itself.
+NUMBERS_WITHOUT = 100_000_000
+# Bandwidths of a column of numbers: its median, and so many halves of that in all. The median alone does not see that one
+# hump has become two.
+BANDWIDTHS = 3
+# Of a column of numbers the share that one number holds is told where it is at least this.
+COMMON = 0.5
+# So many different values of a column of numbers are told apart.
+LEVELS = 500
 # Pairs of rows in all tests of the columns without one: each takes as long as the test itself.
 PAIRS_WITHOUT = 10_000_000
 
@@ -119,9 +128,9 @@ def explain_columns(
 
 
 def columns_left_out(sample: Sample) -> int:
-    """Return for how many columns all others are tested without it: by the number of rows, as these tests take longest."""
+    """Return for how many columns all others are tested without it: by sizes alone, as these tests take longest."""
     columns, n = len(sample.numeric_names) + len(sample.category_names), len(sample.points)
-    return min(columns, 2 * PAIRS_WITHOUT // n**2) if columns > 1 else 0
+    return min(columns, 2 * NUMBERS_WITHOUT // (n**2 * columns)) if columns > 1 else 0
 
 
 def explanation_work(sample: Sample, options: Options) -> tuple[Further, ...]:

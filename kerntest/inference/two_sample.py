@@ -100,8 +100,8 @@ def mmd_test(
         named kernel or the Gaussian at the median bandwidth, must also reach it.
     explain : bool
         Also find the columns that differ, by how much and from what to what, and the most typical rows:
-        `result.explanation`. Each column is tested alone over permutations of blocks; and all others without it, as far as
-        10 million pairs of rows go: for every column of some hundred rows, for none of more than 4,472.
+        `result.explanation`. Each column is tested alone, over permutations of blocks, and all others without it for the
+        first columns: as many as 100 million pairs of rows times columns allow.
     witness : path, optional
         CSV or Parquet file for the witness function of the reported kernel at every row, each left out of its own mean.
     plot : path, optional

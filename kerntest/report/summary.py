@@ -321,7 +321,7 @@ def explanation_lines(explanation: Explanation) -> list[tuple[str, str]]:
     untested = sum(effect.p_without is None for effect in explanation.columns)
     if untested and len(explanation.columns) > 1:
         which = "none" if untested == len(explanation.columns) else "the first only"
-        lines.append(("", f"tests of all without one column: {which}, with so many rows; --exclude COLUMN makes one"))
+        lines.append(("", f"tests of all without one column: {which}, for so large tables; --exclude COLUMN makes one"))
     label = "typical rows"
     for sample in dict.fromkeys(row.sample for row in explanation.rows):
         rows = [row for row in explanation.rows if row.sample == sample]

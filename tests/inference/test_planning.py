@@ -96,13 +96,13 @@ def test_an_explanation_is_counted_step_by_step(monkeypatch):
         1000 * np.log(1000) - 500 * np.log(500)
     )
     assert_close(explained.seconds, 5 * test.seconds + linear)
-    test, explained = plans(1500)
+    test, explained = plans(2500)
     assert explained.work == (
         *test.work,
         "tests of 4 columns alone",
         "tests of all columns without each of the first 2",
     )
-    test, explained = plans(3000, kernel="a: gaussian(1)")
+    test, explained = plans(4000, kernel="a: gaussian(1)")
     assert explained.work == (*test.work, "tests of 4 columns alone")
     assert explained.memory_bytes > test.memory_bytes
 
