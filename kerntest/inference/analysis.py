@@ -111,7 +111,8 @@ def analyse_two_samples(
     explanation = None
     if explain:
         rows = typical_rows(sample, verdict.kernel, found.witness, used)
-        explanation = record.Explanation(explain_columns(sample, options, engine, progress), rows)
+        columns = explain_columns(sample, options, engine, read=tables.matched, used=used, progress=progress)
+        explanation = record.Explanation(columns, rows)
     result = _result(
         options,
         verdict,

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.data.categories import date_text
+from kerntest.data.scaling import standardize
 from kerntest.data.wording import counted
+from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family, choose_kernels
-from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, scores, tie_tolerance
+from kerntest.inference.labels import label_matrix
+from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance
+from kerntest.inference.permuted_blocks import BlockedRows, relabelled_sums
 from kerntest.inference.planning import Further
 from kerntest.inference.sample import names_apart
-from kerntest.inference.verdict import Relabelled, different_relabellings, relabel
-from kerntest.kernels.bandwidth import BandwidthChooser
+from kerntest.inference.statistic import effect_of_levels
+from kerntest.inference.verdict import different_relabellings, relabel
+from kerntest.kernels.bandwidth import LARGEST, SMALLEST, BandwidthChooser, median_distance
+from kerntest.kernels.base import Columns, Points
+from kerntest.kernels.discrete import Delta
+from kerntest.kernels.stationary import Gaussian
 from kerntest.report import record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from kerntest.data.table import Table
+    from kerntest.data.table import Column, Table
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.options import Options
     from kerntest.inference.sample import Sample
@@ -29,97 +38,243 @@ if TYPE_CHECKING:
 
 # How many of the most typical rows of each sample are shown.
 ROWS_SHOWN = 5
+# Columns whose kernel matrices are summed together.
+TOGETHER = 8
+# Bandwidths of a column of numbers: its median, and so many halves of that in all. The median alone does not see that one
+# hump has become two.
+BANDWIDTHS = 3
+# Of a column of numbers the share that one number holds is told where it is at least this.
+COMMON = 0.5
+# So many different values of a column of numbers are told apart.
+LEVELS = 500
+# Pairs of rows times columns in all tests of the columns without one: each takes as long as the test itself.
+NUMBERS_WITHOUT = 100_000_000
+# Bandwidths of a column of numbers: its median, and so many halves of that in all. The median alone does not see that one
+# hump has become two.
+BANDWIDTHS = 3
+# Of a column of numbers the share that one number holds is told where it is at least this.
+COMMON = 0.5
+# So many different values of a column of numbers are told apart.
+LEVELS = 500
+# Pairs of rows in all tests of the columns without one: each takes as long as the test itself.
+PAIRS_WITHOUT = 10_000_000
 
 
 def explain_columns(
     sample: Sample,
     options: Options,
     engine: Engine,
+    *,
+    read: tuple[Table, Table],
+    used: tuple[Table, Table],
     progress: Progress | None = None,
-    places: Sequence[int] | None = None,
 ) -> tuple[record.ColumnEffect, ...]:
-    """Test each column alone, and all without it, and return the columns by how clearly they differ.
+    """Test each column alone, and all without it, and return the columns by how much they differ.
 
-    Every column gets its own family of kernels (as `kernel="auto"`) over the same relabellings, and its score is the
-    most extreme of them. Adjusted p-values are those of the step-down maximum over columns (Westfall and Young 1993,
-    algorithm 4.1): exact control of the chance of naming any column that does not differ, with the dependence between
-    columns taken into account.
+    A column of numbers has Gaussians at its own median bandwidth, a half and a quarter of it, a column of categories
+    delta; its z is the largest of theirs. All share permutations of blocks of rows, so that the step-down maximum of z over
+    the columns (Westfall and Young 1993, algorithm 4.1) controls exactly the chance of naming any column that does not
+    differ, with the dependence between columns taken into account.
 
     Parameters
     ----------
     sample : Sample
     options : Options
     engine : Engine
+    read, used : (Table, Table)
+        X and Y before and after rows with missing values were left out.
     progress : callable, optional
-    places : sequence of int, optional
-        Of these columns only, numeric ones counted first.
 
     Notes
     -----
-    Cost: that of two default tests for each column.
+    Cost: O(n log n + b d^2 + R b^2) time for each column of d different values, over R relabellings of b blocks, and a
+    default test for each of the columns that `columns_left_out` counts.
     """
-    every = (*sample.numeric_names, *sample.category_names)
-    chosen = range(len(every)) if places is None else places
-    names = [every[place] for place in chosen]
-    found, without = [], []
-    for done, place in enumerate(chosen, 1):
-        alone = sample.with_columns({place})
-        found.append(_best_scores(alone, options, engine))
-        p_without = None
-        if len(every) > 1:
-            others = sample.with_columns(set(range(len(every))) - {place})
-            p_without = _joint(others, options, engine)
-        without.append(p_without)
+    places = range(len(sample.numeric_names) + len(sample.category_names))
+    first = columns_left_out(sample)
+    total = len(places) + first
+
+    def tell(done: int) -> None:
         if progress is not None:
-            progress(done, len(names))
-    combined = np.stack([score for score, _, _ in found])
-    adjusted = step_down(combined)
-    effects = [
-        record.ColumnEffect(
-            column=name,
-            kernel=kernel,
-            z=z,
-            p_value=float(np.mean(score >= score[0])),
-            p_adjusted=float(p),
-            p_without=p_without,
+            progress(done, total)
+
+    alone = _each_alone(sample, options, engine, tell)
+    z, effect_sizes = alone.z, alone.effect_sizes
+    order = descending(z[:, 0], SAME * np.maximum(1.0, np.abs(z[:, 0])))
+    order = order[descending(effect_sizes[order], SAME)]
+    p_without: list[float | None] = [None] * len(places)
+    for done, place in enumerate(order[:first], 1):
+        p_without[place] = _p_value(sample.with_columns(set(places) - {int(place)}), options, engine)
+        tell(len(places) + done)
+    adjusted = step_down(z)
+    names = (*sample.numeric_names, *sample.category_names)
+    effects = []
+    for place in order:
+        x, y = contents(names[place], read, used)
+        effects.append(
+            record.ColumnEffect(
+                column=names[place],
+                kernel=alone.kernels[place],
+                z=float(z[place, 0]),
+                p_value=float(np.mean(z[place] >= z[place, 0])),
+                p_adjusted=float(adjusted[place]),
+                p_without=p_without[place],
+                effect_size=float(effect_sizes[place]),
+                x=x,
+                y=y,
+            )
         )
-        for name, (score, kernel, z), p, p_without in zip(names, found, adjusted, without, strict=True)
-    ]
-    order = descending(combined[:, 0], SAME * np.maximum(1.0, combined[:, 0]))
-    order = order[np.argsort(adjusted[order], kind="stable")]
-    return tuple(effects[place] for place in order)
+    return tuple(effects)
+
+
+def columns_left_out(sample: Sample) -> int:
+    """Return for how many columns all others are tested without it: by sizes alone, as these tests take longest."""
+    columns, n = len(sample.numeric_names) + len(sample.category_names), len(sample.points)
+    return min(columns, 2 * NUMBERS_WITHOUT // (n**2 * columns)) if columns > 1 else 0
 
 
 def explanation_work(sample: Sample, options: Options) -> tuple[Further, ...]:
-    """Return what `explain_columns` takes: one column of numbers, and one of categories, as often as there are any."""
-    numbers, categories = len(sample.numeric_names), len(sample.category_names)
-    without = ", and of all without each" if numbers + categories > 1 else ""
+    """Return what `explain_columns` takes."""
+    columns, first = len(sample.numeric_names) + len(sample.category_names), columns_left_out(sample)
 
-    def one_column(place: int, rows: NDArray[np.intp], engine: Engine) -> object:
-        return explain_columns(sample.take(rows), options, engine, places=[place])
+    def alone(rows: NDArray[np.intp], engine: Engine) -> object:
+        return _each_alone(sample.take(rows), options, engine)
 
-    return tuple(
-        Further(
-            f"tests of {counted(count, 'column')} of {kind} alone{without}",
-            count,
-            len(_family(sample.with_columns({place}), options).kernels),
-            partial(one_column, place),
+    what = f"tests of {counted(columns, 'column')} alone"
+    further = [Further(what, 1, BANDWIDTHS * min(columns, TOGETHER), alone, linear=True)]
+    if first:
+        others = sample.with_columns(set(range(1, columns)))
+
+        def without(rows: NDArray[np.intp], engine: Engine) -> object:
+            return _p_value(others.take(rows), options, engine)
+
+        which = "each" if first == columns else f"each of the first {first}"
+        further.append(
+            Further(f"tests of all columns without {which}", first, len(_family(others, options).kernels), without)
         )
-        for kind, place, count in (("numbers", 0, numbers), ("categories", numbers, categories))
-        if count
-    )
+    return tuple(further)
 
 
-def _joint(sample: Sample, options: Options, engine: Engine) -> float:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Alone:
+    """Columns tested alone.
+
+    Parameters
+    ----------
+    kernels : list of str
+        Under which each differs most clearly.
+    z : ndarray, shape (C, R)
+        The largest of its kernels, for every relabelling.
+    effect_sizes : ndarray, shape (C,)
+        Under these kernels.
+    """
+
+    kernels: list[str]
+    z: Array
+    effect_sizes: Array
+
+
+def _each_alone(
+    sample: Sample, options: Options, engine: Engine, tell: Callable[[int], None] = lambda _: None
+) -> _Alone:
+    """Test each column alone, numeric ones first, over shared permutations of blocks."""
+    n, n_x = len(sample.points), int(sample.labels.sum())
+    label = label_matrix(n_x, n - n_x, options.estimator)
+    blocks = BlockedRows.of(sample.labels, options.seed)
+    moved = blocks.relabellings(options.permutations, options.seed)
+    work = _ColumnWork(sample, blocks, BandwidthChooser(sample.points, options.seed))
+    kernels, z, effect_sizes = [], [], []
+    columns = len(sample.numeric_names) + len(sample.category_names)
+    for start in range(0, columns, TOGETHER):
+        found = list(engine.here.map(work, range(start, min(start + TOGETHER, columns))))
+        sums = np.concatenate([one.sums for one in found])
+        diagonals = np.broadcast_to(np.diff(blocks.starts).astype(np.float64), sums.shape[:2])
+        relabelled = relabelled_sums(sums, diagonals, label, blocks, moved, engine=engine)
+        scored, _ = standardised(relabelled, np.full(len(sums), tie_tolerance(1.0, n, float(n))))
+        first = 0
+        for one in found:
+            mine = scored[first : first + len(one.kernels)]
+            first += len(mine)
+            clearest = first_of(mine[:, 0], np.arange(len(mine)))
+            kernels.append(str(one.kernels[clearest]))
+            effect_sizes.append(one.effect_sizes[clearest])
+            z.append(mine.max(axis=0))
+        tell(len(z))
+    return _Alone(kernels, np.stack(z), np.array(effect_sizes))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Summed:
+    """The kernels of one column, their sums over pairs of rows of two blocks, shape (F, b, b), and their effect sizes."""
+
+    kernels: list[Gaussian] | list[Delta]
+    sums: Array
+    effect_sizes: list[float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ColumnWork:
+    """The work on one column: kernels of its few different values, not of pairs of rows."""
+
+    sample: Sample
+    blocks: BlockedRows
+    chooser: BandwidthChooser
+
+    def __call__(self, place: int) -> _Summed:
+        """Return what is known of the column at this place, numeric ones counted first."""
+        points, in_x = self.sample.points, self.sample.labels == 1
+        p = points.numeric.shape[1]
+        kernels: list[Gaussian] | list[Delta] = [Delta()]
+        matrices: list[Array | None] = [None]
+        if place < p:
+            values, codes = levels(points.numeric[:, place])
+            bandwidth = _bandwidth(self.chooser, place)
+            kernels = [Gaussian(bandwidth * 2.0**-halvings) for halvings in range(BANDWIDTHS)]
+            matrices = [kernel(Points.of(values)) for kernel in kernels]
+        else:
+            values, codes = np.unique(points.codes[:, place - p], return_inverse=True)
+        size, count = len(values), len(self.blocks.in_x)
+        of_place = np.repeat(np.arange(count), np.diff(self.blocks.starts))
+        held = np.bincount(of_place * size + codes[self.blocks.order], minlength=count * size)
+        held = held.reshape(count, size).astype(np.float64)
+        diagonal = np.diag(np.diff(self.blocks.starts))
+        counts = [np.bincount(codes[side], minlength=size).astype(np.float64) for side in (in_x, ~in_x)]
+        return _Summed(
+            kernels,
+            np.stack([held @ (held.T if matrix is None else matrix @ held.T) - diagonal for matrix in matrices]),
+            [effect_of_levels(matrix, *counts) for matrix in matrices],
+        )
+
+
+def levels(values: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Return the different values of a column and which of them each row has; many are rounded to some hundred means.
+
+    Means of neighbours: groups hold about as many rows, and as many different values, as each other, so that a value of
+    many rows stands alone. Blind to the samples, so that tests stay exact.
+    """
+    different, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    if len(different) <= LEVELS:
+        return different, codes
+    before = (np.cumsum(counts) - counts) / len(values) + np.arange(len(different)) / len(different)
+    groups = np.unique((before * (LEVELS / 2)).astype(np.intp), return_inverse=True)[1]
+    means = np.bincount(groups, weights=counts * different) / np.bincount(groups, weights=counts)
+    return means, groups[codes]
+
+
+def _bandwidth(chooser: BandwidthChooser, place: int) -> float:
+    """Return the median bandwidth of a numeric column; where hardly any two rows differ, of its different values."""
+    try:
+        return chooser.median("euclidean", Columns((place,), ()))
+    except UndecidedError:
+        different = median_distance(np.unique(chooser.points.numeric[:, place]))
+        return different if SMALLEST < different < LARGEST else 1.0
+
+
+def _p_value(sample: Sample, options: Options, engine: Engine) -> float:
     """Return the p-value of the default test of a sample."""
-    family, relabelled = _relabelled(sample, options, engine)
-    return judge(relabelled.sums, relabelled.tolerances, options.judge, family.halvings).p_value
-
-
-def _relabelled(sample: Sample, options: Options, engine: Engine) -> tuple[Family, Relabelled]:
-    """Return the default family of a sample and its statistics under every relabelling."""
     family = _family(sample, options)
-    return family, relabel(family.kernels, sample, options, engine, None, relabellings=options.permutations)
+    relabelled = relabel(family.kernels, sample, options, engine, None, relabellings=options.permutations)
+    return judge(relabelled.sums, relabelled.tolerances, options.judge, family.halvings).p_value
 
 
 def _family(sample: Sample, options: Options) -> Family:
@@ -135,14 +290,72 @@ def _family(sample: Sample, options: Options) -> Family:
     )
 
 
-def _best_scores(sample: Sample, options: Options, engine: Engine) -> tuple[Array, str, float]:
-    """Return the score of the columns of a sample under every relabelling, their clearest kernel, and its z."""
-    family, relabelled = _relabelled(sample, options, engine)
-    scored, z, degenerate = scores(relabelled.sums, relabelled.tolerances)
-    best = first_of(scored[:, 0], np.arange(len(scored)))
-    if degenerate.all():
-        return np.zeros(scored.shape[1]), str(family.kernels[best]), 0.0
-    return scored.max(axis=0), str(family.kernels[best]), float(z[best, 0])
+def contents(
+    name: str, read: tuple[Table, Table], used: tuple[Table, Table]
+) -> tuple[record.ColumnContents, record.ColumnContents]:
+    """Return what a column holds in X and in Y.
+
+    Parameters
+    ----------
+    name : str
+    read, used : (Table, Table)
+        X and Y before and after rows with missing values were left out.
+    """
+    missing = [table[name].n_missing / table.n_rows for table in read]
+    columns = [table[name] for table in used]
+    if columns[0].is_category:
+        value, *shares = moved(*columns)[0]
+        found = [
+            record.ColumnContents(empty, value=value, share=share) for empty, share in zip(missing, shares, strict=True)
+        ]
+    else:
+        common = common_number(*columns)
+        found = [_numbers(column, empty, common) for column, empty in zip(columns, missing, strict=True)]
+    return found[0], found[1]
+
+
+def common_number(x: Column, y: Column) -> float | None:
+    """Return the number, or day, that a large share of all rows hold, such as 0 in a column of counts; None without one."""
+    different, counts = np.unique(np.concatenate([x.values, y.values]), return_counts=True)
+    most = int(np.argmax(counts))
+    return float(different[most]) if counts[most] >= COMMON * counts.sum() else None
+
+
+def _numbers(column: Column, missing: float, common: float | None) -> record.ColumnContents:
+    """Return what numbers or dates are."""
+    n = len(column.values)
+    _, (mean,), (spread,) = standardize(column.values[:, None])
+    deviation = 0.0 if np.ptp(column.values) == 0 else float(spread * np.sqrt(n / (n - 1)))
+    quartiles = np.quantile(column.values, [0.25, 0.5, 0.75])
+    is_date = column.kind == "date"
+    told = [_minute(float(one)) if is_date else float(one) for one in (mean, *quartiles)]
+    value, share = None, None
+    if common is not None:
+        value = _minute(common) if is_date else f"{common:.15g}"
+        share = float(np.mean(column.values == common))
+    return record.ColumnContents(missing, told[0], deviation, told[1], told[2], told[3], value, share)
+
+
+def _minute(day: float) -> str:
+    """Return days since 1970-01-01 as an ISO date, with hour and minute where it is not midnight."""
+    return date_text(day)[: len("1970-01-01T00:00")]
+
+
+def moved(x: Column, y: Column) -> list[tuple[str, float, float]]:
+    """Return each value of a column of categories with its shares in X and in Y, the one that moved most first.
+
+    Of values that moved alike the last in order: of two values the second, as true behind false.
+    """
+    totals = len(x.values), len(y.values)
+    counts = [
+        dict(zip(one.levels, np.bincount(one.values, minlength=len(one.levels)).tolist(), strict=True))
+        for one in (x, y)
+    ]
+    values = sorted({*x.levels, *y.levels}, reverse=True)
+    pairs = [(value, counts[0].get(value, 0), counts[1].get(value, 0)) for value in values]
+    # Whole numbers: what moved alike must not hang on rounding.
+    pairs.sort(key=lambda pair: -abs(pair[1] * totals[1] - pair[2] * totals[0]))
+    return [(value, in_x / totals[0], in_y / totals[1]) for value, in_x, in_y in pairs]
 
 
 def step_down(values: Array) -> Array:

@@ -6,24 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.inference.explain import common_number, moved
 from kerntest.inference.sample import names_apart
 from kerntest.inference.witness import witness_at
 from kerntest.kernels.base import Points
-from kerntest.report.plot import NullPicture, WitnessPicture, figure
+from kerntest.report.plot import ColumnPicture, NullPicture, WitnessPicture, figure
 from kerntest.report.summary import shortened_kernel
 
 if TYPE_CHECKING:
+    from kerntest.data.table import Table
     from kerntest.inference.analysis import TwoSampleAnalysis
     from kerntest.inference.sample import Sample
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.report.record import Null
+    from kerntest.report.record import ColumnEffect, Null
 
 LINE_POINTS = 400
 MAP_POINTS = 90
+# Columns of which both distributions are drawn, and values of a column of categories.
+DISTRIBUTIONS, VALUES = 6, 6
 
 
 def two_sample_figure(analysis: TwoSampleAnalysis) -> Any:
-    """Return a matplotlib figure of a test: null distribution, witness function and, if explained, the columns.
+    """Return a matplotlib figure of a test: null distribution, witness function and, if explained, the first columns.
 
     Raises
     ------
@@ -43,7 +47,19 @@ def two_sample_figure(analysis: TwoSampleAnalysis) -> Any:
         noun="kernels",
     )
     caption = f"The witness function is that of the kernel {shortened_kernel(result.kernel)}"
-    return figure(null, _witness(analysis), columns, title=result.decision, caption=caption)
+    drawn = [_column(effect, analysis.tables) for effect in columns[:DISTRIBUTIONS]]
+    return figure(null, _witness(analysis), columns, drawn, title=result.decision, caption=caption)
+
+
+def _column(effect: ColumnEffect, tables: tuple[Table, Table]) -> ColumnPicture:
+    """Return what both samples hold in a column; of categories those whose shares moved most."""
+    x, y = (table[effect.column] for table in tables)
+    if not x.is_category:
+        common = common_number(x, y)
+        rest = [one.values if common is None else one.values[one.values != common] for one in (x, y)]
+        return ColumnPicture(effect, rest[0], rest[1], dates=x.kind == "date")
+    values, in_x, in_y = zip(*moved(x, y)[:VALUES], strict=True)
+    return ColumnPicture(effect, np.array(in_x), np.array(in_y), values)
 
 
 def null_picture(

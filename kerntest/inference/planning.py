@@ -64,23 +64,25 @@ ABOUT_FEATURES = "--method features takes any number of rows"
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """What an exact test computes besides: the same for several columns.
+    """What an exact test computes besides, once or several times.
 
     Parameters
     ----------
     what : str
     times : int
-        For so many columns.
     matrices : int
-        How many are held for one of them.
+        How many are held at once.
     rehearse : callable
-        As in `Work`, of one column.
+        As in `Work`, of one of them.
+    linear : bool
+        Whether the time grows about with the rows, not with their square.
     """
 
     what: str
     times: int
     matrices: int
     rehearse: Callable[[NDArray[np.intp], Engine], object]
+    linear: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +324,8 @@ def _expected_time(work: Work, engine: Engine) -> tuple[float | None, bool]:
             seconds = scaled(work.rehearse, max(most, REHEARSED_LOW_RANK), _nearly_linear)
         else:
             seconds = scaled(work.rehearse, most, _quadratic)
-        seconds += sum(one.times * scaled(one.rehearse, most, _quadratic) for one in work.further)
+        for one in work.further:
+            seconds += one.times * scaled(one.rehearse, most, _nearly_linear if one.linear else _quadratic)
     except KerntestError:
         # What these rows cannot tell the others may.
         return None, low_rank

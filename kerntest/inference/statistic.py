@@ -81,15 +81,48 @@ def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine) 
     witness_y = to_x[~in_x] / n_x - to_y[~in_x] / (n_y - 1)
     variance = 4.0 * (witness_x.var() / n_x + witness_y.var() / n_y)
     error = math.sqrt(variance / unbiased) / 2.0 if unbiased > 0 else math.nan
-    # <U(K), U(K)> from the sums of the hollow matrix (Szekely and Rizzo 2014).
-    norm = total_square - 2.0 / (n - 2) * (to_all @ to_all) + to_all.sum() ** 2 / ((n - 1) * (n - 2))
-    label = label_matrix(n_x, n_y, "unbiased")
-    scale = math.sqrt(max(norm, 0.0) * label.squared_norm)
-    correlation = unbiased / label.factor / scale if scale > 0 else 0.0
     witness = np.empty(n)
     witness[in_x], witness[~in_x] = witness_x, witness_y
-    effect_size = math.sqrt(min(max(correlation, 0.0), 1.0))
-    return Discrepancy(float(unbiased), float(biased), error, effect_size, witness)
+    effect = _effect_size(unbiased, (n_x, n_y), total_square, to_all @ to_all, to_all.sum())
+    return Discrepancy(float(unbiased), float(biased), error, effect, witness)
+
+
+def _effect_size(
+    unbiased: float, sizes: tuple[int, int], total_square: float, squared_rows: float, total: float
+) -> float:
+    """Return the effect size from the sums of a hollow kernel matrix: of its squares, its squared row sums, and all."""
+    n = sum(sizes)
+    # <U(K), U(K)> (Szekely and Rizzo 2014).
+    norm = total_square - 2.0 / (n - 2) * squared_rows + total**2 / ((n - 1) * (n - 2))
+    label = label_matrix(*sizes, "unbiased")
+    scale = math.sqrt(max(norm, 0.0) * label.squared_norm)
+    correlation = unbiased / label.factor / scale if scale > 0 else 0.0
+    return math.sqrt(min(max(correlation, 0.0), 1.0))
+
+
+def effect_of_levels(K: Array | None, counts_x: Array, counts_y: Array) -> float:
+    """Return the effect size, as of `discrepancy`, between samples of a few different rows.
+
+    Parameters
+    ----------
+    K : ndarray, shape (d, d), or None
+        A kernel between the different rows, with k(x, x) = 1; None for delta, whose matrix has ones on its diagonal only.
+    counts_x, counts_y : ndarray, shape (d,)
+        How often each is in X and in Y.
+
+    Notes
+    -----
+    Cost: O(d^2) time.
+    """
+    counts = counts_x + counts_y
+    n_x, n_y = int(counts_x.sum()), int(counts_y.sum())
+    to_x, to_all = (counts_x, counts - 1.0) if K is None else (K @ counts_x, K @ counts - 1.0)
+    squares = counts if K is None else np.square(K) @ counts
+    within_x, between = counts_x @ to_x - n_x, counts_y @ to_x
+    within_y = counts_y @ to_all - between
+    unbiased = within_x / (n_x * (n_x - 1)) + within_y / (n_y * (n_y - 1)) - 2.0 * between / (n_x * n_y)
+    total_square = float(counts @ squares) - n_x - n_y
+    return _effect_size(float(unbiased), (n_x, n_y), total_square, float(counts @ to_all**2), float(counts @ to_all))
 
 
 def _swept(kernel: Kernel, points: Points, vectors: Array, engine: Engine) -> tuple[Array, float]:

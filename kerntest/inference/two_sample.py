@@ -99,12 +99,14 @@ def mmd_test(
         The smallest MMD that matters. To reject, the lower confidence bound of MMD, at level 1 - alpha under the
         named kernel or the Gaussian at the median bandwidth, must also reach it.
     explain : bool
-        Also find the columns that differ and the most typical rows: `result.explanation`.
+        Also find the columns that differ, by how much and from what to what, and the most typical rows:
+        `result.explanation`. Each column is tested alone, over permutations of blocks, and all others without it for the
+        first columns: as many as 100 million pairs of rows times columns allow.
     witness : path, optional
         CSV or Parquet file for the witness function of the reported kernel at every row, each left out of its own mean.
     plot : path, optional
         PNG, SVG or PDF file for a picture: the null distribution, the witness function, and with `explain` the
-        columns. Needs matplotlib.
+        effect sizes of the columns and both distributions of the first six. Needs matplotlib.
     columns, exclude : str or sequence of str, optional
         Columns to use or to leave out: names, ranges `a:b`, wildcards `temp_*`.
     common : bool

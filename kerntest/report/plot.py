@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.errors import MissingExtraError, UsageError
-from kerntest.report.summary import number, visible
+from kerntest.report.summary import number, percent, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
 
     from numpy.typing import NDArray
@@ -84,10 +85,38 @@ class WitnessPicture:
     names: tuple[str, str]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnPicture:
+    """What both samples hold in one column.
+
+    Parameters
+    ----------
+    effect : ColumnEffect
+    x, y : ndarray
+        Numbers or days, but for the one that many rows hold; or for each of `values` its share of the rows.
+    values : tuple of str
+        Of a column of categories; empty otherwise.
+    dates : bool
+        Whether the numbers are days since 1970-01-01.
+    """
+
+    effect: ColumnEffect
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    values: tuple[str, ...] = ()
+    dates: bool = False
+
+
 def figure(
-    null: NullPicture, witness: WitnessPicture, columns: tuple[ColumnEffect, ...], *, title: str, caption: str
+    null: NullPicture,
+    witness: WitnessPicture,
+    columns: tuple[ColumnEffect, ...],
+    drawn: Sequence[ColumnPicture],
+    *,
+    title: str,
+    caption: str,
 ) -> Any:
-    """Return a matplotlib figure: the null distribution, the witness function, and the columns where there are any.
+    """Return a matplotlib figure: null distribution and witness function; of an explanation the effects, and some columns.
 
     Raises
     ------
@@ -96,12 +125,18 @@ def figure(
     """
     matplotlib_figure = figure_class()
     panels = 3 if columns else 2
-    made = matplotlib_figure(figsize=(5.2 * panels, 4.2), layout="constrained")
-    axes = made.subplots(1, panels)
+    rows = -(-len(drawn) // panels)
+    heights = [4.2] + [2.9] * rows
+    made = matplotlib_figure(figsize=(5.2 * panels, sum(heights)), layout="constrained")
+    axes = made.subplots(1 + rows, panels, height_ratios=heights, squeeze=False).ravel()
     draw_null(axes[0], null)
     _draw_witness(made, axes[1], witness)
     if columns:
-        _draw_columns(axes[2], columns)
+        _draw_effects(axes[2], columns)
+    for axis, column in zip(axes[panels:], drawn, strict=False):
+        _draw_column(axis, column, _file_names(witness.names))
+    for axis in axes[panels + len(drawn) :]:
+        axis.remove()
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
     made.suptitle(literal(title), fontsize=11, wrap=True)
@@ -275,24 +310,59 @@ def _draw_map(made: Any, axis: Any, witness: WitnessPicture, names: list[str]) -
     axis.legend(frameon=True, framealpha=0.85, fontsize=8)
 
 
-def _draw_columns(axis: Any, columns: tuple[ColumnEffect, ...]) -> None:
+def _draw_effects(axis: Any, columns: tuple[ColumnEffect, ...]) -> None:
     shown = columns[:COLUMNS_DRAWN][::-1]
-    heights = -np.log10([column.p_adjusted for column in shown])
+    sizes = [column.effect_size for column in shown]
     colours = [COLOUR_Y if column.p_adjusted <= 0.05 else NEUTRAL for column in shown]
     # By place, not by name: shortened names may be equal.
-    axis.barh(range(len(shown)), heights, color=colours)
+    axis.barh(range(len(shown)), sizes, color=colours)
     axis.set_yticks(range(len(shown)), [literal(_shortened(column.column, 24)) for column in shown])
     for place, column in enumerate(shown):
         axis.annotate(
-            number(column.p_adjusted, 2),
-            (heights[place], place),
+            f"p = {number(column.p_adjusted, 2)}",
+            (sizes[place], place),
             xytext=(3, 0),
             textcoords="offset points",
             va="center",
             fontsize=8,
         )
-    axis.axvline(-np.log10(0.05), color="black", linewidth=0.8, linestyle=":")
-    axis.margins(x=0.15)
-    axis.set_xlabel("-log10 of the corrected p-value (dotted: 0.05)")
+    axis.set_xlim(0.0, 1.3 * max(*sizes, 0.05))
+    axis.set_xlabel("effect size (coloured: corrected p <= 0.05)")
     more = len(columns) - len(shown)
     axis.set_title("Each column alone" + (f" (first {len(shown)} of {len(columns)})" if more else ""), fontsize=10)
+
+
+def _draw_column(axis: Any, column: ColumnPicture, names: list[str]) -> None:
+    """Draw what both samples hold in a column: shares of their rows."""
+    effect = column.effect
+    sides = list(zip((column.x, column.y), (COLOUR_X, COLOUR_Y), map(literal, names), strict=True))
+    if column.values:
+        for (shares, colour, name), offset in zip(sides, (-0.2, 0.2), strict=True):
+            axis.bar(np.arange(len(shares)) + offset, shares, width=0.4, color=colour, label=name)
+        axis.set_xticks(range(len(column.values)), [literal(_shortened(value, 10)) for value in column.values])
+    elif len(both := np.concatenate([column.x, column.y])):
+        # Far outliers would squeeze everything else: drawn is where 99 % of the rows lie.
+        edges = bin_edges(np.clip(both, *np.quantile(both, [0.005, 0.995])), bins(len(both)))
+        for (values, colour, name), held in zip(sides, (effect.x, effect.y), strict=True):
+            share = 1.0 if held is None or held.share is None else 1.0 - held.share
+            weights = np.full(len(values), share / max(len(values), 1))
+            axis.hist(values, edges, weights=weights, color=colour, alpha=0.5, label=name)
+        if column.dates:
+            from matplotlib import dates  # noqa: PLC0415 - only to draw
+
+            locator: Any = dates.AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+            axis.xaxis.set_major_locator(locator)
+            axis.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+        else:
+            axis.locator_params(axis="x", nbins=6)
+    if not column.values and effect.x is not None and effect.y is not None and effect.x.value is not None:
+        x, y = (percent(one.share or 0.0) for one in (effect.x, effect.y))
+        axis.set_xlabel(literal(f"not drawn: {effect.x.value} in {x} and {y} of the rows"), fontsize=9)
+    axis.set_title(
+        f"{literal(_shortened(effect.column, 40))}: effect {number(effect.effect_size, 2)}, p = "
+        f"{number(effect.p_adjusted, 2)}",
+        fontsize=10,
+    )
+    axis.set_ylabel("share of the rows")
+    axis.margins(y=0.25)
+    axis.legend(frameon=False, fontsize=8)

@@ -201,6 +201,35 @@ class MinimumEffect(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnContents(Record):
+    """What one sample holds in a column, in the column's own units.
+
+    Parameters
+    ----------
+    missing : float
+        Share of the rows, as they were read, that have no value.
+    mean, lower_quartile, median, upper_quartile : float, str or None
+        Of the numbers that were tested; of dates in ISO form; None for text and booleans.
+    standard_deviation : float or None
+        Divisor n - 1; of dates in days.
+    value : str or None
+        Of text and booleans the value whose share differs most between the samples; of numbers and dates the one that at
+        least half of all rows hold, None where there is none.
+    share : float or None
+        Of the rows that were tested, how many hold it.
+    """
+
+    missing: float
+    mean: float | str | None = None
+    standard_deviation: float | None = None
+    lower_quartile: float | str | None = None
+    median: float | str | None = None
+    upper_quartile: float | str | None = None
+    value: str | None = None
+    share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnEffect(Record):
     """One column tested alone, and all the others without it.
 
@@ -208,13 +237,17 @@ class ColumnEffect(Record):
     ----------
     column : str
     kernel : str
-        The kernel under which the column alone differs most clearly.
+        What the column is compared by: gaussian at its own median bandwidth, or delta where it holds categories.
     z : float
-        Its statistic there, in null standard deviations.
+        Its statistic in null standard deviations.
     p_value, p_adjusted : float
         Of the column alone, and corrected for all columns.
     p_without : float or None
-        Of the joint test without the column; None where there is no other.
+        Of the joint test without the column; None where there is no other, and where that would take too long.
+    effect_size : float
+        As in `TwoSampleResult`, of the column alone: on one scale for numbers and categories, whatever n.
+    x, y : ColumnContents or None
+        What it was, and what it is.
     """
 
     column: str
@@ -223,6 +256,9 @@ class ColumnEffect(Record):
     p_value: float
     p_adjusted: float
     p_without: float | None
+    effect_size: float = 0.0
+    x: ColumnContents | None = None
+    y: ColumnContents | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +288,7 @@ class TypicalRow(Record):
 
 @dataclass(frozen=True, slots=True)
 class Explanation(Record):
-    """Where two samples differ: columns by how clearly each differs alone, and the most typical rows of each."""
+    """Where two samples differ: columns by how much each differs alone, and the most typical rows of each."""
 
     columns: tuple[ColumnEffect, ...]
     rows: tuple[TypicalRow, ...]

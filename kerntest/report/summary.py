@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kerntest.report.independence_record import KernelPair, KernelPairs
     from kerntest.report.record import (
         Approximation,
+        ColumnContents,
         Explanation,
         Family,
         FamilyMember,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     )
 
 COLUMNS_SHOWN = 12
+NAME_SHOWN = 40
 # Of a kernel that has one for each column.
 BANDWIDTHS_SHOWN = 4
 CURVES = {
@@ -107,6 +109,13 @@ def two_sample_notes(result: TwoSampleResult) -> list[str]:
         members = sorted(result.family.members, key=lambda member: -member.z)
         notes.append(f"kernels tried: {len(members)}, combined by {result.family.combination}; each by itself:")
         notes += [f"  {member_text(member)}: {shortened_kernel(member.kernel)}" for member in members]
+    if result.explanation is not None:
+        notes.append("columns alone, each by the kernel that shows it most clearly:")
+        notes += [
+            f"  {effect.column}: effect {number(effect.effect_size)}, z = {number(effect.z)}, p = {number(effect.p_value)}, "
+            f"corrected {number(effect.p_adjusted)}: {shortened_kernel(effect.kernel)}"
+            for effect in result.explanation.columns
+        ]
     notes.append(f"null: {null_text(result.null)}, seed {provenance.seed}")
     notes.append(run_note(provenance))
     return [visible(note) for note in notes]
@@ -287,20 +296,32 @@ def minimum_text(minimum: MinimumEffect) -> str:
 
 
 def explanation_lines(explanation: Explanation) -> list[tuple[str, str]]:
-    """Return the columns by how clearly each differs alone, and the most typical rows of each sample."""
+    """Return the columns by how much each differs alone, what they were and are, and the most typical rows."""
     label = "each column"
     lines = []
-    width = max(len(visible(effect.column)) for effect in explanation.columns[:COLUMNS_SHOWN])
-    for effect in explanation.columns[:COLUMNS_SHOWN]:
-        text = f"{visible(effect.column):{min(width, 40)}}  alone: p = {number(effect.p_adjusted):9}"
+    shown = explanation.columns[:COLUMNS_SHOWN]
+    width = max(len(visible(effect.column)) for effect in shown)
+    for effect in shown:
+        name = f"{visible(effect.column):{min(width, NAME_SHOWN)}}"
+        text = f"{name}  effect {number(effect.effect_size, 3):6}  alone p = {number(effect.p_adjusted):6}"
         if effect.p_without is not None:
-            text += f"  all without it: p = {number(effect.p_without)}"
+            text += f"  without it p = {number(effect.p_without)}"
         lines.append((label, text.rstrip()))
+        if effect.x is not None and effect.y is not None:
+            lines.append(("", f"  {contents_text(effect.x, effect.y)}"))
         label = ""
     more = len(explanation.columns) - COLUMNS_SHOWN
     lines.append(
-        ("", (f"and {more} more; " if more > 0 else "") + "p-values of columns alone are corrected for all columns")
+        (
+            "",
+            (f"and {more} more; " if more > 0 else "")
+            + "largest effect first, X -> Y; p alone is corrected for all columns",
+        )
     )
+    untested = sum(effect.p_without is None for effect in explanation.columns)
+    if untested and len(explanation.columns) > 1:
+        which = "none" if untested == len(explanation.columns) else "the first only"
+        lines.append(("", f"tests of all without one column: {which}, for so large tables; --exclude COLUMN makes one"))
     label = "typical rows"
     for sample in dict.fromkeys(row.sample for row in explanation.rows):
         rows = [row for row in explanation.rows if row.sample == sample]
@@ -312,6 +333,35 @@ def explanation_lines(explanation: Explanation) -> list[tuple[str, str]]:
         lines.append((label, f"{visible(sample)}: {unit} {places}"))
         label = ""
     return lines
+
+
+def contents_text(x: ColumnContents, y: ColumnContents) -> str:
+    """Return what a column was and what it is."""
+    parts = []
+    if x.standard_deviation is not None:
+        spread = max(x.standard_deviation, y.standard_deviation or 0.0)
+
+        def told(*values: float | str | None) -> str:
+            return ", ".join(value if isinstance(value, str) else _to_spread(value, spread) for value in values)
+
+        parts.append(f"mean {told(x.mean)} -> {told(y.mean)}")
+        parts.append(f"sd {told(x.standard_deviation)} -> {told(y.standard_deviation)}")
+        if x.value is None:
+            quartiles = [told(one.lower_quartile, one.median, one.upper_quartile) for one in (x, y)]
+            parts.append(f"quartiles {quartiles[0]} -> {quartiles[1]}")
+    if x.value is not None:
+        parts.append(f"{visible(x.value)}: {percent(x.share or 0.0)} -> {percent(y.share or 0.0)}")
+    if x.missing or y.missing:
+        parts.append(f"missing {percent(x.missing)} -> {percent(y.missing)}")
+    return ", ".join(parts)
+
+
+def _to_spread(value: float | None, spread: float) -> str:
+    """Return a number to about a hundredth of the spread of what it belongs to."""
+    if not value or not spread or not math.isfinite(value) or not math.isfinite(spread):
+        return number(math.nan if value is None else value)
+    digits = math.floor(math.log10(abs(value))) - math.floor(math.log10(spread)) + 3
+    return number(value, min(max(digits, 1), 15))
 
 
 def input_text(record: InputRecord) -> str:

@@ -46,6 +46,7 @@ RECORDS = (
     record.MinimumEffect,
     record.Explanation,
     record.ColumnEffect,
+    record.ColumnContents,
     record.TypicalRow,
     independence_record.IndependenceResult,
     independence_record.KernelPairs,

@@ -98,6 +98,134 @@ def test_no_column_is_named_too_often_where_none_differs(repetitions, most):
     assert named <= most
 
 
+def test_columns_are_ranked_by_how_much_they_differ():
+    rng = np.random.default_rng(0)
+    x, y = (pd.DataFrame(rng.normal(size=(400, 4)), columns=["weak", "same", "strong", "medium"]) for _ in range(2))
+    y += [0.7, 0.0, 5.0, 2.0]
+    effects = mmd_test(x, y, explain=True).explanation.columns
+    assert [effect.column for effect in effects] == ["strong", "medium", "weak", "same"]
+    assert [effect.p_adjusted <= 0.05 for effect in effects] == [True, True, True, False]
+    by_z = sorted(effects, key=lambda effect: -effect.z)
+    assert [effect.p_adjusted for effect in by_z] == sorted(effect.p_adjusted for effect in effects)
+
+
+@pytest.mark.parametrize("column", ["wider", "city"])
+def test_the_effect_of_a_column_is_that_of_its_test(column):
+    x, y = frames()
+    effects = {effect.column: effect for effect in mmd_test(x, y, explain=True).explanation.columns}
+    alone = mmd_test(x[[column]], y[[column]], kernel=effects[column].kernel)
+    assert_close(effects[column].effect_size, alone.effect_size)
+    assert effects[column].p_value == pytest.approx(alone.p_value, abs=0.002)
+
+
+def test_the_effect_size_hangs_neither_on_many_different_values_nor_on_the_number_of_rows():
+    rng = np.random.default_rng(1)
+    found = []
+    for rows in (600, 6000):
+        x, y = rng.lognormal(size=(rows, 1)), rng.lognormal(0.5, size=(rows, 1))
+        (effect,) = mmd_test(x, y, kernel="gaussian(1)", explain=True).explanation.columns
+        whole = mmd_test(x, y, kernel=effect.kernel, permutations=20)
+        assert effect.effect_size == pytest.approx(whole.effect_size, rel=0.01)
+        found.append(effect.effect_size)
+    assert found[0] == pytest.approx(found[1], rel=0.15)
+
+
+def test_one_hump_that_becomes_two_is_seen():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(400, 2))
+    y = np.column_stack([rng.normal(size=400), 0.85 * rng.choice([-1, 1], 400) + 0.527 * rng.normal(size=400)])
+    first, second = mmd_test(x, y, explain=True).explanation.columns
+    assert first.column == "x2"
+    assert first.p_adjusted <= 0.01
+    assert second.p_adjusted > 0.05
+
+
+def test_a_column_is_told_as_it_was_and_as_it_is():
+    rng = np.random.default_rng(4)
+
+    def table(rows, shift, share, missing):
+        frame = pd.DataFrame(
+            {
+                "value": rng.normal(size=rows) + shift,
+                "words": np.where(rng.random(rows) < share, 0.0, rng.exponential(size=rows)),
+                "city": rng.choice(["lima", "oslo", "rome"], rows, p=[share, (1 - share) / 2, (1 - share) / 2]),
+                "paid": rng.random(rows) < share,
+                "day": pd.Timestamp("2024-03-01") + pd.to_timedelta(rng.integers(0, 50, rows), unit="D"),
+            }
+        )
+        frame.loc[: missing - 1, "value"] = np.nan
+        return frame
+
+    x, y = table(200, 0.0, 0.8, 5), table(300, 1.0, 0.5, 60)
+    effects = {effect.column: effect for effect in mmd_test(x, y, missing="drop", explain=True).explanation.columns}
+    for frame, side in ((x, "x"), (y, "y")):
+        value, words, city, paid, day = (
+            getattr(effects[name], side) for name in ("value", "words", "city", "paid", "day")
+        )
+        used = frame.dropna()
+        assert value.missing == frame["value"].isna().mean()
+        assert_close(value.mean, used["value"].mean())
+        assert_close(value.standard_deviation, used["value"].std())
+        assert_close(
+            [value.lower_quartile, value.median, value.upper_quartile], used["value"].quantile([0.25, 0.5, 0.75])
+        )
+        assert (value.value, value.share) == (None, None)
+        assert (words.value, words.share) == ("0", (used["words"] == 0).mean())
+        assert (city.value, city.mean, city.missing) == (city.value, None, 0.0)
+        assert city.share == (used["city"] == city.value).mean()
+        assert (paid.value, paid.share) == ("true", used["paid"].mean())
+        assert day.median == str(used["day"].median())[:16].replace(" 00:00", "").replace(" ", "T")
+        assert_close(day.standard_deviation, used["day"].std() / pd.Timedelta(days=1))
+    assert effects["city"].x.value == effects["city"].y.value == "lima"
+
+
+def test_a_value_that_hardly_any_row_has_stops_nothing():
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(1500, 2)), rng.normal(size=(1200, 2))
+    x[:, 1] = y[:, 1] = 0.0
+    y[7, 1] = 1.0
+    effects = {effect.column: effect for effect in mmd_test(x, y, kernel="gaussian", explain=True).explanation.columns}
+    assert effects["x2"].p_adjusted > 0.05
+    assert effects["x2"].effect_size < 0.1
+
+
+@pytest.mark.parametrize(("rows", "columns", "tested"), [(300, 3, 3), (800, 30, 2), (1500, 30, 0)])
+def test_the_others_are_tested_for_as_many_columns_as_the_table_allows(rows, columns, tested):
+    rng = np.random.default_rng(6)
+    x, y = rng.normal(size=(rows, columns)), rng.normal(size=(rows, columns))
+    effects = mmd_test(x, y, kernel="gaussian", bandwidth="median", permutations=20, explain=True).explanation.columns
+    assert [effect.p_without is not None for effect in effects] == [place < tested for place in range(columns)]
+
+
+@pytest.mark.thorough
+def test_columns_beside_one_that_differs_are_named_at_most_as_often_as_alpha_says():
+    """Step-down: columns that hang together, sparse, of categories, with a sample of its own size each."""
+    rng = np.random.default_rng(7)
+    named = 0
+    for repetition in range(400):
+
+        def table(rows, shift):
+            shared = rng.normal(size=rows)
+            return pd.DataFrame(
+                {
+                    "differs": rng.normal(size=rows) + shift,
+                    "one": shared,
+                    "other": shared + 0.3 * rng.normal(size=rows),
+                    "words": np.where(rng.random(rows) < 0.9, 0.0, rng.lognormal(0, 2, rows)),
+                    "city": rng.choice(["lima", "oslo", "rome"], rows, p=[0.05, 0.15, 0.8]),
+                }
+            )
+
+        x, y = table(30, 0.0), table(75, 2.0)
+        effects = mmd_test(
+            x, y, kernel="gaussian(1)", explain=True, permutations=200, seed=repetition
+        ).explanation.columns
+        named += any(effect.p_adjusted <= 0.05 for effect in effects if effect.column != "differs")
+        assert effects[0].column == "differs"
+    # A correct test names one of them in at most 5 % of 400, and in more than 37 with probability below 1e-4.
+    assert named <= 37
+
+
 def test_typical_rows_are_those_of_the_witness_function():
     x, y = frames()
     result = mmd_test(x, y, explain=True, kernel="wider: gaussian(1)")
@@ -258,6 +386,26 @@ def test_a_picture_says_whose_witness_function_it_shows(name):
     analysis = analyse_two_samples(*PICTURES[name][0](), OPTIONS)
     caption = two_sample_figure(analysis).get_supxlabel()
     assert caption == f"The witness function is that of the kernel {shortened_kernel(analysis.result.kernel)}"
+
+
+def test_the_picture_shows_both_distributions_of_the_first_columns():
+    pytest.importorskip("matplotlib")
+    x, y = frames()
+    x["words"], y["words"] = np.arange(120) % 5 // 4, 0.0
+    figure = two_sample_figure(analyse_two_samples(x, y, OPTIONS, kernel="wider: gaussian(1)", explain=True))
+    explained = analyse_two_samples(x, y, OPTIONS, kernel="wider: gaussian(1)", explain=True).result.explanation.columns
+    drawn = {axis.get_title().split(":")[0]: axis for axis in figure.axes[3:]}
+    assert list(drawn) == [effect.column for effect in explained]
+    # Bars of X, then of Y.
+    shares = {patch.get_x() + 0.5 * patch.get_width(): patch.get_height() for patch in drawn["city"].patches}
+    labels = [label.get_text() for label in drawn["city"].get_xticklabels()]
+    for place, value in enumerate(labels):
+        assert_close(shares[place - 0.2], (x["city"] == value).mean())
+        assert_close(shares[place + 0.2], (y["city"] == value).mean())
+    assert drawn["words"].get_xlabel() == "not drawn: 0 in 80 % and 100 % of the rows"
+    assert_close(sum(patch.get_height() for patch in drawn["words"].patches), 0.2)
+    within = sum(patch.get_height() for patch in drawn["same"].patches)
+    assert 1.9 < within <= 2.0 + 1e-9
 
 
 @pytest.mark.parametrize("kind", ["svg", "pdf"])

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kerntest.inference.options import NullMethod
-from kerntest.report.record import ColumnEffect, Explanation, FamilyMember, InputRecord, TypicalRow
+from kerntest.report.record import ColumnContents, ColumnEffect, Explanation, FamilyMember, InputRecord, TypicalRow
 from kerntest.report.summary import (
+    contents_text,
     decision_sentence,
     discrepancy_text,
     explanation_lines,
@@ -234,3 +235,57 @@ def test_a_typical_row_of_several_files_says_which():
     rows = (TypicalRow("a/*.csv", 1, 2, 0.5, "a/1.csv"), TypicalRow("a/*.csv", 9, 3, 0.4, "a/2.csv"))
     explanation = Explanation((ColumnEffect("v", "gaussian(1)", 2.0, 0.01, 0.01, None),), rows)
     assert explanation_lines(explanation)[-1] == ("typical rows", "a/*.csv: lines 2 of a/1.csv, 3 of a/2.csv")
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "told"),
+    [
+        (
+            ColumnContents(0.0, 10012.25, 3.5, 10010.0, 10012.0, 10014.0),
+            ColumnContents(0.0, 10015.5, 3.25, 10013.0, 10015.0, 10018.0),
+            "mean 10012.25 -> 10015.5, sd 3.5 -> 3.25, quartiles 10010, 10012, 10014 -> 10013, 10015, 10018",
+        ),
+        (
+            ColumnContents(0.02, 0.2, 1.5, 0.0, 0.0, 0.0, "0", 0.9),
+            ColumnContents(0.1, 0.4, 2.0, 0.0, 0.0, 0.1, "0", 0.7),
+            "mean 0.2 -> 0.4, sd 1.5 -> 2, 0: 90 % -> 70 %, missing 2 % -> 10 %",
+        ),
+        (
+            ColumnContents(0.0, value="new\nline", share=0.25),
+            ColumnContents(0.0, value="new\nline", share=0.5),
+            "new\\nline: 25 % -> 50 %",
+        ),
+        (
+            ColumnContents(0.0, "2024-01-05", 2.0, "2024-01-04", "2024-01-05", "2024-01-06T12:00"),
+            ColumnContents(0.0, "2024-02-05", 0.0, "2024-02-05", "2024-02-05", "2024-02-05"),
+            (
+                "mean 2024-01-05 -> 2024-02-05, sd 2 -> 0, quartiles 2024-01-04, 2024-01-05, 2024-01-06T12:00 -> "
+                "2024-02-05, 2024-02-05, 2024-02-05"
+            ),
+        ),
+    ],
+)
+def test_what_a_column_was_and_is(x, y, told):
+    assert contents_text(x, y) == told
+
+
+@pytest.mark.parametrize(
+    ("tested", "told"),
+    [(14, None), (2, "the first only"), (0, "none")],
+    ids=["every column", "two columns", "no column"],
+)
+def test_columns_are_told_with_their_effects(tested, told):
+    columns = tuple(
+        ColumnEffect(f"c{place}", "delta", 9.0, 0.001, 0.01, 0.02 if place < tested else None, 0.5)
+        for place in range(14)
+    )
+    lines = explanation_lines(Explanation(columns, ()))
+    without = "  without it p = 0.02" if tested else ""
+    assert lines[0] == ("each column", f"c0   effect 0.5     alone p = 0.01  {without}".rstrip())
+    assert lines[12] == ("", "and 2 more; largest effect first, X -> Y; p alone is corrected for all columns")
+    notes = two_sample_notes(two_sample_result(0.01, explanation=Explanation(columns, ())))
+    assert [note for note in notes if note.startswith("  c")] == [
+        f"  c{place}: effect 0.5, z = 9, p = 0.001, corrected 0.01: delta" for place in range(14)
+    ]
+    left = f"tests of all without one column: {told}, for so large tables; --exclude COLUMN makes one"
+    assert lines[13:] == ([] if told is None else [("", left)])

@@ -153,7 +153,8 @@ MANUAL = Manual(
     "--explain",
     is_flag=True,
     topic="Where they differ",
-    help="Also test each column alone (p-values corrected for all of them), and show the most typical rows.",
+    help="Also test each column alone: its effect size, what it was and what it is, and a p-value corrected for all "
+    "columns; and show the most typical rows.",
 )
 @option(
     "--witness",
@@ -168,8 +169,8 @@ MANUAL = Manual(
     type=OutputPath(),
     metavar="FILE",
     topic="Where they differ",
-    help="Draw the null distribution, the witness function and, with --explain, the columns into a .png, .svg or "
-    ".pdf file.",
+    help="Draw the null distribution, the witness function and, with --explain, effect sizes and distributions of the "
+    "columns into a .png, .svg or .pdf file.",
 )
 @engine_options("local", "gpu", "dask")
 @result_options()

@@ -141,7 +141,7 @@ def judge(
     """
     values = _with_ties(values, tolerances)
     mean, deviation = values.mean(axis=1), values.std(axis=1)
-    z, degenerate = _standardised(values, tolerances)
+    z, degenerate = standardised(values, tolerances)
     skewness = np.mean(z**3, axis=1)
     own = np.mean(values >= values[:, :1], axis=1)
     seen = np.flatnonzero(~degenerate)
@@ -219,21 +219,34 @@ def scores(values: Array, tolerances: Array) -> tuple[Array, Array, NDArray[np.b
     """
     from kerntest.inference.nulls.pearson3 import log_upper_tail  # noqa: PLC0415 - scipy.special takes 0.2 s to load
 
-    z, degenerate = _standardised(_with_ties(values, tolerances), tolerances)
+    z, degenerate = standardised(values, tolerances)
     scored = -log_upper_tail(z, np.mean(z**3, axis=1)[:, None])
     scored[degenerate] = 0.0
     return scored, z, degenerate
+
+
+def standardised(values: Array, tolerances: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Return relabelled values as z, and which are degenerate: z = 0, as no relabelling changes their value.
+
+    Parameters
+    ----------
+    values, tolerances
+        As in `judge`.
+
+    Returns
+    -------
+    z : ndarray, shape (F, R)
+        In units of their standard deviation from their mean; those that tie with the observed one are equal to it.
+    degenerate : ndarray of bool, shape (F,)
+    """
+    values = _with_ties(values, tolerances)
+    mean, deviation = values.mean(axis=1, keepdims=True), values.std(axis=1, keepdims=True)
+    degenerate = deviation[:, 0] <= tolerances
+    safe = np.where(degenerate[:, None], 1.0, deviation)
+    return np.where(degenerate[:, None], 0.0, (values - mean) / safe), degenerate
 
 
 def _with_ties(values: Array, tolerances: Array) -> Array:
     """Return the values with those that tie with the observed one set equal to it."""
     observed = values[:, :1]
     return np.where(np.abs(values - observed) <= tolerances[:, None], observed, values)
-
-
-def _standardised(values: Array, tolerances: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return values in units of their standard deviation from their mean; 0 where they do not vary."""
-    mean, deviation = values.mean(axis=1, keepdims=True), values.std(axis=1, keepdims=True)
-    degenerate = deviation[:, 0] <= tolerances
-    safe = np.where(degenerate[:, None], 1.0, deviation)
-    return np.where(degenerate[:, None], 0.0, (values - mean) / safe), degenerate
