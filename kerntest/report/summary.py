@@ -308,7 +308,7 @@ def explanation_lines(explanation: Explanation) -> list[tuple[str, str]]:
             text += f"  without it p = {number(effect.p_without)}"
         lines.append((label, text.rstrip()))
         if effect.x is not None and effect.y is not None:
-            lines.append(("", f"  {contents_text(effect.x, effect.y)}"))
+            lines += [("", f"  {line}") for line in contents_lines(effect.x, effect.y)]
         label = ""
     more = len(explanation.columns) - COLUMNS_SHOWN
     lines.append(
@@ -335,9 +335,9 @@ def explanation_lines(explanation: Explanation) -> list[tuple[str, str]]:
     return lines
 
 
-def contents_text(x: ColumnContents, y: ColumnContents) -> str:
-    """Return what a column was and what it is."""
-    parts = []
+def contents_lines(x: ColumnContents, y: ColumnContents) -> list[str]:
+    """Return what a column was and what it is; quartiles on a line of their own."""
+    parts, quartiles = [], []
     if x.standard_deviation is not None:
         spread = max(x.standard_deviation, y.standard_deviation or 0.0)
 
@@ -347,13 +347,13 @@ def contents_text(x: ColumnContents, y: ColumnContents) -> str:
         parts.append(f"mean {told(x.mean)} -> {told(y.mean)}")
         parts.append(f"sd {told(x.standard_deviation)} -> {told(y.standard_deviation)}")
         if x.value is None:
-            quartiles = [told(one.lower_quartile, one.median, one.upper_quartile) for one in (x, y)]
-            parts.append(f"quartiles {quartiles[0]} -> {quartiles[1]}")
+            of_x, of_y = (told(one.lower_quartile, one.median, one.upper_quartile) for one in (x, y))
+            quartiles = [f"quartiles {of_x} -> {of_y}"]
     if x.value is not None:
         parts.append(f"{visible(x.value)}: {percent(x.share or 0.0)} -> {percent(y.share or 0.0)}")
     if x.missing or y.missing:
         parts.append(f"missing {percent(x.missing)} -> {percent(y.missing)}")
-    return ", ".join(parts)
+    return [", ".join(parts), *quartiles]
 
 
 def _to_spread(value: float | None, spread: float) -> str:

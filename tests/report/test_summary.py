@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kerntest.inference.options import NullMethod
 from kerntest.report.record import ColumnContents, ColumnEffect, Explanation, FamilyMember, InputRecord, TypicalRow
 from kerntest.report.summary import (
-    contents_text,
+    contents_lines,
     decision_sentence,
     discrepancy_text,
     explanation_lines,
@@ -243,7 +243,7 @@ def test_a_typical_row_of_several_files_says_which():
         (
             ColumnContents(0.0, 10012.25, 3.5, 10010.0, 10012.0, 10014.0),
             ColumnContents(0.0, 10015.5, 3.25, 10013.0, 10015.0, 10018.0),
-            "mean 10012.25 -> 10015.5, sd 3.5 -> 3.25, quartiles 10010, 10012, 10014 -> 10013, 10015, 10018",
+            "mean 10012.25 -> 10015.5, sd 3.5 -> 3.25\nquartiles 10010, 10012, 10014 -> 10013, 10015, 10018",
         ),
         (
             ColumnContents(0.02, 0.2, 1.5, 0.0, 0.0, 0.0, "0", 0.9),
@@ -259,14 +259,14 @@ def test_a_typical_row_of_several_files_says_which():
             ColumnContents(0.0, "2024-01-05", 2.0, "2024-01-04", "2024-01-05", "2024-01-06T12:00"),
             ColumnContents(0.0, "2024-02-05", 0.0, "2024-02-05", "2024-02-05", "2024-02-05"),
             (
-                "mean 2024-01-05 -> 2024-02-05, sd 2 -> 0, quartiles 2024-01-04, 2024-01-05, 2024-01-06T12:00 -> "
+                "mean 2024-01-05 -> 2024-02-05, sd 2 -> 0\nquartiles 2024-01-04, 2024-01-05, 2024-01-06T12:00 -> "
                 "2024-02-05, 2024-02-05, 2024-02-05"
             ),
         ),
     ],
 )
 def test_what_a_column_was_and_is(x, y, told):
-    assert contents_text(x, y) == told
+    assert "\n".join(contents_lines(x, y)) == told
 
 
 @pytest.mark.parametrize(
