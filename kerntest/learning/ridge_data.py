@@ -46,6 +46,8 @@ class RidgeRows:
         Of the T targets.
     weights : ndarray, shape (n,), or None
         All positive.
+    clusters : ndarray of int, shape (n,), or None
+        Equal for rows that no fold parts.
     """
 
     points: Points | Array
@@ -53,6 +55,7 @@ class RidgeRows:
     targets: Array
     names: tuple[str, ...]
     weights: Array | None = None
+    clusters: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -64,7 +67,8 @@ class RidgeRows:
             raise TypeError(message)
         points = Points(self.points.numeric[rows], self.points.codes[rows])
         weights = None if self.weights is None else self.weights[rows]
-        return replace(self, points=points, targets=self.targets[rows], weights=weights)
+        clusters = None if self.clusters is None else self.clusters[rows]
+        return replace(self, points=points, targets=self.targets[rows], weights=weights, clusters=clusters)
 
 
 def target_names(target: str | Sequence[str], table: Table) -> tuple[str, ...]:
@@ -110,9 +114,8 @@ def rows_of(labelled: Labelled, scale: Scale, n_targets: int) -> tuple[RidgeRows
         if column.kind == "date"
     ]
     fitted = Encoder.fit(labelled.features, scale)
-    rows = RidgeRows(
-        fitted.points, fitted.encoder, targets, tuple(column.name for column in columns[:n_targets]), weights
-    )
+    names = tuple(column.name for column in columns[:n_targets])
+    rows = RidgeRows(fitted.points, fitted.encoder, targets, names, weights, labelled.clusters)
     return rows, dict(zip(fitted.left_out, fitted.warnings, strict=True)), [*fitted.warnings, *dates]
 
 

@@ -11,6 +11,7 @@ from kerntest.cli.completion import ColumnNames
 from kerntest.cli.computing import ComputingCommand, engine_options
 from kerntest.cli.documented import EXIT_CODES, Manual, option
 from kerntest.cli.learner_options import (
+    CLUSTER,
     FOLDS,
     FORCE,
     JUDGED,
@@ -54,6 +55,10 @@ MANUAL = Manual(
             "Probabilities of classes, in the model too",
             "kerntest svm wine.csv --target cultivar --test-fraction 0.3 --probability -o wine.kt",
         ),
+        (
+            "Judge on patients that were never seen",
+            "kerntest svm visits.csv --target relapse --cluster patient --test-fraction 0.3",
+        ),
         ("How well would it do? Five folds, no model", "kerntest svm wine.csv --target cultivar --cv 5 --json"),
         (
             "Rare classes count as much as frequent ones",
@@ -80,7 +85,8 @@ MANUAL = Manual(
                 "Believe the accuracy on test rows, which the machine has not seen; that on training rows is too good. "
                 "--grid chooses by cross-validation inside the training rows only. The nearest mean is a simple classifier "
                 "with the same kernel: a machine that is no better has not paid for itself. Balanced accuracy is the mean "
-                "recall of the classes, and says more where one class is rare."
+                "recall of the classes, and says more where one class is rare. Copies of a row stay on one side of every split, "
+                "and so do all rows of a patient, a recording or a shop if --cluster names the column that tells them apart."
             ),
         ),
     ),
@@ -97,6 +103,7 @@ MANUAL = Manual(
 @SCALE
 @decimal_option()
 @MISSING
+@CLUSTER
 @option(
     "--task",
     type=OneOf("classify", "regress", "one-class"),
