@@ -64,17 +64,47 @@ def kept_together(labelled: Labelled) -> Labelled:
     return replace(labelled, clusters=clusters, warnings=(*labelled.warnings, warning))
 
 
-def _copies(labelled: Labelled) -> Copies | None:
-    """Return which rows are copies of one another, if any.
-
-    Running numbers, and texts that name rows, tell copies apart that a learner must not.
-    """
-    target = [] if labelled.target is None else [labelled.target]
-    features = [
-        column
-        for column in labelled.features.columns
-        if not _numbers_rows(column) and reason_to_leave_out(recoded(column)) is None
+def told_of_shared(learned: Labelled, held: Labelled) -> Labelled:
+    """Return further rows to judge by, with a warning about those that are copies of rows that are learned from."""
+    pairs = [(learned.features[name], held.features[name]) for name in held.features.names]
+    if learned.target is not None and held.target is not None:
+        pairs.append((learned.target, held.target))
+    pairs = [
+        (first, second)
+        for first, second in pairs
+        if first.kind == second.kind and not any(map(_names_rows, (first, second)))
     ]
+    found = copies_of([_one_below_the_other(*pair) for pair in pairs]) if pairs else None
+    if found is None:
+        return held
+    shared = int(np.count_nonzero(np.isin(found.group[learned.n :], found.group[: learned.n])))
+    if not shared:
+        return held
+    warning = (
+        f"{counted(shared, 'row')} of {held.n:,} of {held.read.name} are among those that are learned from: what is known by "
+        "heart is no test; take them out"
+    )
+    return replace(held, warnings=(*held.warnings, warning))
+
+
+def _one_below_the_other(first: Column, second: Column) -> NDArray[np.float64] | NDArray[np.int64]:
+    """Return the values of a column of two tables, categories as codes of their levels in both."""
+    if not first.is_category:
+        return np.concatenate([first.values, second.values])
+    place = {level: code for code, level in enumerate({*first.levels, *second.levels})}
+    codes = [np.array([place[level] for level in column.levels], dtype=np.int64) for column in (first, second)]
+    return np.concatenate([code[column.values] for code, column in zip(codes, (first, second), strict=True)])
+
+
+def _names_rows(column: Column) -> bool:
+    """Say whether a column tells rows apart that a learner must not: running numbers, and texts that name them."""
+    return _numbers_rows(column) or (column.kind == "text" and reason_to_leave_out(recoded(column)) is not None)
+
+
+def _copies(labelled: Labelled) -> Copies | None:
+    """Return which rows are copies of one another, if any."""
+    target = [] if labelled.target is None else [labelled.target]
+    features = [column for column in labelled.features.columns if not _names_rows(column)]
     columns = [column.values for column in (*features, *target, *labelled.beside)]
     return copies_of(columns) if features else None
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kerntest.errors import UsageError
 from kerntest.learning.folds import train_test_split
+from kerntest.learning.leakage import told_of_shared
 from kerntest.learning.provenance import input_of
 from kerntest.learning.training import read_like
 
@@ -69,4 +70,4 @@ def parts_of(
         return (labelled, None), (input_of(labelled),)
     target = None if labelled.target is None else labelled.target.name
     held = read_like(test, labelled.features.names, target, reading, beside=beside)
-    return (labelled, held), (input_of(labelled), input_of(held))
+    return (labelled, told_of_shared(labelled, held)), (input_of(labelled), input_of(held))

@@ -181,6 +181,20 @@ def test_too_few_clusters():
         train_ridge(noise(), "y", cluster="y")
 
 
+def test_test_rows_that_are_learned_from_are_told(tmp_path):
+    table = noise(120).assign(kind=np.tile(["x", "y", "z"], 40))
+    path = tmp_path / "new.csv"
+    table[60:].to_csv(path, index=False)
+    for train, shared in ((table[:60], 0), (table[:80], 20), (table, 60)):
+        for done in (
+            train_svm(train, "cls", exclude="y", test=path),
+            train_ridge(train, "y", exclude="cls", test=path),
+        ):
+            told = [text for text in done.warnings if "learned from: what is known by heart" in text]
+            assert len(told) == (shared > 0)
+            assert all(text.startswith(f"{shared} rows of 60 of {path} are among those") for text in told)
+
+
 # Columns that tell
 
 
