@@ -12,6 +12,10 @@ in columns that nothing would make equal:
   set of such rows counts once, by the share of its pairs that are equal in everything, so that one frequent pattern (all
   zero, all "agree") proves nothing; the bound on the tail is that of Hoeffding (1963) for means in [0, 1].
 
+* Of numbers with many values, rows that are equal in one are compared with rows in which it is next to equal: if columns
+  depend on one another, these are nearly as often equal in all else. Copies are so far more often, beyond three times and
+  what chance adds to that.
+
 Columns that another column all but determines, a code beside its name, say nothing new and are not asked.
 """
 
@@ -26,7 +30,7 @@ import numpy as np
 from kerntest.data.wording import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,6 +48,9 @@ CROWDED = 0.5
 TELLS_ROWS = 0.9
 # How much of the way from chance to certainty a column goes that another one all but determines.
 DETERMINED = 0.8
+# Rows with equal numbers may be equal in all else so many times as often as rows with numbers next to each other, of which
+# so many pairs are added to those seen. Numbers that are compared so.
+NEIGHBOURS_ALIKE, UNSEEN, MOST_NUMBERS = 3.0, 3.0, 4
 # Columns that are asked: what so many cannot tell apart, more of them hardly do.
 MOST_ASKED = 12
 # Copies matter to a test where they make the variance of a mean larger by more than this share (Kish 1965).
@@ -92,8 +99,12 @@ def copies_of(columns: Sequence[Values], *, total: int | None = None) -> Copies 
     hashed = _hashed(columns)
     group, sizes = _grouped(_joined(hashed))
     n, pairs = len(group), float(_pairs(sizes).sum())
-    if not pairs or not (_in_fine_column(columns, group, sizes) or _in_coarse_columns(hashed, group)):
+    if not pairs:
         return None
+    if not _in_fine_column(columns, group, sizes):
+        asked = _telling(hashed, group)
+        if not (_in_all_columns(hashed, group, asked) or _beside_neighbours(columns, hashed, group, asked)):
+            return None
     return Copies(group, 2.0 * pairs * ((n if total is None else total) - 1) / (n * (n - 1)))
 
 
@@ -165,23 +176,21 @@ def _in_fine_column(columns: Sequence[Values], group: NDArray[np.intp], sizes: N
     """Say whether rows are equal although a column tells nearly all rows apart and has hardly a tie by chance."""
     repeated = sizes[group] > 1
     for column in columns:
-        if column.dtype.kind != "f":
+        if not _is_number(column):
             continue
         numbers = np.asarray(column, dtype=np.float64)
         different = np.unique(numbers)
         expected = _expected_ties(numbers, different)
         if expected is None or len(different) < TELLS_ROWS * len(sizes):
             continue
-        # One value that stands for many rows, such as 0, counts once. The quantile of the Poisson distribution is that of
-        # Cornish and Fisher.
-        ties = len(np.unique(numbers[repeated]))
-        if ties > expected + IMPROBABLE_Z * math.sqrt(expected) + (IMPROBABLE_Z**2 - 1.0) / 6.0:
+        # One value that stands for many rows, such as 0, counts once.
+        if _improbable(len(np.unique(numbers[repeated])), expected):
             return True
     return False
 
 
 def _expected_ties(values: NDArray[np.float64], different: NDArray[np.float64]) -> float | None:
-    """Return how many numbers of a column have ties by chance, at least 1; None where they are close for their rounding.
+    """Return how many numbers of a column have ties by chance; None where they are close for their rounding.
 
     The rounding is the smallest step between two of them. Between the quartiles, numbers rounded coarsely fill most of
     the possible places, and then meet by chance: of places of which a share f is filled at random, f + (1 - f) log(1 - f)
@@ -197,19 +206,67 @@ def _expected_ties(values: NDArray[np.float64], different: NDArray[np.float64]) 
         return None
     filled = inside / places
     # As many are outside the quartiles.
-    return max(1.0, 2.0 * inside * (1.0 + (1.0 / filled - 1.0) * math.log1p(-filled))) if filled else 1.0
+    return 2.0 * inside * (1.0 + (1.0 / filled - 1.0) * math.log1p(-filled)) if filled else 0.0
 
 
-def _in_coarse_columns(hashed: Sequence[Keys], group: NDArray[np.intp]) -> bool:
+def _in_all_columns(hashed: Sequence[Keys], group: NDArray[np.intp], asked: Mapping[int, float]) -> bool:
     """Say whether rows that are equal in all columns but one are equal in that one more often than chance makes them."""
-    asked = _telling(hashed, group)
-    if len(asked) < 2:
+    rows = _joined([hashed[place] for place in asked])
+    return len(asked) > 1 and all(_too_equal(rows - hashed[place], group, chance) for place, chance in asked.items())
+
+
+def _beside_neighbours(
+    columns: Sequence[Values], hashed: Sequence[Keys], group: NDArray[np.intp], asked: Mapping[int, float]
+) -> bool:
+    """Say whether rows equal in a number are far oftener equal in all else than rows with numbers next to each other.
+
+    Where two numbers rise and fall together, neighbours are one step further in both.
+    """
+    ranks = {place: np.unique(columns[place], return_inverse=True)[1] for place in asked if _is_number(columns[place])}
+    ranks = dict([(place, rank) for place, rank in ranks.items() if rank.max() >= FEWEST_VALUES - 1][:MOST_NUMBERS])
+    if len(ranks) < 2:
         return False
-    rows = _joined([column for column, _ in asked])
-    return all(_too_equal(rows - column, group, chance) for column, chance in asked)
+    steps = dict(zip(ranks, _hashed([np.arange(len(ranks))])[0][:, None], strict=True))
+    keys = _joined(hashed)
+    for place, rank in ranks.items():
+        keys += rank.astype(np.uint64) * steps[place] - hashed[place]
+    cells, counts = np.unique(keys, return_counts=True)
+    pairs = _pairs(np.bincount(group))
+    usual = float(np.median(pairs[pairs > 0]))
+    # No row counts for more than the usual one.
+    found = float(np.minimum(pairs, usual).sum()) / usual
+    for place, rank in ranks.items():
+        sideways = [
+            np.zeros(1, dtype=np.uint64),
+            *(step for other in ranks if other != place for step in (steps[other], -steps[other])),
+        ]
+        alike = max(_pairs_at(cells, counts, steps[place] + step) for step in sideways)
+        sizes = np.bincount(rank)
+        # Some are added: none seen does not mean that there can be none.
+        share = (alike + UNSEEN) / float(sizes[1:] @ sizes[:-1])
+        if not _improbable(found, NEIGHBOURS_ALIKE * share * float(_pairs(sizes).sum()) / usual):
+            return False
+    return True
 
 
-def _telling(hashed: Sequence[Keys], group: NDArray[np.intp]) -> list[tuple[Keys, float]]:
+def _is_number(column: Values) -> bool:
+    return column.dtype.kind == "f"
+
+
+def _pairs_at(cells: Keys, counts: NDArray[np.intp], step: Keys) -> float:
+    """Return how many pairs of rows are in cells that lie so far apart, of sorted cells with so many rows."""
+    place = np.minimum(np.searchsorted(cells, cells + step), len(cells) - 1)
+    return float(counts @ (counts[place] * (cells[place] == cells + step)))
+
+
+def _improbable(count: float, expected: float) -> bool:
+    """Say whether so many are more than chance gives, by the quantile of the Poisson distribution (Cornish and Fisher)."""
+    # One value that stands for many rows, such as 0, is no copy.
+    mean = max(1.0, expected)
+    return count > mean + IMPROBABLE_Z * math.sqrt(mean) + (IMPROBABLE_Z**2 - 1.0) / 6.0
+
+
+def _telling(hashed: Sequence[Keys], group: NDArray[np.intp]) -> dict[int, float]:
     """Return the columns that no other one determines, with the chance that two rows are equal in each, finest first.
 
     Copies are equal in all columns. So what a column determines is seen where it is equal in rows that are not.
@@ -217,14 +274,14 @@ def _telling(hashed: Sequence[Keys], group: NDArray[np.intp]) -> list[tuple[Keys
     whole = _pairs(np.array([len(group)])).sum()
     places = [_grouped(column) for column in hashed]
     chances = np.array([_pairs(sizes).sum() / whole for _, sizes in places])
-    kept: list[tuple[Keys, float]] = []
+    kept: dict[int, float] = {}
     for place in np.argsort(chances, kind="stable"):
-        column, chance = places[place][0], float(chances[place])
+        chance = float(chances[place])
         if chance == 1.0 or len(kept) == MOST_ASKED:
             break
         settled = chance + DETERMINED * (1.0 - chance)
-        if all(_agreement(other, column, unlike=group)[0] <= settled for other, _ in kept):
-            kept.append((hashed[place], chance))
+        if all(_agreement(hashed[other], places[place][0], unlike=group)[0] <= settled for other in kept):
+            kept[int(place)] = chance
     return kept
 
 

@@ -50,7 +50,8 @@ class KernelRidge:
         For bandwidths that the kernel leaves open; "auto" chooses a multiple of the median, from 0.1 to 6.3.
     criterion : "loo", "gcv", "cv" or "evidence"
         What chooses: exact leave-one-out, generalised cross-validation, exact k-fold cross-validation, or the evidence
-        of the Gaussian process. Of equal cells the smoothest: the largest lambda, then the largest bandwidth.
+        of the Gaussian process. Of equal cells the smoothest: the largest lambda, then the largest bandwidth. A row is left
+        out with its copies.
     cv : int, optional
         Folds of "cv"; 5 by default.
     features : str, optional

@@ -53,7 +53,7 @@ class SVM:
     method : "svm", "mean" or "perceptron"
         The machine, or the nearest mean embedding or the kernel perceptron with the same kernel.
     probability : bool
-        Also fit probabilities, to scores of rows held out in five folds.
+        Also fit probabilities, to scores of rows held out in five folds, copies of a row in one.
     features : str, optional
         "nystroem:M" or "fourier:M": explicit features for very many rows.
     scale : "standardize" or "none"

@@ -70,6 +70,9 @@ def columns_of(frame):
         sample("wine.csv"),
         lambda r: answers(r, 5000, 0.8),
         lambda r: noise(r, 3000, 1),
+        lambda r: pd.DataFrame(drawn := r.normal(size=3000).round(1)).assign(again=(drawn + 0.05 * r.normal(size=3000)).round(1)),
+        lambda r: pd.DataFrame({"cm": (h := r.normal(170, 10, 5000)).round(), "inch": (h / 2.54).round()}),
+        lambda r: pd.DataFrame(r.integers(0, 100, (1600, 2))),
         lambda r: pd.DataFrame({"rain": np.where(r.random(900) < 0.6, 0, r.exponential(size=900)), "m": r.integers(1, 13, 900)}),
         lambda r: pd.DataFrame(code := r.integers(0, 50, 2000)).assign(name=code * 7 % 50),
         lambda r: pd.DataFrame({"zip": (z := r.integers(0, 60, 5000)), "city": z // 2, "state": z // 9, "id": r.integers(0, 40, 5000)}),
@@ -78,7 +81,7 @@ def columns_of(frame):
         lambda _: pd.DataFrame({"f": np.repeat(np.arange(30), 80), "g": np.tile(np.arange(12), 200)}),
     ],
     ids=[
-        "titanic", "answers", "the same answer", "baskets", "iris", "wine", "many alike", "rounded", "rain", "code and name",
+        "titanic", "answers", "the same answer", "baskets", "iris", "wine", "many alike", "rounded", "twice", "units", "whole", "rain", "code and name",
         "places", "ages", "digits", "design",
     ],
 )  # fmt: skip
@@ -104,6 +107,13 @@ def test_rows_that_were_copied(drawn, times):
     np.testing.assert_allclose(found.inflation, np.square(sizes).sum() / n - 1, rtol=1e-12, atol=0)
     for rows in np.unique(found.group)[:5]:
         assert len(once.iloc[np.flatnonzero(found.group == rows) % len(once)].drop_duplicates()) == 1
+
+
+@pytest.mark.parametrize("drawn", [lambda r: r.normal(size=(120, 2)).round(1), lambda r: r.integers(0, 100, (150, 2))])
+@pytest.mark.parametrize("times", [8, 36])
+def test_rows_of_two_coarse_numbers_that_were_copied(drawn, times):
+    once = pd.DataFrame(drawn(np.random.default_rng(0)))
+    assert copies_of(columns_of(pd.concat([once] * times))).repeats == times * len(once) - len(once.drop_duplicates())
 
 
 def test_missing_values_are_equal_and_so_are_zeros_of_either_sign():
