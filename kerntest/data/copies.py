@@ -11,7 +11,6 @@ in columns that nothing would make equal:
   copies if for each column such rows are equal more often than (1 + q) / 2 allows, with a probability below 1e-3. Every
   set of such rows counts once, by the share of its pairs that are equal in everything, so that one frequent pattern (all
   zero, all "agree") proves nothing; the bound on the tail is that of Hoeffding (1963) for means in [0, 1].
-
 * Of numbers with many values, rows that are equal in one are compared with rows in which it is next to equal: if columns
   depend on one another, these are nearly as often equal in all else. Copies are so far more often, beyond three times and
   what chance adds to that.
