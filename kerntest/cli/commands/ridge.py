@@ -53,6 +53,10 @@ MANUAL = Manual(
             "kerntest ridge machines.csv --target wear_um,power_kw --criterion evidence",
         ),
         (
+            "Judge on a production line of which no row was seen",
+            "kerntest ridge machines.csv --target wear_um --cluster line --test-fraction 0.3",
+        ),
+        (
             "For very many rows: 100 centres instead of all rows",
             "kerntest ridge machines.csv --target wear_um --features nystroem:100",
         ),

@@ -55,10 +55,6 @@ MANUAL = Manual(
             "Probabilities of classes, in the model too",
             "kerntest svm wine.csv --target cultivar --test-fraction 0.3 --probability -o wine.kt",
         ),
-        (
-            "Judge on patients that were never seen",
-            "kerntest svm visits.csv --target relapse --cluster patient --test-fraction 0.3",
-        ),
         ("How well would it do? Five folds, no model", "kerntest svm wine.csv --target cultivar --cv 5 --json"),
         (
             "Rare classes count as much as frequent ones",
