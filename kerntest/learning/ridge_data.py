@@ -113,10 +113,14 @@ def rows_of(labelled: Labelled, scale: Scale, n_targets: int) -> tuple[RidgeRows
         for column in columns[:n_targets]
         if column.kind == "date"
     ]
+    clusters, alone = labelled.clusters, []
+    if clusters is not None and clusters.min() == clusters.max():
+        clusters = None
+        alone = ["all rows that are learned from are in one cluster, which cannot be left out: they are, one at a time"]
     fitted = Encoder.fit(labelled.features, scale)
     names = tuple(column.name for column in columns[:n_targets])
-    rows = RidgeRows(fitted.points, fitted.encoder, targets, names, weights, labelled.clusters)
-    return rows, dict(zip(fitted.left_out, fitted.warnings, strict=True)), [*fitted.warnings, *dates]
+    rows = RidgeRows(fitted.points, fitted.encoder, targets, names, weights, clusters)
+    return rows, dict(zip(fitted.left_out, fitted.warnings, strict=True)), [*fitted.warnings, *dates, *alone]
 
 
 def _learned_numbers(column: Column, table: str) -> Array:

@@ -100,6 +100,15 @@ def test_patients_stay_together():
     assert whole.loo_r2 < loose.loo_r2 - 0.3
 
 
+def test_one_cluster_to_learn_from_is_not_left_out():
+    result = train_ridge(patients(2, 40), "y", exclude="cls", cluster="patient", test_fraction=0.5)
+    assert any("all rows that are learned from are in one cluster" in text for text in result.warnings)
+    assert result.n_clusters is None
+    assert result.cluster == "patient"
+    assert 0 < result.loo_rmse < 0.2
+    assert train_ridge(patients(2, 40), "y", exclude="cls", cluster="patient").n_clusters == 2
+
+
 def test_copies_of_a_row_in_two_clusters_join_them():
     once = patients(12, 5)
     table = pd.concat([once, once.assign(patient="q" + once["patient"])], ignore_index=True)
