@@ -89,6 +89,8 @@ def ridge_result(**changes):
         "model": None,
         "columns": ("price", "size"),
         "columns_left_out": (),
+        "cluster": None,
+        "n_clusters": None,
         "warnings": (),
         "provenance": svm_result().provenance,
     }

@@ -81,6 +81,8 @@ def svm_result(**changes):
         "model": None,
         "columns": ("price", "size"),
         "columns_left_out": (),
+        "cluster": None,
+        "n_clusters": None,
         "warnings": (),
         "provenance": Provenance(
             version="0.1.0",

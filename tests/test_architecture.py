@@ -16,7 +16,7 @@ ALLOWED = {
     "errors": set(),
     "engines": {"errors"},
     "kernels": {"errors", "engines"},
-    "data": {"errors"},
+    "data": {"errors", "engines"},
     "report": {"errors", "engines"},
     "inference": {"errors", "engines", "kernels", "data", "report"},
     "learning": {"errors", "engines", "kernels", "data", "report"},

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kerntest.cli.completion import ColumnNames
 from kerntest.cli.documented import option
 from kerntest.cli.options import (
     PROBABILITY,
@@ -34,6 +35,14 @@ MISSING = option(
     metavar="RULE",
     topic=ROWS,
     help="Missing values: error (stop and count them) or drop (leave out their rows).",
+)
+CLUSTER = option(
+    "--cluster",
+    type=ColumnNames(),
+    metavar="NAME",
+    topic=ROWS,
+    help="Column, such as a patient or a shop, whose rows of one value stay together in test parts and folds; not learned "
+    "from.",
 )
 TEST = option(
     "--test", type=click.Path(readable=False), metavar="FILE", topic=JUDGED, help="Rows to judge by, in a file."

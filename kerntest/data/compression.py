@@ -8,6 +8,7 @@ import os
 import zlib
 from typing import IO, TYPE_CHECKING, Any, Literal
 
+from kerntest.engines.memory import bytes_to_read, refuse_to_read
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
@@ -94,14 +95,30 @@ def _opened(file: IO[bytes], method: Compression) -> Any:
 def _read_all(stream: Any, name: str, method: Compression) -> bytes:
     """Read the stream to its end; every failure becomes a DataError."""
     limit = largest_unpacked()
-    whole = io.BytesIO()
     try:
-        while chunk := stream.read(_CHUNK):
-            whole.write(chunk)
-            if whole.tell() > limit:
-                raise too_large(name, limit)
+        return read_chunks(stream, name, limit)
     except (OSError, EOFError, zlib.error) as error:
         raise damaged_compression(name, method, error) from error
+
+
+def read_chunks(stream: Any, name: str, limit: int | None = None) -> bytes:
+    """Read a stream to its end, or until it is clear that it is too large.
+
+    Raises
+    ------
+    DataError
+        If it holds more than `limit` bytes.
+    UndecidedError
+        If it holds more than --memory allows.
+    """
+    whole = io.BytesIO()
+    allowed = bytes_to_read()
+    while chunk := stream.read(_CHUNK):
+        whole.write(chunk)
+        if allowed is not None and whole.tell() > allowed:
+            refuse_to_read(whole.tell(), name)
+        if limit is not None and whole.tell() > limit:
+            raise too_large(name, limit)
     return whole.getvalue()
 
 

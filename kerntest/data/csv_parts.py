@@ -13,6 +13,7 @@ import numpy as np
 
 from kerntest.data.dialect import find_open_quote, find_ragged, row_lines, sniff_delimiter, split_header
 from kerntest.data.wording import counted, listed
+from kerntest.engines.memory import BYTES_A_VALUE, bytes_to_read, refuse_to_read
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
@@ -71,11 +72,15 @@ def read_parts(contents: Sequence[tuple[str, bytes]]) -> tuple[tuple[CsvPart, ..
         another header than the first.
     """
     parts: list[CsvPart] = []
-    delimiter = ","
+    delimiter, size, n_values = ",", 0, 0
     for name, content in contents:
         data = _checked_text(name, content)
         if not parts:
             delimiter = sniff_delimiter(data)
+        if bytes_to_read() is not None:
+            n_values += data.count(delimiter.encode()) + data.count(b"\n")
+            size += len(data)
+            refuse_to_read(size + BYTES_A_VALUE * n_values, name)
         _refuse_open_quote(data, delimiter, name)
         parts.append(_split(name, data, delimiter))
         if _stripped(parts[-1]) != _stripped(parts[0]):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.data.copies import copies_warning, row_keys
 from kerntest.data.wording import one_line, option_value
 
 if TYPE_CHECKING:
@@ -21,13 +22,7 @@ LARGEST_RATIO = 20
 LARGEST_SHARE = 0.1
 SIGNIFICANT = 0.01
 FEWEST_ROWS = 20
-_FEWEST_STEPS = 10
 _FAR_MORE = 5
-# Share of the smallest steps between the quartiles above which rounding alone makes ties.
-_CROWDED = 0.5
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-_MIX = np.uint64(0xBF58476D1CE4E5B9)
-_SHIFT = np.uint64(29)
 
 
 def misleading(matched: tuple[Table, Table], used: tuple[Table, Table], pooled: Pooled) -> tuple[str, ...]:
@@ -50,8 +45,7 @@ def misleading(matched: tuple[Table, Table], used: tuple[Table, Table], pooled: 
 
     Notes
     -----
-    Cost: O(n log n) time for each column, O(n) memory. Equal rows are found by a 64-bit hash of their values: among
-    a million rows, two different ones share it with a probability below 1e-7.
+    Cost: that of `copies_of` for each table; O(n) memory.
     """
     return (
         *_left_out_unevenly(matched, used),
@@ -152,7 +146,7 @@ def repeated_rows(
     codes: NDArray[np.int64],
     n_x: int,
     *,
-    sampled: bool = False,
+    totals: Sequence[int] | None = None,
 ) -> list[str]:
     """Return the warnings about rows that occur more than once, where chance would hardly repeat one.
 
@@ -164,23 +158,17 @@ def repeated_rows(
         The rows of x, then those of y.
     n_x : int
         Rows of x.
-    sampled : bool
-        Whether these are rows drawn at random from more: then the warnings say so.
+    totals : pair of int, optional
+        Of how many rows of each table these are a random sample.
     """
-    keys = _row_keys(numeric, codes)
+    keys = row_keys([*numeric.T, *codes.T])
     each = keys[:n_x], keys[n_x:]
+    drawn = [len(own) for own in each]
+    totals = drawn if totals is None else totals
+    sampled = sum(drawn) < sum(totals)
     warnings = []
-    if any(_is_continuous(numeric[:, j]) for j in range(numeric.shape[1])):
-        for name, own in zip(map(one_line, names), each, strict=True):
-            _, counts = np.unique(own, return_counts=True)
-            share = float(counts[counts > 1].sum()) / len(own)
-            if share > LARGEST_SHARE:
-                found = f"{_percent(share)} of the rows of {name} occur in it more than once"
-                if sampled:
-                    found = f"{_percent(share)} of {len(own):,} sampled rows of {name} occur among these more than once"
-                warnings.append(
-                    f"{found}: the test takes rows for independent, so that its p-value is too small; keep one of each"
-                )
+    for name, rows, total in zip(names, (slice(n_x), slice(n_x, None)), totals, strict=True):
+        warnings += copies_warning([*numeric[rows].T, *codes[rows].T], name=name, total=total)
     shares = [float(np.isin(own, other).mean()) for own, other in (each, each[::-1])]
     if max(shares) > LARGEST_SHARE and _share_more_than_chance(*each):
         first = 0 if shares[0] >= shares[1] else 1
@@ -214,37 +202,6 @@ def _share_more_than_chance(in_x: NDArray[np.uint64], in_y: NDArray[np.uint64]) 
     # One more, since none seen does not mean that there can be none.
     expected_between = (equal_within + 1) / pairs_within * n_x * n_y
     return int((counts_x * counts_y).sum()) > _FAR_MORE * expected_between
-
-
-def _is_continuous(values: NDArray[np.float64]) -> bool:
-    """Say whether ties among numbers are unlikely: there are many different ones, far apart for their rounding.
-
-    The rounding is the smallest step between two of them. Between the quartiles, numbers rounded coarsely fill most of
-    the possible places, and then meet by chance.
-    """
-    different = np.unique(values)
-    if len(different) < FEWEST_ROWS:
-        return False
-    low, high = np.quantile(values, [0.25, 0.75])
-    steps = np.diff(different)
-    smallest = steps.min()
-    n_places = (high - low) / smallest + 1 if smallest > 0 else math.inf
-    n_inside = np.count_nonzero((different >= low) & (different <= high))
-    return bool(n_inside > _FEWEST_STEPS and n_inside < _CROWDED * n_places)
-
-
-def _row_keys(numeric: NDArray[np.float64], codes: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return a number for each row that is equal for equal rows, and hardly ever for others."""
-    keys = np.zeros(len(numeric), dtype=np.uint64)
-    # + 0.0 makes -0.0 the same as 0.0, which compare equal.
-    columns = [(numeric[:, j] + 0.0).view(np.uint64) for j in range(numeric.shape[1])]
-    columns += [codes[:, j].astype(np.uint64) for j in range(codes.shape[1])]
-    for bits in columns:
-        # The mixing step of splitmix64 (Steele, Lea and Flood 2014), modulo 2^64.
-        keys = (keys ^ bits) * _ODD
-        keys = (keys ^ (keys >> _SHIFT)) * _MIX
-        keys ^= keys >> _SHIFT
-    return keys
 
 
 def _left_out_unevenly(matched: tuple[Table, Table], used: tuple[Table, Table]) -> list[str]:

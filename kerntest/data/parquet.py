@@ -13,6 +13,7 @@ from pyarrow import parquet
 from kerntest.data.compression import half_of_memory, too_large
 from kerntest.data.source import PARQUET_MAGIC, Source
 from kerntest.data.typed import table_of_arrow
+from kerntest.engines.memory import refuse_to_read
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
@@ -107,8 +108,10 @@ def _refuse_too_large(name: str, metadata: Any) -> None:
     limit = half_of_memory()
     unpacked = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
     # Every column becomes an array of eight bytes a row.
-    if limit is not None and max(unpacked, 8 * metadata.num_rows * metadata.num_columns) > limit:
+    arrays = 8 * metadata.num_rows * metadata.num_columns
+    if limit is not None and max(unpacked, arrays) > limit:
         raise too_large(name, limit)
+    refuse_to_read(unpacked + arrays, name)
 
 
 def _difference(first: Any, other: Any) -> str:

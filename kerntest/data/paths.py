@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kerntest.data.compression import read_chunks
 from kerntest.data.wording import listed
+from kerntest.engines.memory import refuse_to_read
 from kerntest.errors import DataError, suggest
 
 if TYPE_CHECKING:
@@ -109,7 +112,12 @@ def _no_parquet(folder: Path, shown: str, below: list[Path]) -> DataError:
 def read_bytes(location: Path, shown: str) -> bytes:
     """Read a whole file; every failure of the system becomes a DataError."""
     with _told_apart(location, shown):
-        return location.read_bytes()
+        status = location.stat()
+        if not stat.S_ISFIFO(status.st_mode):
+            refuse_to_read(status.st_size, shown)
+            return location.read_bytes()
+        with location.open("rb") as pipe:
+            return read_chunks(pipe, shown)
 
 
 def open_file(location: Path, shown: str) -> BinaryIO:

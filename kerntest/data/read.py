@@ -14,6 +14,7 @@ from kerntest.data.categories import with_categories
 from kerntest.data.numerals import Decimal, check_decimal
 from kerntest.data.source import open_source
 from kerntest.data.table import Table
+from kerntest.engines.memory import note_read
 from kerntest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def read_table(source: Any, *, name: str | None = None, categorical: Patterns = 
     """
     check_decimal(decimal)
     if isinstance(source, str | Path):
-        return _read_file(source, name, categorical, decimal)
+        table = _read_file(source, name, categorical, decimal)
+        note_read(column.values for column in table.columns)
+        return table
     if isinstance(source, Table):
         return with_categories(source if name is None else replace(source, name=name), categorical)
     if isinstance(source, np.ndarray):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from kerntest.data.compression import SUFFIXES, unpacked
+from kerntest.data.compression import SUFFIXES, read_chunks, unpacked
 from kerntest.data.paths import PARQUET_SUFFIXES, find_files, read_bytes
 from kerntest.errors import DataError
 
@@ -57,7 +57,7 @@ def open_source(path: str | Path, name: str | None = None) -> Source:
         folder has no Parquet; or the files are not all of one format.
     """
     if str(path) == "-":
-        return _source(name or "<stdin>", ((name or "<stdin>", sys.stdin.buffer.read()),))
+        return _source(name or "<stdin>", ((name or "<stdin>", read_chunks(sys.stdin.buffer, name or "<stdin>")),))
     shown = name or str(path)
     if not str(path):
         raise DataError("the name of the file is empty", code="data.missing_file", hint="name a file, or - for stdin")

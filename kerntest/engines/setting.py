@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from kerntest.engines.local import LocalEngine
-from kerntest.engines.memory import PROGRAM_BYTES, parse_memory
+from kerntest.engines.memory import PROGRAM_BYTES, parse_memory, reading_within
 from kerntest.errors import UsageError, suggest
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ def compute_on(
             made = GpuEngine(threads, memory=allowed)
         else:
             made = LocalEngine(threads, allowed)
+        stack.enter_context(reading_within(allowed))
         token = _CURRENT.set(_Setting(made, planned, planned_from))
         try:
             yield made

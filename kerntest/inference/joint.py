@@ -22,6 +22,7 @@ from kerntest.inference.options import MissingPolicy, Options, Scale
 from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.pair_verdict import degenerate_pair
+from kerntest.inference.pair_warnings import paired_copies
 from kerntest.inference.pairing import Groups, PairReading, pair_up, read_one
 from kerntest.inference.planning import announce_many
 from kerntest.inference.verdict import refuse_overflow, relabelling_warning
@@ -159,7 +160,12 @@ def hsic_joint(
         groups=tuple(JointGroup(group, str(one)) for group, one in zip(names, kernels, strict=True)),
         pairs=_in_pairs(kernels, paired, engine, seed),
         null=null,
-        warnings=(*tables.warnings, *paired.warnings, *relabelling_warning(judged.p_value, len(values), alpha)),
+        warnings=(
+            *tables.warnings,
+            *paired.warnings,
+            *paired_copies(paired),
+            *relabelling_warning(judged.p_value, len(values), alpha),
+        ),
         provenance=provenance_of(
             options, tables, paired.n, asked=(kernel,), rule=str(bandwidth), engine=engine, started=started
         ),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.data.copies import copies_warning
 from kerntest.data.misleading import counts_rows
 from kerntest.data.wording import counted, listed
 from kerntest.kernels.characteristic import why_not_characteristic
@@ -17,14 +18,10 @@ if TYPE_CHECKING:
     from kerntest.inference.pair_family import PairFamily
     from kerntest.inference.pair_verdict import PairVerdict
     from kerntest.inference.pairing import Groups, Paired
-    from kerntest.kernels.base import Array
 
 # Neighbouring rows that are this much alike, in standard errors of the serial correlation, are no random sample.
 SERIAL_ERRORS = 6.0
 FEWEST_ROWS = 30
-LARGEST_SHARE = 0.1
-# Share of the different rows that the finest column of copies tells apart.
-TELLS_ROWS = 0.9
 
 
 def pair_warnings(
@@ -45,7 +42,7 @@ def pair_warnings(
     """
     warnings = series_warnings(groups, paired, time_series=time_series)
     if not time_series:
-        warnings += _repeated(paired)
+        warnings += paired_copies(paired)
     warnings += kernel_warnings(family, verdict)
     if time_series:
         warnings.append(
@@ -125,24 +122,7 @@ def _runs(column: Column, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> bo
     return total > 0 and float(ranks[1:] @ ranks[:-1]) / total * np.sqrt(len(ranks)) > SERIAL_ERRORS
 
 
-def _repeated(paired: Paired) -> list[str]:
-    """Return a warning where many rows are copies of others: they make a sample look larger than it is."""
-    rows: Array = np.hstack([part for one in paired.variables for part in (one.points.numeric, one.points.codes)])
-    return repeated_warning(rows[np.lexsort(rows.T)])
-
-
-def repeated_warning(columns: Array, *, sampled: bool = False) -> list[str]:
-    """Return the same for rows of which equal ones stand together; `sampled` if they are drawn from more."""
-    different = 1 + int(np.count_nonzero((columns[1:] != columns[:-1]).any(axis=1)))
-    copies = len(columns) - different
-    if copies <= LARGEST_SHARE * len(columns) or different < FEWEST_ROWS // 2:
-        return []
-    # Rows of a few coarse columns meet by chance. In copies the finest column tells nearly all rows apart.
-    finest = max(len(np.unique(column)) for column in columns.T)
-    if finest < TELLS_ROWS * different:
-        return []
-    warning = (
-        f"{counted(copies, 'row')} of {len(columns):,}{' sampled ones' if sampled else ''} repeat another row: the test takes copies for independent rows, "
-        "and its p-value is then too small"
-    )
-    return [warning]
+def paired_copies(paired: Paired) -> list[str]:
+    """Return the warning about copies among the rows of a test."""
+    points = [one.points for one in paired.variables]
+    return copies_warning([column for one in points for column in (*one.numeric.T, *one.codes.T)])

@@ -10,6 +10,7 @@ import numpy as np
 
 from kerntest.data.arranging import reason_to_leave_out, recoded
 from kerntest.data.checks import one_of
+from kerntest.data.copies import copies_warning
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
 from kerntest.engines.setting import engine_of
@@ -176,6 +177,7 @@ def hsic_pairs(
     tested = tested_pairs(usable, pairs, how, engine, keep=target is not None, progress=progress)
     effects, count, coarse = _effects(tested, correction, alpha, target=target)
     rejected = sum(effect.reject for effect in effects)
+    copies = copies_warning([column.values for column in usable])
     result = ScreenResult(
         schema="kerntest.hsic.pairwise/1",
         command="hsic",
@@ -191,7 +193,7 @@ def hsic_pairs(
         n=table.n_rows,
         columns=tuple(column.name for column in usable),
         pairs=effects,
-        warnings=(*table.warnings, *left_out.values(), *_series(usable), *coarse),
+        warnings=(*table.warnings, *left_out.values(), *_series(usable), *copies, *coarse),
         provenance=provenance_of(
             options,
             Groups((table,), (chosen,), ()),

@@ -10,6 +10,7 @@ import numpy as np
 
 from kerntest.data.arranging import arrange
 from kerntest.data.checks import one_of, whole_number
+from kerntest.data.copies import copies_warning
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
 from kerntest.engines.setting import engine_of, refuse_device
@@ -163,7 +164,12 @@ def hsic_select(
         selected=tuple(chosen),
         significant=significant,
         null=selection.relabellings(),
-        warnings=(*table.warnings, *warnings, *(text for one in arranged for text in one.warnings)),
+        warnings=(
+            *table.warnings,
+            *warnings,
+            *(text for one in arranged for text in one.warnings),
+            *copies_warning([column for one in arranged for column in (*one.numeric.T, *one.codes.T)]),
+        ),
         provenance=provenance_of(
             options, groups, len(kept), asked=("gaussian",), rule="median", engine=engine, started=started
         ),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kerntest.errors import UsageError
 from kerntest.learning.folds import train_test_split
+from kerntest.learning.leakage import told_of_shared
 from kerntest.learning.provenance import input_of
 from kerntest.learning.training import read_like
 
@@ -60,10 +62,12 @@ def parts_of(
         Columns of `test` besides the target that go along.
     """
     if fraction is not None:
-        train_rows, test_rows = train_test_split(codes, labelled.n, fraction, seed)
-        return (labelled.take(train_rows), labelled.take(test_rows)), (input_of(labelled),)
+        train_rows, test_rows = train_test_split(codes, labelled.n, fraction, seed, labelled.clusters)
+        # What was found in the table is told once.
+        held_out = replace(labelled.take(test_rows), warnings=())
+        return (labelled.take(train_rows), held_out), (input_of(labelled),)
     if test is None:
         return (labelled, None), (input_of(labelled),)
     target = None if labelled.target is None else labelled.target.name
     held = read_like(test, labelled.features.names, target, reading, beside=beside)
-    return (labelled, held), (input_of(labelled), input_of(held))
+    return (labelled, told_of_shared(labelled, held)), (input_of(labelled), input_of(held))

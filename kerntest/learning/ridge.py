@@ -12,6 +12,7 @@ from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
 from kerntest.learning.given_matrix import as_rows, rows_against
 from kerntest.learning.kernel_choice import choose_kernel
+from kerntest.learning.leakage import kept_together
 from kerntest.learning.metrics import regression_metrics, root_mean_square
 from kerntest.learning.ridge_data import given_rows, given_targets, rows_of, with_targets
 from kerntest.learning.ridge_file import load_ridge, save_ridge
@@ -49,7 +50,8 @@ class KernelRidge:
         For bandwidths that the kernel leaves open; "auto" chooses a multiple of the median, from 0.1 to 6.3.
     criterion : "loo", "gcv", "cv" or "evidence"
         What chooses: exact leave-one-out, generalised cross-validation, exact k-fold cross-validation, or the evidence
-        of the Gaussian process. Of equal cells the smoothest: the largest lambda, then the largest bandwidth.
+        of the Gaussian process. Of equal cells the smoothest: the largest lambda, then the largest bandwidth. A row is left
+        out with its copies.
     cv : int, optional
         Folds of "cv"; 5 by default.
     features : str, optional
@@ -122,7 +124,7 @@ class KernelRidge:
             rows = given_rows(X, y, sample_weight)
         else:
             labelled, n_targets = with_targets(as_rows(X), y, sample_weight)
-            rows, left_out, _ = rows_of(labelled, options.scale, n_targets)
+            rows, left_out, _ = rows_of(kept_together(labelled), options.scale, n_targets)
             chosen = chosen_kernel(rows, options, left_out)
         self.fit_ = fit_ridge(rows, chosen, options, self._engine)
         self._model = self.fit_.model

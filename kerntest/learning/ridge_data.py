@@ -46,6 +46,8 @@ class RidgeRows:
         Of the T targets.
     weights : ndarray, shape (n,), or None
         All positive.
+    clusters : ndarray of int, shape (n,), or None
+        Equal for rows that no fold parts.
     """
 
     points: Points | Array
@@ -53,6 +55,7 @@ class RidgeRows:
     targets: Array
     names: tuple[str, ...]
     weights: Array | None = None
+    clusters: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -64,7 +67,8 @@ class RidgeRows:
             raise TypeError(message)
         points = Points(self.points.numeric[rows], self.points.codes[rows])
         weights = None if self.weights is None else self.weights[rows]
-        return replace(self, points=points, targets=self.targets[rows], weights=weights)
+        clusters = None if self.clusters is None else self.clusters[rows]
+        return replace(self, points=points, targets=self.targets[rows], weights=weights, clusters=clusters)
 
 
 def target_names(target: str | Sequence[str], table: Table) -> tuple[str, ...]:
@@ -109,11 +113,14 @@ def rows_of(labelled: Labelled, scale: Scale, n_targets: int) -> tuple[RidgeRows
         for column in columns[:n_targets]
         if column.kind == "date"
     ]
+    clusters, alone = labelled.clusters, []
+    if clusters is not None and clusters.min() == clusters.max():
+        clusters = None
+        alone = ["all rows that are learned from are in one cluster, which cannot be left out: they are, one at a time"]
     fitted = Encoder.fit(labelled.features, scale)
-    rows = RidgeRows(
-        fitted.points, fitted.encoder, targets, tuple(column.name for column in columns[:n_targets]), weights
-    )
-    return rows, dict(zip(fitted.left_out, fitted.warnings, strict=True)), [*fitted.warnings, *dates]
+    names = tuple(column.name for column in columns[:n_targets])
+    rows = RidgeRows(fitted.points, fitted.encoder, targets, names, weights, clusters)
+    return rows, dict(zip(fitted.left_out, fitted.warnings, strict=True)), [*fitted.warnings, *dates, *alone]
 
 
 def _learned_numbers(column: Column, table: str) -> Array:

@@ -119,7 +119,7 @@ def choose(
     """
     kernels, multiples = kernels_of(rows, chosen, options)
     lambdas = lambdas_of(rows, chosen, options)
-    folds = plain_folds(len(rows), options.folds, options.seed) if options.criterion == "cv" else None
+    folds = plain_folds(len(rows), options.folds, options.seed, rows.clusters) if options.criterion == "cv" else None
     alone = LocalEngine(1)
     # Distances are computed once, for all bandwidths.
     pairs = None if not isinstance(rows.points, Points) or features else DensePairs(rows.points, rows.points)
@@ -128,7 +128,7 @@ def choose(
         solved = solve(rows, kernel, features, options.seed, alone, pairs=pairs)
         path = solved.path
         if options.criterion == "loo":
-            scores = path.squared_errors(path.leave_one_out(lambdas))
+            scores = path.squared_errors(path.leave_one_out(lambdas, rows.clusters))
         elif options.criterion == "gcv":
             scores = path.generalised(lambdas)
         elif folds is not None:

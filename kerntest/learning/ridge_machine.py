@@ -187,9 +187,9 @@ def _finished(rows: RidgeRows, choice: Choice, options: RidgeOptions) -> RidgeFi
         expansion = GivenExpansion(np.arange(len(alpha)), alpha, path.means - solved.means @ alpha)
     scales = np.sqrt(path.scales(lambdas)[:, 0])
     model = RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, len(rows), spread, solved.features)
-    left_out = path.leave_one_out(lambdas)
+    left_out = path.leave_one_out(lambdas, rows.clusters)
     roots = path.spectrum.roots[:, None]
-    of_rows = scales * np.sqrt(lambda_ / path.slack(lambdas)) / roots
+    of_rows = scales * np.sqrt(path.left_out_variances(lambda_, rows.clusters))[:, None] / roots
     error = None
     if solved.features is not None and solved.values is not None and isinstance(rows.points, Points):
         # New values are also uncertain in what the features do not see of k(x, x), see `FeatureMap.diagonal`.

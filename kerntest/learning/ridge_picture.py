@@ -11,7 +11,7 @@ from kerntest.learning.grid_picture import grid_picture
 from kerntest.report.learning_plot import SearchPicture, learning_figure
 from kerntest.report.plot import picture_bytes
 from kerntest.report.regression_plot import ResidualPicture, TruthPicture
-from kerntest.report.ridge_summary import ridge_sentence
+from kerntest.report.ridge_summary import left_out_rows, ridge_sentence
 from kerntest.report.summary import number, percent
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _truth(judged: JudgedRidge, place: int) -> TruthPicture:
         truth = judged.rows.targets[:, place]
         predicted, rows = fit.fitted[:, place], "training rows"
         if fit.left_out is not None and fit.left_out_spread is not None:
-            predicted, rows = truth - fit.left_out[:, place], "rows left out, one at a time"
+            predicted, rows = truth - fit.left_out[:, place], left_out_rows(together=judged.rows.clusters is not None)
             reach = model.reach(judged.interval) * fit.left_out_spread[:, place]
             covered = float(np.mean(np.abs(truth - predicted) <= reach))
     return TruthPicture(judged.rows.names[place], truth, predicted, reach, judged.interval, rows, covered)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kerntest.data.checks import check_probability
@@ -12,6 +13,7 @@ from kerntest.data.table import Table, unknown_column
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.kernels.features import parse_features
+from kerntest.learning.leakage import guarded
 from kerntest.learning.modelfile import check_model_target
 from kerntest.learning.parts import check_parts, parts_of
 from kerntest.learning.planning import FitWork, prepare_fit
@@ -67,6 +69,7 @@ def train_ridge(
     categorical: str | Sequence[str] = (),
     missing: MissingPolicy = "error",
     decimal: Decimal = "auto",
+    cluster: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> RidgeResult:
@@ -95,6 +98,9 @@ def train_ridge(
         Probability of the predictive intervals whose coverage is told.
     columns, exclude, categorical, missing, decimal
         As in `mmd_test`: which columns and rows.
+    cluster : str, optional
+        A column, such as a patient or a shop, whose rows of one value stay together in test parts and folds, and are left
+        out together. It is not learned from. Copies of a row stay together without it.
     threads : int, optional
     progress : callable, optional
 
@@ -117,11 +123,11 @@ def train_ridge(
         drawn_as = picture_kind(plot)
         check_writable(os.fspath(plot))
     engine = engine_of(threads)
-    reading = TrainingOptions(columns, exclude, categorical, missing, decimal)
+    reading = TrainingOptions(columns, exclude, categorical, missing, decimal, cluster)
     table = _table(train, reading)
     names = target_names(target, table)
     beside = _beside(names, weights, table)
-    labelled = read_labelled(table, names[0], reading, beside=beside)
+    labelled = guarded(read_labelled(table, names[0], reading, beside=beside))
     # Test rows need no weights.
     further = names[1:]
     (learned, tested), inputs = parts_of(labelled, test, test_fraction, reading, seed=seed, beside=further)
@@ -142,6 +148,7 @@ def train_ridge(
         fixed=fixed,
         weights=weights,
         left_out=(*left_out, *chosen.unused),
+        cluster=cluster,
         warnings=(*labelled.warnings, *warnings, *judged.warnings),
         output=output,
         provenance=provenance_of(options, inputs, _rule(options, chosen, fixed), engine, started),
@@ -173,7 +180,7 @@ def _work(rows: RidgeRows, chosen: ChosenKernel, options: RidgeOptions, engine: 
         method,
         step,
         held,
-        lambda some: fit_ridge(rows.take(some), chosen, options, engine),
+        lambda some: fit_ridge(replace(rows.take(some), clusters=None), chosen, options, engine),
     )
 
 

@@ -10,6 +10,7 @@ from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.learning.given_matrix import as_rows, rows_against
 from kerntest.learning.given_values import target_of
+from kerntest.learning.leakage import kept_together
 from kerntest.learning.metrics import regression_metrics
 from kerntest.learning.svm_data import chosen_kernel, fit_machine, given_rows, rows_of, with_target
 from kerntest.learning.svm_file import load_svm, save_svm
@@ -52,7 +53,7 @@ class SVM:
     method : "svm", "mean" or "perceptron"
         The machine, or the nearest mean embedding or the kernel perceptron with the same kernel.
     probability : bool
-        Also fit probabilities, to scores of rows held out in five folds.
+        Also fit probabilities, to scores of rows held out in five folds, copies of a row in one.
     features : str, optional
         "nystroem:M" or "fourier:M": explicit features for very many rows.
     scale : "standardize" or "none"
@@ -132,7 +133,7 @@ class SVM:
             rows = given_rows(X, y, options)
             chosen = None
         else:
-            labelled = with_target(as_rows(X), y, options)
+            labelled = kept_together(with_target(as_rows(X), y, options))
             rows, left_out, _ = rows_of(labelled, options)
             chosen = chosen_kernel(rows, options, left_out)
         self.fit_ = fit_machine(rows, chosen, options, self._engine)

@@ -116,7 +116,7 @@ def rows_of(labelled: Labelled, options: SvmOptions) -> tuple[Rows, dict[str, st
                 "taken for a class; --task regress predicts numbers"
             )
     target = None if labelled.target is None else labelled.target.name
-    rows = Rows(fitted.points, fitted.encoder, codes, numbers, classes, target)
+    rows = Rows(fitted.points, fitted.encoder, codes, numbers, classes, target, labelled.clusters)
     return rows, dict(zip(fitted.left_out, fitted.warnings, strict=True)), warnings
 
 
@@ -175,8 +175,8 @@ def _probability_folds(rows: Rows, seed: int) -> NDArray[np.intp]:
 def folds_of(rows: Rows, count: int, seed: int) -> tuple[NDArray[np.intp], list[str]]:
     """Return the fold of each row, by class where there are classes, and warnings."""
     if rows.codes is None:
-        return plain_folds(len(rows), count, seed), []
+        return plain_folds(len(rows), count, seed, rows.clusters), []
     names = None if rows.classes is None else rows.classes.names
-    folds = stratified_folds(rows.codes, count, seed, names)
-    warning = sparse_classes_warning(rows.codes, count, names)
+    folds = stratified_folds(rows.codes, count, seed, names, rows.clusters)
+    warning = sparse_classes_warning(rows.codes, count, names, rows.clusters)
     return folds, [] if warning is None else [warning]

@@ -51,6 +51,8 @@ class Rows:
         Target of a regression.
     classes : Classes or None
     target : str or None
+    clusters : ndarray of int, shape (n,), or None
+        Equal for rows that no fold parts.
     """
 
     points: Points | Array
@@ -59,6 +61,7 @@ class Rows:
     numbers: Array | None
     classes: Classes | None
     target: str | None
+    clusters: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return len(self.points)
@@ -72,7 +75,8 @@ class Rows:
         )
         codes = None if self.codes is None else self.codes[rows]
         numbers = None if self.numbers is None else self.numbers[rows]
-        return Rows(points, self.encoder, codes, numbers, self.classes, self.target)
+        clusters = None if self.clusters is None else self.clusters[rows]
+        return Rows(points, self.encoder, codes, numbers, self.classes, self.target, clusters)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -180,6 +180,7 @@ def svm_result(
     *,
     found: GridSearch | None,
     left_out: tuple[str, ...],
+    cluster: str | None,
     warnings: tuple[str, ...],
     output: str | PathLike[str] | None,
     provenance: Provenance,
@@ -233,6 +234,8 @@ def svm_result(
         model=None if output is None else str(output),
         columns=tuple(name for name in seen if name not in left_out),
         columns_left_out=left_out,
+        cluster=cluster,
+        n_clusters=None if rows.clusters is None else len(np.unique(rows.clusters)),
         warnings=warnings,
         provenance=provenance,
     )

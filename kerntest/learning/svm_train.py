@@ -11,6 +11,7 @@ from kerntest.engines.setting import allowed_bytes, engine_of
 from kerntest.errors import UsageError
 from kerntest.kernels.features import parse_features
 from kerntest.learning.grid import search
+from kerntest.learning.leakage import guarded
 from kerntest.learning.modelfile import check_model_target
 from kerntest.learning.parts import check_parts, parts_of
 from kerntest.learning.planning import FitWork, prepare_fit
@@ -72,6 +73,7 @@ def train_svm(
     categorical: str | Sequence[str] = (),
     missing: MissingPolicy = "error",
     decimal: Decimal = "auto",
+    cluster: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> SvmResult:
@@ -99,6 +101,9 @@ def train_svm(
         As in `SVM`.
     columns, exclude, categorical, missing, decimal
         As in `mmd_test`: which columns and rows.
+    cluster : str, optional
+        A column, such as a patient or a shop, whose rows of one value stay together in test parts and folds. It is not
+        learned from. Copies of a row stay together without it.
     threads : int, optional
     progress : callable, optional
 
@@ -136,8 +141,8 @@ def train_svm(
         drawn_as = picture_kind(plot)
         check_writable(os.fspath(plot))
     engine = engine_of(threads)
-    reading = TrainingOptions(columns, exclude, categorical, missing, decimal)
-    labelled = read_labelled(train, target, reading)
+    reading = TrainingOptions(columns, exclude, categorical, missing, decimal, cluster)
+    labelled = guarded(read_labelled(train, target, reading), by_class=task == "classify")
     codes = _classes(labelled, options, test_fraction)
     (learned, tested), inputs = parts_of(labelled, test, test_fraction, reading, seed=seed, codes=codes)
     rows, left_out, warnings = rows_of(learned, options)
@@ -158,6 +163,7 @@ def train_svm(
         judged,
         found=found,
         left_out=(*left_out, *chosen.unused),
+        cluster=cluster,
         warnings=(*labelled.warnings, *warnings, *judged.warnings),
         output=output,
         provenance=provenance_of(options, inputs, chosen.rule, engine, started),
@@ -188,9 +194,11 @@ def _work(
         step += f", {cv or 5} folds" + (", for a grid of costs and bandwidths" if whole_grid else "")
 
     def rehearse(some: NDArray[np.intp]) -> None:
-        part = rows.take(some)
+        # A few rows of few clusters may have no folds.
+        part = replace(rows.take(some), clusters=None)
         if whole_grid or cv is not None:
-            search(part, chosen, options, folds_of(part, cv or 5, options.seed)[0], engine, whole_grid=whole_grid)
+            folds = folds_of(part, cv or 5, options.seed)[0]
+            search(part, chosen, options, folds, engine, whole_grid=whole_grid)
         fit_machine(part, chosen, options, engine, C=options.C)
 
     return FitWork("svm", n, len(rows.encoder.columns) if rows.encoder else 1, options.method, step, held, rehearse)

@@ -39,6 +39,7 @@ class TrainingOptions:
     categorical: str | Sequence[str] = ()
     missing: MissingPolicy = "error"
     decimal: Decimal = "auto"
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +55,10 @@ class Labelled:
     warnings : tuple of str
     beside : tuple of Column
         Further columns of the same rows that are not learned from: more targets, weights.
+    cluster : Column or None
+        The column whose rows of one value stay together.
+    clusters : ndarray of int, shape (n,), or None
+        Equal for rows that stay together; None where each row is on its own. See `kept_together`.
     """
 
     read: Table
@@ -61,6 +66,8 @@ class Labelled:
     target: Column | None
     warnings: tuple[str, ...]
     beside: tuple[Column, ...] = ()
+    cluster: Column | None = None
+    clusters: NDArray[np.intp] | None = None
 
     @property
     def n(self) -> int:
@@ -71,7 +78,14 @@ class Labelled:
         """Return some of the rows."""
         target = None if self.target is None else self.target.take(rows)
         beside = tuple(column.take(rows) for column in self.beside)
-        return replace(self, features=self.features.take(rows), target=target, beside=beside)
+        return replace(
+            self,
+            features=self.features.take(rows),
+            target=target,
+            beside=beside,
+            cluster=None if self.cluster is None else self.cluster.take(rows),
+            clusters=None if self.clusters is None else self.clusters[rows],
+        )
 
 
 def read_labelled(
@@ -99,7 +113,8 @@ def read_labelled(
     """
     named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
     table = read_table(data, name=None if named else name, categorical=options.categorical, decimal=options.decimal)
-    apart = _apart(target, beside, table)
+    _check_cluster(options.cluster, (target, *beside))
+    apart = _apart(target, beside if options.cluster is None else (*beside, options.cluster), table)
     taking_part = match_names(options.columns, table.names, table.name) if options.columns else list(table.names)
     excluded = set(match_names(options.exclude, table.names, table.name))
     names = [column for column in taking_part if column not in excluded and column not in apart]
@@ -116,7 +131,19 @@ def read_labelled(
     if dropped:
         rows = "1 row" if dropped == 1 else f"{dropped:,} rows"
         warnings.append(f"{table.name}: {rows} of {table.n_rows:,} with missing values left out")
-    return _labelled(table, kept, names, target=target, beside=beside, warnings=warnings)
+    labelled = _labelled(table, kept, names, target=target, beside=beside, warnings=warnings)
+    return replace(labelled, cluster=None if options.cluster is None else kept[options.cluster])
+
+
+def _check_cluster(cluster: str | None, used: Sequence[str | None]) -> None:
+    """Refuse a column that says which rows belong together and something else besides."""
+    if cluster is not None and cluster in used:
+        raise UsageError(
+            f"column {cluster!r} cannot be target or weight and --cluster too",
+            hint="name another one",
+            code="usage.cluster",
+            where={"column": cluster},
+        )
 
 
 def _apart(target: str | None, beside: Sequence[str], table: Table) -> list[str]:

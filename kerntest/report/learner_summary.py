@@ -71,6 +71,13 @@ def data_lines(result: LearnerResult, target: str | None) -> list[tuple[str, str
     return lines
 
 
+def cluster_lines(cluster: str | None, n_clusters: int | None) -> list[tuple[str, str]]:
+    """Return by which column rows stay together."""
+    if cluster is None or n_clusters is None:
+        return []
+    return [("clusters", f"{visible(cluster)}: {n_clusters:,} among the training rows, none of them parted")]
+
+
 def features_text(result: LearnerResult) -> str:
     """Return which explicit features stand for the kernel, and how well."""
     kind, _, count = (result.features or "").partition(":")

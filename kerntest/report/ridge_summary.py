@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kerntest.report.learner_summary import (
     PARTS,
+    cluster_lines,
     data_lines,
     error_sentence,
     features_text,
@@ -29,6 +30,7 @@ def ridge_summary(result: RidgeResult) -> Summary:
     """Return a fitted regression in words."""
     lines = [
         *data_lines(result, name_list(result.targets)),
+        *cluster_lines(result.cluster, result.n_clusters),
         ("columns", name_list(result.columns)),
         ("kernel", visible(shortened_kernel(result.kernel))),
     ]
@@ -51,12 +53,19 @@ def ridge_sentence(result: RidgeResult) -> str:
     if len(result.targets) > 1:
         left_out = result.judged_on == "train" and result.loo_r2 is not None
         r2 = result.loo_r2 if left_out else result.r2
-        rows = "rows left out, one at a time" if left_out else judged_rows(result)
+        rows = left_out_rows(together=result.n_clusters is not None) if left_out else judged_rows(result)
         explained = "unknown" if r2 is None else number(r2)
         return f"Predictions of {rows} have r2 = {explained}, the mean over {len(result.targets)} targets."
     if result.judged_on == "train" and result.loo_rmse is not None:
-        return error_sentence("rows left out, one at a time,", result.loo_rmse, result.loo_r2)
+        return error_sentence(
+            f"{left_out_rows(together=result.n_clusters is not None)},", result.loo_rmse, result.loo_r2
+        )
     return error_sentence(judged_rows(result), result.rmse, result.r2)
+
+
+def left_out_rows(*, together: bool) -> str:
+    """Return the rows that are predicted by a fit without them."""
+    return f"rows left out, one {'cluster ' if together else ''}at a time"
 
 
 def ridge_notes(result: RidgeResult) -> list[str]:
@@ -104,7 +113,12 @@ def _judgement_lines(result: RidgeResult) -> list[tuple[str, str]]:
         lines.append(("intervals", f"of {percent(result.interval)} hold {share}"))
     elif result.loo_coverage is not None:
         held = percent(result.loo_coverage)
-        lines.append(("intervals", f"of {percent(result.interval)} hold {held} of rows left out, one at a time"))
+        lines.append(
+            (
+                "intervals",
+                f"of {percent(result.interval)} hold {held} of {left_out_rows(together=result.n_clusters is not None)}",
+            )
+        )
     lines.append(("noise", f"standard deviation {number(fit.noise)}, estimated from the training rows"))
     return [*lines, *_training_lines(result)]
 
@@ -112,7 +126,12 @@ def _judgement_lines(result: RidgeResult) -> list[tuple[str, str]]:
 def _training_lines(result: RidgeResult) -> list[tuple[str, str]]:
     lines = []
     if len(result.targets) == 1 and result.loo_rmse is not None:
-        lines.append(("left out", f"RMSE {number(result.loo_rmse)} of training rows left out, one at a time"))
+        lines.append(
+            (
+                "left out",
+                f"RMSE {number(result.loo_rmse)} of training {left_out_rows(together=result.n_clusters is not None)}",
+            )
+        )
     if result.judged_on == "test" and len(result.targets) == 1:
         explained = "" if result.train.r2 is None else f", r2 {number(result.train.r2)}"
         lines.append(("training", f"RMSE {number(result.train.rmse)}{explained}"))

@@ -125,6 +125,10 @@ class SvmResult(Record):
     model : str or None
         The file that the model was written to.
     columns, columns_left_out : tuple of str
+    cluster : str or None
+        The column whose rows of one value stay together.
+    n_clusters : int or None
+        Sets of training rows that no split parts, copies of a row among them; None where every row is on its own.
     """
 
     schema: str
@@ -167,5 +171,7 @@ class SvmResult(Record):
     model: str | None
     columns: tuple[str, ...]
     columns_left_out: tuple[str, ...]
+    cluster: str | None
+    n_clusters: int | None
     warnings: tuple[str, ...]
     provenance: Provenance

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kerntest.report.learner_summary import PARTS, data_lines, error_sentence, features_text, judged_rows, learner_notes
+from kerntest.report.learner_summary import (
+    PARTS,
+    cluster_lines,
+    data_lines,
+    error_sentence,
+    features_text,
+    judged_rows,
+    learner_notes,
+)
 from kerntest.report.learning_record import ClassificationMetrics, RegressionMetrics
 from kerntest.report.summary import (
     Summary,
@@ -30,6 +38,7 @@ def svm_summary(result: SvmResult) -> Summary:
     """Return a fitted machine in words."""
     lines = [
         *data_lines(result, _target_text(result)),
+        *cluster_lines(result.cluster, result.n_clusters),
         ("columns", name_list(result.columns)),
         ("kernel", visible(shortened_kernel(result.kernel))),
     ]

@@ -32,6 +32,7 @@ DEFAULTS = {
     "categorical": (),
     "missing": "error",
     "decimal": "auto",
+    "cluster": None,
     "threads": None,
     "progress": None,
 }
@@ -89,6 +90,7 @@ def test_the_defaults_reach_the_library(kerntest, train_ridge):
         (["--categorical", "code"], "categorical", "code"),
         (["--missing", "drop"], "missing", "drop"),
         (["--decimal", ","], "decimal", ","),
+        (["--cluster", "shop"], "cluster", "shop"),
         (["--threads", "3"], "threads", 3),
     ],
 )

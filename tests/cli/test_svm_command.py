@@ -40,6 +40,7 @@ DEFAULTS = {
     "categorical": (),
     "missing": "error",
     "decimal": "auto",
+    "cluster": None,
     "threads": None,
     "progress": None,
 }
@@ -100,6 +101,7 @@ def test_the_defaults_reach_the_library(kerntest, train_svm):
         (["--categorical", "code"], "categorical", "code"),
         (["--missing", "drop"], "missing", "drop"),
         (["--decimal", ","], "decimal", ","),
+        (["--cluster", "shop"], "cluster", "shop"),
         (["--threads", "3"], "threads", 3),
     ],
 )

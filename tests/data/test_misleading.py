@@ -123,8 +123,8 @@ def test_rows_that_occur_more_than_once():
     x, y = {"v": noise(100), "t": ["a", "b"] * 50}, {"v": noise(100, 1), "t": ["a", "b"] * 50}
     copied = {name: np.concatenate([values, values[:7]]) for name, values in x.items()}
     assert only(found(copied, y)) == (
-        "13 % of the rows of before occur in it more than once: the test takes rows for independent, so that its "
-        "p-value is too small; keep one of each"
+        "before: 7 rows of 107 repeat another row: the test takes copies for independent rows, and its p-value is then "
+        "too small; keep one of each"
     )
     assert found({name: values[:105] for name, values in copied.items()}, y) == ()
 

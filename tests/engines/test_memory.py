@@ -1,7 +1,13 @@
 """Amounts of memory, as people write and read them."""
 
+import gzip
+import io
+import sys
+
+import numpy as np
 import pytest
 
+import kerntest
 from kerntest.engines.memory import parse_memory, refuse_beyond, show_memory
 from kerntest.errors import UndecidedError, UsageError
 
@@ -64,3 +70,58 @@ def test_work_that_does_not_fit_is_refused_with_both_numbers():
     with pytest.raises(UndecidedError, match="it takes 2 GB, and --memory allows 1 GB") as caught:
         refuse_beyond(2 * 10**9, 10**9, "it takes", "use less")
     assert (caught.value.exit_code, caught.value.hint, caught.value.code) == (4, "use less", "undecided.memory")
+
+
+# Reading within the limit: the program takes 130 of 200 MB
+
+
+def rows(count):
+    return b"a,b\n" + b"1,2\n" * count
+
+
+def refused(*sources):
+    with kerntest.compute_on(memory="200MB"), pytest.raises(UndecidedError) as caught:
+        kerntest.mmd_test(*sources)
+    assert caught.value.code == "undecided.memory"
+    assert caught.value.exit_code == 4
+    assert "--method features" in caught.value.hint
+    return caught.value.message
+
+
+def test_a_file_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    path = tmp_path / "wide.csv"
+    with path.open("wb") as file:
+        file.truncate(10**9)
+    assert refused(path, path) == f"reading {path} takes at least 1.13 GB, and --memory allows 200 MB"
+    path.write_bytes(rows(850_000))
+    assert refused(path, path) == f"reading {path} takes at least 215 MB, and --memory allows 200 MB"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x" * 10**8)))
+    assert refused("-", path) == "reading <stdin> takes at least 200 MB, and --memory allows 200 MB"
+
+
+def test_a_compressed_file_is_refused_while_it_unpacks(tmp_path):
+    path = tmp_path / "small.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + bytes(10**9 // 4), 1))
+    assert path.stat().st_size < 2 * 10**6
+    assert refused(path, path) == f"reading {path} takes at least 200 MB, and --memory allows 200 MB"
+
+
+def test_a_parquet_file_is_refused_by_what_it_says_of_itself(tmp_path):
+    import pyarrow as pa  # noqa: PLC0415 - for this test only
+    from pyarrow import parquet  # noqa: PLC0415 - the same
+
+    path = tmp_path / "ones.parquet"
+    parquet.write_table(pa.table({"a": np.ones(10**7)}), path)
+    assert path.stat().st_size < 10**6
+    assert "takes at least" in refused(path, path)
+
+
+def test_tables_that_are_still_there_count(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(rows(650_000))
+    with kerntest.compute_on(memory="200MB"):
+        first = kerntest.read_table(path)
+        with pytest.raises(UndecidedError, match="takes at least 205 MB"):
+            kerntest.read_table(path)
+        del first
+        assert kerntest.read_table(path).n_rows == 650_000

@@ -10,6 +10,7 @@ from kerntest.cli.completion import ColumnNames
 from kerntest.cli.computing import ComputingCommand, engine_options
 from kerntest.cli.documented import EXIT_CODES, Manual, option
 from kerntest.cli.learner_options import (
+    CLUSTER,
     FOLDS,
     FORCE,
     JUDGED,
@@ -52,6 +53,10 @@ MANUAL = Manual(
             "kerntest ridge machines.csv --target wear_um,power_kw --criterion evidence",
         ),
         (
+            "Judge on a production line of which no row was seen",
+            "kerntest ridge machines.csv --target wear_um --cluster line --test-fraction 0.3",
+        ),
+        (
             "For very many rows: 100 centres instead of all rows",
             "kerntest ridge machines.csv --target wear_um --features nystroem:100",
         ),
@@ -77,7 +82,8 @@ MANUAL = Manual(
                 "Believe the error on test rows, or that of rows left out; that on training rows is too good. r2 is 1 for a perfect "
                 "prediction and 0 for one that is no better than the mean. Intervals come from the Gaussian process of which "
                 "the regression is the mean, with noise and scale estimated; how many test rows they hold says whether to "
-                "believe them. Effective degrees of freedom say how flexible the function is: between 1, the mean, and n."
+                "believe them. Copies of a row stay on one side of every split and are left out together, and so are all rows of "
+                "a patient, a recording or a shop if --cluster names the column that tells them apart. Effective degrees of freedom say how flexible the function is: between 1, the mean, and n."
             ),
         ),
     ),
@@ -102,6 +108,7 @@ MANUAL = Manual(
 @SCALE
 @decimal_option()
 @MISSING
+@CLUSTER
 @kernel_option(REGRESSION)
 @option(
     "--bandwidth",

@@ -11,6 +11,7 @@ from kerntest.cli.completion import ColumnNames
 from kerntest.cli.computing import ComputingCommand, engine_options
 from kerntest.cli.documented import EXIT_CODES, Manual, option
 from kerntest.cli.learner_options import (
+    CLUSTER,
     FOLDS,
     FORCE,
     JUDGED,
@@ -80,7 +81,8 @@ MANUAL = Manual(
                 "Believe the accuracy on test rows, which the machine has not seen; that on training rows is too good. "
                 "--grid chooses by cross-validation inside the training rows only. The nearest mean is a simple classifier "
                 "with the same kernel: a machine that is no better has not paid for itself. Balanced accuracy is the mean "
-                "recall of the classes, and says more where one class is rare."
+                "recall of the classes, and says more where one class is rare. Copies of a row stay on one side of every split, "
+                "and so do all rows of a patient, a recording or a shop if --cluster names the column that tells them apart."
             ),
         ),
     ),
@@ -97,6 +99,7 @@ MANUAL = Manual(
 @SCALE
 @decimal_option()
 @MISSING
+@CLUSTER
 @option(
     "--task",
     type=OneOf("classify", "regress", "one-class"),

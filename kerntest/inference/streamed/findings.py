@@ -146,7 +146,7 @@ def _repeated(names: Sequence[str], facts: Sequence[Tally], layout: Layout) -> l
     for place, name in enumerate(layout.category_names):
         texts = [text for one in drawn for text in one.texts[name]]
         codes[:, place] = np.unique(np.array(texts, dtype=object), return_inverse=True)[1]
-    return repeated_rows(names, numeric, codes, n_x, sampled=n < sum(tally.used for tally in facts))
+    return repeated_rows(names, numeric, codes, n_x, totals=[tally.used for tally in facts])
 
 
 def _too_many(name: str) -> str:

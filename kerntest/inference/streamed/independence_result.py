@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import kerntest
+from kerntest.data.copies import copies_warning
 from kerntest.engines.local import LocalEngine
 from kerntest.inference.analysis import library_versions
 from kerntest.inference.pair_analysis import variable_names
-from kerntest.inference.pair_warnings import kernel_warnings, repeated_warning, runs_of, series_warning
+from kerntest.inference.pair_warnings import kernel_warnings, runs_of, series_warning
 from kerntest.inference.relabelling import centred_matrix
 from kerntest.inference.streamed.verdict import LARGE_ERROR, LEFT_OUT
 from kerntest.kernels.features import feature_error
@@ -109,7 +110,7 @@ def feature_result(
             *groups.warnings,
             *(text for text in known.warnings if text not in groups.warnings),
             *series_warning([runs_of(table.columns) for table in groups.tables]),
-            *_repeated(known),
+            *copies_warning([*known.sample.numeric.T, *known.sample.codes.T], total=sum(known.n)),
             *kernel_warnings(family, verdict),
             *warnings,
             *_large_errors(approximation),
@@ -156,12 +157,6 @@ def _errors(side: SideFeatures, rows: Points, seed: int) -> tuple[float, float]:
     apart = exact - centred_matrix(features @ features.T, "biased")
     size = float(np.linalg.norm(exact))
     return kernel_error, float(np.linalg.norm(apart)) / size if size > 0 else 0.0
-
-
-def _repeated(known: Survey) -> list[str]:
-    """Return the warning about copies of rows, as far as the sampled rows show them."""
-    columns = np.hstack([known.sample.numeric, known.sample.codes])
-    return repeated_warning(columns[np.lexsort(columns.T)], sampled=len(columns) < sum(known.n))
 
 
 def _large_errors(approximation: PairApproximation) -> list[str]:

@@ -21,6 +21,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
@@ -110,16 +112,30 @@ class RidgePath:
             found += self.spectrum.rest[:, None]
         return np.maximum(found, np.finfo(np.float64).tiny)
 
-    def leave_one_out(self, lambdas: Array) -> Array:
+    def leave_one_out(self, lambdas: Array, clusters: NDArray[np.intp] | None = None) -> Array:
         """Return for each row its target less the prediction of the fit without it, shape (n, T, L).
+
+        Without its whole cluster, where there are some.
 
         Notes
         -----
-        Cost: O(n r (T + 1) L): all lambdas together cost less than the eigendecomposition.
+        Cost: O(n r (T + 1) L): all lambdas together cost less than the eigendecomposition. For clusters of m rows m times
+        that.
         """
+        if clusters is not None:
+            return self.cross_validated(lambdas, clusters)
         found = self.scaled_residuals(lambdas) / self.slack(lambdas)[:, None, :]
         residuals: Array = found / self.spectrum.roots[:, None, None]
         return residuals
+
+    def left_out_variances(self, lambda_: float, clusters: NDArray[np.intp] | None) -> Array:
+        """Return the variance of s times each leave-one-out residual in units of t^2, the diagonal of G_FF^-1, shape (n,)."""
+        found: Array = lambda_ / self.slack(np.array([lambda_]))[:, 0]
+        for rows in [] if clusters is None else _members(clusters):
+            if len(rows) > 1:
+                (G,) = self._on_fold(rows, self.shares(np.array([lambda_])))
+                found[rows] = lambda_ * np.diagonal(_solved(G, np.eye(len(rows))))
+        return found
 
     def cross_validated(self, lambdas: Array, folds: NDArray[np.intp]) -> Array:
         """Return for each row its target less the prediction of the fit without its fold, shape (n, T, L).
@@ -130,21 +146,24 @@ class RidgePath:
         and the scales of columns stay those of all rows. Cost: O(n^2 r L / k) for k folds.
         """
         scaled = self.scaled_residuals(lambdas)
-        result = np.empty_like(scaled)
+        result = self.leave_one_out(lambdas)
         shares = self.shares(lambdas)
-        total = float(np.sum(np.square(self.spectrum.roots)))
-        for fold in range(int(folds.max()) + 1):
-            rows = np.flatnonzero(folds == fold)
-            vectors, roots = self.spectrum.vectors[rows], self.spectrum.roots[rows]
-            rest = None
-            if not self.spectrum.complete:
-                rest = np.eye(len(rows)) - vectors @ vectors.T - np.outer(roots, roots) / total
-            for place in range(len(lambdas)):
-                G = (vectors * shares[:, place]) @ vectors.T
-                if rest is not None:
-                    G += rest
-                result[rows, :, place] = _solved(G, scaled[rows, :, place]) / roots[:, None]
+        for rows in _members(folds):
+            if len(rows) == 1:
+                continue
+            for place, G in enumerate(self._on_fold(rows, shares)):
+                result[rows, :, place] = _solved(G, scaled[rows, :, place]) / self.spectrum.roots[rows, None]
         return result
+
+    def _on_fold(self, rows: NDArray[np.intp], shares: Array) -> Iterator[Array]:
+        """Yield lambda G_FF of the rows of a fold for each lambda."""
+        vectors, roots = self.spectrum.vectors[rows], self.spectrum.roots[rows]
+        rest: Array | float = 0.0
+        if not self.spectrum.complete:
+            total = float(np.sum(np.square(self.spectrum.roots)))
+            rest = np.eye(len(rows)) - vectors @ vectors.T - np.outer(roots, roots) / total
+        for place in range(shares.shape[1]):
+            yield (vectors * shares[:, place]) @ vectors.T + rest
 
     def squared_errors(self, residuals: Array) -> Array:
         """Return the weighted mean square of residuals (n, T, L) for each target and lambda, shape (T, L)."""
@@ -213,6 +232,12 @@ class RidgePath:
     def _n_missing(self) -> int:
         """Number of directions orthogonal to s that the spectrum does not have."""
         return self.n - 1 - len(self.spectrum.values)
+
+
+def _members(folds: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Return the rows of each fold."""
+    order = np.argsort(folds, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(folds[order])) + 1)
 
 
 def _solved(G: Array, right: Array) -> Array:

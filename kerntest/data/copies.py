@@ -1,0 +1,314 @@
+"""Which equal rows are copies of one another, and not equal by chance: one rule for every test and every learner.
+
+Rows are equal by chance where their columns have few values, or values that go together. Copies are rows that are equal
+in columns that nothing would make equal:
+
+* A column of numbers that are far apart for their rounding has hardly a tie by chance. Where its ties are ties of whole
+  rows, and more of them than chance makes (Poisson, below 1e-3), these rows are copies.
+* Of columns of few values, how often rows meet is asked of the columns themselves. Take rows that are equal in all columns
+  but one. However strongly the columns depend on one another, some of these differ in that one: by the frequencies of its
+  values two rows differ in it with probability 1 - q, and dependence may halve that. Copies never differ. So there are
+  copies if for each column such rows are equal more often than (1 + q) / 2 allows, with a probability below 1e-3. Every
+  set of such rows counts once, by the share of its pairs that are equal in everything, so that one frequent pattern (all
+  zero, all "agree") proves nothing; the bound on the tail is that of Hoeffding (1963) for means in [0, 1].
+* Of numbers with many values, rows that are equal in one are compared with rows in which it is next to equal: if columns
+  depend on one another, these are nearly as often equal in all else. Copies are so far more often, beyond three times and
+  what chance adds to that.
+
+Columns that another column all but determines, a code beside its name, say nothing new and are not asked.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.data.wording import counted, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Keys = NDArray[np.uint64]
+    # Numbers, NaN where they are missing; or the codes of categories.
+    Values = NDArray[np.float64] | NDArray[np.int64]
+
+# What happens by chance with less than this probability is not taken for chance; its quantile of the normal distribution.
+IMPROBABLE, IMPROBABLE_Z = 1e-3, 3.0902
+# Different numbers of a column, in all and between its quartiles, from which on its rounding can be told.
+FEWEST_VALUES, FEWEST_STEPS = 20, 10
+# Share of the smallest steps between the quartiles above which rounding alone makes ties.
+CROWDED = 0.5
+# Share of the different rows that a column without ties tells apart.
+TELLS_ROWS = 0.9
+# How much of the way from chance to certainty a column goes that another one all but determines.
+DETERMINED = 0.8
+# Rows with equal numbers may be equal in all else so many times as often as rows with numbers next to each other, of which
+# so many pairs are added to those seen. Numbers that are compared so.
+NEIGHBOURS_ALIKE, UNSEEN, MOST_NUMBERS = 3.0, 3.0, 4
+# Columns that are asked: what so many cannot tell apart, more of them hardly do.
+MOST_ASKED = 12
+# Copies matter to a test where they make the variance of a mean larger by more than this share (Kish 1965).
+LARGEST_INFLATION = 0.125
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0xBF58476D1CE4E5B9)
+_SHIFT = np.uint64(29)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Copies:
+    """Rows of which some are copies of others.
+
+    Parameters
+    ----------
+    group : ndarray of int, shape (n,)
+        Equal for copies of one row, and only for them; from 0 without gaps.
+    inflation : float
+        By how much copies make the variance of a mean larger: 1 where every row is there twice.
+    """
+
+    group: NDArray[np.intp]
+    inflation: float
+
+    @property
+    def repeats(self) -> int:
+        """How many rows repeat another one, the first of each not counted."""
+        return len(self.group) - 1 - int(self.group.max())
+
+
+def copies_of(columns: Sequence[Values], *, total: int | None = None) -> Copies | None:
+    """Return which rows are copies of one another; None where chance explains all equal rows.
+
+    Parameters
+    ----------
+    columns : sequence of ndarray, shape (n,)
+        float64 of numbers (missing ones are equal), or int64 codes of categories; at least one.
+    total : int, optional
+        Of how many rows these are a random sample.
+
+    Notes
+    -----
+    Cost: O(n log n) for each column; where rows are equal, some ten times that. Equal rows are found by a 64-bit hash of
+    their values: among a million rows, two different ones share it with a probability below 1e-7.
+    """
+    hashed = _hashed(columns)
+    group, sizes = _grouped(_joined(hashed))
+    n, pairs = len(group), float(_pairs(sizes).sum())
+    if not pairs:
+        return None
+    if not _in_fine_column(columns, group, sizes):
+        asked = _telling(hashed, group)
+        if not (_in_all_columns(hashed, group, asked) or _beside_neighbours(columns, hashed, group, asked)):
+            return None
+    return Copies(group, 2.0 * pairs * ((n if total is None else total) - 1) / (n * (n - 1)))
+
+
+def copies_warning(columns: Sequence[Values], *, name: str | None = None, total: int | None = None) -> list[str]:
+    """Return the warning of a test whose rows are copies enough to matter.
+
+    Parameters
+    ----------
+    columns, total
+        As in `copies_of`.
+    name : str, optional
+        Of the table, where there are two.
+    """
+    found = copies_of(columns, total=total)
+    if found is None or found.inflation <= LARGEST_INFLATION:
+        return []
+    n = len(found.group)
+    sampled = total is not None and n < total
+    return [
+        f"{'' if name is None else f'{one_line(name)}: '}{counted(found.repeats, 'row')} of {n:,}"
+        f"{' sampled ones' if sampled else ''} repeat another row"
+        + (f", so that a row is there {1 + found.inflation:.3g} times on average" if sampled else "")
+        + ": the test takes copies for independent rows, and its p-value is then too small; keep one of each"
+    ]
+
+
+def row_keys(columns: Sequence[Values]) -> Keys:
+    """Return a number for each row that is equal for equal rows, and hardly ever for others."""
+    return _joined(_hashed(columns))
+
+
+def _hashed(columns: Sequence[Values]) -> list[Keys]:
+    """Return for each column numbers that are equal for equal values, and whose sums over columns tell rows apart."""
+    hashed = []
+    for place, column in enumerate(columns, start=1):
+        if column.dtype.kind == "f":
+            # + 0.0 makes -0.0 the same as 0.0, which compare equal; there are many kinds of NaN.
+            bits = np.where(np.isnan(column), np.nan, column + 0.0).view(np.uint64)
+        else:
+            bits = column.astype(np.uint64)
+        # The mixing step of splitmix64 (Steele, Lea and Flood 2014), modulo 2^64, from another start for each column.
+        keys = (bits + np.uint64(place * int(_ODD) % 2**64)) * _ODD
+        for _ in range(2):
+            keys = (keys ^ (keys >> _SHIFT)) * _MIX
+        hashed.append(keys ^ (keys >> _SHIFT))
+    return hashed
+
+
+def _joined(hashed: Sequence[Keys]) -> Keys:
+    """Return the sum over columns, modulo 2^64."""
+    total = np.zeros_like(hashed[0])
+    for keys in hashed:
+        total += keys
+    return total
+
+
+def _grouped(keys: Keys) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the group of each row, equal keys together, and the sizes of the groups."""
+    _, group, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+    return group.astype(np.intp), sizes.astype(np.intp)
+
+
+def _pairs(sizes: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the number of pairs in groups of so many rows."""
+    return 0.5 * sizes * (sizes - 1.0)
+
+
+def _in_fine_column(columns: Sequence[Values], group: NDArray[np.intp], sizes: NDArray[np.intp]) -> bool:
+    """Say whether rows are equal although a column tells nearly all rows apart and has hardly a tie by chance."""
+    repeated = sizes[group] > 1
+    for column in columns:
+        if not _is_number(column):
+            continue
+        numbers = np.asarray(column, dtype=np.float64)
+        different = np.unique(numbers)
+        expected = _expected_ties(numbers, different)
+        if expected is None or len(different) < TELLS_ROWS * len(sizes):
+            continue
+        # One value that stands for many rows, such as 0, counts once.
+        if _improbable(len(np.unique(numbers[repeated])), expected):
+            return True
+    return False
+
+
+def _expected_ties(values: NDArray[np.float64], different: NDArray[np.float64]) -> float | None:
+    """Return how many numbers of a column have ties by chance; None where they are close for their rounding.
+
+    The rounding is the smallest step between two of them. Between the quartiles, numbers rounded coarsely fill most of
+    the possible places, and then meet by chance: of places of which a share f is filled at random, f + (1 - f) log(1 - f)
+    are so more than once.
+    """
+    if len(different) < FEWEST_VALUES:
+        return None
+    low, high = np.nanquantile(values, [0.25, 0.75])
+    smallest = float(np.nanmin(np.diff(different)))
+    places = (high - low) / smallest + 1.0 if smallest > 0 else math.inf
+    inside = np.count_nonzero((different >= low) & (different <= high))
+    if inside <= FEWEST_STEPS or inside >= CROWDED * places:
+        return None
+    filled = inside / places
+    # As many are outside the quartiles.
+    return 2.0 * inside * (1.0 + (1.0 / filled - 1.0) * math.log1p(-filled)) if filled else 0.0
+
+
+def _in_all_columns(hashed: Sequence[Keys], group: NDArray[np.intp], asked: Mapping[int, float]) -> bool:
+    """Say whether rows that are equal in all columns but one are equal in that one more often than chance makes them."""
+    rows = _joined([hashed[place] for place in asked])
+    return len(asked) > 1 and all(_too_equal(rows - hashed[place], group, chance) for place, chance in asked.items())
+
+
+def _beside_neighbours(
+    columns: Sequence[Values], hashed: Sequence[Keys], group: NDArray[np.intp], asked: Mapping[int, float]
+) -> bool:
+    """Say whether rows equal in a number are far oftener equal in all else than rows with numbers next to each other.
+
+    Where two numbers rise and fall together, neighbours are one step further in both.
+    """
+    ranks = {place: np.unique(columns[place], return_inverse=True)[1] for place in asked if _is_number(columns[place])}
+    ranks = dict([(place, rank) for place, rank in ranks.items() if rank.max() >= FEWEST_VALUES - 1][:MOST_NUMBERS])
+    if len(ranks) < 2:
+        return False
+    steps = dict(zip(ranks, _hashed([np.arange(len(ranks))])[0][:, None], strict=True))
+    keys = _joined(hashed)
+    for place, rank in ranks.items():
+        keys += rank.astype(np.uint64) * steps[place] - hashed[place]
+    cells, counts = np.unique(keys, return_counts=True)
+    pairs = _pairs(np.bincount(group))
+    usual = float(np.median(pairs[pairs > 0]))
+    # No row counts for more than the usual one.
+    found = float(np.minimum(pairs, usual).sum()) / usual
+    for place, rank in ranks.items():
+        sideways = [
+            np.zeros(1, dtype=np.uint64),
+            *(step for other in ranks if other != place for step in (steps[other], -steps[other])),
+        ]
+        alike = max(_pairs_at(cells, counts, steps[place] + step) for step in sideways)
+        sizes = np.bincount(rank)
+        # Some are added: none seen does not mean that there can be none.
+        share = (alike + UNSEEN) / float(sizes[1:] @ sizes[:-1])
+        if not _improbable(found, NEIGHBOURS_ALIKE * share * float(_pairs(sizes).sum()) / usual):
+            return False
+    return True
+
+
+def _is_number(column: Values) -> bool:
+    return column.dtype.kind == "f"
+
+
+def _pairs_at(cells: Keys, counts: NDArray[np.intp], step: Keys) -> float:
+    """Return how many pairs of rows are in cells that lie so far apart, of sorted cells with so many rows."""
+    place = np.minimum(np.searchsorted(cells, cells + step), len(cells) - 1)
+    return float(counts @ (counts[place] * (cells[place] == cells + step)))
+
+
+def _improbable(count: float, expected: float) -> bool:
+    """Say whether so many are more than chance gives, by the quantile of the Poisson distribution (Cornish and Fisher)."""
+    # One value that stands for many rows, such as 0, is no copy.
+    mean = max(1.0, expected)
+    return count > mean + IMPROBABLE_Z * math.sqrt(mean) + (IMPROBABLE_Z**2 - 1.0) / 6.0
+
+
+def _telling(hashed: Sequence[Keys], group: NDArray[np.intp]) -> dict[int, float]:
+    """Return the columns that no other one determines, with the chance that two rows are equal in each, finest first.
+
+    Copies are equal in all columns. So what a column determines is seen where it is equal in rows that are not.
+    """
+    whole = _pairs(np.array([len(group)])).sum()
+    places = [_grouped(column) for column in hashed]
+    chances = np.array([_pairs(sizes).sum() / whole for _, sizes in places])
+    kept: dict[int, float] = {}
+    for place in np.argsort(chances, kind="stable"):
+        chance = float(chances[place])
+        if chance == 1.0 or len(kept) == MOST_ASKED:
+            break
+        settled = chance + DETERMINED * (1.0 - chance)
+        if all(_agreement(hashed[other], places[place][0], unlike=group)[0] <= settled for other in kept):
+            kept[int(place)] = chance
+    return kept
+
+
+def _too_equal(others: Keys, group: NDArray[np.intp], chance: float) -> bool:
+    """Say whether rows with equal keys are in the same group more often than dependence on the keys explains."""
+    share, count = _agreement(others, group)
+    allowed = 0.5 * (1.0 + chance)
+    if share <= allowed:
+        return False
+    apart = share * math.log(share / allowed)
+    if share < 1.0:
+        apart += (1.0 - share) * math.log((1.0 - share) / (1.0 - allowed))
+    return math.exp(-count * apart) < IMPROBABLE
+
+
+def _agreement(keys: Keys, group: NDArray[np.intp], *, unlike: NDArray[np.intp] | None = None) -> tuple[float, int]:
+    """Return the share of pairs with equal keys that are in one group, the mean over the keys that rows share; and how many.
+
+    Of keys that rows of different groups `unlike` share, where these are given; 1 if there are none.
+    """
+    place, sizes = _grouped(keys)
+    shared = sizes > 1
+    if unlike is not None:
+        first = np.empty(len(sizes), dtype=np.intp)
+        first[place] = unlike
+        shared &= np.bincount(place, weights=unlike != first[place]) > 0
+    if not shared.any():
+        return 1.0, 0
+    within, counts = np.unique(place * np.intp(group.max() + 1) + group, return_counts=True)
+    equal = np.bincount(within // np.intp(group.max() + 1), weights=_pairs(counts), minlength=len(sizes))
+    return float(np.mean(equal[shared] / _pairs(sizes)[shared])), int(np.count_nonzero(shared))

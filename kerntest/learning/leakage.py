@@ -1,0 +1,280 @@
+"""What lets a learner know what it is asked: copies of a row on both sides of a split, rows of one case, columns that tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kerntest.data.arranging import reason_to_leave_out, recoded
+from kerntest.data.copies import copies_of
+from kerntest.data.misleading import FEWEST_ROWS, counts_rows
+from kerntest.data.wording import counted, listed, option_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.data.copies import Copies
+    from kerntest.data.table import Column
+    from kerntest.kernels.base import Array
+    from kerntest.learning.training import Labelled
+
+# A column that alone predicts the target leaves no more of its variance than this, or of each class no more rows.
+UNEXPLAINED = 1e-3
+FEWEST_OF_CLASS, MISPLACED = 5, 0.01
+# Levels of a column by which rows may belong together, and rows of a level on average.
+FEWEST_LEVELS, FEWEST_OF_LEVEL = 10, 2.0
+# Rows of a level are alike if chance makes them so with less than this probability, and levels explain so much.
+IMPROBABLE, ALIKE = 1e-3, 0.2
+
+
+def guarded(labelled: Labelled, *, by_class: bool = False) -> Labelled:
+    """Return the rows with those marked that stay together, and with warnings of what may leak.
+
+    Parameters
+    ----------
+    labelled : Labelled
+        All rows, before they are split.
+    by_class : bool
+        Whether the target is one of classes.
+    """
+    marked = kept_together(labelled)
+    found = [*_running_numbers(labelled), *_telling(labelled, by_class=by_class)]
+    if labelled.cluster is None:
+        found += _possible_clusters(labelled)
+    return replace(marked, warnings=(*marked.warnings, *found))
+
+
+def kept_together(labelled: Labelled) -> Labelled:
+    """Return the rows with those marked that no split parts, copies and rows of one value of --cluster; copies are told."""
+    copies = _copies(labelled)
+    clusters = None if copies is None else copies.group
+    if labelled.cluster is not None:
+        _, clusters = np.unique(labelled.cluster.values, return_inverse=True)
+        clusters = clusters if copies is None else _joined(clusters, copies.group)
+    if copies is None:
+        return replace(labelled, clusters=clusters)
+    warning = (
+        f"{counted(copies.repeats, 'row')} of {labelled.n:,} repeat another row: a row and its copies stay together in test "
+        "parts and folds"
+    )
+    return replace(labelled, clusters=clusters, warnings=(*labelled.warnings, warning))
+
+
+def told_of_shared(learned: Labelled, held: Labelled) -> Labelled:
+    """Return further rows to judge by, with a warning about those that are copies of rows that are learned from."""
+    pairs = [(learned.features[name], held.features[name]) for name in held.features.names]
+    if learned.target is not None and held.target is not None:
+        pairs.append((learned.target, held.target))
+    pairs = [
+        (first, second)
+        for first, second in pairs
+        if first.kind == second.kind and not any(map(_names_rows, (first, second)))
+    ]
+    found = copies_of([_one_below_the_other(*pair) for pair in pairs]) if pairs else None
+    if found is None:
+        return held
+    shared = int(np.count_nonzero(np.isin(found.group[learned.n :], found.group[: learned.n])))
+    if not shared:
+        return held
+    warning = (
+        f"{counted(shared, 'row')} of {held.n:,} of {held.read.name} are among those that are learned from: what is known by "
+        "heart is no test; take them out"
+    )
+    return replace(held, warnings=(*held.warnings, warning))
+
+
+def _one_below_the_other(first: Column, second: Column) -> NDArray[np.float64] | NDArray[np.int64]:
+    """Return the values of a column of two tables, categories as codes of their levels in both."""
+    if not first.is_category:
+        return np.concatenate([first.values, second.values])
+    place = {level: code for code, level in enumerate({*first.levels, *second.levels})}
+    codes = [np.array([place[level] for level in column.levels], dtype=np.int64) for column in (first, second)]
+    return np.concatenate([code[column.values] for code, column in zip(codes, (first, second), strict=True)])
+
+
+def _names_rows(column: Column) -> bool:
+    """Say whether a column tells rows apart that a learner must not: running numbers, and texts that name them."""
+    return _numbers_rows(column) or (column.kind == "text" and reason_to_leave_out(recoded(column)) is not None)
+
+
+def _copies(labelled: Labelled) -> Copies | None:
+    """Return which rows are copies of one another, if any."""
+    target = [] if labelled.target is None else [labelled.target]
+    features = [column for column in labelled.features.columns if not _names_rows(column)]
+    columns = [column.values for column in (*features, *target, *labelled.beside)]
+    return copies_of(columns) if features else None
+
+
+def _joined(first: NDArray[np.intp], second: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return groups of rows that are in one group of either kind, directly or through others."""
+    from scipy.sparse import coo_array  # noqa: PLC0415 - both at once are rare
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - the same
+
+    n_first = int(first.max()) + 1
+    size = n_first + int(second.max()) + 1
+    links = coo_array((np.ones(len(first)), (first, n_first + second)), shape=(size, size))
+    return np.asarray(connected_components(links, directed=False)[1][first], dtype=np.intp)
+
+
+def _numbers_rows(column: Column) -> bool:
+    """Say whether a column counts the rows, in their order, or in another one without a gap."""
+    if column.kind != "number" or len(column.values) < FEWEST_ROWS:
+        return False
+    values = np.sort(column.values)
+    return counts_rows(column.values) or bool(values[0] == np.floor(values[0]) and np.all(np.diff(values) == 1.0))
+
+
+def _running_numbers(labelled: Labelled) -> list[str]:
+    """Return a warning about numbers of rows among the columns to learn from, where these are not all there is."""
+    names = [column.name for column in labelled.features.columns if _numbers_rows(column)]
+    if not names or len(names) == len(labelled.features.columns):
+        return []
+    count = "counts" if len(names) == 1 else "count"
+    return [
+        (
+            f"{_columns(names)} {count} the rows: a running number tells where a row stands, not what it is; leave it out with "
+            f"--exclude {option_value(names)}"
+        )
+    ]
+
+
+def _telling(labelled: Labelled, *, by_class: bool) -> list[str]:
+    """Return a warning about columns each of which alone predicts the target, where there are others beside them."""
+    target, features = labelled.target, labelled.features.columns
+    if target is None or len(features) < 2 or labelled.n < FEWEST_ROWS:
+        return []
+    tells = _tells_classes if by_class else _tells_number
+    names = [column.name for column in features if tells(recoded(column), target.values)]
+    if not names:
+        return []
+    each = "alone predicts" if len(names) == 1 else "each alone predict"
+    return [
+        (
+            f"{_columns(names)} {each} {target.name!r}: a column that is known only once the target is must be left out, with "
+            f"--exclude {option_value(names)}"
+        )
+    ]
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"column{'' if len(names) == 1 else 's'} {listed([repr(name) for name in names])}"
+
+
+def _tells_classes(column: Column, target: NDArray[np.float64]) -> bool:
+    """Say whether the classes are ranges of a number, or sets of levels, but for one row in a hundred of each."""
+    _, codes, counts = np.unique(target, return_inverse=True, return_counts=True)
+    if counts.min() < FEWEST_OF_CLASS:
+        return False
+    if column.is_category:
+        return _few_levels(column) and bool(np.all(_misplaced(column.values, codes) <= MISPLACED * counts))
+    order = np.lexsort((codes, column.values))
+    steps = int(np.count_nonzero(np.diff(codes[order])))
+    # A row out of place makes two steps more; one value of two classes tells neither.
+    shared = _misplaced(np.unique(column.values, return_inverse=True)[1], codes)
+    return steps <= len(counts) - 1 + 2 * int(MISPLACED * counts.min()) and bool(np.all(shared <= MISPLACED * counts))
+
+
+def _misplaced(levels: NDArray[np.intp], codes: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return how many rows of each class have a level that another class has more rows of."""
+    table = np.zeros((int(levels.max()) + 1, int(codes.max()) + 1))
+    np.add.at(table, (levels, codes), 1.0)
+    most = np.argmax(table, axis=1)
+    table[np.arange(len(table)), most] = 0.0
+    rows: NDArray[np.float64] = table.sum(axis=0)
+    return rows
+
+
+def _tells_number(column: Column, target: Array) -> bool:
+    """Say whether the target is nearly a straight or a rising or falling function of a column, or one of its levels."""
+    if target.dtype.kind != "f" or target.min() == target.max():
+        return False
+    if column.is_category:
+        return _few_levels(column) and 1.0 - _explained(column.values, target) <= UNEXPLAINED
+    if column.values.min() == column.values.max():
+        return False
+    return any(
+        1.0 - float(np.corrcoef(of(column.values), of(target))[0, 1]) ** 2 <= UNEXPLAINED for of in (_scaled, _ranks)
+    )
+
+
+def _few_levels(column: Column) -> bool:
+    return len(column.levels) * FEWEST_OF_CLASS <= len(column.values)
+
+
+def _explained(levels: NDArray[np.intp], values: Array) -> float:
+    """Return the share of the variance that lies between levels."""
+    centred = _scaled(values)
+    counts = np.bincount(levels)
+    sums = np.bincount(levels, weights=centred)
+    present = counts > 0
+    return float(np.sum(sums[present] ** 2 / counts[present]) / np.sum(centred**2))
+
+
+def _scaled(values: Array) -> Array:
+    """Return numbers of mean 0, of which squares neither overflow nor vanish."""
+    largest = float(np.abs(values).max()) or 1.0
+    scaled: Array = values / largest
+    scaled = scaled - scaled.mean()
+    spread = float(np.abs(scaled).max()) or 1.0
+    return scaled / spread
+
+
+def _ranks(values: Array) -> Array:
+    """Return the ranks of numbers, equal ones the mean of theirs."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Array = (np.cumsum(counts) - 0.5 * (counts + 1))[place]
+    return ranks
+
+
+def _possible_clusters(labelled: Labelled) -> list[str]:
+    """Return a hint about an unused column whose rows of one value are alike, as those of a patient or a shop are."""
+    used = {column.name for column in (*labelled.features.columns, *labelled.beside)}
+    if labelled.target is not None:
+        used.add(labelled.target.name)
+    measured = [
+        column
+        for column in (*labelled.features.columns, *([] if labelled.target is None else [labelled.target]))
+        if not column.is_category
+    ]
+    for column in labelled.read.columns:
+        if column.name not in used and column.problem is None and _clusters_rows(column, measured, labelled):
+            levels = len(np.unique(column.values[~column.missing]))
+            return [
+                (
+                    f"rows with the same {column.name!r} are alike ({levels:,} different values): --cluster "
+                    f"{option_value([column.name])} keeps them together in test parts and folds"
+                )
+            ]
+    return []
+
+
+def _clusters_rows(column: Column, measured: Sequence[Column], labelled: Labelled) -> bool:
+    """Say whether a column names cases of several rows: texts, or numbers that stand together, with rows that are alike."""
+    from scipy.special import fdtrc  # noqa: PLC0415 - few tables have such a column
+
+    present = ~column.missing
+    _, levels = np.unique(column.values[present], return_inverse=True)
+    count = int(levels.max()) + 1 if len(levels) else 0
+    if count < FEWEST_LEVELS or len(levels) < FEWEST_OF_LEVEL * count:
+        return False
+    if not column.is_category and int(np.count_nonzero(np.diff(levels))) != count - 1:
+        return False
+    for other in measured:
+        values = labelled.read[other.name].values[present]
+        known = np.isfinite(values)
+        _, places = np.unique(levels[known], return_inverse=True)
+        if len(places) <= count or values[known].min() == values[known].max():
+            continue
+        groups = int(places.max()) + 1
+        share = min(_explained(places, values[known]), 1.0 - 1e-12)
+        between, within = groups - 1, len(places) - groups
+        # What chance explains, (groups - 1) / (n - 1), is taken off.
+        beyond = 1.0 - (1.0 - share) * (len(places) - 1) / within
+        p_value = fdtrc(between, within, share / between / ((1.0 - share) / within))
+        if beyond > ALIKE and p_value * len(measured) < IMPROBABLE:
+            return True
+    return False

@@ -1,0 +1,244 @@
+"""What a learner must not know: copies and clusters stay on one side of every split, and columns that tell are named."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import run_here
+
+from kerntest import SVM, KernelRidge, train_ridge, train_svm
+from kerntest.errors import DataError, UsageError
+from kerntest.learning.folds import plain_folds, sparse_classes_warning, stratified_folds, train_test_split
+
+r = np.random.default_rng(3)
+
+
+def noise(n=60):
+    """Columns that say nothing of the class or of the number."""
+    drawn = np.random.default_rng(3)
+    table = pd.DataFrame(drawn.normal(size=(n, 3)), columns=list("abc"))
+    return table.assign(cls=drawn.choice(["u", "v"], n), y=drawn.normal(size=n))
+
+
+def copied(times=8):
+    return pd.concat([noise()] * times, ignore_index=True)
+
+
+def patients(count=40, visits=10):
+    """Patients whose visits are alike, with a class and a number of their own by chance."""
+    drawn = np.random.default_rng(4)
+    middle = np.repeat(drawn.normal(size=(count, 3)), visits, axis=0)
+    table = pd.DataFrame(middle + 0.2 * drawn.normal(size=middle.shape), columns=list("abc"))
+    return table.assign(
+        patient=np.repeat([f"p{k}" for k in range(count)], visits),
+        cls=np.repeat(drawn.choice(["u", "v"], count), visits),
+        y=np.repeat(drawn.normal(size=count), visits) + 0.1 * drawn.normal(size=count * visits),
+    )
+
+
+SAID = "420 rows of 480 repeat another row: a row and its copies stay together in test parts and folds"
+
+
+def test_copies_teach_nothing_of_noise():
+    for options in ({"test_fraction": 0.3}, {"test_fraction": 0.3, "C": 1000.0, "bandwidth": 0.3}):
+        result = train_svm(copied(), "cls", exclude="y", **options)
+        assert result.accuracy < 0.75
+        assert result.warnings.count(SAID) == 1
+        assert result.n_clusters < 60
+        assert result.cluster is None
+    assert train_svm(copied(), "cls", exclude="y", cv=5).grid.cells[0].mean < 0.7
+    result = train_ridge(copied(), "y", exclude="cls", test_fraction=0.3)
+    assert result.r2 < 0.1
+    assert result.loo_r2 < 0.3
+    assert result.warnings.count(SAID) == 1
+    # A number of the rows tells copies apart, and must not.
+    numbered = copied().assign(id=np.arange(100, 580))
+    result = train_ridge(numbered, "y", exclude="cls", test_fraction=0.3)
+    assert result.r2 < 0.1
+    assert SAID in result.warnings
+
+
+def test_probabilities_of_copies_of_noise_are_unsure():
+    machine = SVM(C=1000.0, bandwidth=0.3, probability=True)
+    machine.fit(copied()[["a", "b", "c"]], copied()["cls"])
+    assert np.abs(machine.predict_proba(noise()[["a", "b", "c"]]) - 0.5).max() < 0.3
+
+
+def test_a_row_is_left_out_with_its_copies():
+    table, once = copied(3), noise()
+    model = KernelRidge(0.5, "gaussian(1.5)", scale="none").fit(table[["a", "b", "c"]], table["y"])
+    errors = []
+    for k in range(60):
+        rest = table.drop(index=[k, k + 60, k + 120])
+        fit = KernelRidge(0.5, "gaussian(1.5)", scale="none").fit(rest[["a", "b", "c"]], rest["y"])
+        errors.append(float(once["y"][k] - fit.predict(once.iloc[[k]][["a", "b", "c"]])[0]))
+    np.testing.assert_allclose(model.loo_rmse_, np.sqrt(np.mean(np.square(errors))), rtol=1e-8, atol=0)
+    for criterion in ("loo", "cv"):
+        chosen = KernelRidge(criterion=criterion).fit(table[["a", "b", "c"]], table["y"])
+        assert chosen.loo_rmse_ > 0.8 * once["y"].std()
+
+
+def test_patients_stay_together():
+    table = patients()
+    loose = train_svm(table, "cls", exclude="y,patient", test_fraction=0.3, C=100.0)
+    whole = train_svm(table, "cls", exclude="y", cluster="patient", test_fraction=0.3, C=100.0)
+    assert loose.accuracy > 0.8
+    assert whole.accuracy < 0.75
+    assert whole.columns == ("a", "b", "c")
+    assert (whole.cluster, whole.n_clusters, whole.n_test) == ("patient", 29, 110)
+    assert any(
+        "rows with the same 'patient' are alike (40 different values): --cluster patient" in t for t in loose.warnings
+    )
+    assert not any("patient" in text for text in whole.warnings)
+    loose, whole = (
+        train_ridge(table, "y", exclude=f"cls{left_out}", test_fraction=0.3, cluster=cluster)
+        for left_out, cluster in ((",patient", None), ("", "patient"))
+    )
+    assert loose.r2 > 0.5
+    assert whole.r2 < 0.2
+    assert whole.loo_r2 < loose.loo_r2 - 0.3
+
+
+def test_one_cluster_to_learn_from_is_not_left_out():
+    result = train_ridge(patients(2, 40), "y", exclude="cls", cluster="patient", test_fraction=0.5)
+    assert any("all rows that are learned from are in one cluster" in text for text in result.warnings)
+    assert result.n_clusters is None
+    assert result.cluster == "patient"
+    assert 0 < result.loo_rmse < 0.2
+    assert train_ridge(patients(2, 40), "y", exclude="cls", cluster="patient").n_clusters == 2
+
+
+def test_copies_of_a_row_in_two_clusters_join_them():
+    once = patients(12, 5)
+    table = pd.concat([once, once.assign(patient="q" + once["patient"])], ignore_index=True)
+    result = train_ridge(table, "y", exclude="cls", cluster="patient")
+    assert result.n_clusters == 12
+
+
+def test_the_command(tmp_path, capfdbinary):
+    path = tmp_path / "visits.csv"
+    patients().to_csv(path, index=False)
+    common = [path, "--target", "cls", "--exclude", "y", "--test-fraction", "0.3"]
+    done = run_here(capfdbinary, "svm", *common, "--cluster", "patient")
+    assert done.code == 0
+    assert "  clusters   patient: 29 among the training rows, none of them parted\n" in done.out
+    done = run_here(
+        capfdbinary,
+        "ridge",
+        path,
+        "--target",
+        "y",
+        "--exclude",
+        "cls",
+        "--cluster",
+        "patient",
+        "--json",
+        "--lambda",
+        "1",
+    )
+    told = json.loads(done.out)
+    assert (told["cluster"], told["n_clusters"]) == ("patient", 40)
+    for wrong, message in (
+        ("cls", "cannot be target or weight and --cluster too"),
+        ("patiend", "did you mean 'patient'?"),
+    ):
+        done = run_here(capfdbinary, "svm", *common, "--cluster", wrong)
+        assert done.code == 2
+        assert message in done.err
+
+
+# Folds and parts of whole clusters
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_folds_and_parts_keep_clusters_whole_and_even(seed):
+    drawn = np.random.default_rng(seed)
+    clusters = drawn.permutation(np.repeat(np.arange(60), drawn.integers(1, 12, 60)))
+    labels = (drawn.random(60) < 0.3)[clusters].astype(int)
+    n = len(clusters)
+    for folds in (stratified_folds(labels, 5, seed, None, clusters), plain_folds(n, 5, seed, clusters)):
+        assert all(len(np.unique(folds[clusters == k])) == 1 for k in range(60))
+        assert np.ptp(np.bincount(folds)) < 0.06 * n
+    shares = [
+        labels[folds == k].mean() for folds in [stratified_folds(labels, 5, seed, None, clusters)] for k in range(5)
+    ]
+    assert np.ptp(shares) < 0.15
+    for given in (labels, None):
+        train, test = train_test_split(given, n, 0.3, seed, clusters)
+        assert sorted([*train, *test]) == list(range(n))
+        assert not set(clusters[train]) & set(clusters[test])
+        assert abs(len(test) - 0.3 * n) < 0.05 * n
+    assert np.array_equal(train_test_split(None, n, 0.3, seed, clusters)[1], test)
+
+
+def test_too_few_clusters():
+    clusters, labels = np.repeat([0, 1, 2], 5), np.repeat([0, 1, 1], 5)
+    with pytest.raises(DataError, match="3 clusters cannot be divided into 5 folds") as caught:
+        plain_folds(15, 5, 0, clusters)
+    assert caught.value.hint == "ask for at most 3 folds"
+    with pytest.raises(DataError, match="only 1 cluster has class 'rare'"):
+        stratified_folds(labels, 2, 0, ("rare", "other"), clusters)
+    with pytest.raises(DataError, match="all rows are in one cluster"):
+        train_test_split(None, 15, 0.5, 0, np.zeros(15, dtype=int))
+    with pytest.raises(DataError, match="every cluster has all rows of a class"):
+        train_test_split(np.repeat([0, 1, 2], 5), 15, 0.5, 0, clusters)
+    assert "'rare' (1 cluster)" in sparse_classes_warning(labels, 2, ("rare", "other"), clusters)
+    # The class of one cluster is learned from.
+    assert set(labels[train_test_split(labels, 15, 0.3, 0, clusters)[0]]) == {0, 1}
+    with pytest.raises(UsageError):
+        train_ridge(noise(), "y", cluster="y")
+
+
+def test_test_rows_that_are_learned_from_are_told(tmp_path):
+    table = noise(120).assign(kind=np.tile(["x", "y", "z"], 40))
+    path = tmp_path / "new.csv"
+    table[60:].to_csv(path, index=False)
+    for train, shared in ((table[:60], 0), (table[:80], 20), (table, 60)):
+        for done in (
+            train_svm(train, "cls", exclude="y", test=path),
+            train_ridge(train, "y", exclude="cls", test=path),
+        ):
+            told = [text for text in done.warnings if "learned from: what is known by heart" in text]
+            assert len(told) == (shared > 0)
+            assert all(text.startswith(f"{shared} rows of 60 of {path} are among those") for text in told)
+
+
+# Columns that tell
+
+
+def warnings_of(table, target="y", **options):
+    train = train_ridge if target == "y" else train_svm
+    return " | ".join(train(table, target, exclude=[n for n in ("y", "cls") if n != target], **options).warnings)
+
+
+def test_a_running_number_is_told():
+    table = noise().assign(id=np.arange(100, 160))
+    told = "column 'id' counts the rows: a running number tells where a row stands, not what it is; leave it out with"
+    assert told in warnings_of(table)
+    assert told in warnings_of(table, "cls")
+    assert told in warnings_of(table.sample(frac=1, random_state=0))
+    assert "counts" not in warnings_of(noise())
+    # The only column is what the regression is about.
+    assert "counts" not in warnings_of(table, columns="id")
+
+
+def test_a_column_that_alone_predicts_is_told():
+    table = noise()
+    told = "alone predicts 'y'"
+    for column in (3 * table["y"] - 1, table["y"].rank(), np.exp(table["y"])):
+        assert f"column 'z' {told}" in warnings_of(table.assign(z=column))
+    assert "alone" not in warnings_of(table.assign(z=table["y"] + 0.3 * r.normal(size=60)))
+    assert "alone" not in warnings_of(table.assign(z=3 * table["y"]), columns="z")
+    codes = (table["cls"] == "v").astype(int)
+    for column in (codes, codes.map({0: "no", 1: "yes"}), codes + r.random(60) / 2):
+        assert "column 'z' alone predicts 'cls'" in warnings_of(table.assign(z=column), "cls")
+    assert "columns 'z', 'w' each alone predict 'cls'" in warnings_of(table.assign(z=codes, w=-codes), "cls")
+    assert "alone" not in warnings_of(table.assign(z=codes + r.random(60) * 1.2), "cls")
+    assert "alone" not in warnings_of(table, "cls")
+
+
+def test_no_cluster_is_seen_where_there_is_none():
+    table = noise(200)
+    for column in (r.integers(0, 20, 200), r.choice([f"s{k}" for k in range(20)], 200), np.repeat(np.arange(20), 10)):
+        assert "--cluster" not in warnings_of(table.assign(shop=column), columns="a,b,c")
