@@ -121,7 +121,7 @@ class RowDelivery:
                 code="usage.contradiction",
             )
         check_stdin({"DATA": data}, f"kerntest {command} {model} - < new.csv")
-        check_outputs((model, data), {"-o": options["output"], "--report": delivery.output})
+        check_outputs((data,), {"-o": options["output"], "--report": delivery.output}, model=model)
         return cls(delivery, reported)
 
     def deliver(self, report: PredictionReport | TransformReport, summarise: Callable[[], Summary], done: str) -> None:

@@ -11,7 +11,7 @@ from kerntest.cli.options import chosen_format
 from kerntest.errors import UsageError
 from kerntest.report.record import Record, flatten
 from kerntest.report.summary import visible
-from kerntest.report.write import csv_text, json_text, write_file, write_standard_output
+from kerntest.report.write import csv_text, json_text, put_in_place, write_file, write_standard_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ class Delivery:
     def deliver(
         self, result: Record, draw: Callable[..., str], warnings: Sequence[str], rows: Sequence[Record] = ()
     ) -> None:
-        """Write a result in full, then say on stderr what only a table says by itself.
+        """Write a result in full, let every file take its name, then say on stderr what only a table says by itself.
 
         Parameters
         ----------
@@ -80,7 +80,9 @@ class Delivery:
             write_standard_output(text, encoding=encoding)
         else:
             write_file(self.output, text)
-            self.messages.wrote(self.output)
+        # All that the run has written is whole by now.
+        put_in_place()
+        self.messages.wrote(self.output)
         if self.output is not None or self.output_format != "table":
             self.messages.warn([visible(warning) for warning in warnings])
 

@@ -20,7 +20,7 @@ EXIT_CODES: tuple[tuple[str, str], ...] = (
     ("4", "could not decide: a kernel that sees nothing, not enough memory, a missing package"),
     ("5", "a model file that is damaged, of a newer version, or not a model"),
     ("70", "a bug in kerntest"),
-    ("130", "interrupted with Ctrl-C"),
+    ("130", "interrupted with Ctrl-C; 143 terminated, 129 hung up: all leave files as they were"),
     ("141", "the standard output was closed by its reader"),
 )
 

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
     from kerntest.cli.documented import AnyCommand
 
-FORCE = option("--force", is_flag=True, topic="Output", help="Replace a model file that is there already.")
+FORCE = option(
+    "--force",
+    is_flag=True,
+    topic="Output",
+    help="Replace a model file that is there already; any other output replaces its file without being told to.",
+)
 FOLDS = Quantity(int, lambda value: 2 <= value <= 1000, "a whole number from 2 to 1000")
 JUDGED = "Choosing and judging"
 MISSING = option(
