@@ -103,7 +103,7 @@ def model_output(purpose: str) -> Callable[[AnyCommand], AnyCommand]:
 
 
 def report_options(function: AnyCommand) -> AnyCommand:
-    """Add --report, --format, --json, --quiet and --verbose, in this order."""
+    """Add --fail-on, --report, --format, --json, --quiet and --verbose, in this order."""
     decorators = (
         *VERBOSITY,
         format_options(),
