@@ -212,7 +212,7 @@ def _check_call(options: SvmOptions, target: str | None, test: Any, fraction: fl
         )
     check_parts(test, fraction)
     if cv is not None and (isinstance(cv, bool) or not isinstance(cv, int) or cv < 2):
-        raise UsageError(f"cv must be a whole number of at least 2, not {cv!r}", code="usage.cv")
+        raise UsageError(f"cv must be a whole number of at least 2, not {cv!r}", hint="5 is usual", code="usage.cv")
 
 
 def _classes(labelled: Labelled, options: SvmOptions, fraction: float | None) -> Codes | None:
