@@ -28,7 +28,7 @@ class KerntestError(Exception):
         Machine-readable place: ``file``, ``line``, ``column``, ``value``, ``position``.
     """
 
-    exit_code: ClassVar[int] = 70
+    exit_code: int = 70
     default_code: ClassVar[str] = "internal"
 
     def __init__(

@@ -254,9 +254,9 @@ def ridge(K, y, penalty, weights=None):
     (K + lambda W^-1) alpha + b 1 = y, 1' alpha = 0.
     """
     n = len(y)
-    weights = weights or [1.0] * n
-    rows = [[K[i][j] + (penalty / weights[i] if i == j else 0.0) for j in range(n)] + [1.0, y[i]] for i in range(n)]
-    rows.append([1.0] * n + [0.0, 0.0])
+    weights = weights or [1] * n
+    rows = [[K[i][j] + (penalty / weights[i] if i == j else 0) for j in range(n)] + [1, y[i]] for i in range(n)]
+    rows.append([1] * n + [0, 0])
     solution = gauss(rows)
     return solution[:n], solution[n]
 

@@ -26,6 +26,8 @@ ALLOWED = {
 # The package itself only names what lives below, for readers of types, and keeps the version that reports print.
 ROOT = "__init__"
 NEVER_AT_MODULE_LEVEL = ("pandas", "scipy.stats", "scipy.spatial", "matplotlib")
+# What users cause; each has a way out.
+ERRORS = {"UsageError", "DataError", "UndecidedError", "MissingExtraError", "ModelError"}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -161,3 +163,10 @@ def test_public_names_are_there_and_others_are_not():
     assert sorted(dir(kerntest)) == sorted(kerntest.__all__)
     with pytest.raises(AttributeError, match="module 'kerntest' has no attribute 'mmd_tset'"):
         kerntest.mmd_tset  # noqa: B018 - the access is what is tested
+
+
+@pytest.mark.parametrize("path", FILES, ids=label)
+def test_every_error_has_a_hint(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS:
+            assert any(keyword.arg in {"hint", None} for keyword in node.keywords), f"line {node.lineno}: no hint"

@@ -121,11 +121,11 @@ class RowDelivery:
                 code="usage.contradiction",
             )
         check_stdin({"DATA": data}, f"kerntest {command} {model} - < new.csv")
-        check_outputs((model, data), {"-o": options["output"], "--report": delivery.output})
+        check_outputs((data,), {"-o": options["output"], "--report": delivery.output}, model=model)
         return cls(delivery, reported)
 
-    def deliver(self, report: PredictionReport | TransformReport, summarise: Callable[[], Summary], done: str) -> None:
-        """Write the report, and say on stderr what it does not.
+    def deliver(self, report: PredictionReport | TransformReport, summarise: Callable[[], Summary], done: str) -> int:
+        """Write the report, say on stderr what it does not, and return the exit code.
 
         Parameters
         ----------
@@ -141,8 +141,11 @@ class RowDelivery:
                 report, lambda **page: summary_text(summarise(), answer="Result", **page), report.warnings
             )
         else:
+            if self.delivery.gate is not None:
+                self.delivery.gate.check(report)
             messages.warn([visible(warning) for warning in report.warnings])
         if report.columns_ignored and (not self.reported or self.delivery.output_format != "table"):
             messages.note(f"not used by {visible(report.model)}: {name_list(report.columns_ignored)}")
         messages.wrote(report.output)
         messages.explain([f"{report.rows:,} rows, {done}, {report.seconds:.3g} seconds"])
+        return self.delivery.code(report)

@@ -11,10 +11,12 @@ from kerntest.cli.options import chosen_format
 from kerntest.errors import UsageError
 from kerntest.report.record import Record, flatten
 from kerntest.report.summary import visible
-from kerntest.report.write import csv_text, json_text, write_file, write_standard_output
+from kerntest.report.write import csv_text, json_text, put_in_place, write_file, write_standard_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from kerntest.cli.gates import Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +31,36 @@ class Delivery:
         The file, or None for stdout.
     messages : Messages
         What else is said, on stderr.
+    gate : Gate or None
+        What makes a run fail that went well.
     """
 
     output_format: str
     output: str | None
     messages: Messages
+    gate: Gate | None = None
 
     @classmethod
     def asked_for(
-        cls, *, output_format: str | None, as_json: bool, output: str | None, quiet: bool, verbose: bool
+        cls,
+        *,
+        output_format: str | None,
+        as_json: bool,
+        output: str | None,
+        fail_on: Gate | None,
+        quiet: bool,
+        verbose: bool,
     ) -> Delivery:
         """Make the delivery that the options ask for; UsageError where they contradict each other."""
         if quiet and verbose:
             raise UsageError("-q and -v contradict each other", hint="give one of them", code="usage.contradiction")
         shown_as = chosen_format(output_format, as_json=as_json)
-        return cls(shown_as, None if output == "-" else output, Messages(quiet, verbose))
+        return cls(shown_as, None if output == "-" else output, Messages(quiet, verbose), fail_on)
 
     def deliver(
         self, result: Record, draw: Callable[..., str], warnings: Sequence[str], rows: Sequence[Record] = ()
     ) -> None:
-        """Write a result in full, then say on stderr what only a table says by itself.
+        """Write a result in full, let every file take its name, then say on stderr what only a table says by itself.
 
         Parameters
         ----------
@@ -65,7 +77,11 @@ class Delivery:
         ------
         DataError
             The file or stdout cannot be written.
+        UsageError
+            The gate names a number that the result does not have.
         """
+        if self.gate is not None:
+            self.gate.check(result)
         if self.output is None:
             colour, width = uses_colour(sys.stdout), terminal_width()
             encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
@@ -80,9 +96,24 @@ class Delivery:
             write_standard_output(text, encoding=encoding)
         else:
             write_file(self.output, text)
-            self.messages.wrote(self.output)
+        # All that the run has written is whole by now.
+        put_in_place()
+        self.messages.wrote(self.output)
         if self.output is not None or self.output_format != "table":
             self.messages.warn([visible(warning) for warning in warnings])
+
+    def code(self, result: Record) -> int:
+        """Return the exit code of a run: 1 if its gate failed, which stderr then tells.
+
+        Raises
+        ------
+        UndecidedError
+            The result has nothing for the gate to decide on.
+        """
+        code, why = (0, "") if self.gate is None else self.gate.code(result)
+        if self.gate is not None and code:
+            self.messages.note(f"exit code {code}, because of --fail-on {visible(self.gate.text)}{visible(why)}")
+        return code
 
     def _written(self, result: Record, rows: Sequence[Record]) -> str:
         """Return a result as programs read it."""
@@ -92,11 +123,3 @@ class Delivery:
         if self.output_format == "jsonl":
             return "".join(json_text(row, indent=None) for row in plain)
         return csv_text([flatten(row) for row in plain])
-
-
-def gate(result_rejects: bool, fail_on: str | None, messages: Messages) -> int:
-    """Return the exit code of a test: 1 if its gate failed, which stderr then tells."""
-    if fail_on is None or result_rejects != (fail_on == "reject"):
-        return 0
-    messages.note(f"exit code 1, because of --fail-on {fail_on}")
-    return 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 import traceback
 import unicodedata
 from typing import TYPE_CHECKING, Any
@@ -17,14 +19,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PICTURE_WIDTH = 72
+# Quoted text of more than 200 characters, of which 60 are shown.
+_LONG_QUOTE = re.compile(r"(['\"])((?:(?!\1).){60})(?:(?!\1).){141,}\1")
 JSON_FORMATS = {"json", "jsonl"}
 
 
-class InterruptionError(KerntestError):
-    """Ctrl-C: exit code 130."""
+# What shells add to the number of the signal that ended a process.
+SHELL_SIGNAL = 128
 
-    exit_code = 130
+
+class InterruptionError(KerntestError):
+    """Ctrl-C, or another signal that ends a run: exit code 128 and its number."""
+
+    exit_code = SHELL_SIGNAL + signal.SIGINT
     default_code = "interrupted"
+
+
+class EndedBySignal(KeyboardInterrupt):
+    """What unwinds a run that a signal ends: its number, and the word that tells of it."""
 
 
 def from_click(error: click.ClickException) -> KerntestError:
@@ -74,6 +86,11 @@ def from_exception(error: BaseException) -> KerntestError:
         return error
     if isinstance(error, click.ClickException):
         return from_click(error)
+    if isinstance(error, EndedBySignal):
+        number, told = error.args
+        ended = InterruptionError(told, code=told.replace(" ", "_"))
+        ended.exit_code = SHELL_SIGNAL + number
+        return ended
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         return InterruptionError("interrupted")
     if isinstance(error, MemoryError):
@@ -102,13 +119,18 @@ def report(error: KerntestError, *, as_json: bool) -> None:
         # ASCII, since stderr is in the locale's encoding; default, since an error must be told whatever is in it.
         say(json.dumps(error_document(error), default=str))
         return
-    say(visible(error.message), label="error" if error.exit_code != InterruptionError.exit_code else "")
+    say(visible(_brief(error.message)), label="" if isinstance(error, InterruptionError) else "error")
     text, position = error.where.get("text"), error.where.get("position")
     if isinstance(text, str) and text and isinstance(position, int):
         for line in picture(text, position):
             say(line)
     if error.hint is not None:
-        say(visible(error.hint), label="hint")
+        say(visible(_brief(error.hint)), label="hint")
+
+
+def _brief(text: str) -> str:
+    """Return a message, of what it quotes at length only the beginning: a kernel may be of any length."""
+    return _LONG_QUOTE.sub(lambda found: f"{found[1]}{found[2]}{found[1]}...", text)
 
 
 def error_document(error: KerntestError) -> dict[str, Any]:
@@ -118,7 +140,7 @@ def error_document(error: KerntestError) -> dict[str, Any]:
         "error": {
             "code": error.code,
             "exit_code": error.exit_code,
-            "message": error.message,
+            "message": _brief(error.message),
             "hint": error.hint,
             "where": error.where,
         },

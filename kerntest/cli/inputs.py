@@ -74,8 +74,8 @@ def check_null(ctx: click.Context) -> None:
             )
 
 
-def check_outputs(sources: Sequence[str], outputs: Mapping[str, str | None]) -> None:
-    """Refuse outputs over each other or over the data.
+def check_outputs(sources: Sequence[str], outputs: Mapping[str, str | None], *, model: str | None = None) -> None:
+    """Refuse outputs over each other or over what is read.
 
     Parameters
     ----------
@@ -83,6 +83,8 @@ def check_outputs(sources: Sequence[str], outputs: Mapping[str, str | None]) -> 
         The files to read.
     outputs : mapping of str to str or None
         The name of each option and the file it writes.
+    model : str, optional
+        A model that is read.
 
     Raises
     ------
@@ -97,10 +99,12 @@ def check_outputs(sources: Sequence[str], outputs: Mapping[str, str | None]) -> 
                 code="usage.output_twice",
                 where={"file": second},
             )
-    for source, (name, output) in product(sources, outputs.items()):
+    read = [(f"the data in {source}", source) for source in sources]
+    read += [] if model is None else [(f"the model {model}", model)]
+    for (called, source), (name, output) in product(read, outputs.items()):
         if output is not None and _same_file(source, output):
             raise UsageError(
-                f"{name} {output} would replace the data in {source}",
+                f"{name} {output} would replace {called}",
                 hint="write the result to another file",
                 code="usage.output_is_input",
                 where={"file": output},

@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
     from kerntest.cli.documented import AnyCommand
 
-FORCE = option("--force", is_flag=True, topic="Output", help="Replace a model file that is there already.")
+FORCE = option(
+    "--force",
+    is_flag=True,
+    topic="Output",
+    help="Replace a model file that is there already; any other output replaces its file without being told to.",
+)
 FOLDS = Quantity(int, lambda value: 2 <= value <= 1000, "a whole number from 2 to 1000")
 JUDGED = "Choosing and judging"
 MISSING = option(
@@ -107,7 +112,7 @@ def model_output(purpose: str) -> Callable[[AnyCommand], AnyCommand]:
 
 
 def report_options(function: AnyCommand) -> AnyCommand:
-    """Add --report, --format, --json, --quiet and --verbose, in this order."""
+    """Add --fail-on, --report, --format, --json, --quiet and --verbose, in this order."""
     decorators = (
         *VERBOSITY,
         format_options(),

@@ -13,8 +13,10 @@ from kerntest.errors import KerntestError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from kerntest.report.record import Record
+
 # Parameters of the report: -o is the model.
-REPORT = ("output_format", "as_json", "report", "quiet", "verbose")
+REPORT = ("output_format", "as_json", "report", "fail_on", "quiet", "verbose")
 
 
 def report_delivery(options: dict[str, Any]) -> Delivery:
@@ -45,7 +47,9 @@ class LearnerRun:
     delivery: Delivery
 
     @classmethod
-    def asked_for(cls, sources: Mapping[str, str | None], options: dict[str, Any], example: str) -> LearnerRun:
+    def asked_for(
+        cls, sources: Mapping[str, str | None], options: dict[str, Any], example: str, record: type[Record]
+    ) -> LearnerRun:
         """Return the run that the options ask for.
 
         Parameters
@@ -56,13 +60,17 @@ class LearnerRun:
             Those of the report are removed from it.
         example : str
             A command line that reads from stdin.
+        record : type
+            Of the result.
 
         Raises
         ------
         UsageError
-            If outputs contradict each other, or would write over each other or over what is read.
+            If the gate names what no such result has, or outputs contradict each other, or would write over each other or over what is read.
         """
         delivery = report_delivery(options)
+        if delivery.gate is not None:
+            delivery.gate.check_field(record)
         given = {name: source for name, source in sources.items() if source is not None}
         check_stdin(given, example)
         outputs = {"-o": options["output"], "--plot": options["plot"], "--report": delivery.output}
@@ -81,8 +89,9 @@ class LearnerRun:
             point_at(error, self.options["kernel"])
             raise
 
-    def deliver(self, result: Any, notes: Sequence[str], draw: Callable[..., str]) -> None:
-        """Write the report, and say on stderr what it does not."""
+    def deliver(self, result: Any, notes: Sequence[str], draw: Callable[..., str]) -> int:
+        """Write the report, say on stderr what it does not, and return the exit code."""
         self.delivery.messages.explain(notes)
         self.delivery.deliver(result, draw, result.warnings)
         self.delivery.messages.wrote(self.options["plot"], result.model)
+        return self.delivery.code(result)

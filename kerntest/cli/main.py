@@ -26,6 +26,7 @@ from kerntest.cli.commands.svm import svm
 from kerntest.cli.commands.transform import transform
 from kerntest.cli.console import is_terminal
 from kerntest.cli.documented import EXIT_CODES, DocumentedGroup, Manual
+from kerntest.report.write import remove_temporary_files, written_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
 PROGRAM = "kerntest"
 COMPLETION_VARIABLE = "_KERNTEST_COMPLETE"
-INTERRUPTED = 130
+# What ends a run early, and is told; the exit code is that of a shell, 128 and the number of the signal.
+ENDINGS = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
 SECONDS_TO_UNWIND = 0.2
 # Held by the thread that tells of a failure, so that an interruption is told once, and whole.
 _telling = threading.Lock()
@@ -80,7 +82,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         if os.environ.get(COMPLETION_VARIABLE):
             return _complete()
-        with group.make_context(PROGRAM, list(arguments)) as context:
+        with written_together(), group.make_context(PROGRAM, list(arguments)) as context:
             return group.invoke(context) or 0
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
@@ -108,24 +110,33 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if not _flushed(stream):
             code = code or 3
-    if code == INTERRUPTED:
-        _leave_at_once()
+    if code in {failures.SHELL_SIGNAL + number for number in _endings()}:
+        _leave_at_once(code)
     # Everything is written and closed. Threads of the libraries that read files may still be starting, and taking the
     # interpreter down around them can end in an abort.
     os._exit(code)
 
 
 def _prepare_process() -> None:
-    """Make the process end as shells expect: at once on Ctrl-C, silently when nobody reads the output."""
+    """Make the process end as shells expect: at once when told to, silently when nobody reads the output."""
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, _interrupt_handler())
+    handler = _ending_handler()
+    for number in _endings():
+        # What was started with `nohup` is to go on.
+        if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, handler)
     if not sys.warnoptions and not os.environ.get("KERNTEST_DEBUG"):
         # What our libraries say to programmers is no message to users; ours go through the record.
         warnings.simplefilter("ignore")
 
 
-def _interrupt_handler() -> Callable[[int, FrameType | None], Any]:
+def _endings() -> dict[int, str]:
+    """Return the signals of ENDINGS that this system has, and how their end is told."""
+    return {int(getattr(signal, name)): told for name, told in ENDINGS.items() if hasattr(signal, name)}
+
+
+def _ending_handler() -> Callable[[int, FrameType | None], Any]:
     """Return a handler that unwinds, so that temporary files go, and a moment later leaves however busy threads are.
 
     Unwinding alone does not end the process: a pool of threads is left only when its threads are done.
@@ -133,33 +144,35 @@ def _interrupt_handler() -> Callable[[int, FrameType | None], Any]:
     unwinding = threading.Event()
 
     def handle(number: int, frame: FrameType | None) -> None:
-        del number, frame
+        del frame
+        code = failures.SHELL_SIGNAL + number
         if unwinding.is_set():
-            _leave_at_once()
+            _leave_at_once(code)
         unwinding.set()
-        timer = threading.Timer(SECONDS_TO_UNWIND, _stop_unwinding)
+        timer = threading.Timer(SECONDS_TO_UNWIND, _stop_unwinding, (code, _endings()[number]))
         timer.daemon = True
         timer.start()
-        raise KeyboardInterrupt
+        raise failures.EndedBySignal(number, _endings()[number])
 
     return handle
 
 
-def _stop_unwinding() -> NoReturn:
-    """End the process that Ctrl-C has not ended by itself, and tell of it unless that was done meanwhile."""
+def _stop_unwinding(code: int, told: str) -> NoReturn:
+    """End the process that a signal has not ended by itself, and tell of it unless that was done meanwhile."""
     # A stderr that nobody reads may hold up the telling, but not the end.
     _telling.acquire(timeout=1.0)
-    _leave_at_once("" if _told.is_set() else "interrupted\n")
+    _leave_at_once(code, "" if _told.is_set() else f"{told}\n")
 
 
-def _leave_at_once(message: str = "") -> NoReturn:
-    """End the process without waiting for threads, leaving the terminal as it was found."""
+def _leave_at_once(code: int, message: str = "") -> NoReturn:
+    """End the process without waiting for threads, leaving folders and the terminal as they were found."""
+    remove_temporary_files()
     with suppress(Exception):
         if is_terminal(sys.stderr):
             message = f"\r\x1b[K\x1b[?25h{message}"
         sys.stderr.write(message)
         sys.stderr.flush()
-    os._exit(INTERRUPTED)
+    os._exit(code)
 
 
 def _flushed(stream: IO[str] | None) -> bool:

@@ -265,16 +265,9 @@ VERBOSITY = (
 
 
 def result_options(*, lines: bool = False) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator that adds --format, --json, --output, --fail-on, --quiet and --verbose, in this order."""
+    """Return the decorator that adds --format, --json, --output, --quiet and --verbose, in this order."""
     decorators = (
         *VERBOSITY,
-        option(
-            "--fail-on",
-            type=OneOf("reject", "accept"),
-            metavar="WHEN",
-            topic="Output",
-            help="Make a gate: exit with 1 on reject (p <= alpha) or on accept (p > alpha).",
-        ),
         option(
             "-o",
             "--output",

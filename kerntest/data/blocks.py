@@ -24,7 +24,8 @@ from kerntest.errors import DataError, KerntestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import BinaryIO
+
+    from _typeshed import SupportsRead
 
     from kerntest.data.table import Kind
 
@@ -250,7 +251,7 @@ def open_blocks(
 
 
 @contextmanager
-def spooled(stream: BinaryIO) -> Iterator[Path]:
+def spooled(stream: SupportsRead[bytes]) -> Iterator[Path]:
     """Copy a stream into a temporary file, which can be read more than once."""
     with tempfile.TemporaryDirectory(prefix="kerntest-") as folder:
         copy = Path(folder) / "input"
@@ -268,7 +269,7 @@ def unpacked_file(name: str, location: Path) -> Iterator[Path]:
             yield location
             return
         file.seek(0)
-        with spooled(unpacking(file, method)) as copy:
+        with spooled(unpacking(file, name, method)) as copy:
             yield copy
 
 
@@ -281,7 +282,7 @@ def is_parquet(name: str, location: Path) -> bool:
             return head == PARQUET_MAGIC
         file.seek(0)
         try:
-            return bool(unpacking(file, method).read(4) == PARQUET_MAGIC)
-        except (OSError, EOFError):
+            return bool(unpacking(file, name, method).read(4) == PARQUET_MAGIC)
+        except DataError:
             # Damaged: whoever reads it says so.
             return False

@@ -36,7 +36,11 @@ def positive(name: str, value: object, *, code: str | None = None) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < math.inf:
         shown = f"{value:g}" if isinstance(value, (int, float, np.number)) else repr(value)
-        raise UsageError(f"{name} must be positive and finite, not {shown}", code=code or f"usage.{name}")
+        raise UsageError(
+            f"{name} must be positive and finite, not {shown}",
+            hint="give a number above 0",
+            code=code or f"usage.{name}",
+        )
 
 
 def whole_number(name: str, value: object, *, at_least: int) -> None:
@@ -48,7 +52,11 @@ def whole_number(name: str, value: object, *, at_least: int) -> None:
         As above.
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < at_least:
-        raise UsageError(f"{name} must be a whole number of at least {at_least}, not {value!r}", code=f"usage.{name}")
+        raise UsageError(
+            f"{name} must be a whole number of at least {at_least}, not {value!r}",
+            hint="give it without a decimal point",
+            code=f"usage.{name}",
+        )
 
 
 def check_probability(probability: object) -> None:
@@ -60,4 +68,8 @@ def check_probability(probability: object) -> None:
         If it is not between 0 and 1.
     """
     if isinstance(probability, bool) or not isinstance(probability, (int, float)) or not 0 < probability < 1:
-        raise UsageError(f"an interval has a probability between 0 and 1, not {probability!r}", code="usage.interval")
+        raise UsageError(
+            f"an interval has a probability between 0 and 1, not {probability!r}",
+            hint="0.9 is usual",
+            code="usage.interval",
+        )

@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import zlib
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from kerntest.engines.memory import bytes_to_read, refuse_to_read
@@ -49,7 +50,7 @@ def unpacked(content: bytes, name: str) -> tuple[bytes, Compression | None]:
     """
     method = compression_of(content)
     if method is not None:
-        content = _read_all(_opened(io.BytesIO(content), method), name, method)
+        content = _read_all(unpacking(io.BytesIO(content), name, method), name)
         again = compression_of(content)
         if again is not None:
             raise DataError(
@@ -69,22 +70,46 @@ def head_of(file: IO[bytes], n_bytes: int) -> bytes:
     method = compression_of(magic)
     if method is None:
         return file.read(n_bytes)
-    stream, head = _opened(file, method), b""
-    try:
+    stream, head = unpacking(file, "", method), b""
+    with suppress(DataError):
         while len(head) < n_bytes and (chunk := stream.read(n_bytes - len(head))):
             head += chunk
-    except (OSError, EOFError, zlib.error):
-        pass
     return head
 
 
-def unpacking(file: IO[bytes], method: Compression) -> Any:
+class _Unpacking:
+    """A stream of what is in an open compressed file; every failure to unpack it becomes a DataError."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes], name: str, method: Compression) -> None:
+        self._stream = _opened(file, method)
+        self._name, self._method = name, method
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        try:
+            return bytes(self._stream.read(size))
+        except (OSError, EOFError, zlib.error) as error:
+            cut = isinstance(error, EOFError) or "truncated" in str(error).lower()
+            raise DataError(
+                f"{self._name} is compressed with {self._method}, but it is truncated or damaged: "
+                f"{'it ends too early' if cut else 'its bytes do not unpack'}",
+                hint="copy or compress it again",
+                code="data.damaged_compression",
+                where={"file": self._name},
+            ) from error
+
+    def close(self) -> None:
+        """Leave the file to its owner."""
+
+
+def unpacking(file: IO[bytes], name: str, method: Compression) -> _Unpacking:
     """Return a stream of what is in an open compressed file, for readers that do not hold it in memory."""
-    return _opened(file, method)
+    return _Unpacking(file, name, method)
 
 
 def _opened(file: IO[bytes], method: Compression) -> Any:
-    """Return a stream of what is in the compressed file."""
     if method == "gzip":
         return gzip.GzipFile(fileobj=file)
     import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
@@ -92,13 +117,10 @@ def _opened(file: IO[bytes], method: Compression) -> Any:
     return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
 
 
-def _read_all(stream: Any, name: str, method: Compression) -> bytes:
-    """Read the stream to its end; every failure becomes a DataError."""
+def _read_all(stream: _Unpacking, name: str) -> bytes:
+    """Read the stream to its end."""
     limit = largest_unpacked()
-    try:
-        return read_chunks(stream, name, limit)
-    except (OSError, EOFError, zlib.error) as error:
-        raise damaged_compression(name, method, error) from error
+    return read_chunks(stream, name, limit)
 
 
 def read_chunks(stream: Any, name: str, limit: int | None = None) -> bytes:
@@ -120,17 +142,6 @@ def read_chunks(stream: Any, name: str, limit: int | None = None) -> bytes:
         if limit is not None and whole.tell() > limit:
             raise too_large(name, limit)
     return whole.getvalue()
-
-
-def damaged_compression(name: str, method: Compression, error: Exception) -> DataError:
-    """Return the error for a compressed file that does not unpack."""
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return DataError(
-        f"{name} is compressed with {method}, but it is truncated or damaged: {reason[:1].lower()}{reason[1:]}",
-        hint="copy or compress it again",
-        code="data.damaged_compression",
-        where={"file": name},
-    )
 
 
 def largest_unpacked() -> int:

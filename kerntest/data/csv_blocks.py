@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,7 +13,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from kerntest.data.blocks import Block, BlockReader, BlockTable, Pieces, loaded
-from kerntest.data.compression import compression_of, damaged_compression, unpacking
+from kerntest.data.compression import compression_of, unpacking
 from kerntest.data.csv_parts import read_parts
 from kerntest.data.csv_values import typed_column
 from kerntest.data.delimited import checked_header
@@ -66,7 +65,8 @@ class _File:
     @contextmanager
     def rows(self, seen: list[BinaryIO]) -> Iterator[Any]:
         """Open the text below the header; `seen` gets the file as stored, whose position tells how far one is."""
-        with open_file(self.location, self.shown) as file, unpacked_stream(file, self.shown) as stream:
+        with open_file(self.location, self.shown) as file:
+            stream = unpacked_stream(file, self.shown)
             seen[:] = [file]
             skipped = self.start
             while skipped and (head := stream.read(min(skipped, 1 << 20))):
@@ -74,18 +74,11 @@ class _File:
             yield stream
 
 
-@contextmanager
-def unpacked_stream(file: BinaryIO, shown: str) -> Iterator[Any]:
-    """Give a file without its compression, whose damage becomes a DataError."""
+def unpacked_stream(file: BinaryIO, shown: str) -> Any:
+    """Return a file without its compression, whose damage becomes a DataError."""
     method = compression_of(file.read(4))
     file.seek(0)
-    if method is None:
-        yield file
-        return
-    try:
-        yield unpacking(file, method)
-    except (EOFError, zlib.error, OSError) as error:
-        raise damaged_compression(shown, method, error) from error
+    return file if method is None else unpacking(file, shown, method)
 
 
 class CsvBlocks(BlockReader):
@@ -117,8 +110,8 @@ class CsvBlocks(BlockReader):
 
     def _opened(self, shown: str, location: Path) -> _File:
         """Read the header of a file, and all of a small one, whatever is wrong with it."""
-        with open_file(location, shown) as file, unpacked_stream(file, shown) as stream:
-            head = stream.read(SMALL_BYTES)
+        with open_file(location, shown) as file:
+            head = unpacked_stream(file, shown).read(SMALL_BYTES)
             whole = len(head) < SMALL_BYTES
         if not head:
             raise DataError(f"{shown} is empty", hint="it has 0 bytes", code="data.empty_file", where={"file": shown})

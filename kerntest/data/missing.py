@@ -44,7 +44,8 @@ def _refuse_infinities(column: Column, table: Table) -> None:
     raise DataError(
         f"{table.name}, {table.place(row)}: column {column.name!r} holds {value!r}, which is not a finite number "
         f"({counted(n_infinite, 'such value')})",
-        hint=f"correct it, or leave the column out with --exclude {option_value([column.name])}",
+        hint=f"correct it (what is beyond 1.8e308, such as 1e400, is infinite too), or leave the column out with --exclude "
+        f"{option_value([column.name])}",
         code="data.infinite_values",
         where={**table.where(row), "column": column.name, "value": value},
     )

@@ -95,9 +95,10 @@ def _parse(name: str, content: bytes) -> Any:
 
 def malformed_parquet(name: str, error: Exception) -> DataError:
     """Return the error for whatever Arrow objects to."""
+    foreign = isinstance(error, NotImplementedError)
     return DataError(
-        f"{name} is malformed Parquet: {str(error).splitlines()[0]}",
-        hint="copy or write it again",
+        f"{name} is malformed Parquet: it {'needs what is not read here' if foreign else 'is truncated or damaged'}",
+        hint="write it again, with the usual options" if foreign else "copy or write it again",
         code="data.malformed_parquet",
         where={"file": name},
     )

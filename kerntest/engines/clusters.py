@@ -58,6 +58,7 @@ def connected(scheduler: str | None, workers: int) -> Iterator[Any]:
 def _reached(distributed: Any, scheduler: str, stack: ExitStack) -> Any:
     """Return a client of a running cluster, to be closed with the stack."""
     try:
+        distributed.comm.registry.get_backend(distributed.comm.addressing.parse_address(scheduler)[0])
         client = distributed.Client(scheduler, timeout=ANSWER, set_as_default=False)
     except OSError as error:
         raise UndecidedError(
@@ -66,10 +67,20 @@ def _reached(distributed: Any, scheduler: str, stack: ExitStack) -> Any:
             code="undecided.cluster",
         ) from error
     except (TypeError, ValueError) as error:
+        encrypted = scheduler.startswith(("tls:", "wss:"))
         raise UsageError(
-            f"{scheduler!r} is no address of a scheduler: {error}",
-            hint="write --scheduler tcp://HOST:8786",
+            f"{scheduler!r} needs certificates, which Dask's configuration does not name"
+            if encrypted
+            else f"{scheduler!r} is no address of a scheduler",
+            hint="name them there under distributed.comm.tls" if encrypted else "write --scheduler tcp://HOST:8786",
             code="usage.scheduler",
+        ) from error
+    except Exception as error:
+        # What a stranger says is read as lengths and pickles, and can fail in any way.
+        raise UndecidedError(
+            f"what answers at {scheduler!r} is no Dask scheduler",
+            hint="`dask scheduler` prints the address of one when it starts",
+            code="undecided.cluster",
         ) from error
     stack.callback(_leave, client)
     try:

@@ -54,7 +54,9 @@ class LocalEngine:
 
     def __init__(self, threads: int | None = None, memory: int | None = None) -> None:
         if threads is not None and (not isinstance(threads, int) or threads < 1):
-            raise UsageError(f"threads must be at least 1, not {threads!r}", code="usage.threads")
+            raise UsageError(
+                f"threads must be at least 1, not {threads!r}", hint="leave it out for all cores", code="usage.threads"
+            )
         self.threads = threads or available_threads()
         self.memory = memory
 

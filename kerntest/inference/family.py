@@ -202,7 +202,11 @@ def _bases(kernel: Kernel | str, numbers: int, categories: int, *, single: bool)
     if isinstance(kernel, Kernel):
         return [kernel]
     if not isinstance(kernel, str):
-        raise UsageError(f"a kernel is a text or a Kernel, not {kernel!r}", code="usage.kernel_text")
+        raise UsageError(
+            f"a kernel is a text or a Kernel, not {kernel!r}",
+            hint="such as 'gaussian(1.5) + linear'",
+            code="usage.kernel_text",
+        )
     if kernel.strip().lower() != "auto":
         return [parse_kernel(kernel)]
     if not numbers:

@@ -16,7 +16,7 @@ from kerntest.inference.pairing import PairReading
 from kerntest.inference.witness import witness_kind
 from kerntest.report import independence_record
 from kerntest.report.plot import picture_bytes, picture_kind
-from kerntest.report.write import check_writable, write_file
+from kerntest.report.write import check_writable, write_file, written_together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -208,12 +208,11 @@ def hsic_test(
         threads=threads,
         progress=progress,
     )
-    # Both are made before either is written: a failure leaves no half of a result.
-    table = None if written_as is None else pair_witness_bytes(analysis, written_as)
-    picture = None if drawn_as is None else picture_bytes(pair_figure(analysis), drawn_as)
-    for path, content in ((witness, table), (plot, picture)):
-        if path is not None and content is not None:
-            write_file(os.fspath(path), content)
+    with written_together():
+        if witness is not None and written_as is not None:
+            write_file(os.fspath(witness), pair_witness_bytes(analysis, written_as))
+        if plot is not None and drawn_as is not None:
+            write_file(os.fspath(plot), picture_bytes(pair_figure(analysis), drawn_as))
     return analysis.result
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -96,7 +96,7 @@ def pair_permutation_verdict(
     judged = judge(values, tolerances, options.judge, family.halvings)
     # A few shifts of a few rows can all give one value (p = 1): all permutations tell what the kernels see.
     if judged.degenerate.all() and _never_varies(family, variables, options, engine):
-        raise degenerate_pair(*family.kernels(0))
+        raise _two_kernels(family, 0, variables, options, engine).degenerate()
     chosen, used, scale = judged.selected, values.shape[1], relabelled.factor
     different = different_pairings(used, len(variables[0].points))
     null = record.Null(
@@ -254,12 +254,13 @@ def _sources(
 
 def _never_varies(family: PairFamily, variables: Variables, options: Options, engine: Engine) -> bool:
     """Say whether no pairing of rows changes the statistic of any pair, by its exact variance over all of them."""
-    for place in range(len(family.pairs)):
-        pair = _TwoKernels(family.kernels(place), variables, options, engine=engine, progress=None, observed=0.0)
-        a, b = pair.first_invariants()
-        if permutation_moments(a, b, pair.n).standard_deviation > pair.rounding:
-            return False
-    return True
+    return not any(
+        _two_kernels(family, place, variables, options, engine).varies() for place in range(len(family.pairs))
+    )
+
+
+def _two_kernels(family: PairFamily, place: int, variables: Variables, options: Options, engine: Engine) -> _TwoKernels:
+    return _TwoKernels(family.kernels(place), variables, options, engine=engine, progress=None, observed=0.0)
 
 
 def _of_pairs(relabelled: Relabelled, family: PairFamily) -> tuple[Array, Array]:
@@ -293,6 +294,7 @@ class _TwoKernels:
         observed: float,
     ) -> None:
         self.kernels = kernels
+        self.variables = variables
         self.points = (variables[0].points, variables[1].points)
         self.options = options
         self.engine = engine
@@ -369,6 +371,21 @@ class _TwoKernels:
         sums: Array = found.sums[0, 0]
         return sums
 
+    def varies(self) -> bool:
+        """Whether some pairing of rows changes the statistic, by its exact variance over all of them."""
+        a, b = self.first_invariants()
+        return permutation_moments(a, b, self.n).standard_deviation > self.rounding
+
     def degenerate(self) -> UndecidedError:
-        """Return the error for kernels that cannot tell rows apart."""
-        return degenerate_pair(*self.kernels)
+        """Return the error for kernels under which no pairing changes the statistic, with what works if something does."""
+        error = degenerate_pair(*self.kernels)
+        if self.hollow:
+            biased = replace(self.options, estimator="biased")
+            if _TwoKernels(
+                self.kernels, self.variables, biased, engine=self.engine, progress=None, observed=0.0
+            ).varies():
+                error.hint = (
+                    "--estimator biased can test them: where a single row differs from all others, the unbiased estimate "
+                    "is 0 for every pairing"
+                )
+        return error

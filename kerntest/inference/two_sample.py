@@ -15,7 +15,7 @@ from kerntest.inference.sample import Reading
 from kerntest.inference.witness import witness_bytes, witness_kind
 from kerntest.report import record
 from kerntest.report.plot import picture_bytes, picture_kind
-from kerntest.report.write import check_writable, write_file
+from kerntest.report.write import check_writable, write_file, written_together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -213,9 +213,10 @@ def mmd_test(
         threads=threads,
         progress=progress,
     )
-    if witness is not None and witness_as is not None:
-        found = analysis.verdict.found.witness
-        write_file(os.fspath(witness), witness_bytes(analysis.sample, found, analysis.tables, witness_as))
-    if plot is not None and plot_as is not None:
-        write_file(os.fspath(plot), picture_bytes(two_sample_figure(analysis), plot_as))
+    with written_together():
+        if witness is not None and witness_as is not None:
+            found = analysis.verdict.found.witness
+            write_file(os.fspath(witness), witness_bytes(analysis.sample, found, analysis.tables, witness_as))
+        if plot is not None and plot_as is not None:
+            write_file(os.fspath(plot), picture_bytes(two_sample_figure(analysis), plot_as))
     return analysis.result

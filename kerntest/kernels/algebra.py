@@ -188,7 +188,10 @@ class Combination(Expression):
                 )
             opened.extend(operand.parts if type(operand) is type(self) else (operand,))
         if len(opened) < 2:
-            raise UsageError(f"a {self.name} needs two kernels or more, not {len(opened)}")
+            raise UsageError(
+                f"a {self.name} needs two kernels or more, not {len(opened)}",
+                hint="a kernel by itself is written without it",
+            )
         object.__setattr__(self, "operands", tuple(self._ordered(opened)))
 
     @staticmethod

@@ -116,7 +116,11 @@ def _assigned(kernel: Kernel, table: _Table) -> list[tuple[Expression, set[str]]
         if chosen:
             assigned.append((group.kernel, chosen))
     if not assigned:
-        raise UsageError(f"the kernel '{kernel}' has no column to see", code="usage.kernel_columns")
+        raise UsageError(
+            f"the kernel '{kernel}' has no column to see",
+            hint="name columns that are there, or '*' for the rest",
+            code="usage.kernel_columns",
+        )
     return assigned
 
 

@@ -155,7 +155,11 @@ class Encoder:
         Cost: O(n p) time and memory, O(n log n) for each column of text.
         """
         if scale not in SCALES:
-            raise UsageError(f"scale must be {' or '.join(SCALES)}, not {scale!r}", code="usage.scale")
+            raise UsageError(
+                f"scale must be {' or '.join(SCALES)}, not {scale!r}",
+                hint="standardize brings columns of different units to one scale",
+                code="usage.scale",
+            )
         usable = apply_missing(check_usable(table), "error")[0]
         arranged = arrange(usable.columns, table.n_rows)
         if arranged.empty:

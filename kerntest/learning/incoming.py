@@ -148,7 +148,8 @@ class Incoming:
         )
         return DataError(
             f"{self.table.name}, {self.table.place(row)}: column {spec.name!r} holds {str(value)!r}, {trouble}",
-            hint="correct the value, or leave its row out",
+            hint="correct the value, or leave its row out"
+            + ("" if math.isfinite(value) else "; what is beyond 1.8e308, such as 1e400, is infinite too"),
             code="data.infinite_values",
             where={**self.table.where(row), "column": spec.name, "value": str(value)},
         )

@@ -44,7 +44,9 @@ class KpcaOptions:
         whole = isinstance(self.components, (int, np.integer)) and not isinstance(self.components, bool)
         if not whole or self.components < 1:
             raise UsageError(
-                f"components must be a whole number of at least 1, not {self.components!r}", code="usage.components"
+                f"components must be a whole number of at least 1, not {self.components!r}",
+                hint="2 can be drawn",
+                code="usage.components",
             )
         one_of("solver", self.solver, SOLVERS)
         one_of("scale", self.scale, ("standardize", "none"))

@@ -14,14 +14,13 @@ from kerntest.learning.kpca_data import rows_of
 from kerntest.learning.kpca_file import save_kpca
 from kerntest.learning.kpca_fit import KpcaRows, fit_components
 from kerntest.learning.kpca_options import KpcaOptions
-from kerntest.learning.modelfile import check_model_target
 from kerntest.learning.planning import FitWork, prepare_fit
 from kerntest.learning.provenance import input_of, provenance_of
 from kerntest.learning.solvers.centred import KEPT_BYTES
 from kerntest.learning.training import TrainingOptions, read_labelled
 from kerntest.report.kpca_record import KpcaPart, KpcaResult
 from kerntest.report.plot import picture_kind
-from kerntest.report.write import check_writable, write_file
+from kerntest.report.write import check_writable, write_file, written_together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +96,7 @@ def train_kpca(
             code="usage.precomputed",
         )
     if output is not None:
-        check_model_target(output, force=force)
+        check_writable(os.fspath(output), new=not force)
     drawn_as = ""
     if plot is not None:
         drawn_as = picture_kind(plot)
@@ -143,10 +142,11 @@ def train_kpca(
         from kerntest.learning.kpca_picture import kpca_picture  # noqa: PLC0415 - only to draw
 
         picture = kpca_picture(result, scores, labelled.beside[0] if labelled.beside else None, drawn_as)
-    if output is not None:
-        save_kpca(output, model, force=force)
-    if plot is not None and picture is not None:
-        write_file(os.fspath(plot), picture)
+    with written_together():
+        if output is not None:
+            save_kpca(output, model, force=force)
+        if plot is not None and picture is not None:
+            write_file(os.fspath(plot), picture)
     return result
 
 

@@ -113,24 +113,6 @@ class ModelFile:
         return array
 
 
-def check_model_target(path: str | os.PathLike[str], *, force: bool) -> None:
-    """Raise the error that writing a model to `path` would raise, as far as can be told before the work is done.
-
-    Raises
-    ------
-    DataError
-        If a file is there and `force` is not given, or nothing may be written there.
-    """
-    check_writable(Path(path))
-    if not force and Path(path).is_file():
-        raise DataError(
-            f"{os.fspath(path)} exists already",
-            hint="--force overwrites it; -o names another file",
-            code="data.exists",
-            where={"file": os.fspath(path)},
-        )
-
-
 def write_model(
     path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, force: bool
 ) -> None:
@@ -155,8 +137,9 @@ def write_model(
     -----
     Cost: O(size) time; the whole file is in memory once.
     """
-    check_model_target(path, force=force)
-    write_file(Path(path), model_bytes(manifest, arrays))
+    new = not force
+    check_writable(Path(path), new=new)
+    write_file(Path(path), model_bytes(manifest, arrays), new=new)
 
 
 def model_bytes(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:

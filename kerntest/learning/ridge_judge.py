@@ -10,6 +10,7 @@ import numpy as np
 from kerntest.data.wording import counted
 from kerntest.learning.metrics import regression_metrics, root_mean_square
 from kerntest.learning.ridge_data import test_rows
+from kerntest.learning.solvers.spectrum import ROUNDING
 from kerntest.report.ridge_record import IntervalMetrics, RidgeResult, TargetFit
 
 if TYPE_CHECKING:
@@ -143,9 +144,10 @@ def _warnings(rows: RidgeRows, fit: RidgeFit, options: RidgeOptions, fixed: tupl
     """Return what a reader must know before trusting the regression."""
     warnings = []
     if fit.condition > ILL_CONDITIONED:
-        without = (
-            f", without the {counted(fit.n_zero, 'direction')} whose eigenvalue is 0 to rounding" if fit.n_zero else ""
-        )
+        # A lambda that is rounding itself cannot stand in for the eigenvalues that are.
+        without = ""
+        if fit.n_zero and fit.condition * np.finfo(np.float64).eps * ROUNDING >= 1:
+            without = f", without the {counted(fit.n_zero, 'direction')} whose eigenvalue is 0 to rounding"
         warnings.append(
             f"the system is ill-conditioned (condition number {fit.condition:.1e}): it was solved through its "
             f"eigenvalues{without}; a larger --lambda is safer"

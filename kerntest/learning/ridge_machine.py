@@ -11,11 +11,13 @@ from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import Points
 from kerntest.kernels.features import feature_error, make_features, parse_features
+from kerntest.learning.evaluation import expanded
 from kerntest.learning.expansion import Expansion, GivenExpansion
 from kerntest.learning.ridge_fit import choose
 from kerntest.learning.ridge_model import RidgeModel, Spread
 from kerntest.learning.solvers.falkon import centre_ridge
 from kerntest.learning.solvers.matrices import matrix_of
+from kerntest.learning.solvers.ridge_path import RidgePath
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,12 +28,17 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array
     from kerntest.learning.kernel_choice import ChosenKernel
     from kerntest.learning.ridge_data import RidgeRows
-    from kerntest.learning.ridge_fit import Choice
+    from kerntest.learning.ridge_fit import Choice, Solved
     from kerntest.learning.ridge_options import RidgeOptions
     from kerntest.report.ridge_record import RidgeGrid
 
 # Directions of the posterior that change a variance by less than this share of k(x, x) are not kept.
 NEGLIGIBLE = 1e-9
+# Steps of iterative refinement. What they add is rounding where it is below this share of what it is summed from, at so
+# many rows of columns from different rows, whose numbers are so far from the middle, as multiples.
+REFINEMENTS = 2
+ROUNDING = 64 * float(np.finfo(np.float64).eps)
+PROBES, REACHES = 50, (0.7, 1.5, 3.0)
 # Up to so many rows times squared features, a bandwidth is solved through eigenvalues; beyond by conjugate gradients.
 DIRECT = 2 * 10**10
 # Rows on which lambda and bandwidth are chosen then.
@@ -165,26 +172,19 @@ def _from_path(rows: RidgeRows, choice: Choice, options: RidgeOptions, engine: E
 def _finished(rows: RidgeRows, choice: Choice, options: RidgeOptions) -> RidgeFit:
     solved, lambda_ = choice.solved, choice.lambda_
     path, lambdas = solved.path, np.array([choice.lambda_])
-    alpha = path.coefficients(lambda_)
+    alpha = _coefficients(rows, solved, lambda_)
     posterior = None
     if options.intervals and isinstance(rows.points, Points):
         posterior = path.posterior(lambda_, NEGLIGIBLE)
     floor = lambda_ / float(np.sum(np.square(path.spectrum.roots))) + solved.middle
-    expansion: Expansion | GivenExpansion
+    expansion = _function(rows, solved, alpha, path.means)
     spread = None
-    if solved.features is not None and solved.values is not None:
-        weights = solved.values.T @ alpha
-        expansion = GivenExpansion(np.arange(len(weights)), weights, path.means - solved.means @ weights)
-        if posterior is not None:
-            inner = solved.values.T @ posterior
-            spread = _spread(solved.means, inner, solved.means @ inner, floor)
-    elif isinstance(rows.points, Points) and solved.kernel is not None:
-        expansion = Expansion(solved.kernel, rows.points, alpha, path.means - solved.means @ alpha)
-        if posterior is not None:
-            shares = np.square(path.spectrum.roots) / np.sum(np.square(path.spectrum.roots))
-            spread = _spread(shares, posterior, solved.means @ posterior, floor)
-    else:
-        expansion = GivenExpansion(np.arange(len(alpha)), alpha, path.means - solved.means @ alpha)
+    if posterior is not None and solved.values is not None:
+        inner = solved.values.T @ posterior
+        spread = _spread(solved.means, inner, solved.means @ inner, floor)
+    elif posterior is not None:
+        shares = np.square(path.spectrum.roots) / np.sum(np.square(path.spectrum.roots))
+        spread = _spread(shares, posterior, solved.means @ posterior, floor)
     scales = np.sqrt(path.scales(lambdas)[:, 0])
     model = RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, len(rows), spread, solved.features)
     left_out = path.leave_one_out(lambdas, rows.clusters)
@@ -213,6 +213,68 @@ def _finished(rows: RidgeRows, choice: Choice, options: RidgeOptions) -> RidgeFi
         converged=True,
         feature_error=error,
     )
+
+
+def _function(rows: RidgeRows, solved: Solved, alpha: Array, means: Array) -> Expansion | GivenExpansion:
+    """Return f + b, where b is what takes its weighted mean to `means`."""
+    if solved.values is not None:
+        weights = solved.values.T @ alpha
+        return GivenExpansion(np.arange(len(weights)), weights, means - solved.means @ weights)
+    intercepts = means - solved.means @ alpha
+    if isinstance(rows.points, Points) and solved.kernel is not None:
+        return Expansion(solved.kernel, rows.points, alpha, intercepts)
+    return GivenExpansion(np.arange(len(alpha)), alpha, intercepts)
+
+
+def _coefficients(rows: RidgeRows, solved: Solved, lambda_: float) -> Array:
+    """Return alpha as right as by solving the system itself, shape (n, T).
+
+    The eigenvectors solve it without the directions whose eigenvalue is 0 to rounding, and then what is left of it,
+    which the kernel itself tells, with them: iterative refinement. Where those directions are nothing but rounding, as
+    with rows that are repeated or a linear kernel, they stay out.
+
+    Notes
+    -----
+    Cost: two products with the kernel matrix.
+    """
+    path, engine = solved.path, LocalEngine(1)
+    alpha = path.coefficients(lambda_)
+    if lambda_ <= path.spectrum.floor:
+        return alpha
+    for _ in range(REFINEMENTS):
+        fitted = expanded(_function(rows, solved, alpha, path.means), solved.features, rows.points, engine)
+        left = rows.targets - fitted - lambda_ * alpha / np.square(path.spectrum.roots)[:, None]
+        rest = RidgePath.of(path.spectrum, left)
+        step = rest.coefficients(lambda_, whole=True)
+        alpha += rest.coefficients(lambda_) if _is_rounding(rows, solved, step) else step
+    return alpha
+
+
+def _is_rounding(rows: RidgeRows, solved: Solved, step: Array) -> bool:
+    """Whether sum_i step_i k(x_i, .) is 0 to rounding, as far as rows tell that are none of those learnt from."""
+    prior = solved.features or solved.kernel
+    if not isinstance(rows.points, Points) or prior is None:
+        return False
+    some = np.unique(np.linspace(0, len(rows) - 1, PROBES).astype(np.intp))
+    points = rows.points.take(some)
+    numeric = points.numeric[_elsewhere(*points.numeric.shape)]
+    codes = points.codes[_elsewhere(*points.codes.shape)]
+    middle = numeric.mean(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        probes = Points(
+            np.concatenate([middle + reach * (numeric - middle) for reach in REACHES]),
+            np.tile(codes, (len(REACHES), 1)),
+        )
+        function = _function(rows, solved, step, np.zeros(step.shape[1]))
+        found = expanded(function, solved.features, probes, LocalEngine(1))
+        lengths = np.sqrt(np.abs(prior.diagonal(rows.points))) @ np.abs(step)
+        most = np.sqrt(np.abs(prior.diagonal(probes)))[:, None] * lengths
+    return not np.any(np.abs(found) > ROUNDING * most)
+
+
+def _elsewhere(n: int, columns: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the places of a table whose columns come from different rows."""
+    return (np.arange(n)[:, None] + np.arange(columns)) % n, np.arange(columns)
 
 
 def _spread(first: Array, posterior: Array, offsets: Array, floor: float) -> Spread:

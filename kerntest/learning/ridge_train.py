@@ -14,7 +14,6 @@ from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.kernels.features import parse_features
 from kerntest.learning.leakage import guarded
-from kerntest.learning.modelfile import check_model_target
 from kerntest.learning.parts import check_parts, parts_of
 from kerntest.learning.planning import FitWork, prepare_fit
 from kerntest.learning.provenance import provenance_of
@@ -27,7 +26,7 @@ from kerntest.learning.ridge_machine import fit_ridge
 from kerntest.learning.ridge_options import AUTO, Criterion, RidgeOptions
 from kerntest.learning.training import TrainingOptions, read_labelled
 from kerntest.report.plot import picture_kind
-from kerntest.report.write import check_writable, write_file
+from kerntest.report.write import check_writable, write_file, written_together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +116,7 @@ def train_ridge(
     options = RidgeOptions(lambda_, kernel, bandwidth, criterion, cv, features, intervals, scale, seed)
     _check_call(options, test, test_fraction, interval)
     if output is not None:
-        check_model_target(output, force=force)
+        check_writable(os.fspath(output), new=not force)
     drawn_as = ""
     if plot is not None:
         drawn_as = picture_kind(plot)
@@ -158,10 +157,11 @@ def train_ridge(
         from kerntest.learning.ridge_picture import ridge_picture  # noqa: PLC0415 - only to draw
 
         picture = ridge_picture(result, judged, drawn_as, engine)
-    if output is not None:
-        save_ridge(output, fit.model, force=force)
-    if plot is not None and picture is not None:
-        write_file(os.fspath(plot), picture)
+    with written_together():
+        if output is not None:
+            save_ridge(output, fit.model, force=force)
+        if plot is not None and picture is not None:
+            write_file(os.fspath(plot), picture)
     return result
 
 

@@ -65,11 +65,13 @@ class SvmOptions:
         _check_size("C", self.C, "usage.C")
         positive("tolerance", self.tolerance)
         if not (isinstance(self.epsilon, (int, float, np.number)) and 0 <= self.epsilon < math.inf):
-            raise UsageError(f"epsilon must be 0 or more and finite, not {self.epsilon!r}", code="usage.epsilon")
+            raise UsageError(
+                f"epsilon must be 0 or more and finite, not {self.epsilon!r}", hint="0.1 is usual", code="usage.epsilon"
+            )
         if self.nu is not None:
             positive("nu", self.nu)
         if self.nu is not None and self.nu > 1:
-            raise UsageError(f"nu must be above 0 and at most 1, not {self.nu:g}", code="usage.nu")
+            raise UsageError(f"nu must be above 0 and at most 1, not {self.nu:g}", hint="0.1 is usual", code="usage.nu")
         whole_number("seed", self.seed, at_least=0)
         check_bandwidth(self.bandwidth, advice="--grid tries several")
         if self.features is not None:

@@ -12,7 +12,6 @@ from kerntest.errors import UsageError
 from kerntest.kernels.features import parse_features
 from kerntest.learning.grid import search
 from kerntest.learning.leakage import guarded
-from kerntest.learning.modelfile import check_model_target
 from kerntest.learning.parts import check_parts, parts_of
 from kerntest.learning.planning import FitWork, prepare_fit
 from kerntest.learning.provenance import provenance_of
@@ -23,7 +22,7 @@ from kerntest.learning.svm_judge import judge, svm_result
 from kerntest.learning.svm_options import ClassWeights, SvmOptions
 from kerntest.learning.training import Classes, Labelled, TrainingOptions, read_labelled
 from kerntest.report.plot import picture_kind
-from kerntest.report.write import check_writable, write_file
+from kerntest.report.write import check_writable, write_file, written_together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,7 +134,7 @@ def train_svm(
     )
     _check_call(options, target, test, test_fraction, cv)
     if output is not None:
-        check_model_target(output, force=force)
+        check_writable(os.fspath(output), new=not force)
     drawn_as = ""
     if plot is not None:
         drawn_as = picture_kind(plot)
@@ -173,10 +172,11 @@ def train_svm(
         from kerntest.learning.svm_picture import svm_picture  # noqa: PLC0415 - only to draw
 
         picture = svm_picture(result, judged, drawn_as, engine)
-    if output is not None:
-        save_svm(output, fit.model, force=force)
-    if plot is not None and picture is not None:
-        write_file(os.fspath(plot), picture)
+    with written_together():
+        if output is not None:
+            save_svm(output, fit.model, force=force)
+        if plot is not None and picture is not None:
+            write_file(os.fspath(plot), picture)
     return result
 
 
@@ -220,7 +220,7 @@ def _check_call(options: SvmOptions, target: str | None, test: Any, fraction: fl
         )
     check_parts(test, fraction)
     if cv is not None and (isinstance(cv, bool) or not isinstance(cv, int) or cv < 2):
-        raise UsageError(f"cv must be a whole number of at least 2, not {cv!r}", code="usage.cv")
+        raise UsageError(f"cv must be a whole number of at least 2, not {cv!r}", hint="5 is usual", code="usage.cv")
 
 
 def _classes(labelled: Labelled, options: SvmOptions, fraction: float | None) -> Codes | None:

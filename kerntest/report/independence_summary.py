@@ -132,6 +132,9 @@ def independence_notes(result: IndependenceResult) -> list[str]:
 
 def screen_sentence(tests: int, rejected: int, alpha: float, correction: str, target: str | None) -> str:
     """Return what a screen found as a sentence."""
+    if not tests:
+        what = "pair" if target is None else "column"
+        return f"No {what} could be tested: nothing is known of their dependence."
     how = {"holm": "corrected by Holm", "bh": "corrected by Benjamini-Hochberg", "none": "not corrected"}[correction]
     among = counted(tests, "column" if target is not None else "pair")
     if target is None:

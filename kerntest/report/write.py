@@ -11,6 +11,8 @@ import shlex
 import stat
 import sys
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,21 @@ from kerntest.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import BinaryIO
+
+
+@dataclass(frozen=True, slots=True)
+class _Complete:
+    """A file that is whole and on the disk, and waits for its name; `new` if no other may have it."""
+
+    temporary: Path
+    target: Path
+    name: str
+    new: bool
+
+
+_WAITING: ContextVar[list[_Complete] | None] = ContextVar("kerntest files that wait for their names", default=None)
+# All temporary files there are, whichever thread writes them.
+_TEMPORARY: set[Path] = set()
 
 
 def json_text(plain: Mapping[str, Any], *, indent: int | None = 2) -> str:
@@ -87,8 +104,11 @@ def write_standard_bytes(chunks: Iterable[bytes]) -> None:
         raise _unwritable("the standard output", error) from error
 
 
-def check_writable(path: str | Path) -> None:
-    """Raise the DataError that writing `path` would raise, as far as can be told before the work is done."""
+def check_writable(path: str | Path, *, new: bool = False) -> None:
+    """Raise the DataError that writing `path` would raise, as far as can be told before the work is done.
+
+    With `new` a file must not be there yet.
+    """
     target = _target(path)
     if target.is_dir():
         raise DataError(
@@ -114,25 +134,28 @@ def check_writable(path: str | Path) -> None:
             code="data.output",
             where={"file": str(path)},
         )
+    if new and target.is_file():
+        raise _exists(str(path))
 
 
-def write_file(path: str | Path, content: str | bytes) -> None:
+def write_file(path: str | Path, content: str | bytes, *, new: bool = False) -> None:
     """Write bytes, or text in UTF-8, to a file: afterwards the file is whole, or it is as it was before.
 
     The content goes to a temporary file beside the target, is forced to the disk, and takes the target's name in one
-    step. A link is followed; a device or a pipe, which cannot be replaced, is written directly.
+    step, at the end of `written_together` where that is around it. A link is followed; a device or a pipe, which cannot
+    be replaced, is written directly.
 
     Raises
     ------
     DataError
-        The folder is missing, nothing may be written there, or the disk is full.
+        The folder is missing, nothing may be written there, or the disk is full; or a file is there that must be `new`.
     """
-    with opened_whole(path) as file:
+    with opened_whole(path, new=new) as file:
         file.write(encoded(content) if isinstance(content, str) else content)
 
 
 @contextmanager
-def opened_whole(path: str | Path) -> Iterator[BinaryIO]:
+def opened_whole(path: str | Path, *, new: bool = False) -> Iterator[BinaryIO]:
     """Open a file to be written piece by piece: it is whole at the end of the block, or as it was if the block failed.
 
     Raises
@@ -140,36 +163,113 @@ def opened_whole(path: str | Path) -> Iterator[BinaryIO]:
     DataError
         As `write_file`.
     """
-    check_writable(path)
+    check_writable(path, new=new)
     target = _target(path)
     try:
-        if _is_replaceable(target):
-            with _replacing(target) as file:
-                yield file
-        else:
+        if not _is_replaceable(target):
             with target.open("wb") as file:
                 yield file
+            return
+        with written_together(), _temporary_file(target) as (file, temporary):
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            if target.exists():
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            _waiting().append(_Complete(temporary, target, str(path), new))
     except OSError as error:
         raise _unwritable(str(path), error) from error
 
 
 @contextmanager
-def _replacing(target: Path) -> Iterator[BinaryIO]:
-    """Put what is written in the place of `target` in one step; on any failure, Ctrl-C too, remove the temporary file."""
-    temporary = target.with_name(f".kerntest-{secrets.token_hex(8)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+def written_together() -> Iterator[None]:
+    """Let the files that are written inside take their names together, when all of them are whole.
+
+    A failure before, Ctrl-C too, leaves every one as it was. Inside another such block, the outer one decides.
+
+    Raises
+    ------
+    DataError
+        If a file cannot take its name.
+    """
+    if _WAITING.get() is not None:
+        yield
+        return
+    token = _WAITING.set([])
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        temporary.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
+        yield
+        put_in_place()
+    finally:
+        for file in _waiting():
+            _remove(file.temporary)
+        _WAITING.reset(token)
+
+
+def put_in_place() -> None:
+    """Give the files that wait for it their names: those first that must be new, so that nothing is done if one is not.
+
+    Raises
+    ------
+    DataError
+        As `written_together`.
+    """
+    waiting = _waiting()
+    waiting.sort(key=lambda file: not file.new)
+    while waiting:
+        file = waiting[0]
+        try:
+            (_claim if file.new else Path.replace)(file.temporary, file.target)
+        except FileExistsError as error:
+            raise _exists(file.name) from error
+        except OSError as error:
+            raise _unwritable(file.name, error) from error
+        _TEMPORARY.discard(file.temporary)
+        del waiting[0]
+
+
+def remove_temporary_files() -> None:
+    """Remove what is not whole or waits for its name, for a process that leaves at once."""
+    for temporary in tuple(_TEMPORARY):
+        _remove(temporary)
+
+
+def _waiting() -> list[_Complete]:
+    found = _WAITING.get()
+    return [] if found is None else found
+
+
+def _claim(temporary: Path, target: Path) -> None:
+    """Give a file a name that none has; FileExistsError if one has it, whoever was faster."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
         raise
+    except (OSError, AttributeError):
+        # A file system without links.
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        temporary.replace(target)
+    else:
+        temporary.unlink()
+
+
+@contextmanager
+def _temporary_file(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
+    """Open a file beside `target`, which is removed on any failure, Ctrl-C too."""
+    temporary = target.with_name(f".kerntest-{secrets.token_hex(8)}.tmp")
+    _TEMPORARY.add(temporary)
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        with os.fdopen(descriptor, "wb") as file:
+            yield file, temporary
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def _remove(temporary: Path) -> None:
+    _TEMPORARY.discard(temporary)
+    with suppress(OSError):
+        temporary.unlink()
 
 
 def _target(path: str | Path) -> Path:
@@ -187,6 +287,15 @@ def _is_replaceable(path: Path) -> bool:
         return stat.S_ISREG(path.stat().st_mode)
     except OSError:
         return True
+
+
+def _exists(name: str) -> DataError:
+    return DataError(
+        f"{name} exists already",
+        hint="--force overwrites it; -o names another file",
+        code="data.exists",
+        where={"file": name},
+    )
 
 
 def _unwritable(name: str, error: OSError) -> DataError:

@@ -70,3 +70,36 @@ def test_warnings_of_misleading_tables_are_on_stderr(kerntest, folder):
     assert "warning: column 'order_id' counts the rows, and all of it in new.csv lies above" in outcome.err
     assert "--exclude order_id" in outcome.err
     assert kerntest("mmd", "old.csv", "new.csv", "--exclude", "order_id", *QUICK).err == ""
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_damaged_compression_is_3_wherever_rows_are_streamed(kerntest, tmp_path, kind):
+    pandas = pytest.importorskip("pandas")
+    model, path = tmp_path / "m.kt", tmp_path / f"d.{kind}.gz"
+    table = pandas.read_csv(SAMPLES / "before.csv")
+    plain = tmp_path / f"d.{kind}"
+    table.to_csv(plain, index=False) if kind == "csv" else table.to_parquet(plain)
+    assert kerntest("kpca", plain, "-o", model, "-q").code == 0
+    stored = gzip.compress(plain.read_bytes(), mtime=0)
+    commands = (
+        ["transform", model, path],
+        ["transform", model, path, "-o", tmp_path / "o.csv"],
+        ["mmd", path, plain, "--method", "features"],
+        ["hsic", path, "--x", "items", "--y", "site_minutes", "--method", "features"],
+        ["inspect", path],
+    )
+    # The header of gzip, its first block, the middle, the checksum; and a file that is cut off.
+    damages = [2, 3, 10, 11, len(stored) // 2, len(stored) - 6, None]
+    for place in damages:
+        damaged = bytearray(stored)
+        if place is None:
+            del damaged[len(stored) // 3 :]
+        else:
+            damaged[place] ^= 255
+        path.write_bytes(damaged)
+        for arguments in commands:
+            outcome = kerntest(*arguments)
+            assert outcome.code == 3, (place, arguments, outcome.err)
+            assert f"{path} is compressed with gzip, but it is truncated or damaged: " in outcome.err
+            assert "hint: copy or compress it again" in outcome.err
+            assert not (tmp_path / "o.csv").exists()

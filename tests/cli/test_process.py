@@ -129,28 +129,36 @@ def test_a_full_disk_is_3(arguments):
     assert b"Exception ignored" not in err
 
 
+ENDINGS = {"SIGINT": (130, "interrupted"), "SIGTERM": (143, "terminated"), "SIGHUP": (129, "hung up")}
+
+
 @posix
-def test_ctrl_c_ends_busy_threads_with_130():
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_signal_ends_busy_threads(name):
+    code, told = ENDINGS[name]
     with started("mmd", "busy", "y") as process:
         until_ready(process)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(getattr(signal, name))
         # The threads never end by themselves.
         out, err = process.communicate(timeout=600)
-    assert process.returncode == 130
-    assert (out, err) == (b"", b"interrupted\n")
+    assert process.returncode == code
+    assert (out, err) == (b"", f"{told}\n".encode())
 
 
 @posix
-def test_ctrl_c_while_writing_leaves_the_old_file(tmp_path):
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_signal_while_writing_leaves_the_old_file(tmp_path, name):
     target = tmp_path / "result.json"
     target.write_text("old")
     with started("mmd", "slow-write", "y", "--json", "-o", str(target)) as process:
         until_ready(process)
         assert len(list(tmp_path.iterdir())) == 2
-        process.send_signal(signal.SIGINT)
+        process.send_signal(getattr(signal, name))
         _, err = process.communicate(timeout=600)
-    assert process.returncode == 130
-    assert json.loads(err)["error"]["exit_code"] == 130
+    code, told = ENDINGS[name]
+    assert process.returncode == code
+    assert json.loads(err)["error"]["exit_code"] == code
+    assert json.loads(err)["error"]["message"] == told
     assert target.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
 

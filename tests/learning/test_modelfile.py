@@ -22,7 +22,8 @@ from model_archives import ARRAYS, MANIFEST, archive, members_of, same
 
 from kerntest.errors import DataError, ModelError
 from kerntest.learning import modelfile
-from kerntest.learning.modelfile import check_model_target, model_bytes, read_model, write_model
+from kerntest.learning.modelfile import model_bytes, read_model, write_model
+from kerntest.report.write import check_writable
 
 ROOT = Path(__file__).parents[2]
 
@@ -173,17 +174,17 @@ def test_a_file_that_is_there_is_replaced_only_by_force(tmp_path):
     assert "--force" in caught.value.hint
     assert path.read_text() == "old"
     with pytest.raises(DataError, match="exists already"):
-        check_model_target(path, force=False)
-    check_model_target(path, force=True)
+        check_writable(path, new=True)
+    check_writable(path)
     write_model(path, MANIFEST, ARRAYS, force=True)
     assert same(read_model(path).arrays, ARRAYS)
 
 
 def test_a_place_that_cannot_be_written_is_told_before_the_work(tmp_path):
     with pytest.raises(DataError, match="does not exist"):
-        check_model_target(tmp_path / "nowhere" / "m.model", force=False)
+        check_writable(tmp_path / "nowhere" / "m.model", new=True)
     with pytest.raises(DataError, match="it is a folder"):
-        check_model_target(tmp_path, force=True)
+        check_writable(tmp_path)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="/dev/null is POSIX")

@@ -1,12 +1,17 @@
 """Ridge regressions of extreme sizes, of kernels that see nothing, and of targets and weights in odd shapes."""
 
+from fractions import Fraction
+
+import naive
 import numpy as np
 import pandas as pd
 import pytest
 from learning.svm_cases import gaussian, raises
+from tolerances import assert_close
 
 from kerntest import KernelRidge, train_ridge
 from kerntest.errors import DataError, UndecidedError, UsageError
+from kerntest.kernels.text import parse_kernel
 
 
 def wave(n=60, noise=0.2, seed=0):
@@ -170,3 +175,28 @@ def test_an_ill_conditioned_system_tells_of_directions_only_where_some_are_zero(
     assert result.n_zero == zero
     assert ("without the 1 direction whose" in warning) == (zero == 1)
     assert "0 direction" not in warning
+
+
+@pytest.mark.parametrize("penalty", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize(
+    "kernel", ["gaussian(3)", "gaussian(1)", "exponential(0.5)", "polynomial(3,1,1)", "laplacian(1)"]
+)
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_away_from_the_rows_predictions_are_as_right_as_by_solving_the_system(kernel, penalty, repeats):
+    rng = np.random.default_rng(8)
+    X = np.repeat(rng.normal(size=(24 // repeats, 1)), repeats, axis=0)
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=len(X))
+    weights = rng.uniform(0.5, 2.0, len(X)) if repeats == 2 else np.ones(len(X))
+    rest = np.array([[0.0], [4.0], [7.0]])
+    parsed = parse_kernel(kernel)
+    K, cross = parsed(X), parsed(rest, X)
+    exact = [[Fraction(value) for value in row] for row in K.tolist()]
+    alpha, b = naive.ridge(exact, [*map(Fraction, y)], Fraction(penalty), [*map(Fraction, weights)])
+    expected = [float(b + sum(Fraction(k) * a for k, a in zip(row, alpha, strict=True))) for row in cross.tolist()]
+    condition = np.linalg.eigvalsh(K)[-1] * weights.max() / penalty
+    given = {"sample_weight": weights} if repeats == 2 else {}
+    for fitted, new in (
+        (KernelRidge(penalty, kernel, scale="none").fit(X, y, **given), rest),
+        (KernelRidge(penalty, "precomputed", scale="none").fit(K, y, **given), cross),
+    ):
+        assert_close(fitted.predict(new), expected, condition=condition, share=4 * np.finfo(float).eps)

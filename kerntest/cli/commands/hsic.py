@@ -11,8 +11,9 @@ from kerntest.cli.commands.hsic_modes import JOINT, check_options, mode_asked_fo
 from kerntest.cli.completion import ColumnNames
 from kerntest.cli.computing import ENGINE_PARAMETERS, ComputingCommand, engine_options
 from kerntest.cli.console import progress_bar
-from kerntest.cli.delivery import Delivery, gate
+from kerntest.cli.delivery import Delivery
 from kerntest.cli.documented import EXIT_CODES, Manual, option
+from kerntest.cli.gates import VERDICTS, gate_option
 from kerntest.cli.inputs import check_null, check_outputs, check_stdin, join_names, point_at
 from kerntest.cli.options import COUNT, Bandwidth, KernelText, OneOf, OutputPath, result_options
 from kerntest.cli.shared_options import (
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
 MANY = "Many tests at once"
 SERIES = "Series"
-DELIVERY = ("output_format", "as_json", "output", "quiet", "verbose")
-RESULT_PARAMETERS = frozenset({"data", "fail_on", *DELIVERY, *ENGINE_PARAMETERS})
+DELIVERY = ("output_format", "as_json", "output", "fail_on", "quiet", "verbose")
+RESULT_PARAMETERS = frozenset({"data", *DELIVERY, *ENGINE_PARAMETERS})
 
 MANUAL = Manual(
     examples=(
@@ -243,9 +244,10 @@ MANUAL = Manual(
     help="Draw the null distribution and these functions, or of many tests a heat map, into a .png, .svg or .pdf file.",
 )
 @engine_options("local", "gpu", "dask")
+@gate_option(*VERDICTS, example="effect_size>0.2")
 @result_options(lines=True)
 @click.pass_context
-def hsic(ctx: click.Context, /, data: str, other: str | None, *, fail_on: str | None, **options: Any) -> int:
+def hsic(ctx: click.Context, /, data: str, other: str | None, **options: Any) -> int:
     """Test whether columns depend on one another, in whatever way.
 
     The test compares the columns of --x with those of --y, numbers and categories alike, by the Hilbert-Schmidt
@@ -272,7 +274,7 @@ def hsic(ctx: click.Context, /, data: str, other: str | None, *, fail_on: str | 
         rows=getattr(result, mode.rows) if mode.rows else (),
     )
     delivery.messages.wrote(outputs["--witness"], outputs["--plot"])
-    return gate(result.reject, fail_on, delivery.messages)
+    return delivery.code(result)
 
 
 def _tested(mode: Mode, data: str, other: str | None, options: dict[str, Any], *, quiet: bool) -> Any:

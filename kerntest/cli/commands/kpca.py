@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kerntest.cli.completion import ColumnNames
 from kerntest.cli.computing import ComputingCommand, engine_options
 from kerntest.cli.documented import EXIT_CODES, Manual, option
+from kerntest.cli.gates import gate_option
 from kerntest.cli.learner_options import (
     FORCE,
     MISSING,
@@ -21,9 +22,7 @@ from kerntest.cli.learner_options import (
 from kerntest.cli.learner_run import LearnerRun
 from kerntest.cli.options import COUNT, Bandwidth, OneOf, OutputPath
 from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
-
-if TYPE_CHECKING:
-    from kerntest.report.kpca_record import KpcaResult
+from kerntest.report.kpca_record import KpcaResult
 
 COMPONENTS = "Components"
 
@@ -65,7 +64,7 @@ MANUAL = Manual(
             ),
         ),
     ),
-    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code not in {"1", "5"}),
+    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code != "5"),
 )
 
 
@@ -110,18 +109,19 @@ MANUAL = Manual(
 )
 @model_output("for `kerntest transform`")
 @FORCE
+@gate_option(example="explained<0.5")
 @report_options
-def kpca(train: str, **options: Any) -> None:
+def kpca(train: str, **options: Any) -> int:
     """Find the shape of the rows: their principal components in the feature space of a kernel.
 
     Few numbers for each row that tell most of how it differs from the others. The model keeps everything that new rows
     need: `kerntest transform` projects them, and goes back from projections to columns, which takes noise away.
     """
-    run = LearnerRun.asked_for({"DATA": train}, options, "kerntest kpca - < iris.csv")
+    run = LearnerRun.asked_for({"DATA": train}, options, "kerntest kpca - < iris.csv", KpcaResult)
     result = run.fitted("train_kpca")
     from kerntest.report.kpca_summary import kpca_notes  # noqa: PLC0415 - --help must start at once
 
-    run.deliver(result, kpca_notes(result), lambda **page: _draw(result, **page))
+    return run.deliver(result, kpca_notes(result), lambda **page: _draw(result, **page))
 
 
 def _draw(result: KpcaResult, **page: Any) -> str:

@@ -8,8 +8,9 @@ import click
 
 from kerntest.cli.computing import ComputingCommand, engine_options
 from kerntest.cli.console import progress_bar, summary_text
-from kerntest.cli.delivery import Delivery, gate
+from kerntest.cli.delivery import Delivery
 from kerntest.cli.documented import EXIT_CODES, Manual, option
+from kerntest.cli.gates import VERDICTS, gate_option
 from kerntest.cli.inputs import check_null, check_outputs, check_stdin, join_names, point_at
 from kerntest.cli.options import POSITIVE, Bandwidth, KernelText, OneOf, OutputPath, result_options
 from kerntest.cli.shared_options import (
@@ -173,15 +174,16 @@ MANUAL = Manual(
     "columns into a .png, .svg or .pdf file.",
 )
 @engine_options("local", "gpu", "dask")
+@gate_option(*VERDICTS, example="effect_size>0.2")
 @result_options()
 @click.pass_context
-def mmd(ctx: click.Context, /, x: str, y: str, *, fail_on: str | None, **options: Any) -> int:
+def mmd(ctx: click.Context, /, x: str, y: str, **options: Any) -> int:
     """Test whether X and Y come from the same distribution.
 
     The test compares the rows of both files, all columns together, by the maximum mean discrepancy (MMD): it sees
     differences of any kind, not only of means, and by default its p-value is exact for any number of rows.
     """
-    asked = {name: options.pop(name) for name in ("output_format", "as_json", "output", "quiet", "verbose")}
+    asked = {name: options.pop(name) for name in ("output_format", "as_json", "output", "fail_on", "quiet", "verbose")}
     delivery = Delivery.asked_for(**asked)
     check_null(ctx)
     chosen_method(options)
@@ -191,7 +193,7 @@ def mmd(ctx: click.Context, /, x: str, y: str, *, fail_on: str | None, **options
     delivery.messages.explain(two_sample_notes(result))
     delivery.deliver(result, lambda **page: summary_text(two_sample_summary(result), **page), result.warnings)
     delivery.messages.wrote(options["witness"], options["plot"])
-    return gate(result.reject, fail_on, delivery.messages)
+    return delivery.code(result)
 
 
 def _tested(x: str, y: str, options: dict[str, Any], *, quiet: bool) -> TwoSampleResult:

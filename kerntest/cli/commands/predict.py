@@ -10,6 +10,7 @@ from kerntest.cli.applying import DATA, DATA_ARGUMENT, UNKNOWN, RowDelivery, kee
 from kerntest.cli.computing import ComputingCommand, engine_options
 from kerntest.cli.console import progress_bar
 from kerntest.cli.documented import EXIT_CODES, Manual, option
+from kerntest.cli.gates import gate_option
 from kerntest.cli.inputs import join_names
 from kerntest.cli.learner_options import report_options
 from kerntest.cli.options import PROBABILITY
@@ -60,7 +61,7 @@ MANUAL = Manual(
             ),
         ),
     ),
-    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code != "1"),
+    exit_codes=EXIT_CODES,
 )
 
 
@@ -84,9 +85,10 @@ MANUAL = Manual(
 @UNKNOWN
 @decimal_option(DATA)
 @rows_output("predictions")
+@gate_option(example="incomplete>0")
 @report_options
 @engine_options("local", "dask")
-def predict(model: str, data: str, **options: Any) -> None:
+def predict(model: str, data: str, **options: Any) -> int:
     """Apply a model to the rows of a file of any size.
 
     The columns are found by name and become what they were in training. A missing column, a value that is no number
@@ -94,7 +96,7 @@ def predict(model: str, data: str, **options: Any) -> None:
     """
     rows = RowDelivery.asked_for("predict", model, data, options, "predictions")
     report = _predicted(model, data, options, quiet=rows.delivery.messages.quiet)
-    rows.deliver(report, lambda: _summary(report), f"{report.predicted:,} predicted")
+    return rows.deliver(report, lambda: _summary(report), f"{report.predicted:,} predicted")
 
 
 def _predicted(model: str, data: str, options: dict[str, Any], *, quiet: bool) -> PredictionReport:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from kerntest.cli.completion import ColumnNames
 from kerntest.cli.computing import ComputingCommand, engine_options
 from kerntest.cli.documented import EXIT_CODES, Manual, option
+from kerntest.cli.gates import gate_option
 from kerntest.cli.learner_options import (
     CLUSTER,
     FOLDS,
@@ -27,9 +28,7 @@ from kerntest.cli.learner_run import LearnerRun
 from kerntest.cli.options import POSITIVE, PROBABILITY, Bandwidth, OneOf, OutputPath
 from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
 from kerntest.errors import UsageError
-
-if TYPE_CHECKING:
-    from kerntest.report.ridge_record import RidgeResult
+from kerntest.report.ridge_record import RidgeResult
 
 REGRESSION = "Regression"
 
@@ -87,7 +86,7 @@ MANUAL = Manual(
             ),
         ),
     ),
-    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code not in {"1", "5"}),
+    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code != "5"),
 )
 
 
@@ -163,8 +162,9 @@ MANUAL = Manual(
 )
 @model_output("for `kerntest predict`")
 @FORCE
+@gate_option(example="r2<0.5")
 @report_options
-def ridge(train: str, **options: Any) -> None:
+def ridge(train: str, **options: Any) -> int:
     """Learn to predict numbers from the other columns with kernel ridge regression.
 
     Lambda and bandwidth are chosen by exact leave-one-out unless they are given. The regression is judged on rows that it
@@ -173,7 +173,10 @@ def ridge(train: str, **options: Any) -> None:
     if not options["target"]:
         raise UsageError("--target is missing", hint="it names the column to predict", code="usage.target")
     run = LearnerRun.asked_for(
-        {"TRAIN": train, "--test": options["test"]}, options, "kerntest ridge - --target wear_um < machines.csv"
+        {"TRAIN": train, "--test": options["test"]},
+        options,
+        "kerntest ridge - --target wear_um < machines.csv",
+        RidgeResult,
     )
     options["intervals"] = not options.pop("no_intervals")
     if len(options["target"]) == 1:
@@ -181,7 +184,7 @@ def ridge(train: str, **options: Any) -> None:
     result = run.fitted("train_ridge")
     from kerntest.report.ridge_summary import ridge_notes  # noqa: PLC0415 - --help must start at once
 
-    run.deliver(result, ridge_notes(result), lambda **page: _draw(result, **page))
+    return run.deliver(result, ridge_notes(result), lambda **page: _draw(result, **page))
 
 
 def _draw(result: RidgeResult, **page: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -10,6 +10,7 @@ from click.core import ParameterSource
 from kerntest.cli.completion import ColumnNames
 from kerntest.cli.computing import ComputingCommand, engine_options
 from kerntest.cli.documented import EXIT_CODES, Manual, option
+from kerntest.cli.gates import gate_option
 from kerntest.cli.learner_options import (
     CLUSTER,
     FOLDS,
@@ -28,9 +29,7 @@ from kerntest.cli.learner_run import LearnerRun
 from kerntest.cli.options import POSITIVE, Bandwidth, OneOf, OutputPath, Quantity
 from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
 from kerntest.errors import UsageError
-
-if TYPE_CHECKING:
-    from kerntest.report.svm_record import SvmResult
+from kerntest.report.svm_record import SvmResult
 
 MACHINE = "Machine"
 SHARE = Quantity(float, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
@@ -86,7 +85,7 @@ MANUAL = Manual(
             ),
         ),
     ),
-    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code not in {"1", "5"}),
+    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code != "5"),
 )
 
 
@@ -185,8 +184,9 @@ MANUAL = Manual(
 )
 @model_output("for `kerntest predict`")
 @FORCE
+@gate_option(example="accuracy<0.9")
 @report_options
-def svm(train: str, **options: Any) -> None:
+def svm(train: str, **options: Any) -> int:
     """Learn to predict a column from the others with a support vector machine.
 
     The machine tells classes apart, two or many, predicts numbers, or finds rows unlike those of TRAIN. It is judged on
@@ -194,12 +194,12 @@ def svm(train: str, **options: Any) -> None:
     """
     _check_used(click.get_current_context())
     run = LearnerRun.asked_for(
-        {"TRAIN": train, "--test": options["test"]}, options, "kerntest svm - --target species < iris.csv"
+        {"TRAIN": train, "--test": options["test"]}, options, "kerntest svm - --target species < iris.csv", SvmResult
     )
     result = run.fitted("train_svm")
     from kerntest.report.svm_summary import svm_notes  # noqa: PLC0415 - --help must start at once
 
-    run.deliver(result, svm_notes(result), lambda **page: _draw(result, **page))
+    return run.deliver(result, svm_notes(result), lambda **page: _draw(result, **page))
 
 
 def _check_used(ctx: click.Context) -> None:

@@ -10,6 +10,7 @@ from kerntest.cli.applying import DATA, DATA_ARGUMENT, UNKNOWN, RowDelivery, kee
 from kerntest.cli.computing import ComputingCommand, engine_options
 from kerntest.cli.console import progress_bar
 from kerntest.cli.documented import EXIT_CODES, Manual, option
+from kerntest.cli.gates import gate_option
 from kerntest.cli.inputs import join_names
 from kerntest.cli.learner_options import report_options
 from kerntest.cli.options import COUNT
@@ -58,7 +59,7 @@ MANUAL = Manual(
             ),
         ),
     ),
-    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code != "1"),
+    exit_codes=EXIT_CODES,
 )
 
 
@@ -85,9 +86,10 @@ MANUAL = Manual(
 @UNKNOWN
 @decimal_option(DATA)
 @rows_output("scores or pre-images")
+@gate_option(example="incomplete>0")
 @report_options
 @engine_options("local", "dask")
-def transform(model: str, data: str, **options: Any) -> None:
+def transform(model: str, data: str, **options: Any) -> int:
     """Project the rows of a file of any size on the components of a model, or reconstruct them from their projections.
 
     The columns are found by name and become what they were in training. A missing column, a value that is no number
@@ -95,7 +97,7 @@ def transform(model: str, data: str, **options: Any) -> None:
     """
     rows = RowDelivery.asked_for("transform", model, data, options, "scores")
     report = _transformed(model, data, options, quiet=rows.delivery.messages.quiet)
-    rows.deliver(report, lambda: _summary(report), f"{report.transformed:,} transformed")
+    return rows.deliver(report, lambda: _summary(report), f"{report.transformed:,} transformed")
 
 
 def _transformed(model: str, data: str, options: dict[str, Any], *, quiet: bool) -> TransformReport:

@@ -202,15 +202,19 @@ class RidgePath:
         found: Array = -0.5 * (n - 1) * (np.log(2.0 * math.pi * scales) + 1.0) - 0.5 * determinant + constant
         return found
 
-    def coefficients(self, lambda_: float) -> Array:
+    def coefficients(self, lambda_: float, *, whole: bool = False) -> Array:
         """Return alpha, shape (n, T).
 
-        Directions whose eigenvalue is 0 to rounding are left out: they change no value of f, but with a tiny lambda
-        would drown it in rounding.
+        Directions whose eigenvalue is 0 to rounding are left out unless the `whole` is asked for. They change f at none
+        of the rows, but elsewhere by up to the root of their eigenvalue over lambda; and with a tiny lambda they drown f
+        in rounding.
         """
-        kept = self._kept
+        kept = slice(None) if whole else self._kept
         inner = self.projected[kept] / (self.spectrum.values[kept, None] + lambda_)
-        found: Array = self.spectrum.roots[:, None] * (self.spectrum.vectors[:, kept] @ inner)
+        found: Array = self.spectrum.vectors[:, kept] @ inner
+        if whole:
+            found += self.missing / lambda_
+        found *= self.spectrum.roots[:, None]
         return found
 
     def posterior(self, lambda_: float, share: float) -> Array:

@@ -1,0 +1,95 @@
+"""Gates on numbers of a report: the grammar of --fail-on, and what it does with what is not there."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+SAMPLES = Path(__file__).parents[2] / "sample_data"
+IRIS, MACHINES = str(SAMPLES / "iris.csv"), str(SAMPLES / "machines.csv")
+SVM = ["svm", IRIS, "--target", "species", "--test-fraction", "0.3", "-q"]
+RIDGE = ["ridge", MACHINES, "--target", "wear_um", "--columns", "temp_c", "--lambda", "1", "--bandwidth", "1", "-q"]
+MMD = ["mmd", str(SAMPLES / "iris_versicolor.csv"), str(SAMPLES / "iris_virginica.csv"), "--permutations", "20", "-q"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "gate", "code"),
+    [
+        (SVM, "accuracy<0.99", 1),
+        (SVM, "accuracy<0.5", 0),
+        (SVM, " test.accuracy >= 0.5 ", 1),
+        (SVM, "test.classes.setosa.recall<1", 0),
+        (SVM, "test.confusion.0.0<=15", 1),
+        (SVM, "n_test>45", 0),
+        (SVM, "C<=1e0", 1),
+        (RIDGE, "r2<0.999", 1),
+        (RIDGE, "lambda>1", 0),
+        (["kpca", IRIS, "-q"], "explained>0.5", 1),
+        (MMD, "effect_size>0.2", 1),
+        (MMD, "p_value<0.001", 0),
+        (["hsic", MACHINES, "--pairwise", "--columns", "temp_c,wear_um", "-q"], "rejected>=1", 1),
+    ],
+)
+def test_a_number_beyond_its_limit_is_1(kerntest, arguments, gate, code):
+    outcome = kerntest(*arguments, "--fail-on", gate, "--json")
+    assert outcome.code == code
+    assert json.loads(outcome.out)["schema"].startswith("kerntest.")
+
+
+def test_the_reason_is_told_and_the_model_is_there(kerntest, tmp_path):
+    model = tmp_path / "m.kt"
+    outcome = kerntest(*SVM[:-1], "--fail-on", "accuracy<0.99", "-o", model)
+    assert outcome.code == 1
+    assert "exit code 1, because of --fail-on accuracy<0.99: accuracy is 0.955556" in outcome.err
+    assert model.exists()
+    applied = kerntest("predict", model, IRIS, "--fail-on", "predictions.setosa<60")
+    assert applied.code == 1
+    assert applied.out.startswith("row,prediction\n")
+    assert kerntest("predict", model, IRIS, "--fail-on", "incomplete>0", "-o", tmp_path / "o.csv").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "gate", "message", "hint"),
+    [
+        (SVM, "acuracy<0.9", "--fail-on: the report has no 'acuracy'", "did you mean 'accuracy'?"),
+        (SVM, "test.acuracy<0.9", "--fail-on: the report has no 'test.acuracy'", "did you mean 'test.accuracy'?"),
+        (SVM, "kernel<1", "'kernel' is no number in the report", "numbers are n_train, n_test, accuracy"),
+        (SVM, "zzz<1", "the report has no 'zzz'", "--json shows"),
+        (SVM, "accuracy", "must be NAME<NUMBER, with <, <=, > or >=, not 'accuracy'", "quote it for the shell"),
+        (SVM, "accuracy==1", "must be NAME<NUMBER", "quote"),
+        (SVM, "accuracy<nan", "must be NAME<NUMBER", "quote"),
+        (SVM, "accuracy<0.9 and 1>0", "the report has no 'accuracy<0.9 and 1'", ""),
+        (SVM, "reject", "must be NAME<NUMBER", "quote"),
+        (MMD, "rejct", "must be reject, accept or NAME<NUMBER", "did you mean 'reject'?"),
+        (MMD, "efect_size>1", "the report has no 'efect_size'", "did you mean 'effect_size'?"),
+    ],
+)
+def test_what_is_no_gate_is_2_and_nothing_is_written(kerntest, tmp_path, *, arguments, gate, message, hint):
+    target = tmp_path / "out"
+    outcome = kerntest(*arguments, "--fail-on", gate, "-o", target)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert message in outcome.err
+    assert f"hint: {hint}" in outcome.err if hint.startswith("did") else hint in outcome.err
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("gate", ["rmse>1", "test.log_loss>1"])
+def test_a_gate_on_a_number_that_is_null_is_4(kerntest, gate):
+    outcome = kerntest(*SVM, "--fail-on", gate)
+    assert outcome.code == 4
+    assert f"--fail-on {gate} has nothing to decide on: {gate.partition('>')[0]} is null in the report" in outcome.err
+    assert "Support vector machine" in outcome.out
+
+
+def test_a_gate_where_nothing_was_tested_is_4(kerntest, tmp_path):
+    # No row has both.
+    rows = "".join(f"{i},\n" if i % 2 else f",{i}\n" for i in range(30))
+    (tmp_path / "apart.csv").write_text(f"a,b\n{rows}")
+    screen = ["hsic", tmp_path / "apart.csv", "--pairwise", "--missing", "drop", "-q"]
+    for gate in ("reject", "accept", "rejected>0"):
+        outcome = kerntest(*screen, "--fail-on", gate)
+        assert outcome.code == 4
+        assert f"--fail-on {gate} has nothing to decide on: nothing was tested" in outcome.err
+        assert "Decision: No pair could be tested: nothing is known of their dependence." in outcome.out
+    assert kerntest(*screen, "--fail-on", "tests<1").code == 1
+    assert kerntest(*screen).code == 0

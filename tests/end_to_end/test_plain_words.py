@@ -1,0 +1,121 @@
+"""Errors in our own words, short, and with a way out that works."""
+
+import socket
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+LONG = "linear*" * 3000 + "linear"
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c\n" + "".join(f"{i},{i * i % 17},{'xy'[i % 2]}\n" for i in range(40)))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (["kpca", "--bandwidth", "1e-300"], "bandwidth of gaussian must be between 1e-75", "found from the data"),
+        (["hsic", "--pairwise", "--bandwidth", "1e300"], "must be between 1e-75", "found from the data"),
+        (["svm", "--target", "c", "--class-weight", "x:nan"], "must be positive and finite, not nan", "above 0"),
+        (["svm", "--target", "c", "--class-weight", "x:0"], "must be positive and finite, not 0", "above 0"),
+    ],
+)
+def test_a_value_out_of_range_has_a_hint(kerntest, table, arguments, message, hint):
+    command, *options = arguments
+    outcome = kerntest(command, table, *options)
+    assert outcome.code == 2
+    told, way_out = outcome.err.splitlines()
+    assert message in told
+    assert way_out.startswith("hint: ")
+    assert hint in way_out
+
+
+@pytest.mark.parametrize("command", [["kpca"], ["hsic", "--x", "a", "--y", "b"], ["kpca", "--json"]])
+def test_a_long_kernel_is_not_echoed_whole(kerntest, table, command):
+    outcome = kerntest(command[0], table, *command[1:], "--kernel", LONG)
+    assert outcome.code == 4
+    assert len(outcome.err) < 500
+    assert "'linear*linear*" in outcome.err
+
+
+def test_a_number_too_large_is_told_as_one(kerntest, tmp_path):
+    path = tmp_path / "big.csv"
+    path.write_text("a,b\n1,2\n1e400,3\n4,5\n")
+    outcome = kerntest("kpca", path)
+    assert outcome.code == 3
+    assert "line 3" in outcome.err
+    assert "beyond 1.8e308, such as 1e400" in outcome.err
+
+
+def test_damaged_parquet_is_told_in_our_own_words(kerntest, table, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "t.parquet"
+    pandas.read_csv(table).to_parquet(path)
+    stored = bytearray(path.read_bytes())
+    # The footer, whose length stands before the last four bytes.
+    start = len(stored) - 8 - int.from_bytes(stored[-8:-4], "little")
+    stored[start : start + 20] = b"\xff" * 20
+    path.write_bytes(stored)
+    outcome = kerntest("kpca", path)
+    assert outcome.code == 3
+    assert outcome.err.splitlines()[0] == f"error: {path} is malformed Parquet: it is truncated or damaged"
+
+
+@pytest.mark.parametrize("null", [[], ["--null", "moments"], ["--resampling", "random"]])
+def test_where_a_single_row_differs_the_hint_works(kerntest, tmp_path, null):
+    """Anscombe's fourth: of all rows but one x is the same."""
+    heights = [6.58, 5.76, 7.71, 8.84, 8.47, 7.04, 5.25, 12.5, 5.56, 7.91, 6.89]
+    path = tmp_path / "fourth.csv"
+    path.write_text("x,y\n" + "".join(f"{19 if y == 12.5 else 8},{y}\n" for y in heights))
+    arguments = ["hsic", path, "--x", "x", "--y", "y", *null]
+    outcome = kerntest(*arguments)
+    assert outcome.code == 4
+    assert "hint: --estimator biased can test them" in outcome.err
+    assert kerntest(*arguments, "--estimator", "biased").code == 0
+
+
+@contextmanager
+def stranger(answer):
+    """A server that says the same to everybody."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(4096)
+                    connection.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b"\x01" + b"\0" * 31])
+def test_a_server_that_is_no_scheduler(kerntest, table, answer, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("kerntest.engines.clusters.ANSWER", 2.0)
+    with stranger(answer) as place:
+        outcome = kerntest("hsic", table, "--x", "a", "--y", "b", "--scheduler", f"tcp://{place}")
+    assert outcome.code == 4
+    assert "Dask scheduler" in outcome.err.splitlines()[0]
+    assert "memory" not in outcome.err
+    assert "hint: " in outcome.err
+
+
+@pytest.mark.parametrize("scheme", ["tls", "http"])
+def test_an_address_is_refused_in_our_own_words(kerntest, table, scheme):
+    pytest.importorskip("distributed")
+    outcome = kerntest("hsic", table, "--x", "a", "--y", "b", "--scheduler", f"{scheme}://127.0.0.1:1")
+    assert outcome.code == 2
+    assert "ssl" not in outcome.err
+    assert "known schemes" not in outcome.err
+    assert "hint: " in outcome.err
