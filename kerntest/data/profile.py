@@ -9,9 +9,9 @@ import numpy as np
 
 from kerntest.data.arranging import reason_to_leave_out
 from kerntest.data.categories import date_text
+from kerntest.data.forms import is_number
 from kerntest.data.misleading import counts_rows
 from kerntest.data.missing import check_usable
-from kerntest.data.suspicion import is_number
 from kerntest.data.wording import counted, option_value
 from kerntest.errors import DataError
 

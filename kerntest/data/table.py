@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Kind = Literal["number", "boolean", "text", "date"]
+# Words that stand for a missing value in CSV; an empty field always does.
+MISSING = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None", "n/a", "#N/A")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Problem:
         As in `kerntest.errors.KerntestError`.
     curable : bool
         Whether treating the column as text makes it usable.
+    kind : {"number", "date"}
+        What the column seems to be all the same.
     """
 
     message: str
@@ -38,6 +42,7 @@ class Problem:
     code: str
     where: Mapping[str, str | int]
     curable: bool
+    kind: Kind = "number"
 
     def error(self) -> DataError:
         """Return the error to raise."""
@@ -61,6 +66,8 @@ class Column:
         The different values of a boolean or text column, sorted; empty for number and date.
     problem : Problem, optional
         Why the column cannot be used as it is.
+    written : str
+        In which form its numbers or dates were written, of `forms`; empty for plain ones.
     """
 
     name: str
@@ -68,6 +75,7 @@ class Column:
     values: NDArray[Any]
     levels: tuple[str, ...] = ()
     problem: Problem | None = None
+    written: str = ""
 
     @property
     def is_category(self) -> bool:
@@ -121,6 +129,8 @@ class Table:
         "gzip" or "zstd", where the files were compressed.
     size : int or None
         Bytes of all files together, as stored.
+    na : tuple of str
+        Words that stood for a missing value in CSV.
     """
 
     name: str
@@ -135,6 +145,7 @@ class Table:
     file_of: NDArray[np.int32] | None = None
     compression: str | None = None
     size: int | None = None
+    na: tuple[str, ...] = MISSING
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from kerntest.data.arranging import EXACT_INTEGERS
 from kerntest.data.categories import as_text, number_text
+from kerntest.data.csv_options import AS_USUAL, CsvOptions
 from kerntest.data.missing import apply_missing, check_usable
 from kerntest.data.read import read_table
 from kerntest.data.selection import match_names
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.numerals import Decimal
     from kerntest.data.selection import Patterns
     from kerntest.kernels.base import Array
 
@@ -38,7 +38,7 @@ class TrainingOptions:
     exclude: Patterns = None
     categorical: str | Sequence[str] = ()
     missing: MissingPolicy = "error"
-    decimal: Decimal = "auto"
+    csv: CsvOptions = AS_USUAL
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +98,7 @@ def read_labelled(
         If the table cannot be read, or has missing values and the policy is "error".
     """
     named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
-    table = read_table(data, name=None if named else name, categorical=options.categorical, decimal=options.decimal)
+    table = read_table(data, name=None if named else name, categorical=options.categorical, **options.csv.words())
     apart = _apart(target, beside, table)
     taking_part = match_names(options.columns, table.names, table.name) if options.columns else list(table.names)
     excluded = set(match_names(options.exclude, table.names, table.name))
@@ -296,7 +296,7 @@ def read_like(
         If the table cannot be read, has none of the columns, or has missing values and the policy is "error".
     """
     named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
-    table = read_table(data, name=None if named else "test", categorical=(), decimal=options.decimal)
+    table = read_table(data, name=None if named else "test", categorical=(), **options.csv.words())
     apart = _apart(target, beside, table)
     there = [name for name in names if name in table.names]
     if not there:

@@ -3,6 +3,7 @@ import io
 import json
 
 import pytest
+from command_line import CSV_AS_USUAL
 from example_svm import grid, metrics, regression_result, svm_result
 
 import kerntest as package
@@ -39,7 +40,7 @@ DEFAULTS = {
     "exclude": None,
     "categorical": (),
     "missing": "error",
-    "decimal": "auto",
+    **CSV_AS_USUAL,
     "threads": None,
     "progress": None,
 }

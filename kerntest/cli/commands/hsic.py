@@ -24,7 +24,7 @@ from kerntest.cli.shared_options import (
     SEED_OPTION,
     chosen_method,
     columns_option,
-    decimal_option,
+    csv_options,
     estimator_option,
     method_options,
     null_option,
@@ -141,7 +141,7 @@ MANUAL = Manual(
 @columns_option("--exclude", "Columns to leave out.")
 @CATEGORICAL
 @SCALE
-@decimal_option()
+@csv_options
 @option(
     "--missing",
     type=OneOf("error", "drop"),

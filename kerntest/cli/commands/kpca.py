@@ -20,7 +20,7 @@ from kerntest.cli.learner_options import (
 )
 from kerntest.cli.learner_run import LearnerRun
 from kerntest.cli.options import COUNT, Bandwidth, OneOf, OutputPath
-from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
+from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, csv_options
 
 if TYPE_CHECKING:
     from kerntest.report.kpca_record import KpcaResult
@@ -78,7 +78,7 @@ MANUAL = Manual(
 )
 @CATEGORICAL
 @SCALE
-@decimal_option()
+@csv_options
 @MISSING
 @option("--components", type=COUNT, default=2, metavar="K", topic=COMPONENTS, help="How many components.")
 @kernel_option(COMPONENTS)

@@ -20,7 +20,7 @@ from kerntest.cli.shared_options import (
     SEED_OPTION,
     chosen_method,
     columns_option,
-    decimal_option,
+    csv_options,
     estimator_option,
     method_options,
     null_option,
@@ -140,7 +140,7 @@ MANUAL = Manual(
 @columns_option("--exclude", "Columns to leave out, written the same way.")
 @option("--common", is_flag=True, topic="Columns and rows", help="Use the columns that both files have.")
 @CATEGORICAL
-@decimal_option()
+@csv_options
 @option(
     "--missing",
     type=OneOf("error", "drop"),

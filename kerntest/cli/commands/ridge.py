@@ -24,7 +24,7 @@ from kerntest.cli.learner_options import (
 )
 from kerntest.cli.learner_run import LearnerRun
 from kerntest.cli.options import POSITIVE, PROBABILITY, Bandwidth, OneOf, OutputPath
-from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
+from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, csv_options
 from kerntest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ MANUAL = Manual(
 @option("--weights", type=ColumnNames(), metavar="NAME", topic=ROWS, help="Column of weights of rows; 2 counts twice.")
 @CATEGORICAL
 @SCALE
-@decimal_option()
+@csv_options
 @MISSING
 @kernel_option(REGRESSION)
 @option(

@@ -25,7 +25,7 @@ from kerntest.cli.learner_options import (
 )
 from kerntest.cli.learner_run import LearnerRun
 from kerntest.cli.options import POSITIVE, Bandwidth, OneOf, OutputPath, Quantity
-from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
+from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, csv_options
 from kerntest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ MANUAL = Manual(
 @columns_option("--exclude", "Columns to leave out.")
 @CATEGORICAL
 @SCALE
-@decimal_option()
+@csv_options
 @MISSING
 @option(
     "--task",

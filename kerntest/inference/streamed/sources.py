@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.blocks import STDIN, BlockTable, is_parquet, open_blocks, spooled, unpacked_file
-from kerntest.data.compression import compression_of
+from kerntest.data.blocks import STDIN, BlockTable, begins_as, open_blocks, spooled, unpacked_file
+from kerntest.data.compression import MAGIC_BYTES, compression_of
 from kerntest.data.missing import apply_missing
 from kerntest.data.paths import Found, find_files, open_file
 from kerntest.data.read import read_table
@@ -290,7 +290,7 @@ def read_table_of_bytes(name: str, data: bytes, reading: Reading) -> Table:
     from kerntest.data.delimited import read_delimited  # noqa: PLC0415 - 70 ms that an array does not need
 
     source = Bytes(name, "csv", ((name, data),), sha256="", size=len(data))
-    return read_delimited(source, reading.categorical, reading.decimal)
+    return read_delimited(source, reading.categorical, reading.csv)
 
 
 def _typed_again(arrow: Any, delimiter: str) -> bytes:
@@ -309,7 +309,7 @@ def _compression(stored: Sequence[tuple[str, Path]]) -> str | None:
     methods = set()
     for shown, location in stored:
         with open_file(location, shown) as file:
-            methods.add(compression_of(file.read(4)) or "")
+            methods.add(compression_of(file.read(MAGIC_BYTES)) or "")
     return ", ".join(sorted(methods - {""})) or None
 
 
@@ -334,7 +334,7 @@ def open_source(source: Any, name: str | None, reading: Reading) -> Iterator[Sou
         yield source
         return
     if not isinstance(source, (str, Path)):
-        yield HeldSource(read_table(source, name=name, categorical=reading.categorical, decimal=reading.decimal))
+        yield HeldSource(read_table(source, name=name, categorical=reading.categorical, **reading.csv.words()))
         return
     with ExitStack() as stack:
         if str(source) == "-":
@@ -347,7 +347,8 @@ def open_source(source: Any, name: str | None, reading: Reading) -> Iterator[Sou
             raise DataError(
                 "the name of the file is empty", code="data.missing_file", hint="name a file, or - for stdin"
             )
-        if is_parquet(*found.files[0]):
+        form = begins_as(*found.files[0])
+        if form == "parquet":
             plain = [(part, stack.enter_context(unpacked_file(part, location))) for part, location in found.files]
             opened = ParquetSource(shown, plain, found, reading)
             opened.compression = _compression(found.files)
@@ -355,10 +356,10 @@ def open_source(source: Any, name: str | None, reading: Reading) -> Iterator[Sou
             return
         on_disk = str(found.files[0][1]) if shown == STDIN else source
         size = sum(_size(location) for _, location in found.files)
-        if size <= SMALL_BYTES // (8 if _compression(found.files) else 1):
-            yield HeldSource(read_table(on_disk, name=shown, categorical=reading.categorical, decimal=reading.decimal))
+        if form == "json" or size <= SMALL_BYTES // (8 if _compression(found.files) else 1):
+            yield HeldSource(read_table(on_disk, name=shown, categorical=reading.categorical, **reading.csv.words()))
             return
-        reader: Any = stack.enter_context(open_blocks(on_disk, decimal=reading.decimal, block_bytes=CSV_BLOCK_BYTES))
+        reader: Any = stack.enter_context(open_blocks(on_disk, **reading.csv.words(), block_bytes=CSV_BLOCK_BYTES))
         reader.name = shown
         yield CsvSource(reader, found.files, reading)
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.data.forms import is_number
 from kerntest.data.missing import check_usable
-from kerntest.data.suspicion import doubted, is_number
+from kerntest.data.suspicion import understood
 from kerntest.inference.streamed.assignment import mixed
 from kerntest.inference.streamed.rows import complete_rows
 
@@ -274,7 +275,7 @@ def _odd_value(column: Column, table: Table, wanted: str) -> str:
     if column.problem is not None:
         raise column.problem.error()
     if wanted == "number" and column.kind == "text":
-        problem = doubted(column, table).problem
+        problem = understood(column, table).problem
         if problem is not None:
             raise problem.error()
     if not column.is_category:
