@@ -44,7 +44,7 @@ def typed_column(name: str, texts: Any, kind: Kind, table: Table, decimal: Decim
     # Words for a missing value are text only in text, and only between quotes.
     missing = ("", *table.na) if kind in {"number", "date"} else ("",)
     present = pc.if_else(pc.is_in(texts, value_set=pa.array(missing)), pa.scalar(None, pa.string()), texts)
-    if written:
+    if written and kind in {"number", "date"}:
         text = column_of(name, present, table.name)
         return in_form(text, written) or text
     if kind == "number":

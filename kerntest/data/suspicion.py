@@ -143,26 +143,28 @@ def settled(columns: tuple[Column, Column], tables: tuple[Table, Table]) -> tupl
     if len(texts) == 2 and not problems:
         return found[0], found[1]
     form = _form_of_both(found, tables)
-    strange: dict[int, list[int]] = {}
-    n_strange = 0
-    for k in texts:
-        counts = present_counts(found[k], tables[k].na)
-        strange[k] = [
-            index
-            for index, level in enumerate(found[k].levels)
-            if counts[index] and not has_comma(level) and form.read(level) is None
-        ]
-        n_strange += int(counts[strange[k]].sum())
+    strange = {k: strange_levels(found[k], tables[k].na, (form,)) for k in texts}
+    n_strange = sum(int(present_counts(found[k], tables[k].na)[strange[k]].sum()) for k in texts)
     total = sum(len(column.values) - column.n_missing for column in found)
     if 2 * n_strange >= total:
         return replace(found[0], problem=None), replace(found[1], problem=None)
     for k in texts:
-        if strange[k]:
+        if strange[k] and found[k].problem is None:
             problem = stray_problem(
                 found[k], tables[k], strange[k], total - n_strange, total, form=form, among=" of both tables"
             )
             found[k] = replace(found[k], problem=problem)
     return found[0], found[1]
+
+
+def strange_levels(column: Column, na: Sequence[str], forms: Sequence[Form]) -> list[int]:
+    """Return the levels of a text column that occur and are in none of the forms, nor numbers with commas."""
+    counts = present_counts(column, na)
+    return [
+        index
+        for index, level in enumerate(column.levels)
+        if counts[index] and not has_comma(level) and all(form.read(level) is None for form in forms)
+    ]
 
 
 def _form_of_both(columns: Sequence[Column], tables: Sequence[Table]) -> Form:

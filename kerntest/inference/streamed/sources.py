@@ -13,6 +13,7 @@ import numpy as np
 
 from kerntest.data.blocks import STDIN, BlockTable, begins_as, open_blocks, spooled, unpacked_file
 from kerntest.data.compression import MAGIC_BYTES, compression_of
+from kerntest.data.csv_options import CsvOptions
 from kerntest.data.missing import apply_missing
 from kerntest.data.paths import Found, find_files, open_file
 from kerntest.data.read import read_table
@@ -259,12 +260,16 @@ class CsvSource(Source):
         self.compression = _compression(stored)
         # Names that are not there are refused before any row is read.
         match_names(reading.categorical, reader.names, reader.name)
-        block = next(_blocks(reader, dict.fromkeys(reader.names, "text"), reader.names))
-        data = _typed_again(block.kept.slice(0, 50 * HEAD_ROWS), block.table.delimiter or ",")
-        head = read_table_of_bytes(reader.name, data, reading)
+        block = next(_blocks(reader, dict.fromkeys(reader.names, "text")))
+        head = _typed_again(block.table.take(np.arange(min(block.table.n_rows, 50 * HEAD_ROWS))), reading)
         self.delimiter = block.table.delimiter
         self.warnings = (*reader.warnings, *(text for text in head.warnings if text not in reader.warnings))
         self.head = replace(head, files=tuple(name for name, _ in stored), delimiter=self.delimiter)
+
+    def settle(self, matched: Table, missing: MissingPolicy) -> None:
+        """Take the forms in which columns are written, which another input may have told."""
+        del missing
+        self._reader.written = {column.name: column.written for column in matched.columns if column.written}
 
     @property
     def n_pieces(self) -> int:
@@ -285,23 +290,25 @@ def _blocks(reader: BlockReader, kinds: Mapping[str, Kind], keep: Sequence[str] 
         yield from piece.blocks()
 
 
-def read_table_of_bytes(name: str, data: bytes, reading: Reading) -> Table:
-    """Return the table of CSV text, typed as `read_table` does."""
-    from kerntest.data.delimited import read_delimited  # noqa: PLC0415 - 70 ms that an array does not need
+def _typed_again(table: Table, reading: Reading) -> Table:
+    """Return columns of text typed the way a whole file is: as CSV in which all values are quoted."""
+    import io  # noqa: PLC0415 - beside those below
 
-    source = Bytes(name, "csv", ((name, data),), sha256="", size=len(data))
-    return read_delimited(source, reading.categorical, reading.csv)
+    import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
+    from pyarrow import csv  # noqa: PLC0415 - the same
 
+    from kerntest.data.delimited import read_delimited  # noqa: PLC0415 - the same
 
-def _typed_again(arrow: Any, delimiter: str) -> bytes:
-    """Return columns of text as CSV, so that they are typed the way a whole file is."""
-    import io  # noqa: PLC0415 - beside the two below
-
-    from pyarrow import csv  # noqa: PLC0415 - 70 ms that an array does not need
-
+    texts = {
+        column.name: pa.array(np.array([*column.levels, None], dtype=object)[column.values], pa.string())
+        for column in table.columns
+    }
     stream = io.BytesIO()
-    csv.write_csv(arrow, stream, csv.WriteOptions(delimiter=delimiter, quoting_style="needed"))
-    return stream.getvalue()
+    csv.write_csv(pa.table(texts), stream, csv.WriteOptions(delimiter=table.delimiter, quoting_style="all_valid"))
+    source = Bytes(table.name, "csv", ((table.name, stream.getvalue()),), sha256="", size=0)
+    return read_delimited(
+        source, reading.categorical, CsvOptions(reading.csv.decimal, reading.csv.na, delimiter=table.delimiter)
+    )
 
 
 def _compression(stored: Sequence[tuple[str, Path]]) -> str | None:
