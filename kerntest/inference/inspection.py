@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import kerntest
-from kerntest.data.profile import count_different, frequent_levels, range_of, type_of, verdict_on
+from kerntest.data.profile import complete_rows, count_different, frequent_levels, numbers_of, type_of, verdict_on
 from kerntest.data.read import read_table
 from kerntest.data.selection import match_names
 from kerntest.errors import UsageError
@@ -89,6 +89,7 @@ def inspect_table(
         bytes=table.size,
         sha256=table.sha256,
         rows=table.n_rows,
+        complete_rows=complete_rows(selected),
         columns=tuple(_column_report(column, selected) for column in selected.columns),
         warnings=table.warnings,
         version=kerntest.__version__,
@@ -97,16 +98,19 @@ def inspect_table(
 
 def _column_report(column: Column, table: Table) -> ColumnReport:
     """Return what there is to say about one column."""
-    minimum, mean, maximum = range_of(column)
+    numbers = numbers_of(column, table.na)
     verdict = verdict_on(column, table)
     return ColumnReport(
         name=column.name,
         type=type_of(column),
         missing=0 if type_of(column) == "other" else column.n_missing,
         different=count_different(column),
-        minimum=minimum,
-        mean=mean,
-        maximum=maximum,
+        minimum=numbers.minimum,
+        mean=numbers.mean,
+        median=numbers.median,
+        deviation=numbers.deviation,
+        maximum=numbers.maximum,
+        numbers=numbers.share,
         levels=tuple(LevelCount(value, count) for value, count in frequent_levels(column)),
         use=verdict.use,
         note=verdict.note,
