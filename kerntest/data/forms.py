@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import Kind
 
 _NUMBER = re.compile(r"[ \t]*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[ \t]*", re.ASCII)
+_BEGINNING = re.compile(r"\s*[+-]?\.?\d")
 _LEADING_ZERO = re.compile(r"[ \t]*[+-]?0[0-9xX]", re.ASCII)
 _PERCENT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+))[ \t\xa0\u202f]*%\s*")
 _PERCENT_COMMA = re.compile(r"\s*([+-]?\d+(?:,\d+)?)[ \t\xa0\u202f]*%\s*")
@@ -42,9 +43,7 @@ class Form:
         What one value is called.
     said : str
         What is told of columns that were read so.
-    marks : str
-        Characters of which each such value has one: a quick way to tell most other values.
-    value : callable
+    read : callable
         From a text to its number; None where it is not written so.
     """
 
@@ -52,12 +51,12 @@ class Form:
     kind: Kind
     noun: str
     said: str
-    marks: str
-    value: Callable[[str], float | None]
+    read: Callable[[str], float | None]
 
-    def read(self, text: str) -> float | None:
-        """Return the number that a text is in this form; None where it is none."""
-        return self.value(text) if not self.marks or any(mark in text for mark in self.marks) else None
+
+def may_be_read(text: str) -> bool:
+    """Say whether a text begins like all that some form reads: a quick way to tell most others."""
+    return _BEGINNING.match(text) is not None
 
 
 def is_number(text: str) -> bool:
@@ -128,18 +127,16 @@ def _year_first(text: str) -> float | None:
     return None if found is None else _days(found[1], int(found[3]), found[4], found.groups()[4:])
 
 
-PLAIN = Form("", "number", "number", "", "", _plain)
+PLAIN = Form("", "number", "number", "", _plain)
 _PERCENTS, _DATES = "percents were read as numbers", "dates were read {} first"
 # In the order in which they are preferred where several read all values of a column.
 FORMS = (
     PLAIN,
-    Form("percent", "number", "percentage", _PERCENTS, "%", _percent(_PERCENT)),
-    Form("percent with decimal comma", "number", "percentage", _PERCENTS, "%", _percent(_PERCENT_COMMA)),
-    Form("time of day", "number", "time of day", "times of day were read as hours", ":", _time),
-    Form("date, year first", "date", "date", _DATES.format("year"), "/.-", _year_first),
-    Form("date, day first", "date", "date with the day first", _DATES.format("day"), "/.- ", _date(day_first=True)),
-    Form(
-        "date, month first", "date", "date with the month first", _DATES.format("month"), "/- ", _date(day_first=False)
-    ),
+    Form("percent", "number", "percentage", _PERCENTS, _percent(_PERCENT)),
+    Form("percent with decimal comma", "number", "percentage", _PERCENTS, _percent(_PERCENT_COMMA)),
+    Form("time of day", "number", "time of day", "times of day were read as hours", _time),
+    Form("date, year first", "date", "date", _DATES.format("year"), _year_first),
+    Form("date, day first", "date", "date with the day first", _DATES.format("day"), _date(day_first=True)),
+    Form("date, month first", "date", "date with the month first", _DATES.format("month"), _date(day_first=False)),
 )
 FORM_OF = {form.name: form for form in FORMS}

@@ -28,7 +28,7 @@ def read_table(source: Any, *, name: str | None = None, categorical: Patterns = 
     Parameters
     ----------
     source : str, Path, ndarray, DataFrame, Series, pyarrow.Table or Table
-        A CSV or Parquet file, compressed with gzip or zstd or not; a folder of Parquet files; a glob such as
+        CSV, Parquet or JSON lines, compressed with gzip, zstd, bzip2 or xz or not; a folder of Parquet files; a glob such as
         ``data/part-*.csv`` of files with one header, read as one table in the order of their names; ``"-"`` for
         stdin; or data in memory. A file is taken for what it holds, not for what it is called.
     name : str, optional
@@ -46,6 +46,14 @@ def read_table(source: Any, *, name: str | None = None, categorical: Patterns = 
         na : str or sequence of str
             Words that stand for a missing value, separated by commas. By default NA, N/A, #N/A, NaN, nan, null, NULL,
             None and n/a. Between quotes they are text in a column of text. An empty field is always missing.
+        delimiter : str, optional
+            One character between fields, or tab, space, comma, semicolon or bar; by default it is found.
+        encoding : str, optional
+            Of the text, such as "latin-1"; by default UTF-8.
+        header : bool
+            Whether the first line names the columns. If not, they are called x1, x2 and so on.
+        comment : str, optional
+            What lines begin with that are no rows, such as "#".
 
     Returns
     -------

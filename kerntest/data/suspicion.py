@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.categories import date_text, number_text
-from kerntest.data.forms import FORM_OF, FORMS, PLAIN, Form
+from kerntest.data.forms import FORM_OF, FORMS, PLAIN, Form, may_be_read
 from kerntest.data.table import MISSING, Column, Problem, Table
 from kerntest.data.wording import listed, option_value, shown_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -76,8 +76,9 @@ def meant_as(column: Column, na: Sequence[str] = ()) -> Reading | None:
     weights = dict.fromkeys(found, 0)
     n_strange = 0
     for index, (level, count) in enumerate(zip(column.levels, counts.tolist(), strict=True)):
-        strange = not has_comma(level)
-        for form in FORMS if count else ():
+        likely = count and may_be_read(level)
+        strange = not (likely and has_comma(level))
+        for form in FORMS if likely else ():
             if (value := form.read(level)) is not None:
                 found[form.name][index] = value
                 weights[form.name] += count
@@ -98,10 +99,25 @@ def in_form(column: Column, name: str, na: Sequence[str] = ()) -> Column | None:
     """Return a text column whose values are all written in a form as what they are; None where some are not."""
     form = FORM_OF[name]
     values = [np.nan if level in na else form.read(level) for level in column.levels]
-    if None in values:
-        return None
-    # One more place at the end: code -1 (missing) finds it.
-    return Column(column.name, form.kind, np.array([*values, np.nan], dtype=np.float64)[column.values], written=name)
+    return None if None in values else _as_read(column, form, values)
+
+
+def as_written(table: Table, written: Mapping[str, str]) -> Table:
+    """Return the table in which columns of text are read in the forms that another table has told, where they can be."""
+    columns = (
+        (in_form(column, written[column.name], table.na) or column)
+        if column.kind == "text" and written.get(column.name)
+        else column
+        for column in table.columns
+    )
+    return replace(table, columns=tuple(columns))
+
+
+def _as_read(column: Column, form: Form, values: Sequence[float | None]) -> Column:
+    """Return a text column as the numbers or dates that its levels are."""
+    # One more place at the end: code -1 (missing) finds it. None becomes NaN.
+    numbers = np.array([*values, None], dtype=np.float64)[column.values]
+    return Column(column.name, form.kind, numbers, written=form.name)
 
 
 def understood(column: Column, table: Table) -> Column:
@@ -115,7 +131,7 @@ def understood(column: Column, table: Table) -> Column:
     if reading.n_fitting == reading.total:
         if reading.others:
             return replace(column, problem=_ambiguous_problem(column, table, reading))
-        return in_form(column, reading.form.name, table.na) or column
+        return _as_read(column, reading.form, reading.values)
     counts = present_counts(column, table.na)
     strange = [index for index, value in enumerate(reading.values) if value is None and counts[index]]
     commas = [index for index in strange if has_comma(column.levels[index])]

@@ -111,7 +111,7 @@ class Table:
     n_rows : int
         Number of rows.
     format : str
-        ``"csv"``, ``"parquet"``, ``"array"`` or ``"frame"``.
+        ``"csv"``, ``"parquet"``, ``"json"``, ``"array"`` or ``"frame"``.
     sha256 : str or None
         Digest of the file's bytes as stored, of several files of their digests (see `Source`); None for arrays and
         frames.
@@ -126,7 +126,7 @@ class Table:
     file_of : ndarray of int32, shape (n_rows,), optional
         Which of several files each row comes from; None where there is one, or where it cannot be told.
     compression : str or None
-        "gzip" or "zstd", where the files were compressed.
+        "gzip", "zstd", "bzip2" or "xz", where the files were compressed.
     size : int or None
         Bytes of all files together, as stored.
     na : tuple of str

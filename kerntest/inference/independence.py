@@ -134,7 +134,7 @@ def hsic_test(
     progress : callable, optional
         Called with (blocks done, blocks in all).
     **csv
-        How CSV is written: decimal, na; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------

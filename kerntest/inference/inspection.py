@@ -41,7 +41,7 @@ def inspect_table(
     name : str, optional
         How to call the table; default the path as typed.
     **csv
-        How CSV is written: decimal, na; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------

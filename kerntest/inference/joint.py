@@ -83,7 +83,7 @@ def hsic_joint(
     alpha, scale, seed, exclude, categorical, missing, threads, progress
         As in `hsic_test`.
     **csv
-        How CSV is written: decimal, na; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------

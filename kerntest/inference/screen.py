@@ -109,7 +109,7 @@ def hsic_pairs(
     threads : int, optional
     progress : callable, optional
     **csv
-        How CSV is written: decimal, na; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------

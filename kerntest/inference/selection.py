@@ -95,7 +95,7 @@ def hsic_select(
     progress : callable, optional
         Called with (steps done, k).
     **csv
-        How CSV is written: decimal, na; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------

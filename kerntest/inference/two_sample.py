@@ -127,7 +127,7 @@ def mmd_test(
         "nystroem:N", by N sampled rows, for every kernel; or "fourier:N", N random ones, for kernels of differences of
         numbers. Default "nystroem:300".
     **csv
-        How CSV is written: decimal, na; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------

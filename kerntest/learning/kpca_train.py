@@ -81,7 +81,7 @@ def train_kpca(
     threads : int, optional
     progress : callable, optional
     **csv
-        How CSV is written: decimal, na; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------

@@ -85,7 +85,7 @@ def predict_file(
     block : int, optional
         Bytes of CSV or rows of Parquet that are handled at a time; the predictions do not depend on it.
     **csv
-        How CSV is written: decimal, na; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------

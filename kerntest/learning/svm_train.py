@@ -104,7 +104,7 @@ def train_svm(
     threads : int, optional
     progress : callable, optional
     **csv
-        How CSV is written: decimal, na; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------

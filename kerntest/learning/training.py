@@ -13,6 +13,7 @@ from kerntest.data.csv_options import AS_USUAL, CsvOptions
 from kerntest.data.missing import apply_missing, check_usable
 from kerntest.data.read import read_table
 from kerntest.data.selection import match_names
+from kerntest.data.suspicion import as_written
 from kerntest.data.table import Column, Table, unknown_column
 from kerntest.data.wording import listed
 from kerntest.errors import DataError, UsageError
@@ -274,15 +275,15 @@ def varied_numbers_of(target: Column, table: str) -> Array:
 
 
 def read_like(
-    data: Any, names: Sequence[str], target: str | None, options: TrainingOptions, *, beside: Sequence[str] = ()
+    data: Any, trained: Labelled, target: str | None, options: TrainingOptions, *, beside: Sequence[str] = ()
 ) -> Labelled:
     """Return further rows for a model: those of its columns that are there, whatever else is in the table.
 
     Parameters
     ----------
     data : as in `read_labelled`
-    names : sequence of str
-        Columns of the training rows.
+    trained : Labelled
+        The training rows, whose columns are looked for; they tell how dates and percents are written.
     target : str or None
     options : TrainingOptions
     beside : sequence of str
@@ -297,7 +298,9 @@ def read_like(
     """
     named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
     table = read_table(data, name=None if named else "test", categorical=(), **options.csv.words())
+    table = as_written(table, {column.name: column.written for column in trained.read.columns})
     apart = _apart(target, beside, table)
+    names = trained.features.names
     there = [name for name in names if name in table.names]
     if not there:
         raise DataError(

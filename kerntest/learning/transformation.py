@@ -77,7 +77,7 @@ def transform_file(
     keep, missing, unknown, threads, progress, block
         As in `predict_file`.
     **csv
-        How CSV is written: decimal, na; as in `read_table`.
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------

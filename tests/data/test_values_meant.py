@@ -173,3 +173,14 @@ def test_a_model_reads_new_rows_by_its_rule(tmp_path, monkeypatch):
     assert np.corrcoef(found, new["y"].values[:12])[0, 1] > 0.9
     with pytest.raises(DataError, match=r"line 14: column 'share' holds '\?', which is not a percentage \(12 of 13"):
         kerntest.predict_file("m.kt", "new.csv", output="other.csv", missing="drop", na="none")
+
+
+def test_test_rows_are_read_by_the_rule_of_the_training_rows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{1 + k % 12}/{1 + k % 28}/2024,{k % 12 + (k % 28) / 28}" for k in range(84)]
+    (tmp_path / "train.csv").write_text("day,y\n" + "\n".join(rows) + "\n")
+    (tmp_path / "test.csv").write_text("day,y\n" + "\n".join(row for k, row in enumerate(rows) if k % 28 < 12) + "\n")
+    refused_alone = read_table("test.csv")["day"].problem
+    assert refused_alone is not None
+    result = kerntest.train_ridge("train.csv", target="y", test="test.csv")
+    assert result.test.r2 > 0.9

@@ -67,7 +67,7 @@ MANUAL = Manual(
         ("All pairs as JSON lines", "kerntest hsic machines.csv --pairwise --format jsonl"),
     ),
     arguments=(
-        ("DATA", "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin."),
+        ("DATA", "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."),
         ("Y", "A second file, whose row i is the same case as row i of DATA: its columns are tested against those."),
     ),
     notes=(

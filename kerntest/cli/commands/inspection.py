@@ -38,7 +38,7 @@ MANUAL = Manual(
         (
             "FILE",
             (
-                "CSV or Parquet file, also compressed with gzip or zstd; a quoted glob of such files with one header; "
+                "CSV, Parquet or JSON lines, also compressed with gzip, zstd, bzip2 or xz; a quoted glob of such files with one header; "
                 "a folder of Parquet files; or - for stdin. Or a model file."
             ),
         ),

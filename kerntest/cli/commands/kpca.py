@@ -42,7 +42,7 @@ MANUAL = Manual(
         ),
     ),
     arguments=(
-        ("DATA", "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin."),
+        ("DATA", "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."),
     ),
     notes=(
         (

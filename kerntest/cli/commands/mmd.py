@@ -56,7 +56,7 @@ MANUAL = Manual(
         ),
     ),
     arguments=(
-        ("X", "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin."),
+        ("X", "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."),
         ("Y", "The file to compare with it; it must have the same columns."),
     ),
     notes=(

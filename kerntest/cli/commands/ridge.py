@@ -57,7 +57,7 @@ MANUAL = Manual(
         ),
     ),
     arguments=(
-        ("TRAIN", "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin."),
+        ("TRAIN", "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."),
     ),
     notes=(
         (
