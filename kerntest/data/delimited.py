@@ -17,21 +17,18 @@ from kerntest.data.csv_parts import CsvPart, joined_rows, malformed, read_parts,
 from kerntest.data.forms import is_number
 from kerntest.data.numerals import read_numerals
 from kerntest.data.selection import Patterns, match_names
-from kerntest.data.suspicion import told, understood
+from kerntest.data.suspicion import told, understood, with_words
 from kerntest.data.table import Column, Table, refuse_duplicates
 from kerntest.data.typed import column_of
-from kerntest.data.wording import shown_value
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from kerntest.data.source import Source
 
-# Where a word such as None makes more than this share of a text column missing, that is told.
-MANY_MISSING = 0.05
 _BLOCK_BYTES = 1 << 20
 _LARGEST_BLOCK = (1 << 31) - 1
 _ENCODED = pa.dictionary(pa.int32(), pa.string())
@@ -97,12 +94,9 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
         column.name: understood(column, bare) if column.kind == "text" and column.problem is None else column
         for column in in_numbers
     }
-    notes = (
-        *notes,
-        *told([(column, columns[column.name]) for column in free], source.name),
-        *_many_missing(columns.values(), body, arrow.num_rows),
-    )
-    return replace(bare, columns=tuple(columns.values()), warnings=(*source.warnings, *warnings, *notes))
+    notes = (*notes, *told([(column, columns[column.name]) for column in free], source.name))
+    table = replace(bare, columns=tuple(columns.values()), warnings=(*source.warnings, *warnings, *notes))
+    return with_words(table, body.as_typed)
 
 
 def _without_empty(column: Column) -> Column:
@@ -110,22 +104,6 @@ def _without_empty(column: Column) -> Column:
     if not column.levels or column.levels[0]:
         return column
     return replace(column, values=np.maximum(column.values - 1, -1), levels=column.levels[1:])
-
-
-def _many_missing(columns: Iterable[Column], body: _Body, n_rows: int) -> Iterator[str]:
-    """Yield a warning for each text column of which a word makes more than 5 % missing."""
-    for column in columns:
-        if column.kind != "text" or column.problem is not None or column.n_missing <= MANY_MISSING * n_rows:
-            continue
-        (typed,) = body.as_typed([column.name])
-        counts = np.bincount(typed.values[(typed.values >= 0) & column.missing], minlength=len(typed.levels))
-        for level, count in zip(typed.levels, counts.tolist(), strict=True):
-            if count > MANY_MISSING * n_rows:
-                yield (
-                    f"{body.table_name}: {shown_value(level)} in column {column.name!r} is taken as missing, in "
-                    f"{count:,} of {n_rows:,} rows; if it is a value, --na '' takes it as such (--na names the words "
-                    "that are missing)"
-                )
 
 
 def checked_header(header: Sequence[str], table_name: str) -> tuple[list[str], list[str]]:

@@ -14,13 +14,15 @@ from kerntest.data.table import MISSING, Column, Problem, Table
 from kerntest.data.wording import listed, option_value, shown_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
 # At this share of numbers, values with a comma are taken for mistakes and not for numbers in another notation.
 NEARLY_ALL = 0.9
 _WITH_COMMA = re.compile(r"[ \t]*[+-]?\d+(?:,\d+)+(?:\.\d*)?[ \t]*", re.ASCII)
+# Where a word such as None makes more than this share of a text column missing, that is told.
+MANY_MISSING = 0.05
 # So few different strange values may stand for a missing one.
 _FEW = 3
 
@@ -283,6 +285,33 @@ def told(read: Sequence[tuple[Column, Column]], table_name: str) -> tuple[str, .
         names = listed([column.name for _, column in columns])
         lines.append(f"{table_name}: {said} in {names} ({example.strip()} is {_shown(form, example)})")
     return tuple(lines)
+
+
+def with_words(table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column]]) -> Table:
+    """Return the table with a warning for each text column of which a word makes more than 5 % missing.
+
+    Parameters
+    ----------
+    table : Table
+    as_typed : callable
+        Gives columns as text in which only empty fields are missing, by name.
+    """
+    columns, warnings = [], []
+    for column in table.columns:
+        word = ""
+        if column.kind == "text" and column.problem is None and column.n_missing > MANY_MISSING * table.n_rows:
+            (typed,) = as_typed([column.name])
+            counts = np.bincount(typed.values[(typed.values >= 0) & column.missing], minlength=len(typed.levels) or 1)
+            most = int(np.argmax(counts))
+            if counts[most] > MANY_MISSING * table.n_rows:
+                word = typed.levels[most]
+                warnings.append(
+                    f"{table.name}: {shown_value(word)} in column {column.name!r} is taken as missing, in "
+                    f"{counts[most]:,} of {table.n_rows:,} rows; if it is a value, --na '' takes it as such (--na names "
+                    "the words that are missing)"
+                )
+        columns.append(replace(column, emptied_by=word))
+    return replace(table, columns=tuple(columns), warnings=(*table.warnings, *warnings))
 
 
 def _comma_problem(column: Column, table: Table, levels: list[int]) -> Problem:

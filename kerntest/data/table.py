@@ -68,6 +68,8 @@ class Column:
         Why the column cannot be used as it is.
     written : str
         In which form its numbers or dates were written, of `forms`; empty for plain ones.
+    emptied_by : str
+        The word, such as None, for which many values of a text column in CSV are missing; empty where few are.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Column:
     levels: tuple[str, ...] = ()
     problem: Problem | None = None
     written: str = ""
+    emptied_by: str = ""
 
     @property
     def is_category(self) -> bool:

@@ -184,3 +184,13 @@ def test_test_rows_are_read_by_the_rule_of_the_training_rows(tmp_path, monkeypat
     assert refused_alone is not None
     result = kerntest.train_ridge("train.csv", target="y", test="test.csv")
     assert result.test.r2 > 0.9
+
+
+def test_the_way_out_of_a_word_that_is_a_value(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{'None' if k % 3 else 'one'},{k % 7}" for k in range(60)]
+    (tmp_path / "a.csv").write_text("children,k\n" + "\n".join(lines) + "\n")
+    with pytest.raises(DataError, match=r"a\.csv has 40 missing values: children 40") as caught:
+        kerntest.hsic_test("a.csv", x_columns="children", y_columns="k")
+    assert caught.value.hint.endswith("; --na '' takes 'None' as a value")
+    assert kerntest.hsic_test("a.csv", x_columns="children", y_columns="k", na="", permutations=50).n == 60

@@ -19,6 +19,7 @@ from kerntest.data.paths import Found, find_files, open_file
 from kerntest.data.read import read_table
 from kerntest.data.selection import match_names
 from kerntest.data.source import Source as Bytes
+from kerntest.data.suspicion import with_words
 from kerntest.data.table import Kind, Table, refuse_duplicates
 from kerntest.errors import DataError
 from kerntest.inference.streamed.rows import ParquetPart, Piece, batch_rows
@@ -260,8 +261,8 @@ class CsvSource(Source):
         self.compression = _compression(stored)
         # Names that are not there are refused before any row is read.
         match_names(reading.categorical, reader.names, reader.name)
-        block = next(_blocks(reader, dict.fromkeys(reader.names, "text")))
-        head = _typed_again(block.table.take(np.arange(min(block.table.n_rows, 50 * HEAD_ROWS))), reading)
+        block = next(_blocks(reader, dict.fromkeys(reader.names, "text"), reader.names))
+        head = _typed_again(block, reading)
         self.delimiter = block.table.delimiter
         self.warnings = (*reader.warnings, *(text for text in head.warnings if text not in reader.warnings))
         self.head = replace(head, files=tuple(name for name, _ in stored), delimiter=self.delimiter)
@@ -290,7 +291,7 @@ def _blocks(reader: BlockReader, kinds: Mapping[str, Kind], keep: Sequence[str] 
         yield from piece.blocks()
 
 
-def _typed_again(table: Table, reading: Reading) -> Table:
+def _typed_again(block: Block, reading: Reading) -> Table:
     """Return columns of text typed the way a whole file is: as CSV in which all values are quoted."""
     import io  # noqa: PLC0415 - beside those below
 
@@ -298,7 +299,9 @@ def _typed_again(table: Table, reading: Reading) -> Table:
     from pyarrow import csv  # noqa: PLC0415 - the same
 
     from kerntest.data.delimited import read_delimited  # noqa: PLC0415 - the same
+    from kerntest.data.typed import column_of  # noqa: PLC0415 - the same
 
+    table = block.table.take(np.arange(min(block.table.n_rows, 50 * HEAD_ROWS)))
     texts = {
         column.name: pa.array(np.array([*column.levels, None], dtype=object)[column.values], pa.string())
         for column in table.columns
@@ -306,9 +309,14 @@ def _typed_again(table: Table, reading: Reading) -> Table:
     stream = io.BytesIO()
     csv.write_csv(pa.table(texts), stream, csv.WriteOptions(delimiter=table.delimiter, quoting_style="all_valid"))
     source = Bytes(table.name, "csv", ((table.name, stream.getvalue()),), sha256="", size=0)
-    return read_delimited(
+    head = read_delimited(
         source, reading.categorical, CsvOptions(reading.csv.decimal, reading.csv.na, delimiter=table.delimiter)
     )
+    if head.n_rows < table.n_rows:
+        # Rows of one empty value are blank lines.
+        return head
+    kept = block.kept.slice(0, table.n_rows)
+    return with_words(head, lambda names: [column_of(name, kept[name], table.name) for name in names])
 
 
 def _compression(stored: Sequence[tuple[str, Path]]) -> str | None:

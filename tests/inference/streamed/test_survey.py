@@ -324,3 +324,10 @@ def test_values_mean_in_pieces_what_they_mean_in_a_whole_file(tmp_path, monkeypa
     assert found.n == whole.n == (400, 400)
     np.testing.assert_allclose(points[0], numeric)
     np.testing.assert_array_equal(points[1], codes)
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_word_that_makes_many_values_missing_is_told_in_pieces_too(tmp_path):
+    (tmp_path / "x.csv").write_text("a,t\n" + "".join(f"{k},{'x' if k % 3 else 'None'}\n" for k in range(300)))
+    found, _, _ = surveyed(tmp_path / "x.csv", missing="drop")
+    assert any("'None' in column 't' is taken as missing" in warning for warning in found.warnings)
