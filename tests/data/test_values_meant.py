@@ -194,3 +194,11 @@ def test_the_way_out_of_a_word_that_is_a_value(tmp_path, monkeypatch):
         kerntest.hsic_test("a.csv", x_columns="children", y_columns="k")
     assert caught.value.hint.endswith("; --na '' takes 'None' as a value")
     assert kerntest.hsic_test("a.csv", x_columns="children", y_columns="k", na="", permutations=50).n == 60
+
+
+def test_percents_in_one_file_alone_are_told(csv):
+    x, y = read_table(csv(["21%", "5%"])), read_table(csv(["0.21", "0.05"], "b.csv"))
+    assert match_tables(x, y)[2] == (
+        "column 'v' is written as percent in a.csv and as plain number in b.csv: check that the units agree",
+    )
+    assert match_tables(x, read_table(csv(["21,5%", "5%"], "b.csv")))[2] == ()
