@@ -12,6 +12,8 @@ from tempfile import TemporaryFile
 from kerntest.cli.main import run
 
 ROOT = Path(__file__).parents[1]
+# What every command that reads tables hands on where nobody says how CSV is written.
+CSV_AS_USUAL = {"decimal": "auto", "na": None, "delimiter": None, "encoding": None, "header": True, "comment": None}
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ DATA = "Data"
 DATA_ARGUMENT = (
     "DATA",
     (
-        "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin. It may be larger "
+        "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin. It may be larger "
         "than memory."
     ),
 )

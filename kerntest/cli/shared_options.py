@@ -95,16 +95,50 @@ SCALE = option(
 CATEGORICAL = columns_option("--categorical", "Columns of numbers that are codes for categories.")
 
 
-def decimal_option(topic: str = ROWS) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator for --decimal."""
-    return option(
-        "--decimal",
-        type=OneOf("auto", ".", ","),
-        default="auto",
-        metavar="MARK",
-        topic=topic,
-        help="Decimal mark in CSV: auto, '.' or ','; auto warns where it found a comma.",
+CSV = "How CSV is written"
+CSV_WORDS = frozenset({"decimal", "na", "delimiter", "encoding", "header", "comment"})
+
+
+def csv_options(command: AnyCommand) -> AnyCommand:
+    """Add the options that say how CSV is written."""
+    decorators = (
+        option(
+            "--decimal",
+            type=OneOf("auto", ".", ","),
+            default="auto",
+            metavar="MARK",
+            topic=CSV,
+            help="Decimal mark: auto, '.' or ','; auto warns where it found a comma.",
+        ),
+        option(
+            "--na",
+            metavar="VALUES",
+            topic=CSV,
+            help="Words that are missing values, such as '?,unknown'; '' for none. An empty field always is one; between "
+            "quotes a word is text in a column of text.  [default: NA, N/A, #N/A, NaN, nan, null, NULL, None, n/a]",
+        ),
+        option(
+            "--delimiter",
+            metavar="CHAR",
+            topic=CSV,
+            help="What stands between fields: one character, or tab, space, comma, semicolon or bar.  [default: found]",
+        ),
+        option("--encoding", metavar="NAME", topic=CSV, help="Such as latin-1 or utf-16.  [default: utf-8]"),
+        option(
+            "--no-header",
+            "header",
+            is_flag=True,
+            flag_value=False,
+            default=True,
+            show_default=False,
+            topic=CSV,
+            help="The first line is a row; the columns are called x1, x2 and so on.",
+        ),
+        option("--comment", metavar="TEXT", topic=CSV, help="Lines that begin so, such as '#', are no rows."),
     )
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
 
 
 def method_options(kinds: str, usual: str) -> Callable[[AnyCommand], AnyCommand]:

@@ -64,6 +64,8 @@ def _origin(report: TableReport) -> str:
         words.append(f"{len(report.files):,} files, {visible(report.files[0])} to {visible(report.files[-1])}")
     if report.bytes is not None:
         words.append(counted(report.bytes, "byte"))
+    if report.complete_rows < report.rows:
+        words.append(f"{report.complete_rows:,} of {counted(report.rows, 'row')} complete")
     return ", ".join(words)
 
 
@@ -94,17 +96,23 @@ def _grid(report: TableReport, width: int) -> RenderableType:
 
 
 def values_text(column: ColumnReport) -> str:
-    """Return the range of numbers and dates, the most frequent values of the others."""
+    """Return the range of numbers and dates, the most frequent values of the others, and how many numbers are in text."""
+    parts = []
     if column.levels:
-        shown = [f"{_cut(level.value)} {level.count:,}" for level in column.levels]
-        return ", ".join(shown + ["..."] * (column.different > len(column.levels)))
-    if column.minimum is None or column.maximum is None:
-        return ""
-    ends = [end if isinstance(end, str) else number(end) for end in (column.minimum, column.maximum)]
-    mean = "" if column.mean is None else f", mean {number(column.mean)}"
-    if ends[0] == ends[1] and column.different == 1:
-        return ends[0]
-    return f"{ends[0]} to {ends[1]}{mean}"
+        parts = [f"{_cut(level.value)} {level.count:,}" for level in column.levels]
+        parts += ["..."] * (column.different > len(column.levels))
+    elif column.minimum is not None and column.maximum is not None:
+        ends = [end if isinstance(end, str) else number(end) for end in (column.minimum, column.maximum)]
+        if ends[0] == ends[1] and column.different == 1:
+            return ends[0]
+        parts = [f"{ends[0]} to {ends[1]}"]
+        moments = {"mean": column.mean, "sd": column.deviation, "median": column.median}
+        parts += [f"{name} {number(value)}" for name, value in moments.items() if value is not None]
+    if column.numbers is not None and 0 < column.numbers < 1:
+        # Neither all nor none.
+        percent = min(99, max(1, round(100 * column.numbers)))
+        parts.append(f"{percent} % of the values are {'dates' if column.type == 'date' else 'numbers'}")
+    return ", ".join(parts)
 
 
 def _cut(value: str) -> str:

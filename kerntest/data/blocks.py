@@ -13,17 +13,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import copyfileobj
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kerntest.data.compression import compression_of, unpacking
-from kerntest.data.numerals import Decimal, check_decimal
+from kerntest.data.compression import MAGIC_BYTES, compression_of, head_of, unpacking
+from kerntest.data.csv_options import CsvOptions, CsvWords
 from kerntest.data.paths import Found, find_files, open_file
-from kerntest.data.source import PARQUET_MAGIC
+from kerntest.data.source import HEAD_BYTES, Format, format_of_head, open_source
 from kerntest.data.table import Table
 from kerntest.errors import DataError, KerntestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Unpack
 
     from _typeshed import SupportsRead
 
@@ -167,6 +169,8 @@ class BlockReader(ABC):
     warnings : tuple of str
     total : int
         Size of the work: bytes of CSV, rows of Parquet.
+    written : mapping of str to str
+        In which forms columns of numbers and dates are written, where not plainly; to be set by who knows it.
     """
 
     name: str
@@ -174,6 +178,7 @@ class BlockReader(ABC):
     names: tuple[str, ...]
     warnings: tuple[str, ...]
     total: int
+    written: Mapping[str, str] = MappingProxyType({})
 
     @abstractmethod
     def pieces(self, kinds: Mapping[str, Kind], keep: Sequence[str] = (), at_once: int = 1) -> Pieces:
@@ -205,26 +210,24 @@ class BlockReader(ABC):
 
 
 @contextmanager
-def open_blocks(
-    path: str | Path, *, decimal: Decimal = "auto", block_bytes: int | None = None
-) -> Iterator[BlockReader]:
+def open_blocks(path: str | Path, *, block_bytes: int | None = None, **csv: Unpack[CsvWords]) -> Iterator[BlockReader]:
     """Open a file, those of a glob, a folder of Parquet, or stdin (``"-"``) for reading block by block.
 
     Parameters
     ----------
     path : str or Path
-    decimal : {"auto", ".", ","}
-        As in `read_table`. Numbers with a decimal comma are understood by looking at the whole column, so that such
-        columns are read into memory.
     block_bytes : int, optional
         Bytes of CSV, or rows of Parquet, in a block.
+    **csv
+        As in `read_table`. Numbers with a decimal comma are understood by looking at the whole column, so that such
+        columns are read into memory.
 
     Raises
     ------
     DataError
         If a file is missing, unreadable, or neither CSV nor Parquet; or the files do not fit together.
     """
-    check_decimal(decimal)
+    options = CsvOptions.of(**csv)
     with ExitStack() as stack:
         if str(path) == "-":
             copy = stack.enter_context(spooled(sys.stdin.buffer))
@@ -236,18 +239,41 @@ def open_blocks(
                 "the name of the file is empty", code="data.missing_file", hint="name a file, or - for stdin"
             )
         files, warnings = found.files, found.warnings
-        if is_parquet(*files[0]):
+        form, whole = begins_as(*files[0]), None
+        if form == "json":
+            from kerntest.data.json_lines import parquet_of_json  # noqa: PLC0415 - 90 ms that a CSV does not need
+
+            whole = open_source(files[0][1] if str(path) == "-" else path, shown)
+            copy = stack.enter_context(parquet_of_json(whole))
+            files, form = ((shown, copy),), "parquet"
+        if form == "parquet":
             from kerntest.data.parquet_blocks import ParquetBlocks  # noqa: PLC0415 - 90 ms that a CSV does not need
 
             plain = [(name, stack.enter_context(unpacked_file(name, location)), location) for name, location in files]
-            copied = str(path) == "-"
+            copied = str(path) == "-" or whole is not None
             yield ParquetBlocks(
                 shown, [(name, one, copied or one != given) for name, one, given in plain], warnings, block_bytes
             )
         else:
             from kerntest.data.csv_blocks import CsvBlocks  # noqa: PLC0415 - the same the other way round
 
-            yield CsvBlocks(shown, files, warnings, decimal, block_bytes)
+            if options.transcodes:
+                files = tuple(
+                    (name, stack.enter_context(_in_utf8(name, location, options))) for name, location in files
+                )
+            yield CsvBlocks(shown, files, warnings, options, block_bytes)
+
+
+@contextmanager
+def _in_utf8(name: str, location: Path, options: CsvOptions) -> Iterator[Path]:
+    """Give a CSV file as UTF-8 without comments: a temporary copy."""
+    from kerntest.data.csv_parts import utf8_lines  # noqa: PLC0415 - few files need it
+
+    with tempfile.TemporaryDirectory(prefix="kerntest-") as folder:
+        copy = Path(folder) / "input"
+        with unpacked_file(name, location) as plain, open_file(plain, name) as file, copy.open("wb") as written:
+            written.writelines(utf8_lines(file, name, options))
+        yield copy
 
 
 @contextmanager
@@ -264,7 +290,7 @@ def spooled(stream: SupportsRead[bytes]) -> Iterator[Path]:
 def unpacked_file(name: str, location: Path) -> Iterator[Path]:
     """Give a file without its compression: itself, or a temporary copy."""
     with open_file(location, name) as file:
-        method = compression_of(file.read(4))
+        method = compression_of(file.read(MAGIC_BYTES))
         if method is None:
             yield location
             return
@@ -273,16 +299,7 @@ def unpacked_file(name: str, location: Path) -> Iterator[Path]:
             yield copy
 
 
-def is_parquet(name: str, location: Path) -> bool:
-    """Say whether a file begins like Parquet, compressed or not."""
+def begins_as(name: str, location: Path) -> Format:
+    """Tell the format of a file from its beginning, compressed or not; of a damaged one, whoever reads it says so."""
     with open_file(location, name) as file:
-        head = file.read(4)
-        method = compression_of(head)
-        if method is None:
-            return head == PARQUET_MAGIC
-        file.seek(0)
-        try:
-            return bool(unpacking(file, name, method).read(4) == PARQUET_MAGIC)
-        except DataError:
-            # Damaged: whoever reads it says so.
-            return False
+        return format_of_head(head_of(file, HEAD_BYTES))

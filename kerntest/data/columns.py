@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.categories import as_text
+from kerntest.data.forms import is_number
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import Patterns, find, match_names, missing_name, split_patterns
-from kerntest.data.suspicion import is_number
+from kerntest.data.suspicion import settled
 from kerntest.data.table import Column, Table, unknown_column
 from kerntest.data.wording import listed, option_value, shown_value
 from kerntest.errors import DataError, UsageError, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _LIKE_A_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -109,8 +110,25 @@ def match_tables(
         [name for name in from_y if name not in excluded],
         common=common,
     )
-    matched = (_as_texts(table.select(shared), texts) for table in (x, y))
-    return *_of_same_kinds(*map(check_usable, matched)), warnings
+    in_x, in_y = (_as_texts(table.select(shared), texts) for table in (x, y))
+    in_x, in_y = _of_same_kinds(*map(check_usable, _decided_together(in_x, in_y)))
+    return in_x, in_y, (*warnings, *_units_differ(in_x, in_y))
+
+
+def _decided_together(x: Table, y: Table) -> tuple[Table, Table]:
+    """Return both tables where each column that is text in one of them is what the values of both say."""
+    pairs = [settled(columns, (x, y)) for columns in zip(x.columns, y.columns, strict=True)]
+    return replace(x, columns=tuple(pair[0] for pair in pairs)), replace(y, columns=tuple(pair[1] for pair in pairs))
+
+
+def _units_differ(x: Table, y: Table) -> Iterator[str]:
+    """Yield a warning for each column of numbers that are written in one form in x and in another in y."""
+    for in_x, in_y in zip(x.columns, y.columns, strict=True):
+        if in_x.kind == "number" and in_x.written.split(" ")[0] != in_y.written.split(" ")[0]:
+            ways = [
+                f"as {column.written or 'plain number'} in {table.name}" for column, table in ((in_x, x), (in_y, y))
+            ]
+            yield f"column {in_x.name!r} is written {' and '.join(ways)}: check that the units agree"
 
 
 def _as_texts(table: Table, names: set[str]) -> Table:

@@ -1,10 +1,13 @@
-"""Compressed bytes to the bytes in them: gzip and zstd, told by their first octets."""
+"""Compressed bytes to the bytes in them: gzip, zstd, bzip2 and xz, told by their first octets."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
+import re
 import zlib
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -13,28 +16,32 @@ from kerntest.engines.memory import bytes_to_read, refuse_to_read
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-Compression = Literal["gzip", "zstd"]
+Compression = Literal["gzip", "zstd", "bzip2", "xz"]
 
-GZIP_MAGIC = b"\x1f\x8b"
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 # Suffixes of compressed files, behind which the true one stands: orders.parquet.gz.
-SUFFIXES = frozenset({".gz", ".zst", ".zstd"})
+SUFFIXES = frozenset({".gz", ".zst", ".zstd", ".bz2", ".xz"})
+# What reading damaged bytes may raise.
+DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError)
+# So many octets tell a compression.
+MAGIC_BYTES = 6
 # Unpacked, no file may be larger than this or than half of the machine's memory: 1 MB can hold 1 GB of zeros.
 LARGEST_UNPACKED = 8 << 30
 _CHUNK = 1 << 20
-_READABLE: Mapping[bytes, Compression] = {GZIP_MAGIC: "gzip", ZSTD_MAGIC: "zstd"}
-_REFUSED = {b"BZh": ("bzip2", "bunzip2"), b"\xfd7zXZ\x00": ("xz", "unxz")}
+_MAGIC: Mapping[Compression, re.Pattern[bytes]] = {
+    "gzip": re.compile(rb"\x1f\x8b"),
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
+    "bzip2": re.compile(rb"BZh[1-9](?:1A|\x17r)"),
+    "xz": re.compile(rb"\xfd7zXZ\x00"),
+}
+_UNPACK = {"gzip": "gunzip", "zstd": "unzstd", "bzip2": "bunzip2", "xz": "unxz"}
 _ZIP_MAGIC = b"PK\x03\x04"
 
 
 def compression_of(content: bytes) -> Compression | None:
     """Tell how the bytes are compressed from their first few; None where they are not."""
-    for magic, method in _READABLE.items():
-        if content.startswith(magic):
-            return method
-    return None
+    return next((method for method, magic in _MAGIC.items() if magic.match(content)), None)
 
 
 def unpacked(content: bytes, name: str) -> tuple[bytes, Compression | None]:
@@ -55,7 +62,7 @@ def unpacked(content: bytes, name: str) -> tuple[bytes, Compression | None]:
         if again is not None:
             raise DataError(
                 f"{name} is compressed twice, with {again} within {method}",
-                hint=f"unpack it once: `{'gunzip' if method == 'gzip' else 'unzstd'}` does that",
+                hint=f"unpack it once: `{_UNPACK[method]}` does that",
                 code="data.compressed",
                 where={"file": name},
             )
@@ -65,7 +72,7 @@ def unpacked(content: bytes, name: str) -> tuple[bytes, Compression | None]:
 
 def head_of(file: IO[bytes], n_bytes: int) -> bytes:
     """Return the first `n_bytes` of an open file without its compression; as many as there are in a damaged one."""
-    magic = file.read(len(ZSTD_MAGIC))
+    magic = file.read(MAGIC_BYTES)
     file.seek(0)
     method = compression_of(magic)
     if method is None:
@@ -90,7 +97,7 @@ class _Unpacking:
         """Return the next bytes."""
         try:
             return bytes(self._stream.read(size))
-        except (OSError, EOFError, zlib.error) as error:
+        except DAMAGE as error:
             cut = isinstance(error, EOFError) or "truncated" in str(error).lower()
             raise DataError(
                 f"{self._name} is compressed with {self._method}, but it is truncated or damaged: "
@@ -112,9 +119,49 @@ def unpacking(file: IO[bytes], name: str, method: Compression) -> _Unpacking:
 def _opened(file: IO[bytes], method: Compression) -> Any:
     if method == "gzip":
         return gzip.GzipFile(fileobj=file)
+    if method in {"bzip2", "xz"}:
+        return _Members(file, bz2.BZ2Decompressor if method == "bzip2" else lzma.LZMADecompressor)
     import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
 
     return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+
+
+class _Members:
+    """What is in members of bzip2 or xz one after the other; Python's own files pass over damage after the first."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes], member: Callable[[], Any]) -> None:
+        self._file, self._member = file, member
+        self._current = member()
+        self._packed = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, fewer than asked for only at the end."""
+        pieces: list[bytes] = []
+        missing = size
+        while missing and self._fed():
+            pieces.append(self._current.decompress(self._packed, missing))
+            self._packed = b""
+            missing -= len(pieces[-1]) if size >= 0 else 0
+        return b"".join(pieces)
+
+    def _fed(self) -> bool:
+        """Say whether there is more to come, once the current member has what it needs for that."""
+        if self._current.eof:
+            # Between members of xz there may be zeros.
+            rest = (self._current.unused_data or self._file.read(_CHUNK)).lstrip(b"\0")
+            if not rest:
+                return False
+            self._current, self._packed = self._member(), rest
+        elif self._current.needs_input:
+            self._packed = self._file.read(_CHUNK)
+            if not self._packed:
+                raise EOFError("the end is missing")
+        return True
+
+    def close(self) -> None:
+        """Leave the file to its owner."""
 
 
 def _read_all(stream: _Unpacking, name: str) -> bytes:
@@ -171,14 +218,6 @@ def too_large(name: str, limit: int) -> DataError:
 
 def _refuse_others(content: bytes, name: str) -> None:
     """Refuse compressed bytes that are not read, with a clear line."""
-    for magic, (method, command) in _REFUSED.items():
-        if content.startswith(magic):
-            raise DataError(
-                f"{name} is compressed with {method}, which is not read; gzip and zstd are",
-                hint=f"`{command}` unpacks it",
-                code="data.compressed",
-                where={"file": name},
-            )
     if content.startswith(_ZIP_MAGIC):
         raise DataError(
             f"{name} is a zip archive or an Excel workbook, not CSV or Parquet",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +13,11 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from kerntest.data.blocks import Block, BlockReader, BlockTable, Pieces, loaded
-from kerntest.data.compression import compression_of, unpacking
-from kerntest.data.csv_parts import read_parts
+from kerntest.data.compression import MAGIC_BYTES, compression_of, unpacking
+from kerntest.data.csv_parts import header_of, read_parts
 from kerntest.data.csv_values import typed_column
-from kerntest.data.delimited import checked_header
-from kerntest.data.dialect import sniff_delimiter, split_header
+from kerntest.data.delimited import all_names, checked_header
+from kerntest.data.dialect import sniff_delimiter
 from kerntest.data.paths import open_file
 from kerntest.data.read import read_table
 from kerntest.data.wording import counted
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from kerntest.data.numerals import Decimal
+    from kerntest.data.csv_options import CsvOptions
     from kerntest.data.table import Kind, Table
 
 BLOCK_BYTES = 1 << 20
@@ -76,7 +76,7 @@ class _File:
 
 def unpacked_stream(file: BinaryIO, shown: str) -> Any:
     """Return a file without its compression, whose damage becomes a DataError."""
-    method = compression_of(file.read(4))
+    method = compression_of(file.read(MAGIC_BYTES))
     file.seek(0)
     return file if method is None else unpacking(file, shown, method)
 
@@ -91,10 +91,10 @@ class CsvBlocks(BlockReader):
         name: str,
         files: Sequence[tuple[str, Path]],
         warnings: tuple[str, ...],
-        decimal: Decimal,
+        options: CsvOptions,
         block_bytes: int | None,
     ) -> None:
-        self.name, self._decimal = name, decimal
+        self.name, self._options = name, options
         self._block_bytes = block_bytes or BLOCK_BYTES
         self._where = files
         self._delimiter = ""
@@ -103,6 +103,7 @@ class CsvBlocks(BlockReader):
             self._files.append(self._opened(shown, location))
         names, warned = checked_header(self._files[0].header, self._files[0].shown)
         self.names = tuple(names)
+        self._fields = all_names(self._files[0].header, names)
         self.warnings = (*warnings, *warned)
         self.total = sum(location.stat().st_size for _, location in files)
         self._before = 0
@@ -117,13 +118,14 @@ class CsvBlocks(BlockReader):
             raise DataError(f"{shown} is empty", hint="it has 0 bytes", code="data.empty_file", where={"file": shown})
         head = head if whole else head[:_HEAD_BYTES]
         if whole or b"\0" in head:
-            parts, delimiter = read_parts([(shown, head)])
+            parts, delimiter = read_parts([(shown, head)], replace(self._options, encoding=None, comment=None))
             header, start, lines = list(parts[0].header), parts[0].start, parts[0].n_header_lines
         else:
             try:
                 bare = head.removeprefix(_BYTE_ORDER_MARK)
-                delimiter = sniff_delimiter(bare)
-                header, start, lines = split_header(bare, delimiter)
+                delimiter = self._options.delimiter or sniff_delimiter(bare)
+                names, start, lines = header_of(bare, delimiter, header=self._options.header)
+                header = list(names)
             except (UnicodeDecodeError, csv.Error):
                 read_parts([(shown, head)])
                 raise
@@ -163,15 +165,19 @@ class CsvBlocks(BlockReader):
         numbers = [name for name, kind in kinds.items() if kind == "number"]
         commas = self._with_decimal_commas(numbers)
         first_row = 0
-        for file, offset, batch in self._batches(list(dict.fromkeys((*kinds, *keep)))):
+        typed = self._batches(list(kinds), self._options.na)
+        # As typed, NA is NA; that a word for a missing value was quoted is known only to who reads it as missing.
+        as_typed = self._batches(list(keep)) if keep else repeat((None, 0, None))
+        for (file, offset, batch), (_, _, kept) in zip(typed, as_typed, strict=False):
             bare = self._bare(file, offset, batch.num_rows)
             columns = []
             for name, kind in kinds.items():
                 if commas is not None and name in commas.names:
                     columns.append(commas[name].take(np.arange(first_row, first_row + batch.num_rows)))
                 else:
-                    columns.append(typed_column(name, batch[name], kind, bare, self._decimal))
-            yield Block(replace(bare, columns=tuple(columns)), batch.select(list(keep)), first_row)
+                    written = self.written.get(name, "")
+                    columns.append(typed_column(name, batch[name], kind, bare, self._options.decimal, written=written))
+            yield Block(replace(bare, columns=tuple(columns)), batch.select([]) if kept is None else kept, first_row)
             first_row += batch.num_rows
         if not first_row:
             raise DataError(
@@ -183,29 +189,36 @@ class CsvBlocks(BlockReader):
 
     def _bare(self, file: _File, offset: int, n_rows: int) -> BlockTable:
         part = file.shown if len(self._files) > 1 else ""
-        return BlockTable(self.name, (), n_rows, "csv", delimiter=self._delimiter, offset=offset, part=part)
+        return BlockTable(
+            self.name, (), n_rows, "csv", delimiter=self._delimiter, offset=offset, part=part, na=self._options.na
+        )
 
     def _with_decimal_commas(self, numbers: Sequence[str]) -> Table | None:
         """Return columns of numbers as they are read from the whole file, where commas may stand in them."""
-        if not numbers or self._decimal == "." or (self._decimal == "auto" and self._delimiter == ","):
+        if not numbers or self._options.decimal == "." or (self._options.decimal == "auto" and self._delimiter == ","):
             return None
-        if self._decimal == "auto" and not any(_has_comma(batch) for _, _, batch in self._batches(numbers)):
+        if self._options.decimal == "auto" and not any(_has_comma(batch) for _, _, batch in self._batches(numbers)):
             return None
         # A comma in one value says how those of the whole column are to be read.
-        location = str(self._where[0][1]) if len(self._where) == 1 else self.name
-        whole = read_table(location, name=self.name, decimal=self._decimal)
+        options = self._options
+        location = self.name
+        if len(self._where) == 1:
+            # Perhaps a copy, which is UTF-8 without comments.
+            location, options = str(self._where[0][1]), replace(options, encoding=None, comment=None)
+        whole = read_table(location, name=self.name, **options.words())
         self.warnings = (*self.warnings, *(text for text in whole.warnings if text not in self.warnings))
         return whole.select(numbers)
 
-    def _batches(self, names: Sequence[str]) -> Iterator[tuple[_File, int, Any]]:
-        """Yield columns as text, a block at a time, with the rows of the file before it."""
-        self._before = 0
+    def _batches(self, names: Sequence[str], na: Sequence[str] = ()) -> Iterator[tuple[_File, int, Any]]:
+        """Yield columns as text, a block at a time, with the rows of the file before it; words of `na` are missing."""
+        before = 0
         for file in self._files:
+            self._before = before
             offset, size = 0, self._block_bytes
             while size:
                 try:
                     with file.rows(self._seen) as stream:
-                        for batch in _after(self._reader(stream, names, size), offset):
+                        for batch in _after(self._reader(stream, names, size, na), offset):
                             yield file, offset, batch
                             offset += batch.num_rows
                     size = 0
@@ -213,10 +226,11 @@ class CsvBlocks(BlockReader):
                     if "straddling" not in str(error) or size >= LARGEST_BLOCK:
                         raise self._malformed(file, error) from error
                     size *= 8
-            self._before += file.location.stat().st_size
+            before += file.location.stat().st_size
+            self._before = before
             self._seen.clear()
 
-    def _reader(self, stream: Any, names: Sequence[str], block_bytes: int) -> Iterator[Any]:
+    def _reader(self, stream: Any, names: Sequence[str], block_bytes: int, na: Sequence[str]) -> Iterator[Any]:
         """Run Arrow's parser over rows, without guessing any type."""
         if not (first := stream.read(1 << 16)).strip():
             rest = stream.read(1)
@@ -225,14 +239,14 @@ class CsvBlocks(BlockReader):
             first += rest
         reader = arrow_csv.open_csv(
             pa.PythonFile(_Prefixed(first, stream), mode="r"),
-            read_options=arrow_csv.ReadOptions(
-                column_names=list(self.names), block_size=block_bytes, use_threads=False
-            ),
+            read_options=arrow_csv.ReadOptions(column_names=self._fields, block_size=block_bytes, use_threads=False),
             parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(self.names, pa.string()),
+                column_types=dict.fromkeys(self._fields, pa.string()),
                 include_columns=list(names) or [self.names[0]],
-                strings_can_be_null=False,
+                null_values=list(na),
+                strings_can_be_null=bool(na),
+                quoted_strings_can_be_null=False,
                 check_utf8=True,
             ),
         )
@@ -255,7 +269,7 @@ class CsvBlocks(BlockReader):
 
     def _malformed(self, file: _File, error: Exception) -> DataError:
         """Return the error for text that Arrow cannot parse, with the line that Arrow does not tell."""
-        expected = len(self.names)
+        expected = len(self._fields)
         try:
             with file.rows([]) as stream:
                 for line, record in _records(stream, self._delimiter, file.n_header_lines, strict=True):
@@ -288,12 +302,12 @@ class CsvBlocks(BlockReader):
                 except UnicodeDecodeError as error:
                     return DataError(
                         f"{file.shown}, line {number}: byte 0x{line[error.start]:02x} is not UTF-8",
-                        hint="convert the file with iconv -t UTF-8",
+                        hint="--encoding says what it is, such as latin-1",
                         code="data.not_utf8",
                         where={"file": file.shown, "line": number},
                     )
         return DataError(
-            f"{file.shown} is not UTF-8", hint="convert the file with iconv -t UTF-8", code="data.not_utf8"
+            f"{file.shown} is not UTF-8", hint="--encoding says what it is, such as latin-1", code="data.not_utf8"
         )
 
 

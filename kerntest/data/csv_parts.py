@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
-import shlex
 from dataclasses import dataclass
-from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.dialect import find_open_quote, find_ragged, row_lines, sniff_delimiter, split_header
+from kerntest.data.csv_options import AS_USUAL, CsvOptions
+from kerntest.data.dialect import find_open_quote, find_ragged, names_rows, row_lines, sniff_delimiter, split_header
 from kerntest.data.wording import counted, listed
 from kerntest.engines.memory import BYTES_A_VALUE, bytes_to_read, refuse_to_read
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -62,7 +62,9 @@ class CsvPart:
         return self.data.count(b"\n", self.start) + (not self.data.endswith(b"\n")) if self.has_rows else 0
 
 
-def read_parts(contents: Sequence[tuple[str, bytes]]) -> tuple[tuple[CsvPart, ...], str]:
+def read_parts(
+    contents: Sequence[tuple[str, bytes]], options: CsvOptions = AS_USUAL
+) -> tuple[tuple[CsvPart, ...], str]:
     """Return the files as text, and the delimiter, which is the first one's.
 
     Raises
@@ -74,15 +76,16 @@ def read_parts(contents: Sequence[tuple[str, bytes]]) -> tuple[tuple[CsvPart, ..
     parts: list[CsvPart] = []
     delimiter, size, n_values = ",", 0, 0
     for name, content in contents:
-        data = _checked_text(name, content)
+        plain = b"".join(utf8_lines(io.BytesIO(content), name, options)) if options.transcodes else content
+        data = _checked_text(name, plain)
         if not parts:
-            delimiter = sniff_delimiter(data)
+            delimiter = options.delimiter or sniff_delimiter(data)
         if bytes_to_read() is not None:
             n_values += data.count(delimiter.encode()) + data.count(b"\n")
             size += len(data)
             refuse_to_read(size + BYTES_A_VALUE * n_values, name)
         _refuse_open_quote(data, delimiter, name)
-        parts.append(_split(name, data, delimiter))
+        parts.append(_split(name, data, delimiter, header=options.header))
         if _stripped(parts[-1]) != _stripped(parts[0]):
             raise _headers_differ(parts[0], parts[-1], delimiter)
     return tuple(parts), delimiter
@@ -97,7 +100,7 @@ def _headers_differ(first: CsvPart, other: CsvPart, delimiter: str) -> DataError
     """Return the error for a file whose header is not that of the first."""
     names, others = _stripped(first), _stripped(other)
     lacking = [name for name in names if name not in others]
-    added = [name for name in others if name not in names]
+    added = [name for name in others if name and name not in names]
     if lacking or added:
         pieces = [f"it lacks {listed(lacking, 5)}"] * bool(lacking) + [f"it has {listed(added, 5)}"] * bool(added)
     else:
@@ -113,10 +116,57 @@ def _headers_differ(first: CsvPart, other: CsvPart, delimiter: str) -> DataError
     )
 
 
-def _split(name: str, data: bytes, delimiter: str) -> CsvPart:
+def header_of(data: bytes, delimiter: str, *, header: bool) -> tuple[tuple[str, ...], int, int]:
+    """Return the names of the columns, where the rows begin, and how many lines stand before them.
+
+    Without a header the columns are x1, x2 and so on. Row names for which the header has no name, as R writes them, have
+    the empty name.
+
+    Raises
+    ------
+    csv.Error
+        The first record does not end within reason.
+    """
+    fields, start, n_lines = split_header(data, delimiter)
+    if not header:
+        return tuple(f"x{number}" for number in range(1, len(fields) + 1)), 0, 0
+    return (*[""] * names_rows(fields, data[start : start + (1 << 17)], delimiter), *fields), start, n_lines
+
+
+def utf8_lines(stream: IO[bytes], name: str, options: CsvOptions) -> Iterator[bytes]:
+    """Yield the lines of a text as UTF-8; comments are blank, so that lines keep their numbers.
+
+    Raises
+    ------
+    DataError
+        The text is not of the encoding named.
+    """
+    done, quoted = 0, False
+    text = io.TextIOWrapper(stream, options.encoding or "utf-8-sig", newline="")
+    try:
+        for line in text:
+            if options.comment is not None and not quoted and line.startswith(options.comment):
+                yield line[len(line.rstrip("\r\n")) :].encode()
+            else:
+                quoted ^= line.count('"') % 2 == 1
+                yield line.encode()
+            done += 1
+    except UnicodeError as error:
+        raise DataError(
+            f"{name} is not {options.encoding or 'UTF-8'} text, in line {done + 1} or after it",
+            hint="--encoding names the encoding, such as latin-1 or utf-16",
+            code="data.not_in_encoding",
+            where={"file": name, "line": done + 1},
+        ) from error
+    finally:
+        # The stream is closed by its owner.
+        text.detach()
+
+
+def _split(name: str, data: bytes, delimiter: str, *, header: bool) -> CsvPart:
     """Tell the header of one file from its rows."""
     try:
-        header, start, n_header_lines = split_header(data, delimiter)
+        names, start, n_header_lines = header_of(data, delimiter, header=header)
     except csv.Error as error:
         raise DataError(
             f"the header of {name} cannot be read: it does not end, or a carriage return stands in it",
@@ -124,7 +174,7 @@ def _split(name: str, data: bytes, delimiter: str) -> CsvPart:
             code="data.malformed_csv",
             where={"file": name, "line": 1},
         ) from error
-    return CsvPart(name, data, tuple(header), start, n_header_lines)
+    return CsvPart(name, data, names, start, n_header_lines)
 
 
 def joined_rows(parts: Sequence[CsvPart]) -> tuple[bytes, int]:
@@ -167,7 +217,7 @@ def _checked_text(name: str, data: bytes) -> bytes:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(
             f"{name} is UTF-16, not UTF-8",
-            hint=f"convert it: {_iconv(name, 'UTF-16')}",
+            hint="--encoding utf-16 reads it",
             code="data.not_utf8",
             where=where,
         )
@@ -193,22 +243,13 @@ def _check_utf8(data: bytes, name: str) -> None:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        encoding, title = ("WINDOWS-1252", "Windows-1252") if _WINDOWS_ONLY.search(data) else ("LATIN1", "Latin-1")
+        encoding, title = ("windows-1252", "Windows-1252") if _WINDOWS_ONLY.search(data) else ("latin-1", "Latin-1")
         raise DataError(
             f"{name}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8",
-            hint=f"if it is {title}, convert it: {_iconv(name, encoding)}",
+            hint=f"if it is {title}, --encoding {encoding} reads it",
             code="data.not_utf8",
             where={"file": name, "line": line},
         ) from error
-
-
-def _iconv(name: str, encoding: str) -> str:
-    """Return the command that converts a file to UTF-8; of stdin and of a compressed file only its middle."""
-    path = PurePath(name)
-    command = f"iconv -f {encoding} -t UTF-8"
-    if path.suffix.lower() not in {".csv", ".tsv", ".txt"}:
-        return command
-    return f"{command} {shlex.quote(name)} > {shlex.quote(f'{path.stem}.utf8{path.suffix}')}"
 
 
 def _refuse_open_quote(data: bytes, delimiter: str, table_name: str) -> None:

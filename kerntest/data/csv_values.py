@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kerntest.data.delimited import MISSING
 from kerntest.data.numerals import read_numerals
+from kerntest.data.suspicion import in_form
 from kerntest.data.typed import column_of
 
 if TYPE_CHECKING:
-    from kerntest.data.numerals import Decimal
+    from kerntest.data.csv_options import Decimal
     from kerntest.data.table import Column, Kind, Table
 
 _DATES = (pa.date32(), pa.timestamp("s"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"))
@@ -20,26 +20,33 @@ _BLANKS = " \t"
 _LEADING_ZERO = r"^[+-]?0[0-9xX]"
 
 
-def typed_column(name: str, texts: Any, kind: Kind, table: Table, decimal: Decimal) -> Column:
+def typed_column(name: str, texts: Any, kind: Kind, table: Table, decimal: Decimal, *, written: str = "") -> Column:
     """Return a column of what was asked for, or of text where some value cannot be that.
 
     Parameters
     ----------
     name : str
     texts : pyarrow.ChunkedArray of string, shape (n,)
-        As typed; the empty text and words such as NA are missing.
+        As typed, without words that are missing values unless they are quoted; the empty text is missing.
     kind : {"number", "boolean", "text", "date"}
         Booleans stay text, for True and true are told apart by nobody who knows that they are booleans.
     table : Table
-        For its name, its delimiter and its lines.
+        For its name, its delimiter, its lines and its words for a missing value.
     decimal : {"auto", ".", ","}
         "." allows commas between thousands.
+    written : str
+        In which form numbers and dates are written, of `forms`.
 
     Notes
     -----
     Values become numbers and dates as those of `read_table` do, each by itself.
     """
-    present = pc.if_else(pc.is_in(texts, value_set=pa.array(MISSING)), pa.scalar(None, pa.string()), texts)
+    # Words for a missing value are text only in text, and only between quotes.
+    missing = ("", *table.na) if kind in {"number", "date"} else ("",)
+    present = pc.if_else(pc.is_in(texts, value_set=pa.array(missing)), pa.scalar(None, pa.string()), texts)
+    if written and kind in {"number", "date"}:
+        text = column_of(name, present, table.name)
+        return in_form(text, written) or text
     if kind == "number":
         return _numbers(name, present, table, decimal)
     if kind == "date":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,12 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import types
 
+from kerntest.data.csv_options import AS_USUAL, CsvOptions
 from kerntest.data.csv_parts import CsvPart, joined_rows, malformed, read_parts, row_places
-from kerntest.data.numerals import Decimal, read_numerals
+from kerntest.data.forms import is_number
+from kerntest.data.numerals import read_numerals
 from kerntest.data.selection import Patterns, match_names
-from kerntest.data.suspicion import doubted, is_number
+from kerntest.data.suspicion import told, understood, with_words
 from kerntest.data.table import Column, Table, refuse_duplicates
 from kerntest.data.typed import column_of
 from kerntest.errors import DataError
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
 
     from kerntest.data.source import Source
 
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "n/a", "#N/A")
 _BLOCK_BYTES = 1 << 20
 _LARGEST_BLOCK = (1 << 31) - 1
 _ENCODED = pa.dictionary(pa.int32(), pa.string())
@@ -44,7 +46,7 @@ _SIGN = _members(b"+-")
 _AFTER_LEADING_ZERO = _members(b"0123456789xX")
 
 
-def read_delimited(source: Source, categorical: Patterns = None, decimal: Decimal = "auto") -> Table:
+def read_delimited(source: Source, categorical: Patterns = None, options: CsvOptions = AS_USUAL) -> Table:
     """Parse CSV bytes; several files are laid one below the other and typed together.
 
     Raises
@@ -55,7 +57,7 @@ def read_delimited(source: Source, categorical: Patterns = None, decimal: Decima
     UsageError
         `categorical` names a column that is not there.
     """
-    parts, delimiter = read_parts(source.parts)
+    parts, delimiter = read_parts(source.parts, options)
     names, warnings = checked_header(parts[0].header, parts[0].name)
     if not any(part.has_rows for part in parts):
         raise DataError(
@@ -65,7 +67,7 @@ def read_delimited(source: Source, categorical: Patterns = None, decimal: Decima
             where={"file": source.name},
         )
     forced = match_names(categorical, names, source.name)
-    body = _Body(*joined_rows(parts), delimiter, tuple(names), parts, source.name)
+    body = _Body(*joined_rows(parts), delimiter, parts[0].header, tuple(names), parts, source.name, options.na)
     arrow = body.typed(forced)
     lines, file_of = row_places(parts, body.data, arrow.num_rows)
     bare = Table(
@@ -80,22 +82,41 @@ def read_delimited(source: Source, categorical: Patterns = None, decimal: Decima
         file_of=file_of,
         compression=source.compression,
         size=source.size,
+        na=options.na,
     )
-    columns = {name: column_of(name, values, source.name) for name, values in zip(names, arrow.columns, strict=True)}
+    columns = {
+        name: _without_empty(column_of(name, values, source.name))
+        for name, values in zip(names, arrow.columns, strict=True)
+    }
     free = [column for name, column in columns.items() if name not in forced]
-    in_numbers, notes = read_numerals(free, bare, decimal, body.as_typed)
+    in_numbers, notes = read_numerals(free, bare, options.decimal, body.as_typed)
     columns |= {
-        column.name: doubted(column, bare) if column.kind == "text" and column.problem is None else column
+        column.name: understood(column, bare) if column.kind == "text" and column.problem is None else column
         for column in in_numbers
     }
-    return replace(bare, columns=tuple(columns.values()), warnings=(*source.warnings, *warnings, *notes))
+    notes = (*notes, *told([(column, columns[column.name]) for column in free], source.name))
+    table = replace(bare, columns=tuple(columns.values()), warnings=(*source.warnings, *warnings, *notes))
+    return with_words(table, body.as_typed)
+
+
+def _without_empty(column: Column) -> Column:
+    """Return a text column in which the empty text, which was quoted, is missing."""
+    if not column.levels or column.levels[0]:
+        return column
+    return replace(column, values=np.maximum(column.values - 1, -1), levels=column.levels[1:])
 
 
 def checked_header(header: Sequence[str], table_name: str) -> tuple[list[str], list[str]]:
-    """Return the column names and the warnings about them; refuse names that occur twice."""
+    """Return the column names and the warnings about them; refuse names that occur twice.
+
+    A first column without a name is an index, as pandas and R write it, and not among the names.
+    """
     names, warnings = [], []
     for position, field in enumerate(header, start=1):
         name = field.strip()
+        if not name and position == 1 and len(header) > 1:
+            warnings.append(f"the first column of {table_name} has no name: it is taken for row names and left out")
+            continue
         if not name:
             name = f"unnamed_{position}"
             warnings.append(
@@ -105,8 +126,18 @@ def checked_header(header: Sequence[str], table_name: str) -> tuple[list[str], l
         names.append(name)
     refuse_duplicates(names, table_name)
     if all(is_number(name) for name in names):
-        warnings.append(f"the first line of {table_name} was taken as the header, but all its names are numbers")
+        warnings.append(
+            f"the first line of {table_name} was taken as the header, but all its names are numbers; --no-header reads it as a row"
+        )
     return names, warnings
+
+
+def all_names(header: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return a name for every field of a row: that of an index is none of the columns'."""
+    index = "index"
+    while index in names:
+        index += "_"
+    return [index] * (len(header) - len(names)) + list(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +147,23 @@ class _Body:
     data: bytes
     start: int
     delimiter: str
+    header: tuple[str, ...]
     names: tuple[str, ...]
     parts: tuple[CsvPart, ...]
     table_name: str
+    na: tuple[str, ...]
 
     def as_typed(self, names: Sequence[str]) -> list[Column]:
-        """Return columns as text, each value as it stands in the file."""
-        arrow = self.parse(dict.fromkeys(names, _ENCODED), only=names)
+        """Return columns as text, each value as it stands in the file; only empty fields are missing."""
+        arrow = self.parse(dict.fromkeys(names, _ENCODED), only=names, na=())
         return [column_of(name, arrow[name], self.table_name) for name in names]
 
     def typed(self, forced: Sequence[str]) -> Any:
         """Return the Arrow table with every column typed on all of its values; `forced` are text.
 
         Arrow infers the types, and loosens them when a later block does not fit. It takes 001 and 0x1f for numbers,
-        though, and knows times of day: such columns are read again as text.
+        though, and knows times of day: such columns are read again as text. So is text where words for a missing value
+        are quoted: there they are text, which they are not among numbers.
         """
         inferred = self.parse(dict.fromkeys(forced, _ENCODED))
         numeric = [
@@ -140,19 +174,30 @@ class _Body:
             as_typed = self.parse(dict.fromkeys(numeric, pa.string()), only=numeric)
             again = [name for name in numeric if any(map(_has_leading_zero, as_typed[name].chunks))]
         again += [field.name for field in inferred.schema if not _is_expected(field.type)]
+        quoted = b'"' in self.data and self.na and re.search(_quoted_word(self.na), self.data) is not None
+        if quoted:
+            again += [field.name for field in inferred.schema if types.is_dictionary(field.type)]
         if again:
-            reread = self.parse(dict.fromkeys(again, _ENCODED), only=again)
+            reread = self.parse(dict.fromkeys(again, _ENCODED), only=again, quoted_words=not quoted)
             for name in again:
                 inferred = inferred.set_column(self.names.index(name), name, reread[name])
         return inferred
 
-    def parse(self, column_types: dict[str, Any], only: Sequence[str] = ()) -> Any:
+    def parse(
+        self,
+        column_types: dict[str, Any],
+        only: Sequence[str] = (),
+        *,
+        na: Sequence[str] | None = None,
+        quoted_words: bool = True,
+    ) -> Any:
         """Return the Arrow table of the columns `only` (default: all); columns without a given type get one inferred."""
         convert = arrow_csv.ConvertOptions(
             column_types=column_types,
-            include_columns=list(only),
-            null_values=list(MISSING),
+            include_columns=list(only or self.names),
+            null_values=["", *(self.na if na is None else na)],
             strings_can_be_null=True,
+            quoted_strings_can_be_null=quoted_words,
             true_values=_spellings("true"),
             false_values=_spellings("false"),
             auto_dict_encode=True,
@@ -176,11 +221,18 @@ class _Body:
             pa.BufferReader(pa.py_buffer(self.data)[self.start :]),
             # Arrow's threads, still starting when a short program ends, abort it; one block has no use for them.
             read_options=arrow_csv.ReadOptions(
-                column_names=list(self.names), block_size=block_bytes, use_threads=len(self.data) > block_bytes
+                column_names=all_names(self.header, self.names),
+                block_size=block_bytes,
+                use_threads=len(self.data) > block_bytes,
             ),
             parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             convert_options=convert,
         )
+
+
+def _quoted_word(words: Sequence[str]) -> bytes:
+    """Return the regular expression of a word between quotes."""
+    return b'"(?:' + b"|".join(re.escape(word.encode()) for word in words) + b')"'
 
 
 def _is_expected(kind: Any) -> bool:

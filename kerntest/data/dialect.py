@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -78,6 +79,33 @@ def split_header(data: bytes, delimiter: str) -> tuple[list[str], int, int]:
         if any(field.strip() for field in record) or len(record) > 1:
             return record, consumed, reader.line_num
     return [], consumed, reader.line_num
+
+
+def names_rows(header: Sequence[str], rows: bytes, delimiter: str) -> bool:
+    """Say whether the rows begin with a name that the header has no name for, as R writes them.
+
+    Parameters
+    ----------
+    header : sequence of str
+    rows : bytes
+        UTF-8 text below the header; the first 64 KiB and 100 records are looked at.
+    delimiter : str
+    """
+    cut = len(rows) > _SAMPLE_BYTES
+    sample = rows[:_SAMPLE_BYTES].decode("utf-8", errors="ignore")
+    reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
+    try:
+        records = [record for record in islice(reader, _SAMPLE_RECORDS) if record]
+    except csv.Error:
+        return False
+    if cut and len(records) > 1 and len(records) < _SAMPLE_RECORDS:
+        records.pop()
+    # A delimiter at the end of every row makes one field more, too.
+    return (
+        bool(records)
+        and all(len(record) == len(header) + 1 for record in records)
+        and any(record[-1].strip() for record in records)
+    )
 
 
 def row_lines(data: bytes, start: int, n_header_lines: int, n_rows: int) -> NDArray[np.int64] | None:

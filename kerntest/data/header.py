@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
 from typing import IO, TYPE_CHECKING
 
 from kerntest.data.compression import head_of
 from kerntest.data.dialect import sniff_delimiter, split_header
 from kerntest.data.paths import find_files
-from kerntest.data.source import PARQUET_MAGIC
+from kerntest.data.source import PARQUET_MAGIC, format_of_head
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,12 +47,24 @@ def _parquet_names(file: IO[bytes]) -> tuple[str, ...]:
     return tuple(parquet.read_schema(file).names)
 
 
+def _json_names(head: bytes) -> tuple[str, ...]:
+    """Return the names in the first object of JSON lines."""
+    try:
+        return tuple(json.loads(head.split(b"\n", 1)[0]))
+    except ValueError:
+        return ()
+
+
 def _csv_names(head: bytes) -> tuple[str, ...]:
     """Return the names in the first record of the beginning of a CSV file."""
     # A line that the beginning cuts may end within a character.
+    if format_of_head(head) == "json":
+        return _json_names(head)
     text = head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="ignore").encode("utf-8")
     try:
         fields, _, _ = split_header(text, sniff_delimiter(text))
     except csv.Error:
         return ()
-    return tuple(field.strip() or f"unnamed_{position}" for position, field in enumerate(fields, start=1))
+    names = [field.strip() or f"unnamed_{position}" for position, field in enumerate(fields, start=1)]
+    # A first column without a name is an index.
+    return tuple(names[1:] if len(names) > 1 and not fields[0].strip() else names)

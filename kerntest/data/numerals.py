@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.suspicion import MEANT_AS_NUMBERS, stray_problem
+from kerntest.data.forms import is_number
+from kerntest.data.suspicion import NEARLY_ALL, has_comma, present_counts, stray_problem
 from kerntest.data.table import Column, Table
 from kerntest.data.wording import listed, option_value
-from kerntest.errors import UsageError, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-Decimal = Literal["auto", ".", ","]
-DECIMALS: tuple[Decimal, ...] = ("auto", ".", ",")
+    from kerntest.data.csv_options import Decimal
+
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
 # Neither reading takes a number with a leading zero such as 007,5: that is a name.
 _WHOLE = r"(?:0|[1-9]\d*)"
@@ -47,18 +47,6 @@ _NOTATIONS = {",": _Notation(",", "."), ".": _Notation(".", ",")}
 _EITHER = {
     mark: re.compile(rf"[ \t]*[+-]?[1-9]\d{{0,2}}{re.escape(mark)}\d{{3}}[ \t]*", re.ASCII).fullmatch for mark in ",."
 }
-
-
-def check_decimal(decimal: str) -> None:
-    """Raise UsageError for a decimal mark that there is none of."""
-    if decimal not in DECIMALS:
-        close = suggest(str(decimal), DECIMALS)
-        raise UsageError(
-            f"decimal must be auto, '.' or ',', not {decimal!r}",
-            hint=f"did you mean {close!r}?" if close else "auto tells it from the values",
-            code="usage.choice",
-            where={"value": str(decimal)},
-        )
 
 
 def read_numerals(
@@ -125,26 +113,30 @@ def _is_ambiguous(column: Column, mark: str) -> bool:
 
 
 def _in_notation(column: Column, table: Table, mark: str) -> Column | None:
-    """Return the text column as numbers; with a problem where a few values are none, and None where many are none.
+    """Return the text column as numbers; with a problem where less than half are none, and None where more are none.
 
     Only a column in which the notation shows is taken: one with a comma before a fraction, say.
     """
     notation = _NOTATIONS[mark]
     is_numeral = notation.matcher()
-    counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
+    counts = present_counts(column, table.na)
     total = int(counts.sum())
     numbers = np.full(len(column.levels) + 1, np.nan)
     strange: list[int] = []
     n_strange = 0
-    shows = False
+    shows = contradicts = False
     for index, level in enumerate(column.levels):
         if is_numeral(level):
             numbers[index] = notation.value(level)
             shows = shows or notation.decimal in level or notation.thousands in level
             continue
+        if not counts[index]:
+            continue
         strange.append(index)
         n_strange += int(counts[index])
-        if n_strange > (1 - MEANT_AS_NUMBERS) * total + 1e-9:
+        # Other numbers among the strange values may say that this is not the notation.
+        contradicts = contradicts or is_number(level) or has_comma(level)
+        if 2 * n_strange >= total or (contradicts and n_strange > (1 - NEARLY_ALL) * total + 1e-9):
             return None
     if not shows:
         return None

@@ -9,14 +9,15 @@ import numpy as np
 
 from kerntest.data.arranging import reason_to_leave_out
 from kerntest.data.categories import date_text
+from kerntest.data.forms import FORMS
 from kerntest.data.misleading import counts_rows
 from kerntest.data.missing import check_usable
-from kerntest.data.suspicion import is_number
+from kerntest.data.suspicion import meant_as, present_counts
 from kerntest.data.wording import counted, option_value
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from kerntest.data.table import Column, Table
 
@@ -38,7 +39,7 @@ def type_of(column: Column) -> str:
     """Return the type that people would give the column: numbers with a stray value among them are numbers."""
     if column.problem is None:
         return column.kind
-    return "number" if column.problem.curable else "other"
+    return column.problem.kind if column.problem.curable else "other"
 
 
 def count_different(column: Column) -> int:
@@ -46,32 +47,59 @@ def count_different(column: Column) -> int:
     return len(np.unique(column.values[~column.missing]))
 
 
-def range_of(column: Column) -> tuple[float | str | None, float | None, float | str | None]:
-    """Return minimum, mean and maximum of the finite numbers, and of dates the first and the last in ISO form."""
-    numbers = column.values
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What there is to say of the finite numbers of a column.
+
+    Parameters
+    ----------
+    minimum, maximum : float, str or None
+        Of dates in ISO form.
+    mean, median, deviation : float or None
+        The standard deviation has the divisor n; None of dates.
+    share : float or None
+        Of a text column: how much of its values are numbers or dates, between 0 and 1.
+    """
+
+    minimum: float | str | None = None
+    maximum: float | str | None = None
+    mean: float | None = None
+    median: float | None = None
+    deviation: float | None = None
+    share: float | None = None
+
+
+def numbers_of(column: Column, na: Sequence[str]) -> Numbers:
+    """Return what there is to say of the numbers in a column; of one of text or truth values how many there are."""
+    values, kind, share = column.values, column.kind, None
     if column.is_category:
-        if column.problem is None or not column.problem.curable:
-            return None, None, None
-        numbers = _numbers_among(column)
-    numbers = numbers[np.isfinite(numbers)]
-    if len(numbers) == 0:
-        return None, None, None
-    low, high = float(numbers.min()), float(numbers.max())
-    if column.kind == "date":
-        return date_text(low), None, date_text(high)
-    # Halves cannot overflow, and what they lose is far below what a mean is read for.
-    return (
-        low,
-        2 * float(np.mean(numbers / 2)) if abs(low) > 1e300 or abs(high) > 1e300 else float(numbers.mean()),
-        high,
-    )
+        share = share_of_numbers(column, na)
+        reading = meant_as(column, na) if column.problem is not None and column.problem.curable else None
+        if reading is None:
+            return Numbers(share=share)
+        # One more place at the end: code -1 (missing) finds it.
+        values, kind = np.array([*reading.values, None], dtype=np.float64)[column.values], reading.form.kind
+    values = values[np.isfinite(values)]
+    if len(values) == 0:
+        return Numbers(share=share)
+    low, high = float(values.min()), float(values.max())
+    if kind == "date":
+        return Numbers(date_text(low), date_text(high), share=share)
+    # A power of two taken out keeps sums of huge numbers from overflowing, and costs no digit.
+    exponent = max(0, int(np.frexp(max(abs(low), abs(high)))[1]) - 500)
+    scaled = np.ldexp(values, -exponent)
+    mean, median, deviation = (float(np.ldexp(f(scaled), exponent)) for f in (np.mean, np.median, np.std))
+    return Numbers(low, high, mean, median, deviation, share)
 
 
-def _numbers_among(column: Column) -> NDArray[np.float64]:
-    """Return the values of a text column that are numbers, NaN for the others."""
-    levels = np.array([float(level) if is_number(level) else np.nan for level in column.levels] + [np.nan])
-    values: NDArray[np.float64] = levels[column.values]
-    return values
+def share_of_numbers(column: Column, na: Sequence[str]) -> float | None:
+    """Return how much of the values of a text column are numbers or dates; None where it holds none at all."""
+    counts = present_counts(column, na)
+    total = int(counts.sum())
+    if column.kind != "text" or not total:
+        return None
+    strange = [index for index, level in enumerate(column.levels) if all(form.read(level) is None for form in FORMS)]
+    return 1 - int(counts[strange].sum()) / total
 
 
 def frequent_levels(column: Column) -> list[tuple[str, int]]:
@@ -81,6 +109,15 @@ def frequent_levels(column: Column) -> list[tuple[str, int]]:
     counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
     first = np.argsort(-counts, kind="stable")[:LEVELS_SHOWN]
     return [(column.levels[index], int(counts[index])) for index in first if counts[index]]
+
+
+def complete_rows(table: Table) -> int:
+    """Return how many rows lack no value; columns of a type that cannot be used do not count."""
+    complete = np.ones(table.n_rows, dtype=bool)
+    for column in table.columns:
+        if type_of(column) != "other":
+            complete &= ~column.missing
+    return int(np.count_nonzero(complete))
 
 
 def verdict_on(column: Column, table: Table) -> Verdict:

@@ -11,23 +11,25 @@ import numpy as np
 
 from kerntest.data.arrays import table_of_array
 from kerntest.data.categories import with_categories
-from kerntest.data.numerals import Decimal, check_decimal
+from kerntest.data.csv_options import CsvOptions, CsvWords
 from kerntest.data.source import open_source
 from kerntest.data.table import Table
 from kerntest.engines.memory import note_read
 from kerntest.errors import UsageError
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from kerntest.data.selection import Patterns
 
 
-def read_table(source: Any, *, name: str | None = None, categorical: Patterns = (), decimal: Decimal = "auto") -> Table:
+def read_table(source: Any, *, name: str | None = None, categorical: Patterns = (), **csv: Unpack[CsvWords]) -> Table:
     """Read a table of typed columns.
 
     Parameters
     ----------
     source : str, Path, ndarray, DataFrame, Series, pyarrow.Table or Table
-        A CSV or Parquet file, compressed with gzip or zstd or not; a folder of Parquet files; a glob such as
+        CSV, Parquet or JSON lines, compressed with gzip, zstd, bzip2 or xz or not; a folder of Parquet files; a glob such as
         ``data/part-*.csv`` of files with one header, read as one table in the order of their names; ``"-"`` for
         stdin; or data in memory. A file is taken for what it holds, not for what it is called.
     name : str, optional
@@ -35,9 +37,24 @@ def read_table(source: Any, *, name: str | None = None, categorical: Patterns = 
     categorical : str or sequence of str
         Columns to treat as text whatever they hold, as names or patterns (see `select_columns`). From CSV the text
         stays as typed; other sources give numbers in their shortest form.
-    decimal : {"auto", ".", ","}
-        The decimal mark in CSV. "auto": a point; and a comma in columns where all numbers have one (1,5 and 1.234,5),
-        unless the comma is the delimiter. A warning says which columns those are. "." allows commas between thousands.
+    **csv
+        How CSV is written; other sources do not ask.
+
+        decimal : {"auto", ".", ","}
+            The decimal mark. "auto": a point; and a comma in columns where all numbers have one (1,5 and 1.234,5),
+            unless the comma is the delimiter. A warning says which columns those are. "." allows commas between
+            thousands.
+        na : str or sequence of str
+            Words that stand for a missing value, separated by commas. By default NA, N/A, #N/A, NaN, nan, null, NULL,
+            None and n/a. Between quotes they are text in a column of text. An empty field is always missing.
+        delimiter : str, optional
+            One character between fields, or tab, space, comma, semicolon or bar; by default it is found.
+        encoding : str, optional
+            Of the text, such as "latin-1"; by default UTF-8.
+        header : bool
+            Whether the first line names the columns. If not, they are called x1, x2 and so on.
+        comment : str, optional
+            What lines begin with that are no rows, such as "#".
 
     Returns
     -------
@@ -50,18 +67,21 @@ def read_table(source: Any, *, name: str | None = None, categorical: Patterns = 
     DataError
         The file is missing, unreadable or malformed, or has no rows; or files read together do not fit together.
     UsageError
-        `categorical` names a column that is not there, the source is of no known type, or `decimal` is none of the
-        three.
+        `categorical` names a column that is not there, the source is of no known type, or an option of CSV has no
+        meaning.
 
     Notes
     -----
-    In a CSV file an empty field, NA, N/A, #N/A, NaN, nan, null, NULL, None and n/a are missing. A column is number,
-    boolean (true, false) or date (ISO 8601) when all of its other values are, and text otherwise; ``001`` is text.
-    Other sources have missing values of their own, null and NaN, and their strings are taken as they are.
+    In a CSV file a column is number, boolean (true, false) or date when all of its values are. Percents (``21.2%``),
+    times of day (``12:30``, in hours) and dates in other forms than ISO 8601 (``13/1/2025``, ``1/13/2025 14:30``,
+    ``13.01.2025``, ``13 Jan 2025``, ``2025/01/13``) are read as numbers and dates, and a warning says so; dates whose
+    day and month no value tells apart are refused when used. So is a column of which more than half of the values are
+    numbers or dates and the others not; ``001`` and ``0x1f`` are no numbers. Any other column is text. Other sources
+    have types and missing values of their own, and their strings are taken as they are.
     """
-    check_decimal(decimal)
+    options = CsvOptions.of(**csv)
     if isinstance(source, str | Path):
-        table = _read_file(source, name, categorical, decimal)
+        table = _read_file(source, name, categorical, options)
         note_read(column.values for column in table.columns)
         return table
     if isinstance(source, Table):
@@ -74,16 +94,20 @@ def read_table(source: Any, *, name: str | None = None, categorical: Patterns = 
 # Each kind of source imports its reader when it is met: Parquet and pandas take long to import, and most runs need neither.
 
 
-def _read_file(path: str | Path, name: str | None, categorical: Patterns, decimal: Decimal) -> Table:
+def _read_file(path: str | Path, name: str | None, categorical: Patterns, options: CsvOptions) -> Table:
     """Read a file, those of a glob, a folder or stdin."""
     source = open_source(path, name)
     if source.format == "parquet":
         from kerntest.data.parquet import read_parquet  # noqa: PLC0415  (20 ms that a CSV does not need)
 
         return read_parquet(source, categorical)
+    if source.format == "json":
+        from kerntest.data.json_lines import read_json_lines  # noqa: PLC0415  (20 ms that a CSV does not need)
+
+        return read_json_lines(source, categorical)
     from kerntest.data.delimited import read_delimited  # noqa: PLC0415  (70 ms that an array does not need)
 
-    return read_delimited(source, categorical, decimal)
+    return read_delimited(source, categorical, options)
 
 
 def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:

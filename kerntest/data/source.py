@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,14 @@ from kerntest.data.compression import SUFFIXES, read_chunks, unpacked
 from kerntest.data.paths import PARQUET_SUFFIXES, find_files, read_bytes
 from kerntest.errors import DataError
 
+Format = Literal["csv", "parquet", "json"]
 PARQUET_MAGIC = b"PAR1"
+# So much of a file tells its format.
+HEAD_BYTES = 1 << 16
+_TITLES = {"csv": "CSV", "parquet": "Parquet", "json": "JSON lines"}
+# JSON that is not one object a line: an array of objects, or an object over several lines.
+_JSON_KEY = re.compile(rb'\{\s*"[^"]*"\s*:')
+_OTHER_JSON = re.compile(rb"\s*(?:\[\s*\{|\{\s*\n)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +32,7 @@ class Source:
     ----------
     name : str
         How messages call it.
-    format : {"csv", "parquet"}
+    format : {"csv", "parquet", "json"}
         What the bytes are.
     parts : tuple of (str, bytes)
         Name and content of each file, without compression: one, or of a folder or a glob several, sorted by name.
@@ -33,13 +42,13 @@ class Source:
     size : int
         Bytes as stored, of all files together.
     compression : str or None
-        "gzip" or "zstd", both with a comma between them, or None.
+        "gzip", "zstd", "bzip2" or "xz", several with commas between them, or None.
     warnings : tuple of str
         What was found but is not read.
     """
 
     name: str
-    format: Literal["csv", "parquet"]
+    format: Format
     parts: tuple[tuple[str, bytes], ...]
     sha256: str
     size: int
@@ -88,7 +97,7 @@ def _source(
     for (part_name, _), part_format in zip(parts, formats, strict=True):
         if part_format != formats[0]:
             raise DataError(
-                f"{part_name} is {_title(part_format)}, but {parts[0][0]} is {_title(formats[0])}",
+                f"{part_name} is {_TITLES[part_format]}, but {parts[0][0]} is {_TITLES[formats[0]]}",
                 hint="files that are read together must have one format",
                 code="data.formats_differ",
                 where={"file": part_name},
@@ -104,11 +113,6 @@ def _source(
     )
 
 
-def _title(file_format: str) -> str:
-    """Return the name of a format as people write it."""
-    return "CSV" if file_format == "csv" else "Parquet"
-
-
 def _digest(contents: list[bytes]) -> str:
     """Return the digest of one file's bytes, or of the digests of several."""
     digests = [hashlib.sha256(content).hexdigest() for content in contents]
@@ -117,13 +121,29 @@ def _digest(contents: list[bytes]) -> str:
     return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode("ascii")).hexdigest()
 
 
-def _format_of(name: str, content: bytes, suffix: str) -> Literal["csv", "parquet"]:
+def format_of_head(head: bytes) -> Format:
+    """Tell what bytes are from their beginning: Parquet, JSON with one object in a line, or else CSV."""
+    if head.startswith(PARQUET_MAGIC):
+        return "parquet"
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text.startswith(b"{"):
+        return "csv"
+    line = text.split(b"\n", 1)[0]
+    try:
+        return "json" if isinstance(json.loads(line), dict) else "csv"
+    except ValueError:
+        # One object may be longer than the beginning.
+        return "json" if len(line) == len(text) and _JSON_KEY.match(text) else "csv"
+
+
+def _format_of(name: str, content: bytes, suffix: str) -> Format:
     """Tell what the bytes are from their first few, and refuse what cannot be read."""
     where = {"file": name}
     if not content:
         raise DataError(f"{name} is empty", hint="it has 0 bytes", code="data.empty_file", where=where)
-    if content.startswith(PARQUET_MAGIC):
-        return "parquet"
+    found = format_of_head(content[:HEAD_BYTES])
+    if found == "parquet":
+        return found
     if suffix.lower() in PARQUET_SUFFIXES:
         text = b"\0" not in content[:4096]
         raise DataError(
@@ -132,4 +152,11 @@ def _format_of(name: str, content: bytes, suffix: str) -> Literal["csv", "parque
             code="data.not_parquet",
             where=where,
         )
-    return "csv"
+    if found == "csv" and _OTHER_JSON.match(content):
+        raise DataError(
+            f"{name} is JSON, but not one object a line",
+            hint="JSON lines are read: `jq -c '.[]'` makes them of a list",
+            code="data.json",
+            where=where,
+        )
+    return found

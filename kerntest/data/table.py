@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Kind = Literal["number", "boolean", "text", "date"]
+# Words that stand for a missing value in CSV; an empty field always does.
+MISSING = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None", "n/a", "#N/A")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Problem:
         As in `kerntest.errors.KerntestError`.
     curable : bool
         Whether treating the column as text makes it usable.
+    kind : {"number", "date"}
+        What the column seems to be all the same.
     """
 
     message: str
@@ -38,6 +42,7 @@ class Problem:
     code: str
     where: Mapping[str, str | int]
     curable: bool
+    kind: Kind = "number"
 
     def error(self) -> DataError:
         """Return the error to raise."""
@@ -61,6 +66,10 @@ class Column:
         The different values of a boolean or text column, sorted; empty for number and date.
     problem : Problem, optional
         Why the column cannot be used as it is.
+    written : str
+        In which form its numbers or dates were written, of `forms`; empty for plain ones.
+    emptied_by : str
+        The word, such as None, for which many values of a text column in CSV are missing; empty where few are.
     """
 
     name: str
@@ -68,6 +77,8 @@ class Column:
     values: NDArray[Any]
     levels: tuple[str, ...] = ()
     problem: Problem | None = None
+    written: str = ""
+    emptied_by: str = ""
 
     @property
     def is_category(self) -> bool:
@@ -103,7 +114,7 @@ class Table:
     n_rows : int
         Number of rows.
     format : str
-        ``"csv"``, ``"parquet"``, ``"array"`` or ``"frame"``.
+        ``"csv"``, ``"parquet"``, ``"json"``, ``"array"`` or ``"frame"``.
     sha256 : str or None
         Digest of the file's bytes as stored, of several files of their digests (see `Source`); None for arrays and
         frames.
@@ -118,9 +129,11 @@ class Table:
     file_of : ndarray of int32, shape (n_rows,), optional
         Which of several files each row comes from; None where there is one, or where it cannot be told.
     compression : str or None
-        "gzip" or "zstd", where the files were compressed.
+        "gzip", "zstd", "bzip2" or "xz", where the files were compressed.
     size : int or None
         Bytes of all files together, as stored.
+    na : tuple of str
+        Words that stood for a missing value in CSV.
     """
 
     name: str
@@ -135,6 +148,7 @@ class Table:
     file_of: NDArray[np.int32] | None = None
     compression: str | None = None
     size: int | None = None
+    na: tuple[str, ...] = MISSING
 
     @property
     def names(self) -> tuple[str, ...]:

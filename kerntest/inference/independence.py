@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from kerntest.data.checks import one_of
+from kerntest.data.csv_options import CsvOptions
 from kerntest.engines.setting import engine_of, refuse_device
 from kerntest.errors import UsageError
 from kerntest.inference.options import Method, MissingPolicy, NullMethod, Options, Scale
@@ -21,8 +22,9 @@ from kerntest.report.write import check_writable, write_file, written_together
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
+    from typing import Unpack
 
-    from kerntest.data.numerals import Decimal
+    from kerntest.data.csv_options import CsvWords
     from kerntest.engines.base import Progress
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.labels import Estimator
@@ -60,9 +62,9 @@ def hsic_test(
     exclude: str | Sequence[str] | None = None,
     categorical: str | Sequence[str] = (),
     missing: MissingPolicy = "error",
-    decimal: Decimal = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
+    **csv: Unpack[CsvWords],
 ) -> independence_record.IndependenceResult:
     """Test whether x and y are independent, by the Hilbert-Schmidt independence criterion.
 
@@ -127,12 +129,12 @@ def hsic_test(
         Numeric columns to take as categories.
     missing : "error" or "drop"
         What to do with rows that have missing values on either side.
-    decimal : "auto", "." or ","
-        The decimal mark in CSV files, as in `mmd_test`.
     threads : int, optional
         All processors by default.
     progress : callable, optional
         Called with (blocks done, blocks in all).
+    **csv
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------
@@ -166,7 +168,7 @@ def hsic_test(
     null = null or ("permutation" if method == "exact" else "moments")
     one_of("resampling", resampling, ("shifts", "random"))
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling, judge)
-    reading = PairReading(x_columns, y_columns, columns, exclude, categorical, missing, decimal)
+    reading = PairReading(x_columns, y_columns, columns, exclude, categorical, missing, CsvOptions.of(**csv))
     if method == "features":
         refuse_device(engine_of(threads), "the test by features")
         from kerntest.inference.streamed.independence import (  # noqa: PLC0415 - few need it

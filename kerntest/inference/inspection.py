@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import kerntest
-from kerntest.data.profile import count_different, frequent_levels, range_of, type_of, verdict_on
+from kerntest.data.profile import complete_rows, count_different, frequent_levels, numbers_of, type_of, verdict_on
 from kerntest.data.read import read_table
 from kerntest.data.selection import match_names
 from kerntest.errors import UsageError
@@ -13,8 +13,9 @@ from kerntest.report.table_report import ColumnReport, LevelCount, TableReport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Unpack
 
-    from kerntest.data.numerals import Decimal
+    from kerntest.data.csv_options import CsvWords
     from kerntest.data.table import Column, Table
 
 
@@ -24,8 +25,8 @@ def inspect_table(
     columns: str | Sequence[str] | None = None,
     exclude: str | Sequence[str] | None = None,
     categorical: str | Sequence[str] = (),
-    decimal: Decimal = "auto",
     name: str | None = None,
+    **csv: Unpack[CsvWords],
 ) -> TableReport:
     """Return what a table holds, column by column, and what a two-sample test would do with each.
 
@@ -37,10 +38,10 @@ def inspect_table(
         Columns to report or to leave out: names, ranges `a:b`, wildcards `temp_*`. Default: all.
     categorical : str or sequence of str
         Columns to treat as text.
-    decimal : "auto", "." or ","
-        The decimal mark in CSV, as in `read_table`.
     name : str, optional
         How to call the table; default the path as typed.
+    **csv
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------
@@ -66,7 +67,7 @@ def inspect_table(
     >>> [(column.name, column.different, column.use) for column in report.columns]
     [('x1', 3, 'used'), ('x2', 1, 'left out')]
     """
-    table = read_table(source, name=name, categorical=categorical, decimal=decimal)
+    table = read_table(source, name=name, categorical=categorical, **csv)
     named = match_names(columns, table.names, table.name) if columns else list(table.names)
     excluded = set(match_names(exclude, table.names, table.name))
     chosen = [column for column in named if column not in excluded]
@@ -88,6 +89,7 @@ def inspect_table(
         bytes=table.size,
         sha256=table.sha256,
         rows=table.n_rows,
+        complete_rows=complete_rows(selected),
         columns=tuple(_column_report(column, selected) for column in selected.columns),
         warnings=table.warnings,
         version=kerntest.__version__,
@@ -96,16 +98,19 @@ def inspect_table(
 
 def _column_report(column: Column, table: Table) -> ColumnReport:
     """Return what there is to say about one column."""
-    minimum, mean, maximum = range_of(column)
+    numbers = numbers_of(column, table.na)
     verdict = verdict_on(column, table)
     return ColumnReport(
         name=column.name,
         type=type_of(column),
         missing=0 if type_of(column) == "other" else column.n_missing,
         different=count_different(column),
-        minimum=minimum,
-        mean=mean,
-        maximum=maximum,
+        minimum=numbers.minimum,
+        mean=numbers.mean,
+        median=numbers.median,
+        deviation=numbers.deviation,
+        maximum=numbers.maximum,
+        numbers=numbers.share,
         levels=tuple(LevelCount(value, count) for value, count in frequent_levels(column)),
         use=verdict.use,
         note=verdict.note,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.data.csv_options import CsvOptions
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
 from kerntest.engines.setting import engine_of, refuse_device
@@ -33,8 +34,9 @@ from kerntest.report.independence_summary import joint_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Unpack
 
-    from kerntest.data.numerals import Decimal
+    from kerntest.data.csv_options import CsvWords
     from kerntest.data.selection import Patterns
     from kerntest.data.table import Table
     from kerntest.engines.base import Engine, Progress
@@ -58,9 +60,9 @@ def hsic_joint(
     exclude: str | Sequence[str] | None = None,
     categorical: str | Sequence[str] = (),
     missing: MissingPolicy = "error",
-    decimal: Decimal = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
+    **csv: Unpack[CsvWords],
 ) -> independence_record.JointResult:
     """Test whether several groups of columns are jointly independent.
 
@@ -79,8 +81,10 @@ def hsic_joint(
         Of each group.
     permutations : int
         Random relabellings, the observed one among them: every group but the first has its rows, whole, permuted.
-    alpha, scale, seed, exclude, categorical, missing, decimal, threads, progress
+    alpha, scale, seed, exclude, categorical, missing, threads, progress
         As in `hsic_test`.
+    **csv
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------
@@ -111,7 +115,7 @@ def hsic_joint(
     options = Options("biased", "permutation", permutations, alpha, scale, seed)
     engine = engine_of(threads)
     refuse_device(engine, "the joint test")
-    table = read_one(data, PairReading(categorical=categorical, decimal=decimal))
+    table = read_one(data, PairReading(categorical=categorical, csv=CsvOptions.of(**csv)))
     tables = _groups(table, groups, exclude)
     paired = pair_up(tables, missing, scale)
     refuse_too_many(paired.n, len(paired.variables))

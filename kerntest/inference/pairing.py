@@ -9,6 +9,7 @@ import numpy as np
 
 from kerntest.data.arranging import Arranged, arrange
 from kerntest.data.checks import one_of
+from kerntest.data.csv_options import AS_USUAL, CsvOptions
 from kerntest.data.missing import apply_missing, check_usable
 from kerntest.data.read import read_table
 from kerntest.data.selection import find, match_names, split_patterns
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.numerals import Decimal
     from kerntest.data.selection import Patterns
     from kerntest.inference.options import MissingPolicy, Scale
 
@@ -40,7 +40,7 @@ class PairReading:
     exclude: Patterns = None
     categorical: str | Sequence[str] = ()
     missing: MissingPolicy = "error"
-    decimal: Decimal = "auto"
+    csv: CsvOptions = AS_USUAL
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -287,7 +287,7 @@ def _read(source: Any, letter: str, reading: PairReading) -> Table:
         source = replace(
             plain, columns=tuple(replace(column, name=f"y{k + 1}") for k, column in enumerate(plain.columns))
         )
-    return read_table(source, name=name, categorical=reading.categorical, decimal=reading.decimal)
+    return read_table(source, name=name, categorical=reading.categorical, **reading.csv.words())
 
 
 def _named(groups: Groups) -> str:

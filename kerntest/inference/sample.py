@@ -9,6 +9,7 @@ import numpy as np
 
 from kerntest.data.checks import one_of
 from kerntest.data.columns import match_tables
+from kerntest.data.csv_options import AS_USUAL, CsvOptions
 from kerntest.data.missing import apply_missing
 from kerntest.data.read import read_table
 from kerntest.data.scaling import standardize
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.numerals import Decimal
     from kerntest.data.pooling import Pooled
     from kerntest.inference.labels import Labels
     from kerntest.inference.options import MissingPolicy, Scale
@@ -84,7 +84,7 @@ class Reading:
     common: bool = False
     categorical: str | Sequence[str] = ()
     missing: MissingPolicy = "error"
-    decimal: Decimal = "auto"
+    csv: CsvOptions = AS_USUAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def read_two(
             source,
             name=None if _has_name(source) else letter,
             categorical=reading.categorical,
-            decimal=reading.decimal,
+            **reading.csv.words(),
         )
         for source, letter in ((x, "x"), (y, "y"))
     )

@@ -11,6 +11,7 @@ import numpy as np
 from kerntest.data.arranging import reason_to_leave_out, recoded
 from kerntest.data.checks import one_of
 from kerntest.data.copies import copies_warning
+from kerntest.data.csv_options import CsvOptions
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
 from kerntest.engines.setting import engine_of
@@ -35,10 +36,11 @@ from kerntest.report.write import check_writable, write_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
+    from typing import Unpack
 
     from numpy.typing import NDArray
 
-    from kerntest.data.numerals import Decimal
+    from kerntest.data.csv_options import CsvWords
     from kerntest.data.selection import Patterns
     from kerntest.data.table import Column, Table
     from kerntest.engines.base import Progress
@@ -70,9 +72,9 @@ def hsic_pairs(
     plot: str | PathLike[str] | None = None,
     categorical: str | Sequence[str] = (),
     missing: MissingPolicy = "drop",
-    decimal: Decimal = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
+    **csv: Unpack[CsvWords],
 ) -> independence_record.ScreenResult:
     """Test every pair of columns of a table for independence, or every column against a target.
 
@@ -105,10 +107,10 @@ def hsic_pairs(
         Numeric columns to take as categories.
     missing : "drop" or "error"
         Each pair uses the rows in which both columns are present; or missing values are refused.
-    decimal : "auto", "." or ","
-        As in `mmd_test`.
     threads : int, optional
     progress : callable, optional
+    **csv
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------
@@ -145,7 +147,7 @@ def hsic_pairs(
     if plot is not None:
         check_writable(os.fspath(plot))
     engine = engine_of(threads)
-    table = read_one(data, PairReading(categorical=categorical, decimal=decimal))
+    table = read_one(data, PairReading(categorical=categorical, csv=CsvOptions.of(**csv)))
     sides = _sides(table, target, x=x_columns, y=y_columns, columns=columns, exclude=exclude)
     chosen = check_usable(table.select([name for name in table.names if name in {*sides[0], *sides[1]}]))
     if missing == "error":

@@ -11,6 +11,7 @@ import numpy as np
 from kerntest.data.arranging import arrange
 from kerntest.data.checks import one_of, whole_number
 from kerntest.data.copies import copies_warning
+from kerntest.data.csv_options import CsvOptions
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
 from kerntest.engines.setting import engine_of, refuse_device
@@ -40,8 +41,9 @@ from kerntest.report.independence_summary import selection_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Unpack
 
-    from kerntest.data.numerals import Decimal
+    from kerntest.data.csv_options import CsvWords
     from kerntest.data.table import Table
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Kernel
@@ -63,9 +65,9 @@ def hsic_select(
     seed: int = 0,
     categorical: str | Sequence[str] = (),
     missing: MissingPolicy = "error",
-    decimal: Decimal = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
+    **csv: Unpack[CsvWords],
 ) -> independence_record.SelectionResult:
     """Select k columns, one after another, that together depend on a target most.
 
@@ -88,11 +90,13 @@ def hsic_select(
     alpha : float
         Level up to which a step is called significant.
     seed : int
-    categorical, missing, decimal
+    categorical, missing
         As in `hsic_test`.
     threads : int, optional
     progress : callable, optional
         Called with (steps done, k).
+    **csv
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------
@@ -124,7 +128,7 @@ def hsic_select(
     one_of("missing", missing, ("error", "drop"))
     engine = engine_of(threads)
     refuse_device(engine, "the selection of columns")
-    table = read_one(data, PairReading(categorical=categorical, decimal=decimal))
+    table = read_one(data, PairReading(categorical=categorical, csv=CsvOptions.of(**csv)))
     groups = _groups(table, target, columns, exclude)
     kept, warnings = complete_rows(groups, missing)
     if len(kept) < FEWEST_ROWS:

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from kerntest.data.checks import one_of
+from kerntest.data.csv_options import CsvOptions
 from kerntest.engines.setting import engine_of, refuse_device
 from kerntest.errors import UsageError
 from kerntest.inference.analysis import analyse_two_samples
@@ -20,8 +21,9 @@ from kerntest.report.write import check_writable, write_file, written_together
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
+    from typing import Unpack
 
-    from kerntest.data.numerals import Decimal
+    from kerntest.data.csv_options import CsvWords
     from kerntest.engines.base import Progress
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.labels import Estimator
@@ -54,11 +56,11 @@ def mmd_test(
     common: bool = False,
     categorical: str | Sequence[str] = (),
     missing: MissingPolicy = "error",
-    decimal: Decimal = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
     method: Method = "exact",
     features: str | None = None,
+    **csv: Unpack[CsvWords],
 ) -> record.TwoSampleResult:
     """Test whether two samples come from the same distribution, by the maximum mean discrepancy.
 
@@ -115,9 +117,6 @@ def mmd_test(
         Numeric columns to take as categories.
     missing : "error" or "drop"
         What to do with rows that have missing values.
-    decimal : "auto", "." or ","
-        The decimal mark in CSV files; "auto" also reads columns of numbers with a decimal comma, with a warning, where
-        the comma is not the delimiter.
     threads : int, optional
         All processors by default.
     progress : callable, optional
@@ -129,6 +128,8 @@ def mmd_test(
     features : str, optional
         "nystroem:N", by N sampled rows, for every kernel; or "fourier:N", N random ones, for kernels of differences of
         numbers. Default "nystroem:300".
+    **csv
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------
@@ -166,7 +167,9 @@ def mmd_test(
     one_of("resampling", resampling, ("blocks", "random"))
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling, judge)
     one_of("method", method, ("exact", "features"))
-    reading = Reading(columns, exclude, common=common, categorical=categorical, missing=missing, decimal=decimal)
+    reading = Reading(
+        columns, exclude, common=common, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv)
+    )
     if method == "features":
         refuse_device(engine_of(threads), "the test by features")
         from kerntest.inference.streamed.two_sample import analyse_by_features, refuse_exact_only  # noqa: PLC0415 - few need it

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from kerntest.data.arranging import arrange
+from kerntest.data.forms import FORMS
 from kerntest.data.missing import apply_missing, check_usable
 from kerntest.data.scaling import standardize
-from kerntest.data.table import Kind
+from kerntest.data.table import MISSING, Kind
 from kerntest.data.wording import listed
 from kerntest.errors import DataError, UsageError
 from kerntest.kernels.base import Points
@@ -21,6 +22,7 @@ from kerntest.learning.incoming import Incoming, select_specs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kerntest.data.csv_options import CsvWords
     from kerntest.data.table import Table
     from kerntest.kernels.base import Array, Codes
     from kerntest.learning.incoming import Unknown
@@ -44,6 +46,8 @@ class ColumnSpec:
         Of text and boolean: the different values, sorted; a value is coded by its place among them.
     centre, spread : float
         Of numbers and dates (days since 1970-01-01): a value v becomes (v - centre) / spread.
+    written : str
+        In which form numbers and dates were written, as `Column` has it.
     """
 
     name: str
@@ -51,6 +55,7 @@ class ColumnSpec:
     levels: tuple[str, ...] = ()
     centre: float = 0.0
     spread: float = 1.0
+    written: str = ""
 
     @property
     def is_category(self) -> bool:
@@ -61,7 +66,8 @@ class ColumnSpec:
         """Return the column as JSON can hold it."""
         if self.is_category:
             return {"name": self.name, "kind": self.kind, "levels": list(self.levels)}
-        return {"name": self.name, "kind": self.kind, "centre": self.centre, "spread": self.spread}
+        plain = {"name": self.name, "kind": self.kind, "centre": self.centre, "spread": self.spread}
+        return {**plain, "written": self.written} if self.written else plain
 
     @classmethod
     def from_plain(cls, plain: Any, model: str, place: str) -> ColumnSpec:
@@ -79,12 +85,15 @@ class ColumnSpec:
             if not levels or any(first >= second for first, second in pairwise(levels)):
                 raise fields.refuse("levels", "texts in ascending order, all different")
             return cls(fields.text("name"), kind, levels)
-        fields = Fields.of(plain, model, place, names=("name", "kind", "centre", "spread"))
+        numeric = ("name", "kind", "centre", "spread")
+        fields = Fields.of(plain, model, place, names=(*numeric, "written") if "written" in plain else numeric)
+        forms = [form.name for form in FORMS if form.kind == kind and form.name]
         return cls(
             fields.text("name"),
             kind,
             centre=fields.number("centre"),
             spread=fields.number("spread", positive=True),
+            written=fields.one_of("written", forms) if "written" in plain else "",
         )
 
 
@@ -98,10 +107,22 @@ class Encoder:
         In the order of the training table.
     scale : {"standardize", "none"}
         Whether numbers and dates were brought to mean 0 and standard deviation 1 of the training rows (divisor n).
+    na : tuple of str
+        Words that stood for a missing value in the training table.
     """
 
     columns: tuple[ColumnSpec, ...]
     scale: Scale
+    na: tuple[str, ...] = MISSING
+
+    @property
+    def written(self) -> dict[str, str]:
+        """In which forms columns were written, where not plainly."""
+        return {column.name: column.written for column in self.columns if column.written}
+
+    def csv(self, words: CsvWords) -> CsvWords:
+        """Return how to read new rows: what the caller says, and else as the training table was read."""
+        return words if words.get("na") is not None else {**words, "na": self.na}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -175,13 +196,13 @@ class Encoder:
             _, centre, spread = standardize(arranged.numeric)
             spread = np.maximum(spread, _SMALLEST)
         specs = {
-            name: ColumnSpec(name, table[name].kind, centre=float(c), spread=float(s))
+            name: ColumnSpec(name, table[name].kind, centre=float(c), spread=float(s), written=table[name].written)
             for name, c, s in zip(arranged.numeric_names, centre, spread, strict=True)
         } | {
             name: ColumnSpec(name, table[name].kind, levels)
             for name, levels in zip(arranged.category_names, arranged.levels, strict=True)
         }
-        encoder = cls(tuple(specs[name] for name in table.names if name in specs), scale)
+        encoder = cls(tuple(specs[name] for name in table.names if name in specs), scale, table.na)
         points = Points(encoder.scaled(arranged.numeric), arranged.codes)
         return Fitted(encoder, points, arranged.left_out, arranged.warnings)
 
@@ -270,7 +291,8 @@ class Encoder:
 
     def to_plain(self) -> dict[str, Any]:
         """Return the encoder as JSON can hold it; `from_plain` gives back the very numbers."""
-        return {"scale": self.scale, "columns": [column.to_plain() for column in self.columns]}
+        plain = {"scale": self.scale, "columns": [column.to_plain() for column in self.columns]}
+        return plain if self.na == MISSING else {**plain, "na": list(self.na)}
 
     @classmethod
     def from_plain(cls, plain: Any, *, name: str = "the model") -> Encoder:
@@ -288,7 +310,8 @@ class Encoder:
         ModelError
             If it is not what `to_plain` writes.
         """
-        fields = Fields.of(plain, name, "encoder", names=("scale", "columns"))
+        given = isinstance(plain, dict) and "na" in plain
+        fields = Fields.of(plain, name, "encoder", names=("scale", "columns", "na") if given else ("scale", "columns"))
         scale = fields.one_of("scale", SCALES)
         columns = tuple(
             ColumnSpec.from_plain(column, name, f"encoder.columns[{index}]")
@@ -298,7 +321,7 @@ class Encoder:
             raise fields.refuse("columns", "one column or more, each with a name of its own")
         if scale == "none" and any((column.centre, column.spread) != (0.0, 1.0) for column in columns):
             raise fields.refuse("scale", "'standardize' where a column has a centre or a spread")
-        return cls(columns, scale)
+        return cls(columns, scale, fields.texts("na") if given else MISSING)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

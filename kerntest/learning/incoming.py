@@ -11,7 +11,8 @@ import numpy as np
 
 from kerntest.data.arranging import EXACT_INTEGERS
 from kerntest.data.categories import as_text, date_text, number_text
-from kerntest.data.suspicion import is_number
+from kerntest.data.forms import FORM_OF, is_number
+from kerntest.data.suspicion import missing_hint
 from kerntest.data.wording import counted, listed, shown_value
 from kerntest.errors import DataError, suggest
 
@@ -80,14 +81,18 @@ class Incoming:
             return values
         if not column.is_category:
             raise self._kinds_differ(spec, column, 0)
-        fits = is_number if spec.kind == "number" else _LIKE_A_DATE.match
-        odd = np.array([not fits(level) for level in column.levels])[column.values]
-        if spec.kind == "date" or column.kind == "boolean":
+        form = FORM_OF[spec.written]
+        read = [form.read(level) for level in column.levels]
+        plain_date = spec.kind == "date" and not spec.written
+        fits = [
+            _LIKE_A_DATE.match(level) if plain_date else read[k] is not None for k, level in enumerate(column.levels)
+        ]
+        odd = np.array([not fit for fit in fits])[column.values]
+        if plain_date or column.kind == "boolean":
             raise self._kinds_differ(spec, column, int(np.argmax(odd)))
         if odd.any():
             raise self._not_a_number(spec, column, odd)
-        numbers = np.array([float(level) if is_number(level) else math.nan for level in column.levels])
-        values = numbers[column.values]
+        values = np.array(read, dtype=np.float64)[column.values]
         return values
 
     def codes(self, spec: ColumnSpec) -> tuple[Codes, Unknown | None]:
@@ -159,12 +164,15 @@ class Incoming:
         row = int(np.argmax(odd))
         value = column.levels[column.values[row]]
         total, n_odd = len(odd), int(np.count_nonzero(odd))
-        hint = "correct the value, or leave its row out"
+        noun = FORM_OF[spec.written].noun
+        strange = [column.levels[code] for code in np.unique(column.values[odd])]
+        hint = f"{missing_hint(strange, self.table.na)}correct the value, or leave its row out"
         if _NUMBER_WITH_COMMA.fullmatch(value):
             hint = "--decimal , or --decimal . says what the comma is: decimal, or between thousands"
         return DataError(
             f"{self.table.name}, {self.table.place(row)}: column {spec.name!r} holds {shown_value(value)}, which is "
-            f"not a number ({total - n_odd:,} of {total:,} values are), but {self.model} was fitted to numbers",
+            f"not a {noun} ({total - n_odd:,} of {total:,} values are), but {self.model} was fitted to "
+            f"{spec.kind}s" + (f" written as {spec.written}" if spec.written else ""),
             hint=hint,
             code="data.types_differ",
             where={**self.table.where(row), "column": spec.name, "value": value},

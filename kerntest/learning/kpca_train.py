@@ -6,6 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from kerntest.data.csv_options import CsvOptions
 from kerntest.engines.setting import allowed_bytes, engine_of
 from kerntest.errors import UsageError
 from kerntest.kernels.features import parse_features
@@ -25,8 +26,9 @@ from kerntest.report.write import check_writable, write_file, written_together
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
+    from typing import Unpack
 
-    from kerntest.data.numerals import Decimal
+    from kerntest.data.csv_options import CsvWords
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Kernel
     from kerntest.learning.encoding import Scale
@@ -54,9 +56,9 @@ def train_kpca(
     exclude: str | Sequence[str] | None = None,
     categorical: str | Sequence[str] = (),
     missing: MissingPolicy = "error",
-    decimal: Decimal = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
+    **csv: Unpack[CsvWords],
 ) -> KpcaResult:
     """Find the principal components of a table in the feature space of a kernel, and save them.
 
@@ -73,10 +75,12 @@ def train_kpca(
         PNG, SVG or PDF file: the rows in the first two components, and the scree.
     kernel, bandwidth, features, solver, scale, seed
         As in `KernelPCA`.
-    columns, exclude, categorical, missing, decimal
+    columns, exclude, categorical, missing
         As in `mmd_test`: which columns and rows.
     threads : int, optional
     progress : callable, optional
+    **csv
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------
@@ -102,7 +106,7 @@ def train_kpca(
         drawn_as = picture_kind(plot)
         check_writable(os.fspath(plot))
     engine = engine_of(threads)
-    reading = TrainingOptions(columns, exclude, categorical, missing, decimal)
+    reading = TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv))
     labelled = read_labelled(train, None, reading, beside=() if color is None else (color,))
     rows, chosen, left_out, warnings = rows_of(labelled.features, options)
     prepare_fit(_work(rows, options, engine), engine)

@@ -69,5 +69,5 @@ def parts_of(
     if test is None:
         return (labelled, None), (input_of(labelled),)
     target = None if labelled.target is None else labelled.target.name
-    held = read_like(test, labelled.features.names, target, reading, beside=beside)
+    held = read_like(test, labelled, target, reading, beside=beside)
     return (labelled, told_of_shared(labelled, held)), (input_of(labelled), input_of(held))

@@ -24,9 +24,9 @@ from kerntest.learning.svm_model import SvmModel
 if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike
-    from typing import BinaryIO
+    from typing import BinaryIO, Unpack
 
-    from kerntest.data.numerals import Decimal
+    from kerntest.data.csv_options import CsvWords
     from kerntest.data.selection import Patterns
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Points
@@ -49,10 +49,10 @@ def predict_file(
     keep: Patterns = None,
     missing: MissingRule = "error",
     unknown: UnknownRule = "error",
-    decimal: Decimal = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
     block: int | None = None,
+    **csv: Unpack[CsvWords],
 ) -> PredictionReport:
     """Apply a model to the rows of a file, which need not fit into memory.
 
@@ -80,12 +80,12 @@ def predict_file(
         Rows with a missing value: refused, left out, or left without a prediction.
     unknown : {"error", "ignore"}
         Categories that no training row had: refused, or taken as different from every known one.
-    decimal : {"auto", ".", ","}
-        As in `read_table`.
     threads : int, optional
     progress : callable, optional
     block : int, optional
         Bytes of CSV or rows of Parquet that are handled at a time; the predictions do not depend on it.
+    **csv
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------
@@ -119,7 +119,8 @@ def predict_file(
     if output is not None and not hasattr(output, "write"):
         file_format(os.fspath(output))
     encoder = _encoder(fitted, shown)
-    with open_blocks(os.fspath(data), decimal=decimal, block_bytes=block) as reader:
+    with open_blocks(os.fspath(data), **encoder.csv(csv), block_bytes=block) as reader:
+        reader.written = encoder.written
         kept = kept_columns(keep, reader, taken, "predictions")
         check_columns(reader, encoder, shown)
         work = _work(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kerntest.data.checks import check_probability
+from kerntest.data.csv_options import CsvOptions
 from kerntest.data.read import read_table
 from kerntest.data.table import Table, unknown_column
 from kerntest.engines.setting import engine_of
@@ -31,8 +32,9 @@ from kerntest.report.write import check_writable, write_file, written_together
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
+    from typing import Unpack
 
-    from kerntest.data.numerals import Decimal
+    from kerntest.data.csv_options import CsvWords
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Kernel
     from kerntest.learning.encoding import Scale
@@ -67,10 +69,10 @@ def train_ridge(
     exclude: str | Sequence[str] | None = None,
     categorical: str | Sequence[str] = (),
     missing: MissingPolicy = "error",
-    decimal: Decimal = "auto",
     cluster: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    **csv: Unpack[CsvWords],
 ) -> RidgeResult:
     """Fit a kernel ridge regression to a table, judge it, and save it.
 
@@ -95,13 +97,15 @@ def train_ridge(
         A column of weights of rows, which is not learned from. Errors on test rows all count alike.
     interval : float
         Probability of the predictive intervals whose coverage is told.
-    columns, exclude, categorical, missing, decimal
+    columns, exclude, categorical, missing
         As in `mmd_test`: which columns and rows.
     cluster : str, optional
         A column, such as a patient or a shop, whose rows of one value stay together in test parts and folds, and are left
         out together. It is not learned from. Copies of a row stay together without it.
     threads : int, optional
     progress : callable, optional
+    **csv
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------
@@ -122,7 +126,7 @@ def train_ridge(
         drawn_as = picture_kind(plot)
         check_writable(os.fspath(plot))
     engine = engine_of(threads)
-    reading = TrainingOptions(columns, exclude, categorical, missing, decimal, cluster)
+    reading = TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv), cluster)
     table = _table(train, reading)
     names = target_names(target, table)
     beside = _beside(names, weights, table)
@@ -198,7 +202,7 @@ def _check_call(options: RidgeOptions, test: Any, fraction: float | None, interv
 
 def _table(train: Any, reading: TrainingOptions) -> Table:
     named = isinstance(train, (str, Table)) or hasattr(train, "__fspath__")
-    return read_table(train, name=None if named else "train", categorical=reading.categorical, decimal=reading.decimal)
+    return read_table(train, name=None if named else "train", categorical=reading.categorical, **reading.csv.words())
 
 
 def _beside(names: tuple[str, ...], weights: str | None, table: Table) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.categories import text_column
-from kerntest.data.suspicion import is_number
+from kerntest.data.forms import is_number
 from kerntest.data.wording import counted, listed, shown_value
 from kerntest.report.prediction_report import UnknownLevels
 

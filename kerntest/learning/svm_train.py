@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from kerntest.data.csv_options import CsvOptions
 from kerntest.engines.setting import allowed_bytes, engine_of
 from kerntest.errors import UsageError
 from kerntest.kernels.features import parse_features
@@ -27,11 +28,12 @@ from kerntest.report.write import check_writable, write_file, written_together
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
+    from typing import Unpack
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from kerntest.data.numerals import Decimal
+    from kerntest.data.csv_options import CsvWords
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Codes, Kernel
     from kerntest.learning.encoding import Scale
@@ -71,10 +73,10 @@ def train_svm(
     exclude: str | Sequence[str] | None = None,
     categorical: str | Sequence[str] = (),
     missing: MissingPolicy = "error",
-    decimal: Decimal = "auto",
     cluster: str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    **csv: Unpack[CsvWords],
 ) -> SvmResult:
     """Fit a support vector machine to a table, judge it, and save it.
 
@@ -98,13 +100,15 @@ def train_svm(
         PNG, SVG or PDF file: decision regions for two columns, else the ROC curve and the confusion matrix.
     C, kernel, bandwidth, task, nu, hard_margin, epsilon, class_weight, method, probability, features, scale, tolerance, seed
         As in `SVM`.
-    columns, exclude, categorical, missing, decimal
+    columns, exclude, categorical, missing
         As in `mmd_test`: which columns and rows.
     cluster : str, optional
         A column, such as a patient or a shop, whose rows of one value stay together in test parts and folds. It is not
         learned from. Copies of a row stay together without it.
     threads : int, optional
     progress : callable, optional
+    **csv
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------
@@ -140,7 +144,7 @@ def train_svm(
         drawn_as = picture_kind(plot)
         check_writable(os.fspath(plot))
     engine = engine_of(threads)
-    reading = TrainingOptions(columns, exclude, categorical, missing, decimal, cluster)
+    reading = TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv), cluster)
     labelled = guarded(read_labelled(train, target, reading), by_class=task == "classify")
     codes = _classes(labelled, options, test_fraction)
     (learned, tested), inputs = parts_of(labelled, test, test_fraction, reading, seed=seed, codes=codes)

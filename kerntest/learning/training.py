@@ -9,9 +9,11 @@ import numpy as np
 
 from kerntest.data.arranging import EXACT_INTEGERS
 from kerntest.data.categories import as_text, number_text
+from kerntest.data.csv_options import AS_USUAL, CsvOptions
 from kerntest.data.missing import apply_missing, check_usable
 from kerntest.data.read import read_table
 from kerntest.data.selection import match_names
+from kerntest.data.suspicion import as_written
 from kerntest.data.table import Column, Table, unknown_column
 from kerntest.data.wording import listed
 from kerntest.errors import DataError, UsageError
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.numerals import Decimal
     from kerntest.data.selection import Patterns
     from kerntest.kernels.base import Array
 
@@ -38,7 +39,7 @@ class TrainingOptions:
     exclude: Patterns = None
     categorical: str | Sequence[str] = ()
     missing: MissingPolicy = "error"
-    decimal: Decimal = "auto"
+    csv: CsvOptions = AS_USUAL
     cluster: str | None = None
 
 
@@ -112,7 +113,7 @@ def read_labelled(
         If the table cannot be read, or has missing values and the policy is "error".
     """
     named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
-    table = read_table(data, name=None if named else name, categorical=options.categorical, decimal=options.decimal)
+    table = read_table(data, name=None if named else name, categorical=options.categorical, **options.csv.words())
     _check_cluster(options.cluster, (target, *beside))
     apart = _apart(target, beside if options.cluster is None else (*beside, options.cluster), table)
     taking_part = match_names(options.columns, table.names, table.name) if options.columns else list(table.names)
@@ -301,15 +302,15 @@ def varied_numbers_of(target: Column, table: str) -> Array:
 
 
 def read_like(
-    data: Any, names: Sequence[str], target: str | None, options: TrainingOptions, *, beside: Sequence[str] = ()
+    data: Any, trained: Labelled, target: str | None, options: TrainingOptions, *, beside: Sequence[str] = ()
 ) -> Labelled:
     """Return further rows for a model: those of its columns that are there, whatever else is in the table.
 
     Parameters
     ----------
     data : as in `read_labelled`
-    names : sequence of str
-        Columns of the training rows.
+    trained : Labelled
+        The training rows, whose columns are looked for; they tell how dates and percents are written.
     target : str or None
     options : TrainingOptions
     beside : sequence of str
@@ -323,8 +324,10 @@ def read_like(
         If the table cannot be read, has none of the columns, or has missing values and the policy is "error".
     """
     named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
-    table = read_table(data, name=None if named else "test", categorical=(), decimal=options.decimal)
+    table = read_table(data, name=None if named else "test", categorical=(), **options.csv.words())
+    table = as_written(table, {column.name: column.written for column in trained.read.columns})
     apart = _apart(target, beside, table)
+    names = trained.features.names
     there = [name for name in names if name in table.names]
     if not there:
         raise DataError(

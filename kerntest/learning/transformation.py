@@ -25,12 +25,12 @@ from kerntest.report.transform_report import ColumnError, TransformReport
 
 if TYPE_CHECKING:
     from os import PathLike
-    from typing import BinaryIO
+    from typing import BinaryIO, Unpack
 
     from numpy.typing import NDArray
 
     from kerntest.data.blocks import BlockReader
-    from kerntest.data.numerals import Decimal
+    from kerntest.data.csv_options import CsvWords
     from kerntest.data.selection import Patterns
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Points
@@ -53,10 +53,10 @@ def transform_file(
     keep: Patterns = None,
     missing: MissingRule = "error",
     unknown: UnknownRule = "error",
-    decimal: Decimal = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
     block: int | None = None,
+    **csv: Unpack[CsvWords],
 ) -> TransformReport:
     """Project the rows of a file, which need not fit into memory, on the components of a model.
 
@@ -74,8 +74,10 @@ def transform_file(
         Write pre-images of the projections, in the columns and units of the data, instead of scores.
     residual : bool
         Also how far each row is from its projection in feature space, squared, in a column `residual`.
-    keep, missing, unknown, decimal, threads, progress, block
+    keep, missing, unknown, threads, progress, block
         As in `predict_file`.
+    **csv
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
 
     Returns
     -------
@@ -107,7 +109,8 @@ def transform_file(
     if output is not None and not hasattr(output, "write"):
         file_format(os.fspath(output))
     encoder = encoder_of(fitted)
-    with open_blocks(os.fspath(data), decimal=decimal, block_bytes=block) as reader:
+    with open_blocks(os.fspath(data), **encoder.csv(csv), block_bytes=block) as reader:
+        reader.written = encoder.written
         made = _made(fitted, reconstruct=reconstruct, residual=residual)
         kept = kept_columns(keep, reader, set(made).__contains__, "pre-images" if reconstruct else "scores")
         check_columns(reader, encoder, shown)

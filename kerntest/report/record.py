@@ -40,8 +40,8 @@ class Record:
 class InputRecord(Record):
     """One input: its name as typed, its rows as read and as used, and the checksum of its bytes (None for arrays).
 
-    `delimiter` is what was found between the fields of a CSV file, None for other formats; `compression` "gzip" or
-    "zstd", None for plain files; `files` how many files were read as one table, None for arrays.
+    `delimiter` is what was found between the fields of a CSV file, None for other formats; `compression` "gzip",
+    "zstd", "bzip2" or "xz", None for plain files; `files` how many files were read as one table, None for arrays.
     """
 
     name: str

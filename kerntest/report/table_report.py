@@ -30,8 +30,10 @@ class ColumnReport(Record):
         Different values, missing ones aside.
     minimum, maximum : float, str or None
         Of the numbers that are finite; of dates in ISO form; None for text and booleans.
-    mean : float or None
-        Of the numbers that are finite.
+    mean, median, deviation : float or None
+        Of the numbers that are finite; the standard deviation with divisor n.
+    numbers : float or None
+        Of a text column: the share of its values that are numbers or dates, from 0 to 1.
     levels : tuple of LevelCount
         The most frequent values of a text or boolean column, at most five.
     use : str
@@ -51,7 +53,10 @@ class ColumnReport(Record):
     different: int
     minimum: float | str | None
     mean: float | None
+    median: float | None
+    deviation: float | None
     maximum: float | str | None
+    numbers: float | None
     levels: tuple[LevelCount, ...]
     use: str
     note: str | None
@@ -74,6 +79,8 @@ class TableReport(Record):
     bytes : int or None
         Size of the files as stored.
     rows : int
+    complete_rows : int
+        Rows without a missing value in any of the columns.
     columns : tuple of ColumnReport
         In the order of the file.
     warnings : tuple of str
@@ -92,6 +99,7 @@ class TableReport(Record):
     bytes: int | None
     sha256: str | None
     rows: int
+    complete_rows: int
     columns: tuple[ColumnReport, ...]
     warnings: tuple[str, ...]
     version: str

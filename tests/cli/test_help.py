@@ -57,6 +57,7 @@ def test_help_shows_defaults_topics_and_exit_codes(kerntest):
         "Arguments:",
         "Test:",
         "Columns and rows:",
+        "How CSV is written:",
         "Where they differ:",
         "Computing:",
         "Output:",

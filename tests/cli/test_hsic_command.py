@@ -5,12 +5,15 @@ import os
 import sys
 
 import pytest
+from command_line import CSV_AS_USUAL
 from example_independence import independence_result, joint_result, screen_result, selection_result
 
 import kerntest as package
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.report.independence_record import Lags
 
+# What is not given is left to the library.
+GIVEN = {name: value for name, value in CSV_AS_USUAL.items() if value is not None}
 RESULTS = {
     "hsic_test": independence_result,
     "hsic_pairs": screen_result,
@@ -69,7 +72,7 @@ def test_the_defaults_are_left_to_the_library(kerntest, library):
                 "alpha": 0.05,
                 "scale": "standardize",
                 "seed": 0,
-                "decimal": "auto",
+                **GIVEN,
                 "progress": None,
             },
         )
@@ -142,7 +145,7 @@ def test_a_second_file_is_y(kerntest, library):
     assert not library.last[2].keys() & {"x_columns", "y_columns"}
 
 
-COMMON = {"alpha": 0.05, "seed": 0, "decimal": "auto", "permutations": 1000, "progress": None}
+COMMON = {"alpha": 0.05, "seed": 0, **GIVEN, "permutations": 1000, "progress": None}
 
 
 CALLS = [

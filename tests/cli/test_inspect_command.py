@@ -26,9 +26,24 @@ def test_the_table_for_people(kerntest):
     assert lines[0] == "before.csv: 400 rows, 6 columns"
     assert lines[1].startswith("  csv with delimiter ',', ")
     assert lines[2].split() == ["column", "type", "missing", "different", "values", "in", "a", "test"]
-    assert re.fullmatch(r"  order_value_eur +number +0 +387 +11\.22 to 181\.1, mean 54\.64 +used", lines[3])
-    assert re.fullmatch(r"  payment +text +0 +3 +card 167, invoice 126, wallet 107 +used", lines[7])
-    assert len(lines) == 9
+    assert re.fullmatch(r"  order_value_eur +number +0 +387 +11\.22 to 181\.1, mean 54\.64, sd 28\.48, +used", lines[3])
+    assert lines[4].split() == ["median", "49.09"]
+    assert re.fullmatch(r"  payment +text +0 +3 +card 167, invoice 126, wallet 107 +used", lines[-2])
+
+
+def test_complete_rows_and_numbers_among_other_values(kerntest, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "250")
+    path = tmp_path / "a.csv"
+    path.write_text("price,t\n" + "".join(f"{k if k % 8 else '?'},{k if k < 8 else 'x'}\n" for k in range(32)) + "5,\n")
+    text = kerntest("inspect", str(path)).out
+    assert "32 of 33 rows complete" in text
+    assert "88 % of the values are numbers" in text
+    report = json.loads(kerntest("inspect", str(path), "--json", "--na", "?").out)
+    assert report["complete_rows"] == 28
+    price, other = report["columns"]
+    assert (price["type"], price["numbers"], price["missing"]) == ("number", None, 4)
+    assert (other["type"], other["numbers"]) == ("text", 0.25)
+    assert {"mean", "median", "deviation"} <= price.keys()
 
 
 def test_the_json_is_the_record(kerntest):

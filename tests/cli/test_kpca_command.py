@@ -3,6 +3,7 @@ import io
 import json
 
 import pytest
+from command_line import CSV_AS_USUAL
 
 import kerntest as package
 from kerntest.cli.kpca_view import SHOWN, kpca_text
@@ -28,7 +29,7 @@ DEFAULTS = {
     "exclude": None,
     "categorical": (),
     "missing": "error",
-    "decimal": "auto",
+    **CSV_AS_USUAL,
     "threads": None,
     "progress": None,
 }
@@ -40,7 +41,7 @@ TRANSFORM_DEFAULTS = {
     "keep": None,
     "missing": "error",
     "unknown": "error",
-    "decimal": "auto",
+    **CSV_AS_USUAL,
     "threads": None,
     "progress": None,
 }

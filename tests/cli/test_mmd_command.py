@@ -5,6 +5,7 @@ import os
 import sys
 
 import pytest
+from command_line import CSV_AS_USUAL
 from example_results import FAMILY, two_sample_result
 
 from kerntest.data.selection import split_patterns
@@ -29,7 +30,7 @@ def test_the_defaults_reach_the_library(kerntest, mmd_test):
         "common": False,
         "categorical": (),
         "missing": "error",
-        "decimal": "auto",
+        **CSV_AS_USUAL,
         "judge": "together",
         "resampling": "blocks",
         "min_effect": None,

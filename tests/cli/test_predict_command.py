@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from command_line import CSV_AS_USUAL
 
 import kerntest as package
 from kerntest.errors import DataError, ModelError
@@ -15,7 +16,7 @@ DEFAULTS = {
     "keep": None,
     "missing": "error",
     "unknown": "error",
-    "decimal": "auto",
+    **CSV_AS_USUAL,
     "threads": None,
     "progress": None,
 }

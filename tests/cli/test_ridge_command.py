@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from command_line import CSV_AS_USUAL
 from example_ridge import metrics, ridge_grid, ridge_result, target_fit
 
 import kerntest as package
@@ -31,8 +32,8 @@ DEFAULTS = {
     "exclude": None,
     "categorical": (),
     "missing": "error",
-    "decimal": "auto",
     "cluster": None,
+    **CSV_AS_USUAL,
     "threads": None,
     "progress": None,
 }

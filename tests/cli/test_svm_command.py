@@ -3,6 +3,7 @@ import io
 import json
 
 import pytest
+from command_line import CSV_AS_USUAL
 from example_svm import grid, metrics, regression_result, svm_result
 
 import kerntest as package
@@ -39,8 +40,8 @@ DEFAULTS = {
     "exclude": None,
     "categorical": (),
     "missing": "error",
-    "decimal": "auto",
     "cluster": None,
+    **CSV_AS_USUAL,
     "threads": None,
     "progress": None,
 }

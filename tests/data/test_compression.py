@@ -1,8 +1,10 @@
-"""gzip and zstd: told by content, unpacked in pieces, and refused when they are damaged or too large."""
+"""gzip, zstd, bzip2 and xz: told by content, unpacked in pieces, and refused when they are damaged or too large."""
 
+import bz2
 import gzip
 import hashlib
 import io
+import lzma
 import sys
 from pathlib import Path
 
@@ -25,7 +27,7 @@ def zstd(content):
     return sink.getvalue().to_pybytes()
 
 
-PACK = {"gzip": gzip.compress, "zstd": zstd}
+PACK = {"gzip": gzip.compress, "zstd": zstd, "bzip2": bz2.compress, "xz": lzma.compress}
 both = pytest.mark.parametrize("method", sorted(PACK))
 
 

@@ -65,7 +65,7 @@ def kinds(table):
         (["2024-01-31T10:00:00Z", "2024-02-01T00:00:00.5Z"], "date"),
         (["2024-01-31", "2024-01-31 10:00:00"], "date"),
         (["2024-01-31", "soon"], "text"),
-        (["10:00:00", "11:30:00"], "text"),
+        (["10:00:00", "11:30:00"], "number"),
         (["a", "b"], "text"),
         (["1", "a"], "text"),
         (["NA", "n/a"], "number"),
@@ -159,10 +159,16 @@ def test_stray_value_is_an_error_when_used(csv):
     assert read_table(path, categorical="price")["price"].kind == "text"
 
 
-def test_nine_in_ten_are_a_mistake_and_fewer_are_text(csv):
+@pytest.mark.parametrize("others", [1, 2, 4, 8])
+def test_more_than_half_are_a_mistake_and_fewer_are_text(csv, others):
     numbers = "".join(f"{i}\n" for i in range(1, 10))
-    refused(csv("c\n" + numbers + "x\n"), r"line 11: column 'c' holds 'x'.*\(9 of 10", "data.not_a_number")
-    assert kinds(read_table(csv("c\n" + numbers + "x\ny\n"))) == ["text"]
+    error = refused(
+        csv("c\n" + numbers + "x\n" * others),
+        rf"line 11: column 'c' holds 'x', which is not a number \(9 of {9 + others} values are\)$",
+        "data.not_a_number",
+    )
+    assert error.hint.startswith("--na x reads it as missing; ")
+    assert kinds(read_table(csv("c\n" + numbers + "x\n" * 9))) == ["text"]
 
 
 def test_stray_line_after_quoted_newlines_and_blank_lines(csv):
@@ -172,8 +178,19 @@ def test_stray_line_after_quoted_newlines_and_blank_lines(csv):
     assert text.split("\n")[26].startswith("abc")
 
 
-def test_leading_zeros_raise_no_doubt(csv):
-    assert kinds(read_table(csv("zip\n" + "12345\n" * 50 + "01234\nN1 4AB\n"))) == ["text"]
+@pytest.mark.parametrize("value", ["007", "0x10", "-01"])
+def test_one_leading_zero_makes_no_code_of_a_column_of_numbers(csv, value):
+    error = refused(
+        csv("age,k\n" + "".join(f"{i},1\n" for i in range(20, 60)) + f"{value},1\n"),
+        rf"line 42: column 'age' holds '{value}', which is not a number \(40 of 41 values are\)$",
+        "data.not_a_number",
+    )
+    assert "--na" not in error.hint
+    assert "--categorical age" in error.hint
+
+
+def test_leading_zeros_in_most_values_raise_no_doubt(csv):
+    assert kinds(read_table(csv("zip\n" + "12345\n" * 50 + "01234\n" * 50 + "N1 4AB\n"))) == ["text"]
 
 
 def test_one_number_with_a_comma_among_many(csv):
@@ -221,17 +238,41 @@ def test_duplicate_names(csv):
 
 
 def test_unnamed_columns_get_a_name_and_a_warning(csv):
-    table = read_table(csv(",a,\n0,1,2\n1,1,2\n"))
-    assert table.names == ("unnamed_1", "a", "unnamed_3")
-    assert "column 1 of" in table.warnings[0]
-    assert "--exclude unnamed_1" in table.warnings[0]
-    refused(csv(",unnamed_1\n1,2\n"), "more than one column named 'unnamed_1'", "data.duplicate_columns")
+    table = read_table(csv("b,a,\n0,1,2\n1,1,2\n"))
+    assert table.names == ("b", "a", "unnamed_3")
+    assert "column 3 of" in table.warnings[0]
+    assert "--exclude unnamed_3" in table.warnings[0]
+    refused(csv("unnamed_2,\n1,2\n"), "more than one column named 'unnamed_2'", "data.duplicate_columns")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",index,t\n0,1,x\n1,2,y\n",
+        '"","index","t"\n"a",1,"x"\n"b",2,"y"\n',
+        '"index","t"\n"1",1,"x"\n"2",2,"y"\n',
+        '"index";"t"\n"1";1;"x"\n"2";2;"y"\n',
+    ],
+)
+def test_an_index_without_a_name_is_left_out_and_told(csv, text):
+    path = csv(text)
+    table = select_columns(read_table(path))
+    assert table.names == ("index", "t")
+    assert table["index"].values.tolist() == [1, 2]
+    assert table.lines.tolist() == [2, 3]
+    assert table.warnings == (f"the first column of {path} has no name: it is taken for row names and left out",)
+
+
+def test_a_delimiter_at_the_end_of_each_row_makes_no_row_names(csv):
+    refused(csv("a,b\n1,2,\n3,4,\n"), "line 2: expected 2 fields, found 3", "data.ragged_rows")
 
 
 def test_numbers_for_names_raise_a_warning(csv):
     table = read_table(csv("1.5,2\n1,2\n3,4\n"))
     assert len(table.warnings) == 1
-    assert table.warnings[0].endswith("a.csv was taken as the header, but all its names are numbers")
+    assert table.warnings[0].endswith(
+        "a.csv was taken as the header, but all its names are numbers; --no-header reads it as a row"
+    )
     assert read_table(csv("a,2\n1,2\n")).warnings == ()
 
 

@@ -116,7 +116,7 @@ def test_arrays_of_different_width():
 
 
 def test_types_that_differ(tables):
-    pair = tables("age,city,n\n30,a,1\n31,b,2\n", "age,city,n\n30,a,true\nold,b,false\nnew,c,true\n")
+    pair = tables("age,city,n\n30,a,1\n31,b,2\n", "age,city,n\n30,a,true\nold,b,false\nnew,c,true\nodd,c,true\n")
     error = refused(
         DataError,
         r"^column 'age' is number in a\.csv and text in b\.csv \(b\.csv, line 3: 'old'\); the types of n differ too$",
@@ -127,11 +127,11 @@ def test_types_that_differ(tables):
     assert "--exclude age,n" in error.hint
     x, y, _ = match_tables(*pair, categorical="age,n")
     assert kinds(x) == kinds(y) == ["text"] * 3
-    assert (x["age"].levels, y["age"].levels) == (("30", "31"), ("30", "new", "old"))
+    assert (x["age"].levels, y["age"].levels) == (("30", "31"), ("30", "new", "odd", "old"))
 
 
 def test_leading_zero_and_dates_differ_from_numbers(tables):
-    refused(DataError, r"b\.csv, line 3: '007'", "data.types_differ", *tables("z\n12\n34\n", "z\n12\n007\n"))
+    refused(DataError, r"b\.csv, line 3: '007'", "data.types_differ", *tables("z\n12\n", "z\n12\n007\n008\n"))
     refused(
         DataError,
         r"'d' is date in a\.csv and number in b\.csv$",
@@ -142,7 +142,7 @@ def test_leading_zero_and_dates_differ_from_numbers(tables):
         DataError,
         r"'d' is date in a\.csv and text in b\.csv \(b\.csv, line 3: 'soon'\)$",
         "data.types_differ",
-        *tables("d\n2024-01-01\n", "d\n2024-01-01\nsoon\n"),
+        *tables("d\n2024-01-01\n", "d\n2024-01-01\nsoon\nlater\n"),
     )
 
 

@@ -107,8 +107,6 @@ def test_empty_file(tmp_path, content):
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        (b"BZh91AY", r"a\.csv is compressed with bzip2, which is not read"),
-        (b"\xfd7zXZ\x00\x00", "compressed with xz"),
         (gzip.compress(gzip.compress(b"a\n1\n")), "is compressed twice, with gzip within gzip"),
         (gzip.compress(b"PK\x03\x04...."), "zip archive or an Excel workbook"),
         (b"PK\x03\x04....", "zip archive or an Excel workbook"),
@@ -125,9 +123,9 @@ def test_binary_and_other_encodings(tmp_path):
         r"b\.csv, line 3: byte 0xfc is not UTF-8",
         "data.not_utf8",
     )
-    assert "iconv -f LATIN1 -t UTF-8" in latin.hint
+    assert latin.hint == "if it is Latin-1, --encoding latin-1 reads it"
     wide = refused(write(tmp_path / "c.csv", "a,b\n1,2\n".encode("utf-16")), "is UTF-16, not UTF-8", "data.not_utf8")
-    assert "iconv" in wide.hint
+    assert wide.hint == "--encoding utf-16 reads it"
 
 
 def test_malformed_parquet(tmp_path):

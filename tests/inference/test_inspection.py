@@ -43,6 +43,8 @@ def test_a_file_of_the_sample_data():
         values = frame[column.name]
         assert (column.different, column.minimum, column.maximum) == (values.nunique(), values.min(), values.max())
         assert_close(column.mean, values.mean())
+        assert_close(column.deviation, values.std(ddof=0))
+        assert column.median == values.median()
     counts = frame["payment"].value_counts()
     assert [(level.value, level.count) for level in report.columns[4].levels] == list(counts.items())
     # A boolean has its values in lower case, as a CSV file has them.

@@ -246,7 +246,7 @@ def test_numbers_with_a_stray_value_name_it_and_the_way_out(table):
     encoder = Encoder.fit(table("a\n1\n2\n"), "none").encoder
     with pytest.raises(DataError, match=r"line 4: column 'a' holds 'x', which is not a number \(19 of 20") as caught:
         encoder.transform(table("a\n1\n2\nx\n" + "3\n" * 17))
-    assert caught.value.hint == "correct the value, or leave its row out"
+    assert caught.value.hint == "--na x reads it as missing; correct the value, or leave its row out"
     with pytest.raises(DataError, match="holds '1,5', which is not a number") as caught:
         encoder.transform(table('a,b\n1,x\n2,x\n"1,5",x\n' + "3,x\n" * 17))
     assert caught.value.hint.startswith("--decimal , or --decimal .")
@@ -304,7 +304,7 @@ def test_text_and_booleans_find_each_other(table):
 
 
 def test_dates_among_texts_are_compared_as_iso_dates(table):
-    encoder = Encoder.fit(table("a\n2024-01-01\nnever\n2024-05-01\n"), "none").encoder
+    encoder = Encoder.fit(table("a\n2024-01-01\nnever\n2024-05-01\nsoon\n"), "none").encoder
     np.testing.assert_array_equal(encoder.transform(table("a\n2024-05-01\n")).points.codes, [[1]])
 
 

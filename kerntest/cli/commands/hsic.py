@@ -25,7 +25,7 @@ from kerntest.cli.shared_options import (
     SEED_OPTION,
     chosen_method,
     columns_option,
-    decimal_option,
+    csv_options,
     estimator_option,
     method_options,
     null_option,
@@ -68,7 +68,7 @@ MANUAL = Manual(
         ("All pairs as JSON lines", "kerntest hsic machines.csv --pairwise --format jsonl"),
     ),
     arguments=(
-        ("DATA", "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin."),
+        ("DATA", "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."),
         ("Y", "A second file, whose row i is the same case as row i of DATA: its columns are tested against those."),
     ),
     notes=(
@@ -142,7 +142,7 @@ MANUAL = Manual(
 @columns_option("--exclude", "Columns to leave out.")
 @CATEGORICAL
 @SCALE
-@decimal_option()
+@csv_options
 @option(
     "--missing",
     type=OneOf("error", "drop"),

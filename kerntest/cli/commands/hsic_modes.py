@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from kerntest.cli.console import summary_text
 from kerntest.cli.options import option_name
+from kerntest.cli.shared_options import CSV_WORDS
 from kerntest.errors import UsageError
 from kerntest.report.independence_summary import (
     independence_notes,
@@ -74,7 +75,7 @@ def _draw_selection(result: SelectionResult, **page: Any) -> str:
     return selection_text(result, **page)
 
 
-_ALWAYS = frozenset({"exclude", "categorical", "missing", "decimal", "kernel", "alpha", "seed", "threads"})
+_ALWAYS = CSV_WORDS | frozenset({"exclude", "categorical", "missing", "kernel", "alpha", "seed", "threads"})
 _BOTH_SIDES = frozenset({"x_columns", "y_columns", "columns"})
 _SERIES = (
     _ALWAYS

@@ -12,7 +12,7 @@ from kerntest.cli.console import say, terminal_width, uses_colour
 from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual
 from kerntest.cli.inputs import check_stdin, join_names
 from kerntest.cli.options import chosen_format, format_options
-from kerntest.cli.shared_options import columns_option, decimal_option
+from kerntest.cli.shared_options import columns_option, csv_options
 from kerntest.errors import UsageError
 from kerntest.report.record import flatten
 from kerntest.report.summary import visible
@@ -38,7 +38,7 @@ MANUAL = Manual(
         (
             "FILE",
             (
-                "CSV or Parquet file, also compressed with gzip or zstd; a quoted glob of such files with one header; "
+                "CSV, Parquet or JSON lines, also compressed with gzip, zstd, bzip2 or xz; a quoted glob of such files with one header; "
                 "a folder of Parquet files; or - for stdin. Or a model file."
             ),
         ),
@@ -62,7 +62,7 @@ MANUAL = Manual(
 @columns_option("--columns", "Columns to show, such as 'price,size:weight,temp_*' (a:b is a range).", topic="Columns")
 @columns_option("--exclude", "Columns to leave out, written the same way.", topic="Columns")
 @columns_option("--categorical", "Columns of numbers that are codes for categories.", topic="Columns")
-@decimal_option("Columns")
+@csv_options
 @format_options()
 def inspect_file(file: str, *, output_format: str | None, as_json: bool, **options: Any) -> None:
     """Show what FILE holds: rows, format, and for each column its type, missing values, range or most frequent values.
@@ -73,7 +73,9 @@ def inspect_file(file: str, *, output_format: str | None, as_json: bool, **optio
     shown_as = chosen_format(output_format, as_json=as_json)
     check_stdin({"FILE": file}, "kerntest inspect - < before.csv")
     if is_model(file):
-        _deliver_model(file, shown_as, {name for name, value in options.items() if value not in ((), "auto")})
+        _deliver_model(
+            file, shown_as, {name for name, value in options.items() if value not in ((), "auto", None, True)}
+        )
         return
     from kerntest.inference.inspection import inspect_table  # noqa: PLC0415 - numerics are loaded only to compute
 
@@ -99,7 +101,7 @@ def _deliver_model(file: str, shown_as: str, options: set[str]) -> None:
     """Write what a model holds to stdout."""
     if options:
         raise UsageError(
-            f"--{min(options)} is for tables, and {file} is a model",
+            f"--{min(options).replace('header', 'no-header')} is for tables, and {file} is a model",
             hint="leave it out",
             code="usage.contradiction",
             where={"file": file},

@@ -21,7 +21,7 @@ from kerntest.cli.learner_options import (
 )
 from kerntest.cli.learner_run import LearnerRun
 from kerntest.cli.options import COUNT, Bandwidth, OneOf, OutputPath
-from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
+from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, csv_options
 from kerntest.report.kpca_record import KpcaResult
 
 COMPONENTS = "Components"
@@ -41,7 +41,7 @@ MANUAL = Manual(
         ),
     ),
     arguments=(
-        ("DATA", "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin."),
+        ("DATA", "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."),
     ),
     notes=(
         (
@@ -77,7 +77,7 @@ MANUAL = Manual(
 )
 @CATEGORICAL
 @SCALE
-@decimal_option()
+@csv_options
 @MISSING
 @option("--components", type=COUNT, default=2, metavar="K", topic=COMPONENTS, help="How many components.")
 @kernel_option(COMPONENTS)

@@ -21,7 +21,7 @@ from kerntest.cli.shared_options import (
     SEED_OPTION,
     chosen_method,
     columns_option,
-    decimal_option,
+    csv_options,
     estimator_option,
     method_options,
     null_option,
@@ -57,7 +57,7 @@ MANUAL = Manual(
         ),
     ),
     arguments=(
-        ("X", "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin."),
+        ("X", "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."),
         ("Y", "The file to compare with it; it must have the same columns."),
     ),
     notes=(
@@ -141,7 +141,7 @@ MANUAL = Manual(
 @columns_option("--exclude", "Columns to leave out, written the same way.")
 @option("--common", is_flag=True, topic="Columns and rows", help="Use the columns that both files have.")
 @CATEGORICAL
-@decimal_option()
+@csv_options
 @option(
     "--missing",
     type=OneOf("error", "drop"),

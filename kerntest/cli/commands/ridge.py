@@ -26,7 +26,7 @@ from kerntest.cli.learner_options import (
 )
 from kerntest.cli.learner_run import LearnerRun
 from kerntest.cli.options import POSITIVE, PROBABILITY, Bandwidth, OneOf, OutputPath
-from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
+from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, csv_options
 from kerntest.errors import UsageError
 from kerntest.report.ridge_record import RidgeResult
 
@@ -61,7 +61,7 @@ MANUAL = Manual(
         ),
     ),
     arguments=(
-        ("TRAIN", "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin."),
+        ("TRAIN", "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."),
     ),
     notes=(
         (
@@ -105,7 +105,7 @@ MANUAL = Manual(
 @option("--weights", type=ColumnNames(), metavar="NAME", topic=ROWS, help="Column of weights of rows; 2 counts twice.")
 @CATEGORICAL
 @SCALE
-@decimal_option()
+@csv_options
 @MISSING
 @CLUSTER
 @kernel_option(REGRESSION)

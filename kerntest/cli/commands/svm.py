@@ -27,7 +27,7 @@ from kerntest.cli.learner_options import (
 )
 from kerntest.cli.learner_run import LearnerRun
 from kerntest.cli.options import POSITIVE, Bandwidth, OneOf, OutputPath, Quantity
-from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, decimal_option
+from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, csv_options
 from kerntest.errors import UsageError
 from kerntest.report.svm_record import SvmResult
 
@@ -61,7 +61,7 @@ MANUAL = Manual(
         ),
     ),
     arguments=(
-        ("TRAIN", "CSV or Parquet file, gzip and zstd too; a folder of Parquet; a quoted glob; or - for stdin."),
+        ("TRAIN", "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."),
     ),
     notes=(
         (
@@ -96,7 +96,7 @@ MANUAL = Manual(
 @columns_option("--exclude", "Columns to leave out.")
 @CATEGORICAL
 @SCALE
-@decimal_option()
+@csv_options
 @MISSING
 @CLUSTER
 @option(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kerntest.cli.applying import DATA, DATA_ARGUMENT, UNKNOWN, RowDelivery, keep_option, missing_option, rows_output
+from kerntest.cli.applying import DATA_ARGUMENT, UNKNOWN, RowDelivery, keep_option, missing_option, rows_output
 from kerntest.cli.computing import ComputingCommand, engine_options
 from kerntest.cli.console import progress_bar
 from kerntest.cli.documented import EXIT_CODES, Manual, option
@@ -14,7 +14,7 @@ from kerntest.cli.gates import gate_option
 from kerntest.cli.inputs import join_names
 from kerntest.cli.learner_options import report_options
 from kerntest.cli.options import COUNT
-from kerntest.cli.shared_options import decimal_option
+from kerntest.cli.shared_options import csv_options
 
 if TYPE_CHECKING:
     from kerntest.report.summary import Summary
@@ -84,7 +84,7 @@ MANUAL = Manual(
 @keep_option(PROJECTION)
 @missing_option("scores")
 @UNKNOWN
-@decimal_option(DATA)
+@csv_options
 @rows_output("scores or pre-images")
 @gate_option(example="incomplete>0")
 @report_options

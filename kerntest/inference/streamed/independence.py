@@ -128,7 +128,7 @@ def analyse_features(
             columns=[name for side in names for name in side],
             categorical=reading.categorical if y is None else (),
             missing=reading.missing,
-            decimal=reading.decimal,
+            csv=reading.csv,
         )
         sampled = max(SAMPLED_ROWS, 2 * parse_features(test.features)[1])
         with survey(
@@ -160,7 +160,7 @@ def _opened(x: Any, y: Any, reading: PairReading) -> Iterator[tuple[Source, Grou
     """Give an input with its two groups of columns, as its first rows show them."""
     if y is None:
         name = None if isinstance(x, Table) else "data"
-        with open_source(x, name, Reading(categorical=reading.categorical, decimal=reading.decimal)) as source:
+        with open_source(x, name, Reading(categorical=reading.categorical, csv=reading.csv)) as source:
             yield source, read_pair(source.head, None, replace(reading, categorical=()))
         return
     if any(isinstance(one, (str, Path)) for one in (x, y)):

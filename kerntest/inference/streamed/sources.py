@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.blocks import STDIN, BlockTable, is_parquet, open_blocks, spooled, unpacked_file
-from kerntest.data.compression import compression_of
+from kerntest.data.blocks import STDIN, BlockTable, begins_as, open_blocks, spooled, unpacked_file
+from kerntest.data.compression import MAGIC_BYTES, compression_of
+from kerntest.data.csv_options import CsvOptions
 from kerntest.data.missing import apply_missing
 from kerntest.data.paths import Found, find_files, open_file
 from kerntest.data.read import read_table
 from kerntest.data.selection import match_names
 from kerntest.data.source import Source as Bytes
+from kerntest.data.suspicion import with_words
 from kerntest.data.table import Kind, Table, refuse_duplicates
 from kerntest.errors import DataError
 from kerntest.inference.streamed.rows import ParquetPart, Piece, batch_rows
@@ -260,11 +262,15 @@ class CsvSource(Source):
         # Names that are not there are refused before any row is read.
         match_names(reading.categorical, reader.names, reader.name)
         block = next(_blocks(reader, dict.fromkeys(reader.names, "text"), reader.names))
-        data = _typed_again(block.kept.slice(0, 50 * HEAD_ROWS), block.table.delimiter or ",")
-        head = read_table_of_bytes(reader.name, data, reading)
+        head = _typed_again(block, reading)
         self.delimiter = block.table.delimiter
         self.warnings = (*reader.warnings, *(text for text in head.warnings if text not in reader.warnings))
         self.head = replace(head, files=tuple(name for name, _ in stored), delimiter=self.delimiter)
+
+    def settle(self, matched: Table, missing: MissingPolicy) -> None:
+        """Take the forms in which columns are written, which another input may have told."""
+        del missing
+        self._reader.written = {column.name: column.written for column in matched.columns if column.written}
 
     @property
     def n_pieces(self) -> int:
@@ -285,23 +291,32 @@ def _blocks(reader: BlockReader, kinds: Mapping[str, Kind], keep: Sequence[str] 
         yield from piece.blocks()
 
 
-def read_table_of_bytes(name: str, data: bytes, reading: Reading) -> Table:
-    """Return the table of CSV text, typed as `read_table` does."""
-    from kerntest.data.delimited import read_delimited  # noqa: PLC0415 - 70 ms that an array does not need
+def _typed_again(block: Block, reading: Reading) -> Table:
+    """Return columns of text typed the way a whole file is: as CSV in which all values are quoted."""
+    import io  # noqa: PLC0415 - beside those below
 
-    source = Bytes(name, "csv", ((name, data),), sha256="", size=len(data))
-    return read_delimited(source, reading.categorical, reading.decimal)
+    import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
+    from pyarrow import csv  # noqa: PLC0415 - the same
 
+    from kerntest.data.delimited import read_delimited  # noqa: PLC0415 - the same
+    from kerntest.data.typed import column_of  # noqa: PLC0415 - the same
 
-def _typed_again(arrow: Any, delimiter: str) -> bytes:
-    """Return columns of text as CSV, so that they are typed the way a whole file is."""
-    import io  # noqa: PLC0415 - beside the two below
-
-    from pyarrow import csv  # noqa: PLC0415 - 70 ms that an array does not need
-
+    table = block.table.take(np.arange(min(block.table.n_rows, 50 * HEAD_ROWS)))
+    texts = {
+        column.name: pa.array(np.array([*column.levels, None], dtype=object)[column.values], pa.string())
+        for column in table.columns
+    }
     stream = io.BytesIO()
-    csv.write_csv(arrow, stream, csv.WriteOptions(delimiter=delimiter, quoting_style="needed"))
-    return stream.getvalue()
+    csv.write_csv(pa.table(texts), stream, csv.WriteOptions(delimiter=table.delimiter, quoting_style="all_valid"))
+    source = Bytes(table.name, "csv", ((table.name, stream.getvalue()),), sha256="", size=0)
+    head = read_delimited(
+        source, reading.categorical, CsvOptions(reading.csv.decimal, reading.csv.na, delimiter=table.delimiter)
+    )
+    if head.n_rows < table.n_rows:
+        # Rows of one empty value are blank lines.
+        return head
+    kept = block.kept.slice(0, table.n_rows)
+    return with_words(head, lambda names: [column_of(name, kept[name], table.name) for name in names])
 
 
 def _compression(stored: Sequence[tuple[str, Path]]) -> str | None:
@@ -309,7 +324,7 @@ def _compression(stored: Sequence[tuple[str, Path]]) -> str | None:
     methods = set()
     for shown, location in stored:
         with open_file(location, shown) as file:
-            methods.add(compression_of(file.read(4)) or "")
+            methods.add(compression_of(file.read(MAGIC_BYTES)) or "")
     return ", ".join(sorted(methods - {""})) or None
 
 
@@ -334,7 +349,7 @@ def open_source(source: Any, name: str | None, reading: Reading) -> Iterator[Sou
         yield source
         return
     if not isinstance(source, (str, Path)):
-        yield HeldSource(read_table(source, name=name, categorical=reading.categorical, decimal=reading.decimal))
+        yield HeldSource(read_table(source, name=name, categorical=reading.categorical, **reading.csv.words()))
         return
     with ExitStack() as stack:
         if str(source) == "-":
@@ -347,7 +362,8 @@ def open_source(source: Any, name: str | None, reading: Reading) -> Iterator[Sou
             raise DataError(
                 "the name of the file is empty", code="data.missing_file", hint="name a file, or - for stdin"
             )
-        if is_parquet(*found.files[0]):
+        form = begins_as(*found.files[0])
+        if form == "parquet":
             plain = [(part, stack.enter_context(unpacked_file(part, location))) for part, location in found.files]
             opened = ParquetSource(shown, plain, found, reading)
             opened.compression = _compression(found.files)
@@ -355,10 +371,10 @@ def open_source(source: Any, name: str | None, reading: Reading) -> Iterator[Sou
             return
         on_disk = str(found.files[0][1]) if shown == STDIN else source
         size = sum(_size(location) for _, location in found.files)
-        if size <= SMALL_BYTES // (8 if _compression(found.files) else 1):
-            yield HeldSource(read_table(on_disk, name=shown, categorical=reading.categorical, decimal=reading.decimal))
+        if form == "json" or size <= SMALL_BYTES // (8 if _compression(found.files) else 1):
+            yield HeldSource(read_table(on_disk, name=shown, categorical=reading.categorical, **reading.csv.words()))
             return
-        reader: Any = stack.enter_context(open_blocks(on_disk, decimal=reading.decimal, block_bytes=CSV_BLOCK_BYTES))
+        reader: Any = stack.enter_context(open_blocks(on_disk, **reading.csv.words(), block_bytes=CSV_BLOCK_BYTES))
         reader.name = shown
         yield CsvSource(reader, found.files, reading)
 

@@ -280,15 +280,17 @@ def _turned(source: Source, tally: Tally, texts: dict[str, str]) -> bool:
     DataError
         If a column of a file with a schema is of another kind than its first rows.
     """
-    for name, (kind, place) in tally.turned.items():
+    for name, turned in tally.turned.items():
+        if name in tally.fitting:
+            turned.refuse_stray(*tally.fitting[name].tolist())
         if source.settled or name in texts:
             raise DataError(
-                f"column {name!r} of {source.name} is {kind} in some of its rows only",
+                f"column {name!r} of {source.name} is {turned.column.kind} in some of its rows only",
                 hint=f"--categorical {option_value([name])} takes it as text; --exclude {option_value([name])} leaves it out",
                 code="data.types_differ",
                 where={"file": source.name, "column": name},
             )
-        texts[name] = place
+        texts[name] = turned.place
     return bool(tally.turned)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.data.forms import FORMS
 from kerntest.data.missing import check_usable
-from kerntest.data.suspicion import doubted, is_number
+from kerntest.data.suspicion import present_counts, strange_levels, stray_problem
 from kerntest.inference.streamed.assignment import mixed
 from kerntest.inference.streamed.rows import complete_rows
 
@@ -133,6 +134,65 @@ class RandomRows:
             self.texts[name] = [both[row] for row in order.tolist()]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Turned:
+    """A column that is not of the kind that was asked for, in some rows.
+
+    Parameters
+    ----------
+    column : Column
+    table : Table
+        With the column.
+    levels : list of int
+        Of text where numbers or dates were asked for: those that are none.
+    wanted : str
+        The kind that was asked for.
+    """
+
+    column: Column
+    table: Table
+    levels: list[int]
+    wanted: str
+
+    @classmethod
+    def of(cls, column: Column, table: Table, wanted: str) -> Turned:
+        """Return what is known of a column.
+
+        Raises
+        ------
+        DataError
+            If it cannot be used.
+        """
+        if column.problem is not None:
+            raise column.problem.error()
+        forms = [form for form in FORMS if form.kind == wanted]
+        levels = strange_levels(column, table.na, forms) if column.kind == "text" and forms else []
+        return cls(column, replace(table, columns=(column,)), levels, wanted)
+
+    def n_strange(self, n_present: int) -> int:
+        """Return how many values are not of the kind that was asked for, of so many."""
+        if self.column.kind != "text":
+            return n_present
+        return int(present_counts(self.column, self.table.na)[self.levels].sum())
+
+    @property
+    def place(self) -> str:
+        """Where the first value stands that is not of the kind that was asked for, and the value."""
+        if not self.column.is_category:
+            return ""
+        # One more place at the end: code -1 (missing) finds it.
+        odd = np.zeros(len(self.column.levels) + 1, dtype=bool)
+        odd[self.levels or slice(0, -1)] = True
+        row = int(np.argmax(odd[self.column.values]))
+        return f"{self.table.place(row)}: {self.column.levels[self.column.values[row]]!r}"
+
+    def refuse_stray(self, n_fitting: int, total: int) -> None:
+        """Raise DataError if more than half of all values are numbers or dates: then this is a mistake and not text."""
+        if self.levels and 2 * n_fitting > total:
+            form = next(form for form in FORMS if form.kind == self.wanted)
+            raise stray_problem(self.column, self.table, self.levels, n_fitting, total, form=form).error()
+
+
 @dataclass(slots=True, eq=False)
 class Tally:
     """What is known of some rows of one input.
@@ -150,8 +210,10 @@ class Tally:
     numbers : dict of str to NumberFacts
     levels : dict of str to set of str, or None
         The different values of each category column; None where there are too many.
-    turned : dict of str to (str, str)
-        Columns that are not of the kind that was asked for: of which kind, and where the first odd value stands.
+    turned : dict of str to Turned
+        Columns that are not of the kind that was asked for.
+    fitting : dict of str to ndarray of int, shape (2,)
+        Of each column of numbers or dates: how many values are such, and how many there are.
     sample : RandomRows or None
     """
 
@@ -163,7 +225,8 @@ class Tally:
     first_missing: tuple[Table, int] | None = None
     numbers: dict[str, NumberFacts] = field(default_factory=dict)
     levels: dict[str, set[str] | None] = field(default_factory=dict)
-    turned: dict[str, tuple[str, str]] = field(default_factory=dict)
+    turned: dict[str, Turned] = field(default_factory=dict)
+    fitting: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     sample: RandomRows | None = None
 
     def add(self, later: Tally, most: int) -> None:
@@ -183,6 +246,8 @@ class Tally:
             both = None if known is None or levels is None else known | levels
             self.levels[name] = None if both is None or len(both) > MOST_LEVELS else both
         self.turned = {**later.turned, **self.turned}
+        for name, counts in later.fitting.items():
+            self.fitting[name] = self.fitting.get(name, 0) + counts
         if self.sample is None:
             self.sample = later.sample
         elif later.sample is not None:
@@ -222,8 +287,15 @@ class Tallier:
         found = Tally(piece.source, piece.number, rows=table.n_rows)
         kinds = {one.name: one.kind for one in self.reader.wanted}
         for column in table.columns:
-            if column.kind != kinds[column.name]:
-                found.turned[column.name] = column.kind, _odd_value(column, table, kinds[column.name])
+            kind = kinds[column.name]
+            if kind in {"number", "date"}:
+                n_present = len(column.values) - column.n_missing
+                found.fitting[column.name] = np.array([n_present, n_present])
+            if column.kind != kind:
+                turned = Turned.of(column, table, kind)
+                found.turned[column.name] = turned
+                if column.name in found.fitting:
+                    found.fitting[column.name][0] -= turned.n_strange(n_present)
         if found.turned:
             return found
         check_usable(table)
@@ -261,25 +333,3 @@ class Tallier:
 
 def _texts(column: Column) -> Iterator[str]:
     return (column.levels[code] for code in column.values.tolist())
-
-
-def _odd_value(column: Column, table: Table, wanted: str) -> str:
-    """Return where the first value stands that is not of the kind wanted, and the value.
-
-    Raises
-    ------
-    DataError
-        If nearly all values are numbers: then it is a mistake and not text.
-    """
-    if column.problem is not None:
-        raise column.problem.error()
-    if wanted == "number" and column.kind == "text":
-        problem = doubted(column, table).problem
-        if problem is not None:
-            raise problem.error()
-    if not column.is_category:
-        return ""
-    # One more place at the end: code -1 (missing) finds it.
-    odd = np.array([not (wanted == "number" and is_number(level)) for level in column.levels] + [False])
-    row = int(np.argmax(odd[column.values]))
-    return f"{table.place(row)}: {column.levels[column.values[row]]!r}"

@@ -14,6 +14,7 @@ from two_samples import frames
 
 from kerntest import read_table
 from kerntest.data.columns import match_tables
+from kerntest.data.csv_options import CsvOptions
 from kerntest.data.misleading import counts_rows, misleading
 from kerntest.data.pooling import pool
 from kerntest.data.scaling import standardize
@@ -151,7 +152,8 @@ def test_a_column_that_turns_out_to_be_text_is_text_from_the_beginning(tmp_path)
         table["code"] = np.arange(len(table)).astype(str)
         table["truth"] = "True"
         table.loc[5, "truth"] = "False"
-        table.loc[300:, "code"] = "A" + table["code"]
+        # Most of the first rows are numbers, but not most of all rows.
+        table.loc[len(table) // 3 :, "code"] = "A" + table["code"]
         table.loc[310:, "truth"] = "maybe"
     tables = written(tmp_path, x, y)
     from_text, _, codes = surveyed(*tables["csv"])
@@ -303,3 +305,29 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(DataError, match="has other columns or types than") as caught:
         surveyed(tmp_path / "parts", y)
     assert "column 'city'" in caught.value.hint
+
+
+def test_values_mean_in_pieces_what_they_mean_in_a_whole_file(tmp_path, monkeypatch):
+    for name, days in (("x.csv", 12), ("y.csv", 28)):
+        lines = [
+            f'{k % 100}%,{1 + k % 12}/{1 + k % days}/2024,{k % 24}:30,"{"NA" if k % 3 else "b"}"' for k in range(400)
+        ]
+        (tmp_path / name).write_text("share,day,at,t\n" + "\n".join(lines) + "\n?,1/1/2024,1:00,NA\n")
+    inputs = (tmp_path / "x.csv", tmp_path / "y.csv")
+    reading = {"csv": CsvOptions.of(na="?,NA"), "missing": "drop"}
+    whole, numeric, codes = surveyed(*inputs, **reading)
+    assert whole.layout.numeric_names == ("share", "day", "at")
+    assert whole.layout.levels == (("NA", "b"),)
+    monkeypatch.setattr(sources, "SMALL_BYTES", 0)
+    monkeypatch.setattr(sources, "CSV_BLOCK_BYTES", 3000)
+    found, *points = surveyed(*inputs, **reading)
+    assert found.n == whole.n == (400, 400)
+    np.testing.assert_allclose(points[0], numeric)
+    np.testing.assert_array_equal(points[1], codes)
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_word_that_makes_many_values_missing_is_told_in_pieces_too(tmp_path):
+    (tmp_path / "x.csv").write_text("a,t\n" + "".join(f"{k},{'x' if k % 3 else 'None'}\n" for k in range(300)))
+    found, _, _ = surveyed(tmp_path / "x.csv", missing="drop")
+    assert any("'None' in column 't' is taken as missing" in warning for warning in found.warnings)

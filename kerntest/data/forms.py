@@ -1,0 +1,142 @@
+"""Values that are numbers or dates in another form than the parser's: percents, times of day, dates with the year last."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kerntest.data.table import Kind
+
+_NUMBER = re.compile(r"[ \t]*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[ \t]*", re.ASCII)
+_BEGINNING = re.compile(r"\s*[+-]?\.?\d")
+_LEADING_ZERO = re.compile(r"[ \t]*[+-]?0[0-9xX]", re.ASCII)
+_PERCENT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+))[ \t\xa0\u202f]*%\s*")
+_PERCENT_COMMA = re.compile(r"\s*([+-]?\d+(?:,\d+)?)[ \t\xa0\u202f]*%\s*")
+_CLOCK = r"(\d{1,2}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?(?:[ ]?([AaPp])\.?[Mm]\.?)?"
+_TIME = re.compile(rf"\s*{_CLOCK}\s*", re.ASCII)
+_LATER = rf"(?:[ T]+{_CLOCK})?\s*"
+_LAST = re.compile(rf"\s*(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_LATER}", re.ASCII)
+_FIRST = re.compile(rf"\s*(\d{{4}})([/.-])(\d{{1,2}})\2(\d{{1,2}}){_LATER}(?:Z|[+-]\d\d:?\d\d)?", re.ASCII)
+_NAMED = re.compile(rf"\s*(\d{{1,2}})[ -]([A-Za-z]{{3}})[a-z]*\.?[ -](\d{{4}}){_LATER}", re.ASCII)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_EPOCH = date(1970, 1, 1).toordinal()
+# Years of two digits lie between 1969 and 2068, as POSIX has them.
+_PIVOT = 69
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way in which the values of a column are written.
+
+    Parameters
+    ----------
+    name : str
+        As `Column.written` and the models keep it; empty for plain numbers.
+    kind : {"number", "date"}
+        What the values are: dates in days since 1970-01-01.
+    noun : str
+        What one value is called.
+    said : str
+        What is told of columns that were read so.
+    read : callable
+        From a text to its number; None where it is not written so.
+    """
+
+    name: str
+    kind: Kind
+    noun: str
+    said: str
+    read: Callable[[str], float | None]
+
+
+def may_be_read(text: str) -> bool:
+    """Say whether a text begins like all that some form reads: a quick way to tell most others."""
+    return _BEGINNING.match(text) is not None
+
+
+def is_number(text: str) -> bool:
+    """Say whether a value is typed as a number; ``001`` and ``0x1f`` are names and not numbers."""
+    return _NUMBER.fullmatch(text) is not None and _LEADING_ZERO.match(text) is None
+
+
+def _plain(text: str) -> float | None:
+    """Return a plain number."""
+    return float(text) if is_number(text) else None
+
+
+def _percent(pattern: re.Pattern[str]) -> Callable[[str], float | None]:
+    """Return the reader of percents: 21.2% is 21.2."""
+
+    def value(text: str) -> float | None:
+        found = pattern.fullmatch(text)
+        return None if found is None else float(found[1].replace(",", "."))
+
+    return value
+
+
+def _hours(hour: str, minute: str, second: str | None, half: str | None) -> float | None:
+    """Return the hours since midnight of a time of day."""
+    whole = int(hour)
+    if half is not None:
+        if not 1 <= whole <= 12:
+            return None
+        whole = whole % 12 + 12 * (half in "pP")
+    return None if whole > 23 else whole + int(minute) / 60 + float(second or 0) / 3600
+
+
+def _time(text: str) -> float | None:
+    """Return a time of day in hours."""
+    found = _TIME.fullmatch(text)
+    return None if found is None else _hours(*found.groups())
+
+
+def _days(year: str, month: int, day: str, clock: tuple[str | None, ...]) -> float | None:
+    """Return a date, with the time of day where there is one, in days since 1970-01-01."""
+    hour, minute, second, half = clock
+    hours = 0.0 if hour is None or minute is None else _hours(hour, minute, second, half)
+    full = int(year) if len(year) > 2 else int(year) + (1900 if int(year) >= _PIVOT else 2000)
+    try:
+        return None if hours is None else date(full, month, int(day)).toordinal() - _EPOCH + hours / 24
+    except ValueError:
+        return None
+
+
+def _date(*, day_first: bool) -> Callable[[str], float | None]:
+    """Return the reader of dates with the year last; the month may be a name, and between points it stands second."""
+
+    def value(text: str) -> float | None:
+        if (found := _NAMED.fullmatch(text)) is not None:
+            month = found[2].casefold()
+            return _days(found[3], _MONTHS.index(month) + 1, found[1], found.groups()[3:]) if month in _MONTHS else None
+        if (found := _LAST.fullmatch(text)) is None or (found[2] == "." and not day_first):
+            return None
+        day, month_number = (found[1], found[3]) if day_first else (found[3], found[1])
+        return _days(found[4], int(month_number), day, found.groups()[4:])
+
+    return value
+
+
+def _year_first(text: str) -> float | None:
+    """Return a date such as 2025/01/13."""
+    found = _FIRST.fullmatch(text)
+    return None if found is None else _days(found[1], int(found[3]), found[4], found.groups()[4:])
+
+
+PLAIN = Form("", "number", "number", "", _plain)
+_PERCENTS, _DATES = "percents were read as numbers", "dates were read {} first"
+# In the order in which they are preferred where several read all values of a column.
+FORMS = (
+    PLAIN,
+    Form("percent", "number", "percentage", _PERCENTS, _percent(_PERCENT)),
+    Form("percent with decimal comma", "number", "percentage", _PERCENTS, _percent(_PERCENT_COMMA)),
+    Form("time of day", "number", "time of day", "times of day were read as hours", _time),
+    Form("date, year first", "date", "date", _DATES.format("year"), _year_first),
+    Form("date, day first", "date", "date with the day first", _DATES.format("day"), _date(day_first=True)),
+    Form("date, month first", "date", "date with the month first", _DATES.format("month"), _date(day_first=False)),
+)
+FORM_OF = {form.name: form for form in FORMS}
