@@ -77,9 +77,8 @@ def _as_float(value: object) -> float | None:
 def _wrong(owner: str, argument: str, words: str, value: str) -> UsageError:
     return UsageError(
         f"{argument} of {owner} must be {words}, not {value}",
-        hint="leave it out: it is then found from the data"
-        if argument == "bandwidth"
-        else "`kerntest kernels` shows how each kernel is written",
+        hint=f"{'left out, it is found from the data; ' if argument == 'bandwidth' else ''}"
+        "`kerntest kernels` shows how each kernel is written",
         code="usage.kernel_argument",
         where={"argument": argument, "value": value},
     )
