@@ -102,7 +102,10 @@ def copies_of(columns: Sequence[Values], *, total: int | None = None) -> Copies 
         return None
     if not _in_fine_column(columns, group, sizes):
         asked = _telling(hashed, group)
-        if not (_in_all_columns(hashed, group, asked) or _beside_neighbours(columns, hashed, group, asked)):
+        # Columns of one value say nothing.
+        if not asked or not (
+            _in_all_columns(hashed, group, asked) or _beside_neighbours(columns, hashed, group, asked)
+        ):
             return None
     return Copies(group, 2.0 * pairs * ((n if total is None else total) - 1) / (n * (n - 1)))
 

@@ -147,3 +147,7 @@ def test_every_test_says_so(test):
     (text,) = [text for text in test(pd.concat([once] * 8)).warnings if "repeat" in text]
     assert f"280 {SAID}" in text
     assert not [text for text in test(once).warnings if "repeat" in text]
+
+
+def test_columns_of_one_value_say_nothing_of_copies():
+    assert copies_of([np.ones(30), np.zeros(30, dtype=np.int64)]) is None
