@@ -89,7 +89,8 @@ def _values(column: ModelColumn) -> str:
     """Return the levels of a category, the scaling of a number."""
     if column.levels is not None:
         return f"{len(column.levels):,}: {name_list(column.levels)}"
+    written = "" if column.written is None else f", written as {column.written}"
     if column.centre is None or column.spread is None or (column.centre, column.spread) == (0.0, 1.0):
-        return "as it is"
+        return f"as it is{written}"
     days = " (days since 1970-01-01)" if column.kind == "date" else ""
-    return f"mean {number(column.centre)}, sd {number(column.spread)}{days}"
+    return f"mean {number(column.centre)}, sd {number(column.spread)}{days}{written}"

@@ -139,4 +139,4 @@ def _of_expansion(
 def _column(spec: ColumnSpec) -> ModelColumn:
     if spec.is_category:
         return ModelColumn(spec.name, spec.kind, spec.levels, None, None)
-    return ModelColumn(spec.name, spec.kind, None, spec.centre, spec.spread)
+    return ModelColumn(spec.name, spec.kind, None, spec.centre, spec.spread, spec.written or None)

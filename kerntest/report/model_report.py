@@ -20,6 +20,8 @@ class ModelColumn(Record):
         The values of text and booleans.
     centre, spread : float or None
         Of numbers, and of dates in days since 1970-01-01: a value v became (v - centre) / spread.
+    written : str or None
+        In which form the values are read from text, such as "percent" or "date, day first"; None for plain ones.
     """
 
     name: str
@@ -27,6 +29,7 @@ class ModelColumn(Record):
     levels: tuple[str, ...] | None
     centre: float | None
     spread: float | None
+    written: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,6 +166,8 @@ def test_a_model_reads_new_rows_by_its_rule(tmp_path, monkeypatch):
     (tmp_path / "new.csv").write_text(rows(12, lambda k: f"{1 + k % 12}/{1 + k % 5}/2024") + "?,1/1/2024,1:00,5\n")
     trained = kerntest.train_ridge("train.csv", target="y", output="m.kt", na="?", missing="drop")
     assert any("percents were read as numbers in share" in text for text in trained.warnings)
+    forms = {column.name: column.written for column in kerntest.inspect_model("m.kt").columns}
+    assert forms == {"share": "percent", "day": "date, month first", "at": "time of day"}
     kerntest.predict_file("m.kt", "new.csv", output="out.csv", missing="drop")
     found = read_table("out.csv")["y"].values
     assert len(found) == 12
