@@ -11,7 +11,10 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 # No test asks the clock: a busy machine is no fault.
-hypothesis.settings.register_profile("kerntest", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+COMMON = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+# The same examples on every machine; --hypothesis-profile=searching looks for others.
+hypothesis.settings.register_profile("kerntest", derandomize=True, **COMMON)
+hypothesis.settings.register_profile("searching", **COMMON)
 hypothesis.settings.load_profile("kerntest")
 
 # Seconds that processes and threads get which have been told to end.

@@ -15,6 +15,8 @@ tables = hnp.arrays(
     st.tuples(st.integers(1, 4), st.integers(1, 40)),
     elements=st.floats(-1e6, 1e6, allow_subnormal=False).map(lambda value: round(value, 3)),
 )
+# Values that differ do so by far more than the share up to which scores tie.
+apart = hnp.arrays(np.float64, st.integers(1, 40), elements=st.integers(-1000, 1000).map(float))
 
 
 HOW = pytest.mark.parametrize("how", ["together", "smallest"])
@@ -55,9 +57,9 @@ def test_one_member_gives_the_textbook_p_value(values):
 
 
 @HOW
-@given(values=tables)
+@given(values=apart)
 def test_a_family_of_equal_members_is_one_member(how, values):
-    one, family = judged(values[:1]), judged(np.repeat(values[:1], 3, axis=0), how=how)
+    one, family = judged(values[None]), judged(np.repeat(values[None], 3, axis=0), how=how)
     if one.z[0] >= 0:
         assert family.p_value == one.p_value
     else:
