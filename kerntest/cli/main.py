@@ -121,11 +121,17 @@ def _prepare_process() -> None:
     """Make the process end as shells expect: at once when told to, silently when nobody reads the output."""
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    handler = _ending_handler()
+    unwinding = threading.Event()
+    handler = _ending_handler(unwinding)
     for number in _endings():
         # What was started with `nohup` is to go on.
         if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, handler)
+    if hasattr(signal, "pthread_kill"):
+        seen, told = os.pipe()
+        os.set_blocking(told, False)
+        signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        threading.Thread(target=_repeat_signals, args=(seen, unwinding), daemon=True).start()
     if not sys.warnoptions and not os.environ.get("KERNTEST_DEBUG"):
         # What our libraries say to programmers is no message to users; ours go through the record.
         warnings.simplefilter("ignore")
@@ -136,12 +142,22 @@ def _endings() -> dict[int, str]:
     return {int(getattr(signal, name)): told for name, told in ENDINGS.items() if hasattr(signal, name)}
 
 
-def _ending_handler() -> Callable[[int, FrameType | None], Any]:
+def _repeat_signals(seen: int, unwinding: threading.Event) -> None:
+    """Send the main thread a signal again that it has not handled a moment later.
+
+    One that comes just before it waits for a lock, after Python has looked for signals, does not end the waiting.
+    """
+    main = threading.main_thread().ident
+    while main is not None and (number := os.read(seen, 1)[0]) in _endings():
+        if not unwinding.wait(SECONDS_TO_UNWIND):
+            signal.pthread_kill(main, number)
+
+
+def _ending_handler(unwinding: threading.Event) -> Callable[[int, FrameType | None], Any]:
     """Return a handler that unwinds, so that temporary files go, and a moment later leaves however busy threads are.
 
     Unwinding alone does not end the process: a pool of threads is left only when its threads are done.
     """
-    unwinding = threading.Event()
 
     def handle(number: int, frame: FrameType | None) -> None:
         del frame

@@ -91,7 +91,8 @@ def read_numerals(
         for column in as_typed(pointed) if pointed else ():
             if _is_ambiguous(column, ".") and (in_thousands := _in_notation(column, table, ",")) is not None:
                 found[column.name], texts[column.name] = in_thousands, column
-    warnings = _warnings(table.name, {name: texts[name] for name in found}) if decimal == "auto" else ()
+    numbers = {name: texts[name] for name, column in found.items() if column.kind == "number"}
+    warnings = _warnings(table.name, numbers) if decimal == "auto" else ()
     return [found.get(column.name, column) for column in columns], warnings
 
 

@@ -32,6 +32,14 @@ def mmd_test(x, y, **options):
             futures = [pool.submit(work) for _ in range(2)]
             print("ready", file=sys.stderr, flush=True)
             futures[0].result()
+    if x == "unseen":
+        with ThreadPoolExecutor(1) as pool:
+            # Where a signal reaches another thread, the main one goes on waiting for its lock.
+            def interrupt():
+                time.sleep(0.1)
+                signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+                work()
+            pool.submit(interrupt).result()
     if x == "slow-write":
         def fsync(descriptor):
             print("ready", file=sys.stderr, flush=True)
@@ -130,6 +138,11 @@ def test_a_full_disk_is_3(arguments):
 
 
 ENDINGS = {"SIGINT": (130, "interrupted"), "SIGTERM": (143, "terminated"), "SIGHUP": (129, "hung up")}
+
+
+@posix
+def test_a_signal_that_does_not_wake_the_main_thread_ends_the_run():
+    assert finish("mmd", "unseen", "y") == (130, b"", b"interrupted\n")
 
 
 @posix
