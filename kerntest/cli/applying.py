@@ -141,8 +141,8 @@ class RowDelivery:
                 report, lambda **page: summary_text(summarise(), answer="Result", **page), report.warnings
             )
         else:
-            if self.delivery.gate is not None:
-                self.delivery.gate.check(report)
+            for gate in self.delivery.gates:
+                gate.check(report)
             messages.warn([visible(warning) for warning in report.warnings])
         if report.columns_ignored and (not self.reported or self.delivery.output_format != "table"):
             messages.note(f"not used by {visible(report.model)}: {name_list(report.columns_ignored)}")

@@ -31,14 +31,14 @@ class Delivery:
         The file, or None for stdout.
     messages : Messages
         What else is said, on stderr.
-    gate : Gate or None
+    gates : tuple of Gate
         What makes a run fail that went well.
     """
 
     output_format: str
     output: str | None
     messages: Messages
-    gate: Gate | None = None
+    gates: tuple[Gate, ...] = ()
 
     @classmethod
     def asked_for(
@@ -47,7 +47,7 @@ class Delivery:
         output_format: str | None,
         as_json: bool,
         output: str | None,
-        fail_on: Gate | None,
+        fail_on: tuple[Gate, ...],
         quiet: bool,
         verbose: bool,
     ) -> Delivery:
@@ -78,10 +78,10 @@ class Delivery:
         DataError
             The file or stdout cannot be written.
         UsageError
-            The gate names a number that the result does not have.
+            A gate names a number that the result does not have.
         """
-        if self.gate is not None:
-            self.gate.check(result)
+        for gate in self.gates:
+            gate.check(result)
         if self.output is None:
             colour, width = uses_colour(sys.stdout), terminal_width()
             encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
@@ -103,17 +103,18 @@ class Delivery:
             self.messages.warn([visible(warning) for warning in warnings])
 
     def code(self, result: Record) -> int:
-        """Return the exit code of a run: 1 if its gate failed, which stderr then tells.
+        """Return the exit code of a run: 1 if a gate failed, which stderr then tells.
 
         Raises
         ------
         UndecidedError
-            The result has nothing for the gate to decide on.
+            The result has nothing for a gate to decide on.
         """
-        code, why = (0, "") if self.gate is None else self.gate.code(result)
-        if self.gate is not None and code:
-            self.messages.note(f"exit code {code}, because of --fail-on {visible(self.gate.text)}{visible(why)}")
-        return code
+        decided = [(gate, *gate.code(result)) for gate in self.gates]
+        for gate, code, why in decided:
+            if code:
+                self.messages.note(f"exit code {code}, because of --fail-on {visible(gate.text)}{visible(why)}")
+        return max((code for _, code, _ in decided), default=0)
 
     def _written(self, result: Record, rows: Sequence[Record]) -> str:
         """Return a result as programs read it."""

@@ -170,8 +170,9 @@ def gate_option(*verdicts: str, example: str) -> Callable[[AnyCommand], AnyComma
     return option(
         "--fail-on",
         type=GateType(*verdicts),
+        multiple=True,
         metavar="WHEN",
         topic="Output",
         help=f"Make a gate: exit with 1 {either}when a number of the report is below or above a limit, such as "
-        f"'{example}'; the names are those of the JSON (test.rmse is rmse in test).",
+        f"'{example}'; the names are those of the JSON (test.rmse is rmse in test). Given again, each of them can fail.",
     )

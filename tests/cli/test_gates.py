@@ -93,3 +93,12 @@ def test_a_gate_where_nothing_was_tested_is_4(kerntest, tmp_path):
         assert "Decision: No pair could be tested: nothing is known of their dependence." in outcome.out
     assert kerntest(*screen, "--fail-on", "tests<1").code == 1
     assert kerntest(*screen).code == 0
+
+
+def test_every_gate_counts(kerntest):
+    fails, holds = ["--fail-on", "effect_size>0.2"], ["--fail-on", "p_value>0.9"]
+    for gates in (fails + holds, holds + fails):
+        outcome = kerntest(*MMD[:-1], *gates)
+        assert outcome.code == 1
+        assert "because of --fail-on effect_size>0.2" in outcome.err
+        assert "p_value>0.9" not in outcome.err
