@@ -23,7 +23,7 @@ from kerntest.data.typed import column_of
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -95,8 +95,21 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
         for column in in_numbers
     }
     notes = (*notes, *told([(column, columns[column.name]) for column in free], source.name))
-    table = replace(bare, columns=tuple(columns.values()), warnings=(*source.warnings, *warnings, *notes))
+    table = replace(
+        bare,
+        columns=tuple(columns.values()),
+        warnings=(*source.warnings, *warnings, *_told_of_blanks(columns, bare), *notes),
+    )
     return with_words(table, body.as_typed)
+
+
+def _told_of_blanks(columns: Mapping[str, Column], table: Table) -> list[str]:
+    """Return the warning about a lone column whose values all have as many words as its name."""
+    (name, column), *others = columns.items()
+    words = len(name.split())
+    if others or words < 2 or not column.levels or any(len(level.split()) != words for level in column.levels):
+        return []
+    return [f"{table.name} was read as one column, {name!r}; --delimiter space reads its words as {words} columns"]
 
 
 def _without_empty(column: Column) -> Column:

@@ -144,3 +144,12 @@ def test_json_lines_from_a_pipe(folder, monkeypatch):
     with (folder / "a.jsonl").open() as file:
         monkeypatch.setattr(sys, "stdin", file)
         assert streamed("-", ["carat", "cut", "day"])["carat"][:2] == [0, 0.25]
+
+
+def test_a_file_with_blanks_between_fields_is_told(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("a b c\n1 2 3\n2 3 4\n")
+    assert any("--delimiter space reads its words as 3 columns" in warning for warning in read_table(path).warnings)
+    assert read_table(path, delimiter="space").names == ("a", "b", "c")
+    path.write_text("full name\nJane Doe\nMadonna\n")
+    assert not any("--delimiter" in warning for warning in read_table(path).warnings)
