@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from kerntest.cli.console import PIPED_WIDTH, Messages, terminal_width, uses_colour
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kerntest.cli.gates import Gate
+
+# The format that the name of a file asks for.
+NAMED = {".json": "json", ".jsonl": "jsonl", ".csv": "csv"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class Delivery:
         """Make the delivery that the options ask for; UsageError where they contradict each other."""
         if quiet and verbose:
             raise UsageError("-q and -v contradict each other", hint="give one of them", code="usage.contradiction")
+        if not as_json:
+            output_format = output_format or NAMED.get(PurePath(output or "").suffix.lower())
         shown_as = chosen_format(output_format, as_json=as_json)
         return cls(shown_as, None if output == "-" else output, Messages(quiet, verbose), fail_on)
 

@@ -274,7 +274,8 @@ def result_options(*, lines: bool = False) -> Callable[[AnyCommand], AnyCommand]
             type=OutputPath(allow_dash=True),
             metavar="FILE",
             topic="Output",
-            help="Write the result to FILE instead of stdout; on failure an old FILE stays as it was.",
+            help="Write the result to FILE instead of stdout, as JSON or CSV where its name ends so; on failure an old FILE "
+            "stays as it was.",
         ),
         format_options(lines=lines),
     )

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 _COLOURS = {"used": "green", "left out": "yellow", "refused": "red"}
 _WIDEST_VALUE = 24
 NARROWEST = 40
+# Room for the words of texts that fold.
+LEAST = 11
+# Characters of a line that never fold: the types, the counts, and what stands between columns.
+FIXED = 35
 
 
 def report_text(report: TableReport, *, width: int, colour: bool) -> str:
@@ -72,14 +76,14 @@ def _origin(report: TableReport) -> str:
 def _grid(report: TableReport, width: int) -> RenderableType:
     """Return the columns, one below the other; a text too long for its place goes on in the next line."""
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    # Names are what people look for: on a narrow screen the other texts fold first.
+    # Names are what people look for: on a narrow screen the other texts fold first, but none of them to nothing.
     longest = max(len(visible(column.name)) for column in report.columns) + 2
-    grid.add_column("  column", overflow="fold", style="cyan", min_width=min(longest, width // 3))
+    grid.add_column("  column", overflow="fold", style="cyan", min_width=min(longest, (width - FIXED) // 3))
     grid.add_column("type", no_wrap=True)
     grid.add_column("missing", justify="right", no_wrap=True)
     grid.add_column("different", justify="right", no_wrap=True)
-    grid.add_column("values", overflow="fold")
-    grid.add_column("in a test", overflow="fold")
+    grid.add_column("values", overflow="fold", min_width=LEAST)
+    grid.add_column("in a test", overflow="fold", min_width=LEAST)
     for column in report.columns:
         verdict = Text(column.use, style=_COLOURS[column.use])
         if column.note is not None:

@@ -176,3 +176,15 @@ def test_names_and_values_cannot_move_the_cursor(tmp_path):
 @pytest.mark.parametrize("name", ["before.csv", "iris.csv", "wine.csv", "breast_cancer.csv", "with_missing.csv"])
 def test_all_columns_of_the_sample_data_can_be_used(kerntest, name):
     assert {column["use"] for column in json.loads(kerntest("inspect", name, "--json").out)["columns"]} == {"used"}
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_no_word_of_a_verdict_is_lost_on_a_narrow_screen(kerntest, tmp_path, monkeypatch, width):
+    path = tmp_path / "a.csv"
+    rows = [f"{value},{'abcdefgh' * 4}{value}" for value in range(60)]
+    path.write_text("\n".join(["a measurement with a rather long name in millimetres,text", *rows]))
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = kerntest("inspect", path).out
+    assert max(map(len, out.splitlines())) <= width
+    for word in ("different", "identifies", "rows"):
+        assert word in "".join(out.split())

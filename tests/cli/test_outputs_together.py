@@ -162,3 +162,12 @@ def test_a_model_that_is_read_is_called_a_model(kerntest, model):
     outcome = kerntest("predict", model, IRIS, "-o", model)
     assert outcome.code == 2
     assert f"-o {model} would replace the model {model}" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("ending", "start"), [("json", "{"), ("jsonl", "{"), ("csv", "schema,"), ("txt", "Two-sample")]
+)
+def test_the_name_of_a_file_tells_its_format(kerntest, tmp_path, ending, start):
+    path = tmp_path / f"result.{ending}"
+    assert kerntest(*MMD[:-1], "-o", path).code == 0
+    assert path.read_text().startswith(start)

@@ -56,6 +56,8 @@ def mmd_test(x, y, **options):
 if hasattr(signal, "pthread_sigmask"):
     # What started the tests may hold interrupts back.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    # Or have told them to outlive its terminal.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 module = types.ModuleType("kerntest.inference.two_sample")
 module.mmd_test = mmd_test
 sys.modules["kerntest.inference.two_sample"] = module
