@@ -34,7 +34,7 @@ def grid(score="accuracy"):
         GridCell(cost, multiple, 2.0 * multiple, f"gaussian({2.0 * multiple})", sign * mean, 0.02)
         for multiple, cost, mean in ((0.5, 1.0, 0.7), (0.5, 10.0, 0.75), (1.0, 1.0, 0.875), (1.0, 10.0, 0.8))
     )
-    return GridSearch(score, 5, TIES, cells, 2)
+    return GridSearch(score, 5, TIES, cells, 2, cells[2].mean)
 
 
 def svm_result(**changes):

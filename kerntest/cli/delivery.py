@@ -118,6 +118,8 @@ class Delivery:
         """
         decided = [(gate, *gate.code(result)) for gate in self.gates]
         for gate, code, why in decided:
+            if doubt := gate.doubt(result):
+                self.messages.note(visible(doubt))
             if code:
                 self.messages.note(f"exit code {code}, because of --fail-on {visible(gate.text)}{visible(why)}")
         return max((code for _, code, _ in decided), default=0)

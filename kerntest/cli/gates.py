@@ -97,6 +97,16 @@ class Gate:
             raise self._undecided(f"{self.name} is null in the report", "--json shows which numbers it has")
         return int(failed), f": {self.name} is {value:.6g}"
 
+    def doubt(self, result: Record) -> str:
+        """Return what is wrong with judging by this number: a learner knows the rows that it has learned from."""
+        found = dict(_leaves(result.to_dict()))
+        own = self.name.removeprefix("train.")
+        if not own or found.get("judged_on") != "train" or found.get(f"train.{own}") is None:
+            return ""
+        held_out = [name for name in ("grid.mean", f"loo_{own}") if _is_number(found.get(name))]
+        way_out = f"{held_out[0]} is of rows held out" if held_out else "--test-fraction 0.3 holds rows out"
+        return f"--fail-on {self.text} judges the rows that were learned from, which is too good; {way_out}"
+
     def _undecided(self, why: str, hint: str) -> UndecidedError:
         return UndecidedError(
             f"--fail-on {self.text} has nothing to decide on: {why}", hint=hint, code="undecided.gate"

@@ -122,7 +122,7 @@ def search(
     chosen_cell = smoothest(np.array([-cell.mean for cell in found]), orders)
     best = found[chosen_cell]
     score = "accuracy" if options.task == "classify" else "negative RMSE"
-    result = GridSearch(score, count, TIES, tuple(found), chosen_cell)
+    result = GridSearch(score, count, TIES, tuple(found), chosen_cell, best.mean)
     return result, best.C, kernels[best.multiple]
 
 

@@ -52,6 +52,8 @@ class GridSearch(Record):
     cells : tuple of GridCell
     chosen : int
         Its place among the cells.
+    mean : float
+        Its score on rows held out, a mean over the folds.
     """
 
     score: str
@@ -59,6 +61,7 @@ class GridSearch(Record):
     tie_rule: str
     cells: tuple[GridCell, ...]
     chosen: int
+    mean: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def svm_sentence(result: SvmResult) -> str:
     """Return how good a machine is, as a sentence."""
     rows = judged_rows(result)
     if result.grid is not None and result.judged_on == "train" and result.grid.score == "accuracy":
-        mean = percent(result.grid.cells[result.grid.chosen].mean)
+        mean = percent(result.grid.mean)
         return f"{mean} of rows held out in {result.grid.folds} folds are classified correctly."
     if result.accuracy is not None:
         against = ""

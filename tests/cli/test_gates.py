@@ -102,3 +102,23 @@ def test_every_gate_counts(kerntest):
         assert outcome.code == 1
         assert "because of --fail-on effect_size>0.2" in outcome.err
         assert "p_value>0.9" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "gate", "way_out"),
+    [
+        ([*SVM[:4], "--cv", "3"], "accuracy<0.5", "grid.mean is of rows held out"),
+        (SVM[:4], "accuracy<0.5", "--test-fraction 0.3 holds rows out"),
+        (RIDGE[:-1], "rmse<0", "loo_rmse is of rows held out"),
+    ],
+)
+def test_a_gate_on_rows_learned_from_is_told(kerntest, arguments, gate, way_out):
+    outcome = kerntest(*arguments, "--fail-on", gate)
+    assert outcome.code == 0
+    assert f"--fail-on {gate} judges the rows that were learned from, which is too good; {way_out}" in outcome.err
+    held_out = way_out.partition(" ")[0]
+    if not held_out.startswith("--"):
+        assert (
+            "learned from, which"
+            not in kerntest(*arguments, "--fail-on", f"{held_out}<0").err.partition("--fail-on")[2]
+        )
