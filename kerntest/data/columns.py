@@ -112,7 +112,7 @@ def match_tables(
     )
     in_x, in_y = (_as_texts(table.select(shared), texts) for table in (x, y))
     in_x, in_y = _of_same_kinds(*map(check_usable, _decided_together(in_x, in_y)))
-    return in_x, in_y, (*warnings, *_units_differ(in_x, in_y))
+    return in_x, in_y, (*warnings, *units_differ(in_x, in_y))
 
 
 def _decided_together(x: Table, y: Table) -> tuple[Table, Table]:
@@ -121,7 +121,7 @@ def _decided_together(x: Table, y: Table) -> tuple[Table, Table]:
     return replace(x, columns=tuple(pair[0] for pair in pairs)), replace(y, columns=tuple(pair[1] for pair in pairs))
 
 
-def _units_differ(x: Table, y: Table) -> Iterator[str]:
+def units_differ(x: Table, y: Table) -> Iterator[str]:
     """Yield a warning for each column of numbers that are written in one form in x and in another in y."""
     for in_x, in_y in zip(x.columns, y.columns, strict=True):
         if in_x.kind == "number" and in_x.written.split(" ")[0] != in_y.written.split(" ")[0]:

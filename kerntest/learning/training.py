@@ -9,6 +9,7 @@ import numpy as np
 
 from kerntest.data.arranging import EXACT_INTEGERS
 from kerntest.data.categories import as_text, number_text
+from kerntest.data.columns import units_differ
 from kerntest.data.csv_options import AS_USUAL, CsvOptions
 from kerntest.data.missing import apply_missing, check_usable
 from kerntest.data.read import read_table
@@ -338,7 +339,7 @@ def read_like(
         )
     chosen = check_usable(table.select([*there, *apart]))
     kept, dropped = apply_missing(chosen, options.missing, apart)
-    warnings = list(table.warnings)
+    warnings = [*table.warnings, *units_differ(trained.read.select(there), chosen.select(there))]
     if dropped:
         warnings.append(f"{table.name}: {dropped:,} of {table.n_rows:,} rows with missing values left out")
     return _labelled(table, kept, there, target=target, beside=beside, warnings=warnings)

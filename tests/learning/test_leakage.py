@@ -242,3 +242,12 @@ def test_no_cluster_is_seen_where_there_is_none():
     table = noise(200)
     for column in (r.integers(0, 20, 200), r.choice([f"s{k}" for k in range(20)], 200), np.repeat(np.arange(20), 10)):
         assert "--cluster" not in warnings_of(table.assign(shop=column), columns="a,b,c")
+
+
+def test_test_rows_in_another_unit_are_told(tmp_path):
+    table, percents = noise().round(3), noise().round(3)
+    percents["a"] = [f"{100 * value:.1f}%" for value in percents["a"]]
+    table.to_csv(tmp_path / "a.csv", index=False)
+    percents.to_csv(tmp_path / "b.csv", index=False)
+    found = train_ridge(str(tmp_path / "a.csv"), target="y", columns="a,b", test=str(tmp_path / "b.csv"))
+    assert any("column 'a' is written as plain number in " in warning for warning in found.warnings)
