@@ -20,6 +20,8 @@ from kerntest.errors import DataError, UsageError, suggest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+# Categories that a reader can compare.
+FEW_LEVELS = 20
 _LIKE_A_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -112,7 +114,7 @@ def match_tables(
     )
     in_x, in_y = (_as_texts(table.select(shared), texts) for table in (x, y))
     in_x, in_y = _of_same_kinds(*map(check_usable, _decided_together(in_x, in_y)))
-    return in_x, in_y, (*warnings, *units_differ(in_x, in_y))
+    return in_x, in_y, (*warnings, *units_differ(in_x, in_y), *_none_in_common(in_x, in_y))
 
 
 def _decided_together(x: Table, y: Table) -> tuple[Table, Table]:
@@ -129,6 +131,15 @@ def units_differ(x: Table, y: Table) -> Iterator[str]:
                 f"as {column.written or 'plain number'} in {table.name}" for column, table in ((in_x, x), (in_y, y))
             ]
             yield f"column {in_x.name!r} is written {' and '.join(ways)}: check that the units agree"
+
+
+def _none_in_common(x: Table, y: Table) -> Iterator[str]:
+    """Yield a warning for each column of few categories of which none is in both tables."""
+    for in_x, in_y in zip(x.columns, y.columns, strict=True):
+        levels = (in_x.levels, in_y.levels)
+        if all(0 < len(some) <= FEW_LEVELS for some in levels) and not set(in_x.levels) & set(in_y.levels):
+            told = [f"{listed(some, 3)} in {table.name}" for some, table in zip(levels, (x, y), strict=True)]
+            yield f"column {in_x.name!r} has no value in common: {', '.join(told)}; check that they are spelt alike"
 
 
 def _as_texts(table: Table, names: set[str]) -> Table:

@@ -210,3 +210,12 @@ def test_many_columns_do_not_take_quadratic_time():
     assert len(match_tables(x, x, exclude="x1")[0].columns) == 999
     # A search through all names for every name would take half a million.
     assert Name.compared < 50_000
+
+
+def test_categories_of_which_none_is_in_both_tables_are_told(tmp_path):
+    for name, values in {"a": ["yes", "no"], "b": ["Yes", "No"], "c": ["yes", "No"]}.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(["flag,n", *(f"{values[k % 2]},{k}" for k in range(20))]))
+    a, b, c = (read_table(tmp_path / f"{name}.csv") for name in "abc")
+    (warning,) = match_tables(a, b)[2]
+    assert warning.startswith("column 'flag' has no value in common: no, yes in ")
+    assert match_tables(a, c)[2] == ()
