@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 # No test asks the clock: a busy machine is no fault.
 COMMON = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
 # The same examples on every machine; --hypothesis-profile=searching looks for others.
-hypothesis.settings.register_profile("kerntest", derandomize=True, **COMMON)
+hypothesis.settings.register_profile("kerntest", derandomize=True, max_examples=50, **COMMON)
 hypothesis.settings.register_profile("searching", **COMMON)
 hypothesis.settings.load_profile("kerntest")
 
