@@ -128,6 +128,7 @@ def test_what_is_sent_comes_back(library):
     for kind in ("float64", "int32", None):
         found = device.fetch(device.send(values, kind))
         assert found.dtype == (kind or "float32")
+        # Sent and fetched, nothing computed; float32 holds these whole numbers.
         np.testing.assert_array_equal(found, values)
     assert engine_on(library).arrays.describe().endswith("on the processors")
 

@@ -102,6 +102,7 @@ def test_rows_laid_out_again_give_the_same_tiles():
         for (pairs, columns), (others, other_columns) in zip(laid.tiles(block), found.tiles(block), strict=True):
             assert columns == other_columns
             assert_close(pairs.squared_distance(), others.squared_distance(), share=SAME_MACHINE)
+            # Counts of columns: whole numbers have no rounding.
             np.testing.assert_array_equal(pairs.mismatches(), others.mismatches())
 
 
