@@ -53,7 +53,7 @@ class Gate:
         UsageError
             With the name that was meant.
         """
-        known = tuple(field.name.rstrip("_") for field in fields(record))  # type: ignore[arg-type]
+        known = tuple(field.name.rstrip("_") for field in fields(record))  # type: ignore[arg-type]  # all are dataclasses
         if self.name and self.name.partition(".")[0] not in known:
             raise self._unknown(known)
 
@@ -127,7 +127,7 @@ class GateType(OneOf):
 
     name = "gate"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Gate:  # type: ignore[override]
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Gate:  # type: ignore[override]  # a word, or more
         """Return the gate."""
         if isinstance(value, Gate):
             return value
