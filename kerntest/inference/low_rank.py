@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from scipy.linalg.lapack import dpstrf
 
 from kerntest.engines.base import PIECES, enough_for, in_pieces
 from kerntest.kernels.algebra import Sum
@@ -38,9 +39,10 @@ TOLERANCE = 1e-15
 # And what those of a family may leave, of a trace or of the product of two: it moves sums by less than their promised
 # digits, and counts in the tolerance for ties.
 LEFT_OUT = 1e-12
-# After so many columns it is known whether a matrix is of low rank: so much of its trace may then be left.
+# So many columns are tried first. Where they do not do, a matrix of so many rows, and of so many for each column there
+# may be, shows whether more will.
 FIRST_COLUMNS = 32
-HOPEFUL = 1e-2
+SAMPLED, SAMPLED_PER_COLUMN = 400, 4
 # A factor costs more than the shifts that it saves beyond so many columns, in units of sqrt(n).
 MOST_COLUMNS = 1.5
 # One correlation costs about what one line of lags does on both sides: forming it, and its transform.
@@ -84,6 +86,13 @@ class LowRank:
         return LowRank(self.columns[order], self.diagonal[order], self.residual)
 
 
+def terms(kernel: Kernel) -> tuple[Kernel, ...]:
+    """Return the kernels of which this one is the sum."""
+    if isinstance(kernel, BoundGroups) and len(kernel.groups) == 1:
+        return terms(kernel.groups[0].kernel)
+    return kernel.operands if isinstance(kernel, Sum) else (kernel,)
+
+
 def low_rank_factor(kernel: Kernel, points: Points, tolerance: float = TOLERANCE) -> Factor | None:
     """Return a kernel matrix as a product of few columns, but for so much of its trace; None where it has no such form.
 
@@ -92,25 +101,33 @@ def low_rank_factor(kernel: Kernel, points: Points, tolerance: float = TOLERANCE
     """
     if not kernel.positive_definite:
         return None
-    if isinstance(kernel, BoundGroups) and len(kernel.groups) == 1:
-        return low_rank_factor(kernel.groups[0].kernel, points, tolerance)
     if isinstance(kernel, OnColumns):
         return low_rank_factor(kernel.kernel, points.select(kernel.columns), tolerance)
-    if isinstance(kernel, Sum):
-        terms: list[Factor] = []
-        for term in kernel.operands:
+    if terms(kernel) != (kernel,):
+        factors: list[Factor] = []
+        for term in terms(kernel):
             found = low_rank_factor(term, points, tolerance)
             if found is None:
                 return None
-            terms.append(found)
-        columns = np.concatenate([term.columns for term in terms], axis=1)
-        return Factor(columns, sum(term.residual for term in terms), complete=True)
+            factors.append(found)
+        columns = np.concatenate([factor.columns for factor in factors], axis=1)
+        return Factor(columns, sum(factor.residual for factor in factors), complete=True)
     most = int(MOST_COLUMNS * math.sqrt(len(points)))
     with np.errstate(over="ignore", invalid="ignore"):
         factor = kernel_factor(kernel, points, tolerance=tolerance, most=min(FIRST_COLUMNS, most))
-        if not factor.complete and factor.residual <= HOPEFUL * float(kernel.diagonal(points).sum()):
-            factor = kernel_factor(kernel, points, tolerance=tolerance, most=most)
+        if not factor.complete:
+            sampled = max(SAMPLED, SAMPLED_PER_COLUMN * most)
+            step = max(1, len(points) // sampled)
+            if _rank(kernel, points.take(slice(0, sampled * step, step)), tolerance) <= most:
+                factor = kernel_factor(kernel, points, tolerance=tolerance, most=most)
     return factor if factor.complete else None
+
+
+def _rank(kernel: Kernel, points: Points, tolerance: float) -> int:
+    """Return after how many columns no diagonal has more than such a share left. Cost: O(n^2 r) time, O(n^2) memory."""
+    matrix = kernel(points)
+    least = max(tolerance, len(points) * np.finfo(np.float64).eps) * float(matrix.diagonal().max())
+    return int(dpstrf(matrix, tol=least, lower=1)[2])
 
 
 def low_rank(kernel: Kernel, points: Points) -> LowRank | None:

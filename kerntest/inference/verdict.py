@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from kerntest.data.wording import counted
 from kerntest.errors import UndecidedError
 from kerntest.inference.labels import LabelMatrix, label_matrix
-from kerntest.inference.low_rank import FEW_ROWS, LEFT_OUT, low_rank_factor
+from kerntest.inference.low_rank import FEW_ROWS, LEFT_OUT, low_rank_factor, terms
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
 from kerntest.inference.order import random_orders
 from kerntest.inference.permuted_blocks import ALL, BlockedRows, block_sums, factor_sums, relabelled_sums
@@ -153,27 +153,32 @@ def _between_blocks(
 ) -> tuple[Array, Array]:
     """Return the sums over pairs of blocks, shape (F, b, b), and the trace that factors leave out of each matrix.
 
-    Matrices of low rank by their factors, the others together, tile by tile.
+    The terms of sums each on its own: those whose matrix is of low rank by its factor, the others together, tile by tile.
     """
-    sums, left_out = np.empty((len(kernels), *2 * blocks.in_x.shape)), np.zeros(len(kernels))
-
-    def by_factors(places: list[int]) -> list[int]:
-        """Sum up those of low rank, from wide to narrow, and return the others."""
-        while places:
-            factor = low_rank_factor(kernels[places[0]], points, LEFT_OUT)
-            if factor is None:
-                break
-            place = places.pop(0)
-            sums[place], left_out[place] = factor_sums(factor, points, kernels[place], blocks), factor.residual
-        return places
-
-    whole = list(range(len(kernels)))
+    sums, left_out = np.zeros((len(kernels), *2 * blocks.in_x.shape)), np.zeros(len(kernels))
+    whole = [(place, term) for place, kernel in enumerate(kernels) for term in terms(kernel)]
     if len(points) > FEW_ROWS:
-        # Where a bandwidth is too narrow for a factor, the next of the same kind is too.
-        kinds = [list(places) for _, places in groupby(whole, lambda place: str(kernels[place]).partition("(")[0])]
-        whole = [place for places in engine.here.map(by_factors, kinds) for place in places]
+        # From wide to narrow: where a bandwidth is too narrow for a factor, the next of the same kind is too.
+        chains: dict[tuple[str, int], list[tuple[int, Kernel]]] = {}
+        for place, kernel in enumerate(kernels):
+            for number, term in enumerate(terms(kernel)):
+                chains.setdefault((str(kernel).partition("(")[0], number), []).append((place, term))
+
+        def by_factors(chain: list[tuple[int, Kernel]]) -> list[tuple[Array, float]]:
+            factors = ((term, low_rank_factor(term, points, LEFT_OUT)) for _, term in chain)
+            some = takewhile(lambda one: one[1] is not None, factors)
+            return [(factor_sums(factor, points, term, blocks), factor.residual) for term, factor in some if factor]
+
+        whole = []
+        for chain, found in zip(chains.values(), engine.here.map(by_factors, list(chains.values())), strict=True):
+            for (place, _), (between, residual) in zip(chain, found, strict=False):
+                sums[place] += between
+                left_out[place] += residual
+            whole += chain[len(found) :]
     if whole:
-        sums[whole] = block_sums([kernels[place] for place in whole], points, blocks, engine, progress)
+        over_tiles = block_sums([term for _, term in whole], points, blocks, engine, progress)
+        for (place, _), between in zip(whole, over_tiles, strict=True):
+            sums[place] += between
     return sums, left_out
 
 
