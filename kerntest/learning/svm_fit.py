@@ -18,6 +18,7 @@ from kerntest.learning.expansion import Expansion, GivenExpansion
 from kerntest.learning.machines import Costs, Machine, fit_numbers, fit_one_class, fit_pairs
 from kerntest.learning.solvers.matrices import GivenMatrix, Repeated, matrix_of
 from kerntest.learning.svm_model import SvmModel
+from kerntest.learning.ties import EQUAL_SCORES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -306,7 +307,9 @@ class _Fitter:
             self.matrix, nu, tolerance=self.options.tolerance, seed=self.options.seed, definite=self.definite
         )
         bounded = int((solution.coefficients >= 1.0 - 1e-9).sum())
-        return _Solved(solution.coefficients[:, None], np.array([solution.intercept]), (), (), (solution,), bounded)
+        # Support vectors on the boundary are inliers, whatever rounding makes of their zero.
+        intercept = solution.intercept + EQUAL_SCORES * abs(solution.intercept)
+        return _Solved(solution.coefficients[:, None], np.array([intercept]), (), (), (solution,), bounded)
 
     def _means(self) -> _Solved:
         coefficients, intercepts = nearest_mean(self.matrix, self._codes, len(self._names))
