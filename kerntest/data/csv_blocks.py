@@ -101,7 +101,7 @@ class CsvBlocks(BlockReader):
         self._files: list[_File] = []
         for shown, location in files:
             self._files.append(self._opened(shown, location))
-        names, warned = checked_header(self._files[0].header, self._files[0].shown)
+        names, warned, self.remarks = checked_header(self._files[0].header, self._files[0].shown)
         self.names = tuple(names)
         self._fields = all_names(self._files[0].header, names)
         self.warnings = (*warnings, *warned)
@@ -162,7 +162,7 @@ class CsvBlocks(BlockReader):
 
     def blocks(self, kinds: Mapping[str, Kind], keep: Sequence[str] = ()) -> Iterator[Block]:
         """Yield all rows; numbers with a decimal comma are looked at as a whole first."""
-        numbers = [name for name, kind in kinds.items() if kind == "number"]
+        numbers = [name for name, kind in kinds.items() if kind == "number" and not self.written.get(name)]
         commas = self._with_decimal_commas(numbers)
         first_row = 0
         typed = self._batches(list(kinds), self._options.na)

@@ -66,7 +66,7 @@ def _numbers(name: str, present: Any, table: Table, decimal: Decimal) -> Column:
     text = column_of(name, present, table.name)
     if decimal != ".":
         return text
-    return read_numerals([text], table, decimal, lambda _: ())[0][0]
+    return read_numerals([text], table, decimal, lambda _: ())[0]
 
 
 def _cast(texts: Any, kind: Any) -> Any:

@@ -17,8 +17,8 @@ from kerntest.data.csv_parts import CsvPart, joined_rows, malformed, read_parts,
 from kerntest.data.forms import is_number
 from kerntest.data.numerals import read_numerals
 from kerntest.data.selection import Patterns, match_names
-from kerntest.data.suspicion import told, understood, with_words
-from kerntest.data.table import Column, Table, refuse_duplicates
+from kerntest.data.suspicion import understood, with_remark, with_words
+from kerntest.data.table import Column, Remark, Table, refuse_duplicates
 from kerntest.data.typed import column_of
 from kerntest.errors import DataError
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kerntest.data.csv_options import Decimal
     from kerntest.data.source import Source
 
 _BLOCK_BYTES = 1 << 20
@@ -58,7 +59,7 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
         `categorical` names a column that is not there.
     """
     parts, delimiter = read_parts(source.parts, options)
-    names, warnings = checked_header(parts[0].header, parts[0].name)
+    names, notes, remarks = checked_header(parts[0].header, parts[0].name)
     if not any(part.has_rows for part in parts):
         raise DataError(
             f"{source.name} has a header but no rows",
@@ -88,19 +89,29 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
         name: _without_empty(column_of(name, values, source.name))
         for name, values in zip(names, arrow.columns, strict=True)
     }
+    bare = replace(bare, has_missing=any(column.n_missing for column in columns.values()))
     free = [column for name, column in columns.items() if name not in forced]
-    in_numbers, notes = read_numerals(free, bare, options.decimal, body.as_typed)
+    in_numbers = read_numerals(free, bare, options.decimal, body.as_typed)
     columns |= {
-        column.name: understood(column, bare) if column.kind == "text" and column.problem is None else column
-        for column in in_numbers
+        text.name: with_remark(text, _meant(column, bare, options.decimal), bare)
+        for text, column in zip(free, in_numbers, strict=True)
     }
-    notes = (*notes, *told([(column, columns[column.name]) for column in free], source.name))
     table = replace(
         bare,
-        columns=tuple(columns.values()),
-        warnings=(*source.warnings, *warnings, *_told_of_blanks(columns, bare), *notes),
+        columns=tuple(
+            replace(column, remarks=(*remarks.get(name, ()), *column.remarks)) for name, column in columns.items()
+        ),
+        notes=(*source.warnings, *notes, *_told_of_blanks(columns, bare)),
     )
     return with_words(table, body.as_typed)
+
+
+def _meant(column: Column, table: Table, decimal: Decimal) -> Column:
+    """Return a column as its values are meant; one that is strange among numbers with commas may be so in other signs."""
+    if column.kind != "text":
+        return column
+    found = understood(replace(column, problem=None), table, decimal)
+    return found if column.problem is None or found.kind != "text" else column
 
 
 def _told_of_blanks(columns: Mapping[str, Column], table: Table) -> list[str]:
@@ -119,30 +130,35 @@ def _without_empty(column: Column) -> Column:
     return replace(column, values=np.maximum(column.values - 1, -1), levels=column.levels[1:])
 
 
-def checked_header(header: Sequence[str], table_name: str) -> tuple[list[str], list[str]]:
-    """Return the column names and the warnings about them; refuse names that occur twice.
+def checked_header(
+    header: Sequence[str], table_name: str
+) -> tuple[list[str], list[str], dict[str, tuple[Remark, ...]]]:
+    """Return the column names, notes about them all and remarks about some; refuse names that occur twice.
 
     A first column without a name is an index, as pandas and R write it, and not among the names.
     """
-    names, warnings = [], []
+    names, notes = [], []
+    remarks: dict[str, tuple[Remark, ...]] = {}
     for position, field in enumerate(header, start=1):
         name = field.strip()
         if not name and position == 1 and len(header) > 1:
-            warnings.append(f"the first column of {table_name} has no name: it is taken for row names and left out")
+            notes.append(f"the first column of {table_name} has no name: it is taken for row names and left out")
             continue
         if not name:
             name = f"unnamed_{position}"
-            warnings.append(
-                f"column {position} of {table_name} has no name and is called '{name}'; "
-                f"if it numbers the rows, leave it out with --exclude {name}"
+            remarks[name] = (
+                Remark(
+                    f"column {position} has no name and is called '{name}'; "
+                    f"if it numbers the rows, leave it out with --exclude {name}"
+                ),
             )
         names.append(name)
     refuse_duplicates(names, table_name)
     if all(is_number(name) for name in names):
-        warnings.append(
+        notes.append(
             f"the first line of {table_name} was taken as the header, but all its names are numbers; --no-header reads it as a row"
         )
-    return names, warnings
+    return names, notes, remarks
 
 
 def all_names(header: Sequence[str], names: Sequence[str]) -> list[str]:

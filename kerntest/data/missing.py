@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from kerntest.data.wording import counted, listed, one_line, option_value, shown_value
+from kerntest.data.wording import counted, listed, one_line, option_value, shown_value, taken_as_value
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def missing_error(table: Table, counts: dict[str, int], first_row: int, needed: 
     others = [name for name in counts if name not in needed]
     columns = "column" if len(others) == 1 else "columns"
     word = next((column.emptied_by for column in table.columns if column.emptied_by), None)
-    taken = "" if word is None else f"; --na '' takes {shown_value(word)} as a value"
+    taken = "" if word is None else f"; if {shown_value(word)} is a value, {taken_as_value(word, table.na)}"
     excluded = f"; --exclude {option_value(others)} leaves the {columns} out" if others else ""
     return DataError(
         f"{table.name} has {counted(sum(counts.values()), 'missing value')}: {_per_column(counts)} "

@@ -11,7 +11,7 @@ import numpy as np
 
 from kerntest.data.arranging import EXACT_INTEGERS
 from kerntest.data.categories import as_text, date_text, number_text
-from kerntest.data.forms import FORM_OF, is_number
+from kerntest.data.forms import form_of, is_number
 from kerntest.data.suspicion import missing_hint
 from kerntest.data.wording import counted, listed, shown_value
 from kerntest.errors import DataError, suggest
@@ -81,7 +81,7 @@ class Incoming:
             return values
         if not column.is_category:
             raise self._kinds_differ(spec, column, 0)
-        form = FORM_OF[spec.written]
+        form = form_of(spec.written)
         read = [form.read(level) for level in column.levels]
         plain_date = spec.kind == "date" and not spec.written
         fits = [
@@ -164,9 +164,9 @@ class Incoming:
         row = int(np.argmax(odd))
         value = column.levels[column.values[row]]
         total, n_odd = len(odd), int(np.count_nonzero(odd))
-        noun = FORM_OF[spec.written].noun
+        noun = form_of(spec.written).noun
         strange = [column.levels[code] for code in np.unique(column.values[odd])]
-        hint = f"{missing_hint(strange, self.table.na)}correct the value, or leave its row out"
+        hint = f"{missing_hint(strange, self.table)}correct the value, or leave its row out"
         if _NUMBER_WITH_COMMA.fullmatch(value):
             hint = "--decimal , or --decimal . says what the comma is: decimal, or between thousands"
         return DataError(

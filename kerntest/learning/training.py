@@ -129,7 +129,7 @@ def read_labelled(
         )
     chosen = check_usable(table.select([*names, *apart]))
     kept, dropped = apply_missing(chosen, options.missing, apart)
-    warnings = list(table.warnings)
+    warnings = list(chosen.warnings)
     if dropped:
         rows = "1 row" if dropped == 1 else f"{dropped:,} rows"
         warnings.append(f"{table.name}: {rows} of {table.n_rows:,} with missing values left out")
@@ -339,7 +339,7 @@ def read_like(
         )
     chosen = check_usable(table.select([*there, *apart]))
     kept, dropped = apply_missing(chosen, options.missing, apart)
-    warnings = [*table.warnings, *units_differ(trained.read.select(there), chosen.select(there))]
+    warnings = [*chosen.warnings, *units_differ(trained.read.select(there), chosen.select(there))]
     if dropped:
         warnings.append(f"{table.name}: {dropped:,} of {table.n_rows:,} rows with missing values left out")
     return _labelled(table, kept, there, target=target, beside=beside, warnings=warnings)

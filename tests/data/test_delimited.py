@@ -240,7 +240,7 @@ def test_duplicate_names(csv):
 def test_unnamed_columns_get_a_name_and_a_warning(csv):
     table = read_table(csv("b,a,\n0,1,2\n1,1,2\n"))
     assert table.names == ("b", "a", "unnamed_3")
-    assert "column 3 of" in table.warnings[0]
+    assert "column 3 has no name" in table.warnings[0]
     assert "--exclude unnamed_3" in table.warnings[0]
     refused(csv("unnamed_2,\n1,2\n"), "more than one column named 'unnamed_2'", "data.duplicate_columns")
 
