@@ -15,6 +15,7 @@ from pyarrow import types
 from kerntest.data.csv_options import AS_USUAL, CsvOptions
 from kerntest.data.csv_parts import CsvPart, joined_rows, malformed, read_parts, row_places
 from kerntest.data.forms import is_number
+from kerntest.data.missing import infinity
 from kerntest.data.numerals import read_numerals
 from kerntest.data.selection import Patterns, match_names
 from kerntest.data.suspicion import understood, with_remark, with_words
@@ -23,7 +24,7 @@ from kerntest.data.typed import column_of
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -68,7 +69,7 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
             where={"file": source.name},
         )
     forced = match_names(categorical, names, source.name)
-    body = _Body(*joined_rows(parts), delimiter, parts[0].header, tuple(names), parts, source.name, options.na)
+    body = _Body(*joined_rows(parts), delimiter, parts[0].header, tuple(names), parts, source.name, options)
     arrow = body.typed(forced)
     lines, file_of = row_places(parts, body.data, arrow.num_rows)
     bare = Table(
@@ -93,7 +94,7 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
     free = [column for name, column in columns.items() if name not in forced]
     in_numbers = read_numerals(free, bare, options.decimal, body.as_typed)
     columns |= {
-        text.name: with_remark(text, _meant(column, bare, options.decimal), bare)
+        text.name: with_remark(text, _meant(column, bare, options.decimal, body.as_typed), bare)
         for text, column in zip(free, in_numbers, strict=True)
     }
     table = replace(
@@ -106,12 +107,23 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
     return with_words(table, body.as_typed)
 
 
-def _meant(column: Column, table: Table, decimal: Decimal) -> Column:
+def _meant(
+    column: Column, table: Table, decimal: Decimal, as_typed: Callable[[Sequence[str]], Sequence[Column]]
+) -> Column:
     """Return a column as its values are meant; one that is strange among numbers with commas may be so in other signs."""
     if column.kind != "text":
-        return column
+        return replace(
+            column, problem=column.problem or infinity(column, table, lambda row: _typed(column, row, as_typed))
+        )
     found = understood(replace(column, problem=None), table, decimal)
     return found if column.problem is None or found.kind != "text" else column
+
+
+def _typed(column: Column, row: int, as_typed: Callable[[Sequence[str]], Sequence[Column]]) -> str:
+    """Return a value of a column as it stands in the file."""
+    (text,) = as_typed([column.name])
+    value: str = text.levels[text.values[row]]
+    return value.strip()
 
 
 def _told_of_blanks(columns: Mapping[str, Column], table: Table) -> list[str]:
@@ -154,6 +166,11 @@ def checked_header(
             )
         names.append(name)
     refuse_duplicates(names, table_name)
+    if header[0].lstrip().startswith("# "):
+        notes.append(
+            f"the first line of {table_name} was taken as the header, but it begins with #: if that is a comment, "
+            "--comment '#' leaves it out"
+        )
     if all(is_number(name) for name in names):
         notes.append(
             f"the first line of {table_name} was taken as the header, but all its names are numbers; --no-header reads it as a row"
@@ -180,7 +197,7 @@ class _Body:
     names: tuple[str, ...]
     parts: tuple[CsvPart, ...]
     table_name: str
-    na: tuple[str, ...]
+    options: CsvOptions
 
     def as_typed(self, names: Sequence[str]) -> list[Column]:
         """Return columns as text, each value as it stands in the file; only empty fields are missing."""
@@ -203,7 +220,9 @@ class _Body:
             as_typed = self.parse(dict.fromkeys(numeric, pa.string()), only=numeric)
             again = [name for name in numeric if any(map(_has_leading_zero, as_typed[name].chunks))]
         again += [field.name for field in inferred.schema if not _is_expected(field.type)]
-        quoted = b'"' in self.data and self.na and re.search(_quoted_word(self.na), self.data) is not None
+        quoted = (
+            b'"' in self.data and self.options.na and re.search(_quoted_word(self.options.na), self.data) is not None
+        )
         if quoted:
             again += [field.name for field in inferred.schema if types.is_dictionary(field.type)]
         if again:
@@ -224,7 +243,7 @@ class _Body:
         convert = arrow_csv.ConvertOptions(
             column_types=column_types,
             include_columns=list(only or self.names),
-            null_values=["", *(self.na if na is None else na)],
+            null_values=["", *(self.options.na if na is None else na)],
             strings_can_be_null=True,
             quoted_strings_can_be_null=quoted_words,
             true_values=_spellings("true"),
@@ -242,7 +261,7 @@ class _Body:
                     raise
                 return self._read(convert, min(len(self.data), _LARGEST_BLOCK))
         except pa.ArrowException as error:
-            raise malformed(self.parts, self.delimiter, self.table_name, error) from error
+            raise malformed(self.parts, self.delimiter, self.table_name, error, header=self.options.header) from error
 
     def _read(self, convert: Any, block_bytes: int) -> Any:
         """Run Arrow's parser over the rows."""

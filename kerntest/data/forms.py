@@ -78,6 +78,16 @@ class Form:
     read: Callable[[str], float | None]
     unit: str = ""
 
+    def read_again(self, text: str) -> float | None:
+        """Return what a text is in a column that is known to be written so: dates may have the year first, too."""
+        value = self.read(text)
+        return _year_first(text) if value is None and self.kind == "date" else value
+
+    @property
+    def example(self) -> str:
+        """A value that is written so."""
+        return _EXAMPLES.get(self.name) or (f"12 {self.unit}" if self.unit else "12.5")
+
     @property
     def is_dressed(self) -> bool:
         """Whether something stands beside the numbers that is not read."""
@@ -213,6 +223,14 @@ def _amount(mark: str, unit: str) -> Callable[[str], float | None]:
 PLAIN = Form("", "number", "number", "", _plain)
 _PERCENTS, _DATES = "percents were read as numbers", "dates were read {} first"
 _TYPOGRAPHIC, _WITH, _COMMA = "typographic number", "number with ", " and decimal comma"
+_EXAMPLES = {
+    "percent": "12.5%",
+    "percent with decimal comma": "12,5%",
+    "time of day": "12:30",
+    "date, year first": "2025-12-31",
+    "date, day first": "31/12/2025",
+    "date, month first": "12/31/2025",
+}
 # In the order in which they are preferred where several read all values of a column.
 FORMS = (
     PLAIN,

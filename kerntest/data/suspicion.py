@@ -149,7 +149,7 @@ def _are_sizes(column: Column, dressed: Mapping[int, Dressed], total: int) -> bo
 def in_form(column: Column, name: str, na: Sequence[str] = ()) -> Column | None:
     """Return a text column whose values are all written in a form as what they are; None where some are not."""
     form = form_of(name)
-    values = [np.nan if level in na else form.read(level) for level in column.levels]
+    values = [np.nan if level in na else form.read_again(level) for level in column.levels]
     return None if None in values else _as_read(column, form, values)
 
 
@@ -171,13 +171,14 @@ def _as_read(column: Column, form: Form, values: Sequence[float | None]) -> Colu
     return Column(column.name, form.kind, numbers, written=form.name)
 
 
-def understood(column: Column, table: Table, decimal: str = "auto") -> Column:
+def understood(column: Column, table: Table, decimal: str = "auto", *, quoted: bool = False) -> Column:
     """Return the text column as numbers or dates where all values are; with a problem where only more than half are.
 
-    A column in which most values are written like 001 holds names (postcodes, item numbers) and raises no doubt.
+    A column in which most values are written like 001 holds names (postcodes, item numbers) and raises no doubt; nor do
+    plain numbers where `quoted` says that they were typed as text.
     """
     reading = meant_as(column, table.na, decimal)
-    if reading is None:
+    if reading is None or (quoted and reading.form == PLAIN):
         return column
     if reading.n_fitting == reading.total:
         if reading.others:
@@ -339,14 +340,32 @@ def _shown(form: Form, text: str) -> str:
     return date_text(value) if form.kind == "date" else f"{value:.6g}" if form.unit == "hours" else number_text(value)
 
 
+def date_like(values: NDArray[np.float64]) -> str | None:
+    """Return the first of numbers that are all dates of 1800 to 2100 such as 19580329; None where some is not."""
+    present = values[~np.isnan(values)]
+    if not len(present) or present.min() < 18000101 or present.max() > 21001231 or np.any(present % 1):
+        return None
+    different = np.unique(present).astype(np.int64)
+    months, days = different // 100 - 197000, different % 100
+    first = (months // 100 * 12 + months % 100 - 1).astype("datetime64[M]")
+    lengths = ((first + 1).astype("datetime64[D]") - first.astype("datetime64[D]")).astype(np.int64)
+    valid = (months % 100 >= 1) & (months % 100 <= 12) & (days >= 1) & (days <= lengths)
+    return str(int(present[0])) if len(different) > 1 and valid.all() else None
+
+
 def with_remark(text: Column, column: Column, table: Table) -> Column:
     """Return a column with what is told of how it was read from text, or why it was not; as it is where all is plain."""
-    remark = None
+    remark, day = None, date_like(column.values) if text.kind == "number" else None
     if column.written:
         form = form_of(column.written)
         example = next(level for level in text.levels if form.read(level) is not None and not is_number(level))
         kept = "; --categorical {} keeps them as text" if form.is_dressed else ""
         remark = Remark(form.said, f"{example.strip()} is {_shown(form, example)}", kept)
+    elif day is not None:
+        remark = Remark(
+            f"column {column.name!r} looks like dates written as numbers, and is used as numbers, in which the days of two "
+            f"months are far apart; {day} is a date if written {day[:4]}-{day[4:6]}-{day[6:]}"
+        )
     elif column.kind == "text" and column.problem is None and (size := _size(column, table.na)):
         remark = Remark(
             f"{size} and its like in column {column.name!r} are taken for categories, since there are only few; without "
