@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from kerntest.data.forms import is_number
 from kerntest.data.wording import listed, option_value
 from kerntest.errors import DataError, UsageError, suggest
 
@@ -233,7 +234,7 @@ class Table:
 def unknown_column(name: str, table_name: str, names: Sequence[str]) -> UsageError:
     """Return the error for a column that is not there: did you mean this one, or else here they all are."""
     close = suggest(name, tuple(names))
-    hint = f"did you mean {close!r}?" if close else f"the columns are {listed(names, 20)}"
+    hint = f"did you mean {close!r}?" if close else comment_hint(names) or f"the columns are {listed(names, 20)}"
     return UsageError(
         f"column {name!r} is not in {table_name}",
         hint=hint,
@@ -242,13 +243,21 @@ def unknown_column(name: str, table_name: str, names: Sequence[str]) -> UsageErr
     )
 
 
+def comment_hint(names: Sequence[str]) -> str:
+    """Return the hint for a file whose first line seems to be a comment; else nothing."""
+    commented = bool(names) and names[0].startswith("#")
+    return "if lines that begin with # are comments, --comment '#' leaves them out" if commented else ""
+
+
 def refuse_duplicates(names: Sequence[str], table_name: str) -> None:
     """Refuse a table in which a column name occurs twice: columns are told apart by name."""
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise DataError(
             f"{table_name} has more than one column named {listed([repr(name) for name in repeated])}",
-            hint="give every column a name of its own",
+            hint="if the first line is a row and not a header, --no-header says so"
+            if all(map(is_number, repeated))
+            else "give every column a name of its own",
             code="data.duplicate_columns",
             where={"file": table_name, "column": repeated[0]},
         )

@@ -13,6 +13,7 @@ from kerntest.data.arranging import EXACT_INTEGERS
 from kerntest.data.categories import as_text, date_text, number_text
 from kerntest.data.forms import form_of, is_number
 from kerntest.data.suspicion import missing_hint
+from kerntest.data.table import comment_hint
 from kerntest.data.wording import counted, listed, shown_value
 from kerntest.errors import DataError, suggest
 
@@ -232,10 +233,8 @@ def _columns_missing(absent: list[str], table: Table, others: Sequence[str], mod
         hint = f"{model} knows its columns by position: if {table.name} has no header, --no-header says so"
     elif table.format == "csv" and by_position == [False, True]:
         hint = f"{model} knows its columns by name: {table.name} needs a header, and no --no-header"
-    elif table.names[0].startswith("#"):
-        hint = "if lines that begin with # are comments, --comment '#' leaves them out"
     elif not found:
-        hint = f"the columns are {listed(table.names, 20)}"
+        hint = comment_hint(table.names) or f"the columns are {listed(table.names, 20)}"
     elif len(absent) == 1:
         hint = f"did you mean {found[absent[0]]!r}?"
     else:

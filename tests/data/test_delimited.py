@@ -204,9 +204,8 @@ def test_one_number_with_a_comma_among_many(csv):
 @pytest.mark.parametrize("value", ["inf", "-inf", "Infinity", "1e400"])
 def test_infinity_is_an_error_when_used(csv, value):
     path = csv(f"a,b\n1,1\n2,{value}\n3,3\n")
-    error = refused(
-        path, r"a\.csv, line 3: column 'b' holds '-?inf', which is not a finite number", "data.infinite_values"
-    )
+    said = "beyond 1.8e308, the largest number" if value == "1e400" else "not a finite number"
+    error = refused(path, rf"a\.csv, line 3: column 'b' holds '{value}', which is {said}", "data.infinite_values")
     assert "--exclude b" in error.hint
     assert select_columns(read_table(path), exclude="b").names == ("a",)
 
