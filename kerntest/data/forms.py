@@ -28,6 +28,8 @@ _DRESSED = re.compile(
 )
 _BRACKETS = re.compile(rf"({_CURRENCY}?)\s*\(([^()]*)\)(.*)")
 _BEGINNING = re.compile(rf"\s*(?:{_SIGN}|{_CURRENCY}|[\s.(])*\d")
+_STARTS_WITH_CURRENCY = re.compile(_CURRENCY)
+_BETWEEN = re.compile(_BETWEEN_THOUSANDS)
 _LONGEST_UNIT = 16
 # The mark before the fraction and the one between thousands. A number with a leading zero is a name.
 _AMOUNT = {
@@ -69,6 +71,8 @@ class Form:
         From a text to its number; None where it is not written so.
     unit : str
         What the numbers count, where their writing says it.
+    amount : callable, optional
+        As `read`, of a number that is undressed already.
     """
 
     name: str
@@ -77,6 +81,7 @@ class Form:
     said: str
     read: Callable[[str], float | None]
     unit: str = ""
+    amount: Callable[[Dressed], float | None] | None = None
 
     def read_again(self, text: str) -> float | None:
         """Return what a text is in a column that is known to be written so: dates may have the year first, too."""
@@ -118,7 +123,7 @@ class Dressed:
 def undressed(text: str) -> Dressed | None:
     """Return what a text is if it is a number, whatever stands beside it; else None."""
     text = text.strip()
-    bracketed = _BRACKETS.fullmatch(text)
+    bracketed = _BRACKETS.fullmatch(text) if "(" in text else None
     found = _DRESSED.fullmatch("".join(bracketed.groups()) if bracketed else text)
     if found is None or len(found["unit"] or "") > _LONGEST_UNIT:
         return None
@@ -126,11 +131,11 @@ def undressed(text: str) -> Dressed | None:
     if len(signs) > 1:
         return None
     sign = "-" if signs and signs[0] in _MINUS else ""
-    number, unit = sign + re.sub(_BETWEEN_THOUSANDS, "", found["number"]), (found["unit"] or "").strip()
-    if not any(is_amount(number) for is_amount in _AMOUNT.values()):
+    number, unit = sign + _BETWEEN.sub("", found["number"]), (found["unit"] or "").strip()
+    if not (_AMOUNT["."](number) or _AMOUNT[","](number)):
         return None
     currency = found["currency"] or ""
-    is_currency = bool(currency or re.match(_CURRENCY, unit))
+    is_currency = bool(currency or (unit and _STARTS_WITH_CURRENCY.match(unit)))
     is_code = len(unit) == 1 and unit.isalpha() and not found["blank"] and not currency
     return Dressed(number, f"{currency} {unit}".strip(), is_currency, is_code)
 
@@ -208,14 +213,23 @@ def _year_first(text: str) -> float | None:
     return None if found is None else _days(found[1], int(found[3]), found[4], found.groups()[4:])
 
 
-def _amount(mark: str, unit: str) -> Callable[[str], float | None]:
+def _amount(mark: str, unit: str) -> Callable[[Dressed], float | None]:
     """Return the reader of numbers with this unit, or with none, and this decimal mark."""
+
+    def value(found: Dressed) -> float | None:
+        if found.unit != unit or not _AMOUNT[mark](found.number):
+            return None
+        return float(found.number.replace("." if mark == "," else ",", "").replace(",", "."))
+
+    return value
+
+
+def _undressing(amount: Callable[[Dressed], float | None]) -> Callable[[str], float | None]:
+    """Return the reader of texts that are such numbers."""
 
     def value(text: str) -> float | None:
         found = undressed(text)
-        if found is None or found.unit != unit or not _AMOUNT[mark](found.number):
-            return None
-        return float(found.number.replace("." if mark == "," else ",", "").replace(",", "."))
+        return None if found is None else amount(found)
 
     return value
 
@@ -249,7 +263,7 @@ def forms_with(unit: str, decimal: str = "auto") -> list[Form]:
     name, noun = (_WITH + unit, _WITH + unit) if unit else (_TYPOGRAPHIC, "number")
     said = f"{'numbers with a currency or unit' if unit else 'numbers in other signs'} were read as numbers"
     return [
-        Form(name + end, "number", noun, said, _amount(mark, unit), unit)
+        Form(name + end, "number", noun, said, _undressing(_amount(mark, unit)), unit, _amount(mark, unit))
         for mark, end in ((".", ""), (",", _COMMA))
         if decimal in {"auto", mark}
     ]

@@ -96,7 +96,10 @@ def meant_as(column: Column, na: Sequence[str] = (), decimal: str = "auto") -> R
     if 2 * (n_strange + (0 if others else int(counts[list(dressed)].sum()))) >= total:
         return None
     for form in others:
-        found[form.name] = [form.read(level) if counts[k] else None for k, level in enumerate(column.levels)]
+        found[form.name] = [
+            None if not counts[k] else form.amount(dressed[k]) if form.amount and k in dressed else form.read(level)
+            for k, level in enumerate(column.levels)
+        ]
     return _best_of([*FORMS, *others], found, counts, total)
 
 

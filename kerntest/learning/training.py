@@ -325,7 +325,13 @@ def read_like(
         If the table cannot be read, has none of the columns, or has missing values and the policy is "error".
     """
     named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
-    table = read_table(data, name=None if named else "test", categorical=(), **options.csv.words())
+    name = None if named else "test"
+    table = read_table(data, name=name, **options.csv.words())
+    # Sizes such as 10 mm that were categories in training are so here, too.
+    known = trained.read.columns
+    sizes = [one.name for one in known if one.kind == "text" and one.name in table.names and table[one.name].written]
+    if sizes and str(data) != "-":
+        table = read_table(data, name=name, categorical=sizes, **options.csv.words())
     table = as_written(table, {column.name: column.written for column in trained.read.columns})
     apart = _apart(target, beside, table)
     names = trained.features.names

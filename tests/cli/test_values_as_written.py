@@ -233,3 +233,12 @@ def test_columns_that_are_not_used_are_not_spoken_of(kerntest, tmp_path, monkeyp
         assert "percent" not in outcome.out + outcome.err
         assert "unnamed_4" not in outcome.out + outcome.err
     assert "percents were read as numbers in p" in kerntest("mmd", "a.csv", "b.csv", "--exclude", "x").out
+
+
+def test_sizes_that_were_categories_in_training_are_so_in_test_rows(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.csv", {"s": ["10 mm", "12 mm", "16 mm"] * 10, "y": range(30)})
+    # By themselves these would be numbers.
+    write(tmp_path / "b.csv", {"s": ["10 mm", "12 mm", "16 mm"], "y": range(3)})
+    assert kerntest("ridge", "a.csv", "--target", "y", "--test", "b.csv", "-o", "m.kt").code == 0
+    assert kerntest("predict", "m.kt", "b.csv").code == 0
