@@ -20,7 +20,7 @@ _CURRENCY = (
     r"(?:[^\W\d_]{0,3}[$\xa2-\xa5\u20a0-\u20cf]|EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|ZAR)"
 )
 _UNIT = r"(?!(?:st|nd|rd|th)\b)(?:[^\W\d_]|[°$\xa2-\xa5\u20a0-\u20cf])(?:[^\W\d_]|[ ./²³°·%$\u20a0-\u20cf]|(?<=m)[23])*"
-_BETWEEN_THOUSANDS = "['\u2019\xa0\u202f\u2009]"
+_BETWEEN_THOUSANDS = "['\u2019\xa0\u202f\u2009 ]"
 _GROUPS = rf"[1-9]\d{{0,2}}(?:{_BETWEEN_THOUSANDS}\d{{3}})+(?:[.,]\d*)?"
 _DRESSED = re.compile(
     rf"(?P<before>{_SIGN})?\s*(?P<currency>{_CURRENCY})?\s*(?P<after>{_SIGN})?\s*"
@@ -132,6 +132,9 @@ def undressed(text: str) -> Dressed | None:
         return None
     sign = "-" if signs and signs[0] in _MINUS else ""
     number, unit = sign + _BETWEEN.sub("", found["number"]), (found["unit"] or "").strip()
+    # Without a unit a plain blank stands between two numbers.
+    if " " in found["number"] and not (unit or found["currency"]):
+        return None
     if not (_AMOUNT["."](number) or _AMOUNT[","](number)):
         return None
     currency = found["currency"] or ""

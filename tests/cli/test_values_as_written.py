@@ -38,12 +38,14 @@ READ = {
     "code": (many("CHF {0}'{1}.50"), "number with CHF"),
     "unit": (many("{0} kg"), "number with kg"),
     "square": (many("{0}.{1}m²"), "number with m²"),
+    "french": (many("{0} {1},50 €"), "number with € and decimal comma"),
     "swiss": (many("{0}'{1}"), "typographic number"),
     "minus": (many("{2}{0}.5", "−–+"), "typographic number"),
     "brackets": (["(0.42)", "1.5"] * 20, "typographic number"),
 }
 LEFT = {
     "names": many("A{0}"),
+    "pairs": many("{0} {1}"),
     "planes": many("B-{0}"),
     "houses": many("{0}{2}", "ABC"),
     "rooms": many("{2}", ["1 bedroom", "2 bedrooms", "studio"]),
@@ -62,8 +64,8 @@ def test_numbers_with_a_currency_a_unit_or_other_signs_are_read_and_told(columns
     assert found["minus"]["minimum"] < -10
     assert found["swiss"]["minimum"] > 10_000
     assert len(warnings) == 2
-    assert "were read as numbers in sign, behind, code, unit, square (€" in warnings[0]
-    assert warnings[0].endswith("; --categorical sign,behind,code,unit,square keeps them as text")
+    assert "were read as numbers in sign, behind, code, unit, square, french (€" in warnings[0]
+    assert warnings[0].endswith("; --categorical sign,behind,code,unit,square,french keeps them as text")
     assert "were read as numbers in swiss, minus, brackets (10'" in warnings[1]
     found, warnings = columns({"unit": READ["unit"][0]}, "--categorical", "unit")
     assert (found["unit"]["type"], warnings) == ("text", [])
