@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.categories import as_text
-from kerntest.data.forms import is_number
+from kerntest.data.forms import form_of, is_number
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import Patterns, find, match_names, missing_name, split_patterns
 from kerntest.data.suspicion import settled
-from kerntest.data.table import Column, Table, unknown_column
+from kerntest.data.table import Column, Table, comment_hint, unknown_column
 from kerntest.data.wording import listed, option_value, shown_value
 from kerntest.errors import DataError, UsageError, suggest
 
@@ -124,13 +124,21 @@ def _decided_together(x: Table, y: Table) -> tuple[Table, Table]:
 
 
 def units_differ(x: Table, y: Table) -> Iterator[str]:
-    """Yield a warning for each column of numbers that are written in one form in x and in another in y."""
+    """Yield a warning for each column of numbers that have a unit in x or in y; DataError where both have, and differ."""
     for in_x, in_y in zip(x.columns, y.columns, strict=True):
-        if in_x.kind == "number" and in_x.written.split(" ")[0] != in_y.written.split(" ")[0]:
-            ways = [
-                f"as {column.written or 'plain number'} in {table.name}" for column, table in ((in_x, x), (in_y, y))
-            ]
-            yield f"column {in_x.name!r} is written {' and '.join(ways)}: check that the units agree"
+        units = [form_of(column.written).unit if column.kind == "number" else "" for column in (in_x, in_y)]
+        if units[0] == units[1]:
+            continue
+        ways = [f"as {column.written or 'plain number'} in {table.name}" for column, table in ((in_x, x), (in_y, y))]
+        said = f"column {in_x.name!r} is written {' and '.join(ways)}"
+        if all(units):
+            raise DataError(
+                said,
+                hint=f"bring both to one unit, or leave the column out with --exclude {option_value([in_x.name])}",
+                code="data.units_differ",
+                where={"file": y.name, "column": in_x.name},
+            )
+        yield f"{said}: check that the units agree"
 
 
 def _none_in_common(x: Table, y: Table) -> Iterator[str]:
@@ -222,7 +230,9 @@ class _Pair:
         if not shared:
             return DataError(
                 f"{self.x.name} and {self.y.name} have no column in common",
-                hint=f"{self.x.name} has {listed(only_x)}; {self.y.name} has {listed(only_y)}",
+                hint=comment_hint(self.x.names)
+                or comment_hint(self.y.names)
+                or f"{self.x.name} has {listed(only_x)}; {self.y.name} has {listed(only_y)}",
                 code="data.columns_differ",
             )
         return DataError(

@@ -14,10 +14,10 @@ from pyarrow import csv as arrow_csv
 
 from kerntest.data.blocks import Block, BlockReader, BlockTable, Pieces, loaded
 from kerntest.data.compression import MAGIC_BYTES, compression_of, unpacking
-from kerntest.data.csv_parts import header_of, read_parts
+from kerntest.data.csv_parts import expected_from, header_of, read_parts
 from kerntest.data.csv_values import typed_column
 from kerntest.data.delimited import all_names, checked_header
-from kerntest.data.dialect import sniff_delimiter
+from kerntest.data.dialect import ragged_hint, sniff_delimiter, split_separator
 from kerntest.data.paths import open_file
 from kerntest.data.read import read_table
 from kerntest.data.wording import counted
@@ -101,7 +101,7 @@ class CsvBlocks(BlockReader):
         self._files: list[_File] = []
         for shown, location in files:
             self._files.append(self._opened(shown, location))
-        names, warned = checked_header(self._files[0].header, self._files[0].shown)
+        names, warned, self.remarks = checked_header(self._files[0].header, self._files[0].shown)
         self.names = tuple(names)
         self._fields = all_names(self._files[0].header, names)
         self.warnings = (*warnings, *warned)
@@ -117,20 +117,19 @@ class CsvBlocks(BlockReader):
         if not head:
             raise DataError(f"{shown} is empty", hint="it has 0 bytes", code="data.empty_file", where={"file": shown})
         head = head if whole else head[:_HEAD_BYTES]
+        bare, separator = split_separator(head.removeprefix(_BYTE_ORDER_MARK))
         if whole or b"\0" in head:
             parts, delimiter = read_parts([(shown, head)], replace(self._options, encoding=None, comment=None))
             header, start, lines = list(parts[0].header), parts[0].start, parts[0].n_header_lines
         else:
             try:
-                bare = head.removeprefix(_BYTE_ORDER_MARK)
-                delimiter = self._options.delimiter or sniff_delimiter(bare)
+                delimiter = self._options.delimiter or separator or sniff_delimiter(bare)
                 names, start, lines = header_of(bare, delimiter, header=self._options.header)
                 header = list(names)
             except (UnicodeDecodeError, csv.Error):
                 read_parts([(shown, head)])
                 raise
-        if head.startswith(_BYTE_ORDER_MARK):
-            start += len(_BYTE_ORDER_MARK)
+        start += len(head) - len(bare)
         self._delimiter = self._delimiter or delimiter
         opened = _File(shown, location, tuple(header), start, lines)
         first = self._files[0] if self._files else opened
@@ -162,7 +161,7 @@ class CsvBlocks(BlockReader):
 
     def blocks(self, kinds: Mapping[str, Kind], keep: Sequence[str] = ()) -> Iterator[Block]:
         """Yield all rows; numbers with a decimal comma are looked at as a whole first."""
-        numbers = [name for name, kind in kinds.items() if kind == "number"]
+        numbers = [name for name, kind in kinds.items() if kind == "number" and not self.written.get(name)]
         commas = self._with_decimal_commas(numbers)
         first_row = 0
         typed = self._batches(list(kinds), self._options.na)
@@ -274,7 +273,7 @@ class CsvBlocks(BlockReader):
             with file.rows([]) as stream:
                 for line, record in _records(stream, self._delimiter, file.n_header_lines, strict=True):
                     if len(record) != expected:
-                        return _ragged(file.shown, line, len(record), expected, self._delimiter)
+                        return self._ragged(file, line, len(record))
         except UnicodeDecodeError:
             return self._not_utf8(file)
         except _BrokenRecordError as reason:
@@ -290,6 +289,18 @@ class CsvBlocks(BlockReader):
             hint="open it in a text editor, or write it anew",
             code="data.malformed_csv",
             where={"file": file.shown},
+        )
+
+    def _ragged(self, file: _File, line: int, found: int) -> DataError:
+        """Return the error for a row with too few or too many fields."""
+        expected = len(self._fields)
+        with file.rows([]) as stream:
+            head = stream.read(_HEAD_BYTES)
+        return DataError(
+            f"{file.shown}, line {line}: expected {counted(expected, 'field')}, found {found:,}",
+            hint=ragged_hint(head, self._delimiter, expected_from(expected, header=self._options.header)),
+            code="data.ragged_rows",
+            where={"file": file.shown, "line": line},
         )
 
     def _not_utf8(self, file: _File) -> DataError:
@@ -380,12 +391,3 @@ def _records(
 
 def _stripped(file: _File) -> list[str]:
     return [field.strip() for field in file.header]
-
-
-def _ragged(name: str, line: int, found: int, expected: int, delimiter: str) -> DataError:
-    return DataError(
-        f"{name}, line {line}: expected {counted(expected, 'field')}, found {found:,}",
-        hint=f"the header has {counted(expected, 'name')}; the delimiter was taken to be {delimiter!r}",
-        code="data.ragged_rows",
-        where={"file": name, "line": line},
-    )

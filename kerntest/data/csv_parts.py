@@ -11,7 +11,16 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.csv_options import AS_USUAL, CsvOptions
-from kerntest.data.dialect import find_open_quote, find_ragged, names_rows, row_lines, sniff_delimiter, split_header
+from kerntest.data.dialect import (
+    find_open_quote,
+    find_ragged,
+    names_rows,
+    ragged_hint,
+    row_lines,
+    sniff_delimiter,
+    split_header,
+    split_separator,
+)
 from kerntest.data.wording import counted, listed
 from kerntest.engines.memory import BYTES_A_VALUE, bytes_to_read, refuse_to_read
 from kerntest.errors import DataError
@@ -77,9 +86,9 @@ def read_parts(
     delimiter, size, n_values = ",", 0, 0
     for name, content in contents:
         plain = b"".join(utf8_lines(io.BytesIO(content), name, options)) if options.transcodes else content
-        data = _checked_text(name, plain)
+        data, separator = split_separator(_checked_text(name, plain))
         if not parts:
-            delimiter = options.delimiter or sniff_delimiter(data)
+            delimiter = options.delimiter or separator or sniff_delimiter(data)
         if bytes_to_read() is not None:
             n_values += data.count(delimiter.encode()) + data.count(b"\n")
             size += len(data)
@@ -264,7 +273,16 @@ def _refuse_open_quote(data: bytes, delimiter: str, table_name: str) -> None:
         )
 
 
-def malformed(parts: Sequence[CsvPart], delimiter: str, table_name: str, error: Exception) -> DataError:
+def expected_from(n_fields: int, *, header: bool) -> str:
+    """Say where the number of fields was taken from."""
+    return (
+        f"the header has {counted(n_fields, 'name')}" if header else f"the first row has {counted(n_fields, 'field')}"
+    )
+
+
+def malformed(
+    parts: Sequence[CsvPart], delimiter: str, table_name: str, error: Exception, *, header: bool
+) -> DataError:
     """Return the error for text that Arrow cannot parse, with the file and line that Arrow does not tell."""
     expected = len(parts[0].header)
     for part in parts:
@@ -273,7 +291,7 @@ def malformed(parts: Sequence[CsvPart], delimiter: str, table_name: str, error: 
             line, found = ragged
             return DataError(
                 f"{part.name}, line {line}: expected {counted(expected, 'field')}, found {found:,}",
-                hint=f"the header has {counted(expected, 'name')}; the delimiter was taken to be {delimiter!r}",
+                hint=ragged_hint(part.data, delimiter, expected_from(expected, header=header)),
                 code="data.ragged_rows",
                 where={"file": part.name, "line": line},
             )

@@ -53,6 +53,8 @@ def typed_column(name: str, texts: Any, kind: Kind, table: Table, decimal: Decim
         for date in _DATES:
             if (found := _cast(pc.utf8_trim(present, _BLANKS), date)) is not None:
                 return column_of(name, found, table.name)
+        text = column_of(name, present, table.name)
+        return in_form(text, "date, year first") or text
     return column_of(name, present, table.name)
 
 
@@ -61,12 +63,16 @@ def _numbers(name: str, present: Any, table: Table, decimal: Decimal) -> Column:
     trimmed = pc.utf8_trim(present, _BLANKS)
     if not pc.any(pc.match_substring_regex(trimmed, _LEADING_ZERO)).as_py():
         found = _cast(trimmed, pa.float64())
-        if found is not None:
+        # 1e400 stays as it is typed, so that a message can show it.
+        if (
+            found is not None
+            and not pc.any(pc.and_(pc.is_inf(found), pc.match_substring_regex(trimmed, "[0-9]"))).as_py()
+        ):
             return column_of(name, found, table.name)
     text = column_of(name, present, table.name)
     if decimal != ".":
         return text
-    return read_numerals([text], table, decimal, lambda _: ())[0][0]
+    return read_numerals([text], table, decimal, lambda _: ())[0]
 
 
 def _cast(texts: Any, kind: Any) -> Any:

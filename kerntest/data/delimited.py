@@ -15,18 +15,20 @@ from pyarrow import types
 from kerntest.data.csv_options import AS_USUAL, CsvOptions
 from kerntest.data.csv_parts import CsvPart, joined_rows, malformed, read_parts, row_places
 from kerntest.data.forms import is_number
+from kerntest.data.missing import infinity
 from kerntest.data.numerals import read_numerals
 from kerntest.data.selection import Patterns, match_names
-from kerntest.data.suspicion import told, understood, with_words
-from kerntest.data.table import Column, Table, refuse_duplicates
+from kerntest.data.suspicion import understood, with_remark, with_words
+from kerntest.data.table import Column, Remark, Table, refuse_duplicates
 from kerntest.data.typed import column_of
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from kerntest.data.csv_options import Decimal
     from kerntest.data.source import Source
 
 _BLOCK_BYTES = 1 << 20
@@ -58,7 +60,7 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
         `categorical` names a column that is not there.
     """
     parts, delimiter = read_parts(source.parts, options)
-    names, warnings = checked_header(parts[0].header, parts[0].name)
+    names, notes, remarks = checked_header(parts[0].header, parts[0].name)
     if not any(part.has_rows for part in parts):
         raise DataError(
             f"{source.name} has a header but no rows",
@@ -67,7 +69,7 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
             where={"file": source.name},
         )
     forced = match_names(categorical, names, source.name)
-    body = _Body(*joined_rows(parts), delimiter, parts[0].header, tuple(names), parts, source.name, options.na)
+    body = _Body(*joined_rows(parts), delimiter, parts[0].header, tuple(names), parts, source.name, options)
     arrow = body.typed(forced)
     lines, file_of = row_places(parts, body.data, arrow.num_rows)
     bare = Table(
@@ -88,19 +90,40 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
         name: _without_empty(column_of(name, values, source.name))
         for name, values in zip(names, arrow.columns, strict=True)
     }
+    bare = replace(bare, has_missing=any(column.n_missing for column in columns.values()))
     free = [column for name, column in columns.items() if name not in forced]
-    in_numbers, notes = read_numerals(free, bare, options.decimal, body.as_typed)
+    in_numbers = read_numerals(free, bare, options.decimal, body.as_typed)
     columns |= {
-        column.name: understood(column, bare) if column.kind == "text" and column.problem is None else column
-        for column in in_numbers
+        text.name: with_remark(text, _meant(column, bare, options.decimal, body.as_typed), bare)
+        for text, column in zip(free, in_numbers, strict=True)
     }
-    notes = (*notes, *told([(column, columns[column.name]) for column in free], source.name))
     table = replace(
         bare,
-        columns=tuple(columns.values()),
-        warnings=(*source.warnings, *warnings, *_told_of_blanks(columns, bare), *notes),
+        columns=tuple(
+            replace(column, remarks=(*remarks.get(name, ()), *column.remarks)) for name, column in columns.items()
+        ),
+        notes=(*source.warnings, *notes, *_told_of_blanks(columns, bare)),
     )
     return with_words(table, body.as_typed)
+
+
+def _meant(
+    column: Column, table: Table, decimal: Decimal, as_typed: Callable[[Sequence[str]], Sequence[Column]]
+) -> Column:
+    """Return a column as its values are meant; one that is strange among numbers with commas may be so in other signs."""
+    if column.kind != "text":
+        return replace(
+            column, problem=column.problem or infinity(column, table, lambda row: _typed(column, row, as_typed))
+        )
+    found = understood(replace(column, problem=None), table, decimal)
+    return found if column.problem is None or found.kind != "text" else column
+
+
+def _typed(column: Column, row: int, as_typed: Callable[[Sequence[str]], Sequence[Column]]) -> str:
+    """Return a value of a column as it stands in the file."""
+    (text,) = as_typed([column.name])
+    value: str = text.levels[text.values[row]]
+    return value.strip()
 
 
 def _told_of_blanks(columns: Mapping[str, Column], table: Table) -> list[str]:
@@ -119,30 +142,40 @@ def _without_empty(column: Column) -> Column:
     return replace(column, values=np.maximum(column.values - 1, -1), levels=column.levels[1:])
 
 
-def checked_header(header: Sequence[str], table_name: str) -> tuple[list[str], list[str]]:
-    """Return the column names and the warnings about them; refuse names that occur twice.
+def checked_header(
+    header: Sequence[str], table_name: str
+) -> tuple[list[str], list[str], dict[str, tuple[Remark, ...]]]:
+    """Return the column names, notes about them all and remarks about some; refuse names that occur twice.
 
     A first column without a name is an index, as pandas and R write it, and not among the names.
     """
-    names, warnings = [], []
+    names, notes = [], []
+    remarks: dict[str, tuple[Remark, ...]] = {}
     for position, field in enumerate(header, start=1):
         name = field.strip()
         if not name and position == 1 and len(header) > 1:
-            warnings.append(f"the first column of {table_name} has no name: it is taken for row names and left out")
+            notes.append(f"the first column of {table_name} has no name: it is taken for row names and left out")
             continue
         if not name:
             name = f"unnamed_{position}"
-            warnings.append(
-                f"column {position} of {table_name} has no name and is called '{name}'; "
-                f"if it numbers the rows, leave it out with --exclude {name}"
+            remarks[name] = (
+                Remark(
+                    f"column {position} has no name and is called '{name}'; "
+                    f"if it numbers the rows, leave it out with --exclude {name}"
+                ),
             )
         names.append(name)
     refuse_duplicates(names, table_name)
+    if header[0].lstrip().startswith("# "):
+        notes.append(
+            f"the first line of {table_name} was taken as the header, but it begins with #: if that is a comment, "
+            "--comment '#' leaves it out"
+        )
     if all(is_number(name) for name in names):
-        warnings.append(
+        notes.append(
             f"the first line of {table_name} was taken as the header, but all its names are numbers; --no-header reads it as a row"
         )
-    return names, warnings
+    return names, notes, remarks
 
 
 def all_names(header: Sequence[str], names: Sequence[str]) -> list[str]:
@@ -164,7 +197,7 @@ class _Body:
     names: tuple[str, ...]
     parts: tuple[CsvPart, ...]
     table_name: str
-    na: tuple[str, ...]
+    options: CsvOptions
 
     def as_typed(self, names: Sequence[str]) -> list[Column]:
         """Return columns as text, each value as it stands in the file; only empty fields are missing."""
@@ -187,7 +220,9 @@ class _Body:
             as_typed = self.parse(dict.fromkeys(numeric, pa.string()), only=numeric)
             again = [name for name in numeric if any(map(_has_leading_zero, as_typed[name].chunks))]
         again += [field.name for field in inferred.schema if not _is_expected(field.type)]
-        quoted = b'"' in self.data and self.na and re.search(_quoted_word(self.na), self.data) is not None
+        quoted = (
+            b'"' in self.data and self.options.na and re.search(_quoted_word(self.options.na), self.data) is not None
+        )
         if quoted:
             again += [field.name for field in inferred.schema if types.is_dictionary(field.type)]
         if again:
@@ -208,7 +243,7 @@ class _Body:
         convert = arrow_csv.ConvertOptions(
             column_types=column_types,
             include_columns=list(only or self.names),
-            null_values=["", *(self.na if na is None else na)],
+            null_values=["", *(self.options.na if na is None else na)],
             strings_can_be_null=True,
             quoted_strings_can_be_null=quoted_words,
             true_values=_spellings("true"),
@@ -226,7 +261,7 @@ class _Body:
                     raise
                 return self._read(convert, min(len(self.data), _LARGEST_BLOCK))
         except pa.ArrowException as error:
-            raise malformed(self.parts, self.delimiter, self.table_name, error) from error
+            raise malformed(self.parts, self.delimiter, self.table_name, error, header=self.options.header) from error
 
     def _read(self, convert: Any, block_bytes: int) -> Any:
         """Run Arrow's parser over the rows."""

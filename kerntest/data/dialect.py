@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 DELIMITERS = (",", ";", "\t", "|")
 _SAMPLE_BYTES = 65_536
 _SAMPLE_RECORDS = 100
+_SEPARATOR = re.compile(rb"\"?sep=([^\w\s\".+-]|\t| )\1*\"?[ \t]*(?=\r?\n)", re.IGNORECASE)
+_NUMBER_SIGN = re.compile(rb"^#", re.MULTILINE)
 _LINE_FEED, _CARRIAGE_RETURN, _QUOTE = 10, 13, 34
 
 
@@ -43,6 +46,19 @@ def sniff_delimiter(data: bytes) -> str:
         if (agreement, widths[0]) > best_score:
             best, best_score = delimiter, (agreement, widths[0])
     return best
+
+
+def split_separator(data: bytes) -> tuple[bytes, str | None]:
+    """Return the text without Excel's first line, such as ``sep=;``, of which the end stays, and the delimiter it names."""
+    found = _SEPARATOR.match(data)
+    return (data, None) if found is None else (data[found.end() :], found[1].decode())
+
+
+def ragged_hint(data: bytes, delimiter: str, shown: str) -> str:
+    """Return the hint for a row with too few or too many fields; `shown` says how many fields were expected, and why."""
+    if _NUMBER_SIGN.search(data):
+        return f"if lines that begin with # are comments, --comment '#' leaves them out; {shown}"
+    return f"{shown}; the delimiter was taken to be {delimiter!r}"
 
 
 def _widths(sample: str, delimiter: str, *, cut: bool) -> list[int]:

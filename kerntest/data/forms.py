@@ -1,4 +1,4 @@
-"""Values that are numbers or dates in another form than the parser's: percents, times of day, dates with the year last."""
+"""Values that are numbers or dates in another form than the parser's: percents, units, times of day, dates with the year last."""
 
 from __future__ import annotations
 
@@ -13,7 +13,31 @@ if TYPE_CHECKING:
     from kerntest.data.table import Kind
 
 _NUMBER = re.compile(r"[ \t]*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[ \t]*", re.ASCII)
-_BEGINNING = re.compile(r"\s*[+-]?\.?\d")
+_MINUS = "\u2212\u2013-"
+_SIGN = rf"[+{_MINUS}]"
+# Before a number only a currency may stand: other letters make it a code.
+_CURRENCY = (
+    r"(?:[^\W\d_]{0,3}[$\xa2-\xa5\u20a0-\u20cf]|EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|ZAR)"
+)
+_UNIT = r"(?!(?:st|nd|rd|th)\b)(?:[^\W\d_]|[°$\xa2-\xa5\u20a0-\u20cf])(?:[^\W\d_]|[ ./²³°·%$\u20a0-\u20cf]|(?<=m)[23])*"
+_BETWEEN_THOUSANDS = "['\u2019\xa0\u202f\u2009 ]"
+_GROUPS = rf"[1-9]\d{{0,2}}(?:{_BETWEEN_THOUSANDS}\d{{3}})+(?:[.,]\d*)?"
+_DRESSED = re.compile(
+    rf"(?P<before>{_SIGN})?\s*(?P<currency>{_CURRENCY})?\s*(?P<after>{_SIGN})?\s*"
+    rf"(?P<number>{_GROUPS}|\d[\d.,]*(?:[eE][+-]?\d+)?|[.,]\d+)(?P<blank>\s*)(?P<unit>{_UNIT})?",
+)
+_BRACKETS = re.compile(rf"({_CURRENCY}?)\s*\(([^()]*)\)(.*)")
+_BEGINNING = re.compile(rf"\s*(?:{_SIGN}|{_CURRENCY}|[\s.(])*\d")
+_STARTS_WITH_CURRENCY = re.compile(_CURRENCY)
+_BETWEEN = re.compile(_BETWEEN_THOUSANDS)
+_LONGEST_UNIT = 16
+# The mark before the fraction and the one between thousands. A number with a leading zero is a name.
+_AMOUNT = {
+    mark: re.compile(
+        rf"-?(?:[1-9]\d{{0,2}}(?:{group}\d{{3}})+|0|[1-9]\d*)?(?:{point}\d*)?(?:[eE][+-]?\d+)?", re.ASCII
+    ).fullmatch
+    for mark, point, group in ((".", r"\.", ","), (",", ",", r"\."))
+}
 _LEADING_ZERO = re.compile(r"[ \t]*[+-]?0[0-9xX]", re.ASCII)
 _PERCENT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+))[ \t\xa0\u202f]*%\s*")
 _PERCENT_COMMA = re.compile(r"\s*([+-]?\d+(?:,\d+)?)[ \t\xa0\u202f]*%\s*")
@@ -45,6 +69,10 @@ class Form:
         What is told of columns that were read so.
     read : callable
         From a text to its number; None where it is not written so.
+    unit : str
+        What the numbers count, where their writing says it.
+    amount : callable, optional
+        As `read`, of a number that is undressed already.
     """
 
     name: str
@@ -52,6 +80,67 @@ class Form:
     noun: str
     said: str
     read: Callable[[str], float | None]
+    unit: str = ""
+    amount: Callable[[Dressed], float | None] | None = None
+
+    def read_again(self, text: str) -> float | None:
+        """Return what a text is in a column that is known to be written so: dates may have the year first, too."""
+        value = self.read(text)
+        return _year_first(text) if value is None and self.kind == "date" else value
+
+    @property
+    def example(self) -> str:
+        """A value that is written so."""
+        return _EXAMPLES.get(self.name) or (f"12 {self.unit}" if self.unit else "12.5")
+
+    @property
+    def is_dressed(self) -> bool:
+        """Whether something stands beside the numbers that is not read."""
+        return self.name.startswith(_WITH)
+
+
+@dataclass(frozen=True, slots=True)
+class Dressed:
+    """A number with a currency sign or a unit, brackets for minus, a typographer's minus or marks between thousands.
+
+    Parameters
+    ----------
+    number : str
+        The number alone; its points and commas may stand before the fraction or between thousands.
+    unit : str
+        The currency or the unit, before or after the number.
+    is_currency : bool
+    is_code : bool
+        Whether the unit is a single letter right behind the number, as in 12B.
+    """
+
+    number: str
+    unit: str
+    is_currency: bool
+    is_code: bool
+
+
+def undressed(text: str) -> Dressed | None:
+    """Return what a text is if it is a number, whatever stands beside it; else None."""
+    text = text.strip()
+    bracketed = _BRACKETS.fullmatch(text) if "(" in text else None
+    found = _DRESSED.fullmatch("".join(bracketed.groups()) if bracketed else text)
+    if found is None or len(found["unit"] or "") > _LONGEST_UNIT:
+        return None
+    signs = [sign for sign in ("-" if bracketed else "", found["before"], found["after"]) if sign]
+    if len(signs) > 1:
+        return None
+    sign = "-" if signs and signs[0] in _MINUS else ""
+    number, unit = sign + _BETWEEN.sub("", found["number"]), (found["unit"] or "").strip()
+    # Without a unit a plain blank stands between two numbers.
+    if " " in found["number"] and not (unit or found["currency"]):
+        return None
+    if not (_AMOUNT["."](number) or _AMOUNT[","](number)):
+        return None
+    currency = found["currency"] or ""
+    is_currency = bool(currency or (unit and _STARTS_WITH_CURRENCY.match(unit)))
+    is_code = len(unit) == 1 and unit.isalpha() and not found["blank"] and not currency
+    return Dressed(number, f"{currency} {unit}".strip(), is_currency, is_code)
 
 
 def may_be_read(text: str) -> bool:
@@ -127,16 +216,68 @@ def _year_first(text: str) -> float | None:
     return None if found is None else _days(found[1], int(found[3]), found[4], found.groups()[4:])
 
 
+def _amount(mark: str, unit: str) -> Callable[[Dressed], float | None]:
+    """Return the reader of numbers with this unit, or with none, and this decimal mark."""
+
+    def value(found: Dressed) -> float | None:
+        if found.unit != unit or not _AMOUNT[mark](found.number):
+            return None
+        return float(found.number.replace("." if mark == "," else ",", "").replace(",", "."))
+
+    return value
+
+
+def _undressing(amount: Callable[[Dressed], float | None]) -> Callable[[str], float | None]:
+    """Return the reader of texts that are such numbers."""
+
+    def value(text: str) -> float | None:
+        found = undressed(text)
+        return None if found is None else amount(found)
+
+    return value
+
+
 PLAIN = Form("", "number", "number", "", _plain)
 _PERCENTS, _DATES = "percents were read as numbers", "dates were read {} first"
+_TYPOGRAPHIC, _WITH, _COMMA = "typographic number", "number with ", " and decimal comma"
+_EXAMPLES = {
+    "percent": "12.5%",
+    "percent with decimal comma": "12,5%",
+    "time of day": "12:30",
+    "date, year first": "2025-12-31",
+    "date, day first": "31/12/2025",
+    "date, month first": "12/31/2025",
+}
 # In the order in which they are preferred where several read all values of a column.
 FORMS = (
     PLAIN,
-    Form("percent", "number", "percentage", _PERCENTS, _percent(_PERCENT)),
-    Form("percent with decimal comma", "number", "percentage", _PERCENTS, _percent(_PERCENT_COMMA)),
-    Form("time of day", "number", "time of day", "times of day were read as hours", _time),
+    Form("percent", "number", "percentage", _PERCENTS, _percent(_PERCENT), "%"),
+    Form("percent with decimal comma", "number", "percentage", _PERCENTS, _percent(_PERCENT_COMMA), "%"),
+    Form("time of day", "number", "time of day", "times of day were read as hours", _time, "hours"),
     Form("date, year first", "date", "date", _DATES.format("year"), _year_first),
     Form("date, day first", "date", "date with the day first", _DATES.format("day"), _date(day_first=True)),
     Form("date, month first", "date", "date with the month first", _DATES.format("month"), _date(day_first=False)),
 )
-FORM_OF = {form.name: form for form in FORMS}
+_FORM_OF = {form.name: form for form in FORMS}
+
+
+def forms_with(unit: str, decimal: str = "auto") -> list[Form]:
+    """Return the forms of numbers with a unit, or of those in typographer's signs without one, by decimal mark."""
+    name, noun = (_WITH + unit, _WITH + unit) if unit else (_TYPOGRAPHIC, "number")
+    said = f"{'numbers with a currency or unit' if unit else 'numbers in other signs'} were read as numbers"
+    return [
+        Form(name + end, "number", noun, said, _undressing(_amount(mark, unit)), unit, _amount(mark, unit))
+        for mark, end in ((".", ""), (",", _COMMA))
+        if decimal in {"auto", mark}
+    ]
+
+
+def form_of(name: str) -> Form:
+    """Return the form of this name; KeyError where there is none."""
+    if name in _FORM_OF:
+        return _FORM_OF[name]
+    bare = name.removesuffix(_COMMA)
+    unit = bare.removeprefix(_WITH)
+    if bare != _TYPOGRAPHIC and (unit == bare or (found := undressed(f"1 {unit}")) is None or found.unit != unit):
+        raise KeyError(name)
+    return forms_with("" if bare == _TYPOGRAPHIC else unit)[name != bare]

@@ -7,7 +7,7 @@ import json
 from typing import IO, TYPE_CHECKING
 
 from kerntest.data.compression import head_of
-from kerntest.data.dialect import sniff_delimiter, split_header
+from kerntest.data.dialect import sniff_delimiter, split_header, split_separator
 from kerntest.data.paths import find_files
 from kerntest.data.source import PARQUET_MAGIC, format_of_head
 
@@ -62,7 +62,8 @@ def _csv_names(head: bytes) -> tuple[str, ...]:
         return _json_names(head)
     text = head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="ignore").encode("utf-8")
     try:
-        fields, _, _ = split_header(text, sniff_delimiter(text))
+        text, separator = split_separator(text)
+        fields, _, _ = split_header(text, separator or sniff_delimiter(text))
     except csv.Error:
         return ()
     names = [field.strip() or f"unnamed_{position}" for position, field in enumerate(fields, start=1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,17 +14,20 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
+from kerntest.data.selection import Patterns, match_names
+from kerntest.data.suspicion import understood, with_remark
 from kerntest.data.typed import table_of_arrow
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kerntest.data.selection import Patterns
     from kerntest.data.source import Source
-    from kerntest.data.table import Table
+    from kerntest.data.table import Column, Table
 
 _LARGEST_BLOCK = (1 << 31) - 1
+# How Arrow tells what it objects to: rows are counted from 0, and blank lines are none.
+_IN_ROW = re.compile(r"JSON parse error: (?:Column\(/(.*?)\) )?(.*?)\.? in row (\d+)")
 
 
 def read_json_lines(source: Source, categorical: Patterns = None) -> Table:
@@ -43,14 +47,28 @@ def read_json_lines(source: Source, categorical: Patterns = None) -> Table:
         warnings=source.warnings,
         categorical=categorical,
     )
-    return replace(
+    table = replace(
         table,
         lines=lines,
         file_of=file_of if len(source.parts) > 1 else None,
         files=tuple(name for name, _ in source.parts),
         compression=source.compression,
         size=source.size,
+        na=(),
     )
+    forced = match_names(categorical, table.names, source.name)
+    return replace(
+        table,
+        columns=tuple(
+            column if column.name in forced else with_remark(column, _meant(column, table), table)
+            for column in table.columns
+        ),
+    )
+
+
+def _meant(column: Column, table: Table) -> Column:
+    """Return a column of text as what it is written as; JSON has numbers, so that numbers between quotes are text."""
+    return understood(column, table, quoted=True) if column.kind == "text" and column.problem is None else column
 
 
 @contextmanager
@@ -89,13 +107,22 @@ def _parse(name: str, content: bytes) -> Any:
             read_options=arrow_json.ReadOptions(block_size=min(len(content) + 1, _LARGEST_BLOCK), use_threads=False),
         )
     except pa.ArrowException as error:
-        for number, line in enumerate(content.split(b"\n"), start=1):
+        lines = [(number, line) for number, line in enumerate(content.split(b"\n"), start=1) if line.strip()]
+        for number, line in lines:
             try:
-                if line.strip() and not isinstance(json.loads(line.removeprefix(b"\xef\xbb\xbf")), dict):
-                    raise _malformed(name, "it holds no object", number) from error
+                is_object = isinstance(json.loads(line.removeprefix(b"\xef\xbb\xbf")), dict)
+            except json.JSONDecodeError as reason:
+                trouble = f"{reason.msg} at character {reason.colno}"
+                raise _malformed(name, trouble[:1].lower() + trouble[1:], number) from error
             except ValueError as reason:
                 raise _malformed(name, str(reason), number) from error
-        raise _malformed(name, str(error)) from error
+            if not is_object:
+                raise _malformed(name, "it holds no object", number) from error
+        found = _IN_ROW.match(str(error))
+        if found is None or int(found[3]) >= len(lines):
+            raise _malformed(name, str(error)) from error
+        subject = f"column {found[1]!r} " if found[1] else ""
+        raise _malformed(name, f"{subject}{found[2].rstrip('.')}", lines[int(found[3])][0]) from error
 
 
 def _malformed(name: str, reason: str, line: int | None = None) -> DataError:
@@ -103,7 +130,7 @@ def _malformed(name: str, reason: str, line: int | None = None) -> DataError:
     place = name if line is None else f"{name}, line {line}"
     first = reason.splitlines()[0] if reason else "it cannot be read"
     return DataError(
-        f"{place} is malformed JSON: {first[:1].lower()}{first[1:]}",
+        f"{place} is malformed JSON: {first}",
         hint="each line is one object, and each name has values of one type",
         code="data.malformed_json",
         where={"file": name} if line is None else {"file": name, "line": line},

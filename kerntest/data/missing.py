@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from kerntest.data.wording import counted, listed, one_line, option_value, shown_value
+from kerntest.data.forms import is_number
+from kerntest.data.table import Problem
+from kerntest.data.wording import counted, listed, one_line, option_value, shown_value, taken_as_value
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -28,26 +30,35 @@ def check_usable(table: Table) -> Table:
     for column in table.columns:
         if column.problem is not None:
             raise column.problem.error()
-        if column.kind == "number":
-            _refuse_infinities(column, table)
+        if (problem := infinity(column, table)) is not None:
+            raise problem.error()
     return table
 
 
-def _refuse_infinities(column: Column, table: Table) -> None:
-    """Refuse a column of numbers with an infinity in it."""
-    infinite = np.isinf(column.values)
+def infinity(column: Column, table: Table, typed: Callable[[int], str] | None = None) -> Problem | None:
+    """Return the problem of a column of numbers with an infinity in it; None without.
+
+    Parameters
+    ----------
+    column : Column
+    table : Table
+    typed : callable, optional
+        Gives the value of a row as it stands in the file.
+    """
+    infinite = np.isinf(column.values) if column.kind == "number" else np.zeros(0, dtype=bool)
     if not infinite.any():
-        return
+        return None
     row = int(np.argmax(infinite))
-    value = str(column.values[row])
-    n_infinite = int(np.count_nonzero(infinite))
-    raise DataError(
-        f"{table.name}, {table.place(row)}: column {column.name!r} holds {value!r}, which is not a finite number "
-        f"({counted(n_infinite, 'such value')})",
-        hint=f"correct it (what is beyond 1.8e308, such as 1e400, is infinite too), or leave the column out with --exclude "
-        f"{option_value([column.name])}",
+    value = str(column.values[row]) if typed is None else typed(row)
+    beyond = is_number(value)
+    return Problem(
+        f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, which is "
+        f"{'beyond 1.8e308, the largest number' if beyond else 'not a finite number'} "
+        f"({counted(int(np.count_nonzero(infinite)), 'such value')})",
+        hint=f"correct it, or leave the column out with --exclude {option_value([column.name])}",
         code="data.infinite_values",
         where={**table.where(row), "column": column.name, "value": value},
+        curable=True,
     )
 
 
@@ -107,7 +118,7 @@ def missing_error(table: Table, counts: dict[str, int], first_row: int, needed: 
     others = [name for name in counts if name not in needed]
     columns = "column" if len(others) == 1 else "columns"
     word = next((column.emptied_by for column in table.columns if column.emptied_by), None)
-    taken = "" if word is None else f"; --na '' takes {shown_value(word)} as a value"
+    taken = "" if word is None else f"; if {shown_value(word)} is a value, {taken_as_value(word, table.na)}"
     excluded = f"; --exclude {option_value(others)} leaves the {columns} out" if others else ""
     return DataError(
         f"{table.name} has {counted(sum(counts.values()), 'missing value')}: {_per_column(counts)} "

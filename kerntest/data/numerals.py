@@ -10,8 +10,8 @@ import numpy as np
 
 from kerntest.data.forms import is_number
 from kerntest.data.suspicion import NEARLY_ALL, has_comma, present_counts, stray_problem
-from kerntest.data.table import Column, Table
-from kerntest.data.wording import listed, option_value
+from kerntest.data.table import Column, Remark, Table
+from kerntest.data.wording import option_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,8 +54,8 @@ def read_numerals(
     table: Table,
     decimal: Decimal,
     as_typed: Callable[[Sequence[str]], Sequence[Column]],
-) -> tuple[list[Column], tuple[str, ...]]:
-    """Return the columns with those as numbers that are numbers in another notation, and what was read how.
+) -> list[Column]:
+    """Return the columns with those as numbers that are numbers in another notation, and remarks on them.
 
     Parameters
     ----------
@@ -71,12 +71,10 @@ def read_numerals(
 
     Returns
     -------
-    columns : list of Column
-    warnings : tuple of str
-        One line for the columns read, and one for those that could have been read otherwise.
+    list of Column
     """
     if decimal == "auto" and table.delimiter == ",":
-        return list(columns), ()
+        return list(columns)
     mark = "," if decimal == "auto" else decimal
     read = {column.name: _in_notation(column, table, mark) for column in columns if column.kind == "text"}
     found = {name: column for name, column in read.items() if column is not None}
@@ -91,9 +89,12 @@ def read_numerals(
         for column in as_typed(pointed) if pointed else ():
             if _is_ambiguous(column, ".") and (in_thousands := _in_notation(column, table, ",")) is not None:
                 found[column.name], texts[column.name] = in_thousands, column
-    numbers = {name: texts[name] for name, column in found.items() if column.kind == "number"}
-    warnings = _warnings(table.name, numbers) if decimal == "auto" else ()
-    return [found.get(column.name, column) for column in columns], warnings
+    if decimal == "auto":
+        found = {
+            name: replace(column, remarks=(_remark(texts[name]),)) if column.kind == "number" else column
+            for name, column in found.items()
+        }
+    return [found.get(column.name, column) for column in columns]
 
 
 def _has_fractions(column: Column) -> bool:
@@ -146,26 +147,19 @@ def _in_notation(column: Column, table: Table, mark: str) -> Column | None:
     return Column(column.name, "number", numbers[column.values])
 
 
-def _warnings(table_name: str, texts: dict[str, Column]) -> tuple[str, ...]:
-    """Return which columns of text were read as numbers with a decimal comma, and which of them were a guess."""
+def _remark(text: Column) -> Remark:
+    """Return what is told of a column of text that was read as numbers with a decimal comma: sure, or a guess."""
     commas, points = _NOTATIONS[","], _NOTATIONS["."]
-    guessed = {name: mark for name, column in texts.items() for mark in ",." if _is_ambiguous(column, mark)}
-    sure = [name for name in texts if name not in guessed]
-    warnings = []
-    if sure:
-        example = _example(texts[sure[0]], ",.")
-        warnings.append(
-            f"{table_name}: numbers with a decimal comma were read as such in {listed(sure)} ({example} is "
-            f"{commas.value(example):.15g})"
-        )
-    for name, mark in guessed.items():
-        example = _example(texts[name], mark)
-        warnings.append(
-            f"{table_name}: {example} in column {name!r} was read as {commas.value(example):.15g}, but could be "
-            f"{points.value(example):.15g}; --decimal . reads it so, --exclude {option_value([name])} leaves the column "
-            "out"
-        )
-    return tuple(warnings)
+    for mark in ",.":
+        if _is_ambiguous(text, mark):
+            example = _example(text, mark)
+            return Remark(
+                f"{example} in column {text.name!r} was read as {commas.value(example):.15g}, but could be "
+                f"{points.value(example):.15g}; --decimal . reads it so, --exclude {option_value([text.name])} leaves the "
+                "column out"
+            )
+    example = _example(text, ",.")
+    return Remark("numbers with a decimal comma were read as such", f"{example} is {commas.value(example):.15g}")
 
 
 def _example(column: Column, marks: str) -> str:

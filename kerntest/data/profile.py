@@ -9,10 +9,9 @@ import numpy as np
 
 from kerntest.data.arranging import reason_to_leave_out
 from kerntest.data.categories import date_text
-from kerntest.data.forms import FORMS
 from kerntest.data.misleading import counts_rows
 from kerntest.data.missing import check_usable
-from kerntest.data.suspicion import meant_as, present_counts
+from kerntest.data.suspicion import forms_in, meant_as, present_counts
 from kerntest.data.wording import counted, option_value
 from kerntest.errors import DataError
 
@@ -98,7 +97,8 @@ def share_of_numbers(column: Column, na: Sequence[str]) -> float | None:
     total = int(counts.sum())
     if column.kind != "text" or not total:
         return None
-    strange = [index for index, level in enumerate(column.levels) if all(form.read(level) is None for form in FORMS)]
+    forms = forms_in(column, na)
+    strange = [index for index, level in enumerate(column.levels) if all(form.read(level) is None for form in forms)]
     return 1 - int(counts[strange].sum()) / total
 
 

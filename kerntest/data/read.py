@@ -73,10 +73,12 @@ def read_table(source: Any, *, name: str | None = None, categorical: Patterns = 
     Notes
     -----
     In a CSV file a column is number, boolean (true, false) or date when all of its values are. Percents (``21.2%``),
-    times of day (``12:30``, in hours) and dates in other forms than ISO 8601 (``13/1/2025``, ``1/13/2025 14:30``,
-    ``13.01.2025``, ``13 Jan 2025``, ``2025/01/13``) are read as numbers and dates, and a warning says so; dates whose
-    day and month no value tells apart are refused when used. So is a column of which more than half of the values are
-    numbers or dates and the others not; ``001`` and ``0x1f`` are no numbers. Any other column is text. Other sources
+    times of day (``12:30``, in hours), dates in other forms than ISO 8601 (``13/1/2025``, ``1/13/2025 14:30``,
+    ``13.01.2025``, ``13 Jan 2025``, ``2025/01/13``), numbers with one currency or unit throughout (``12 kg``) and those
+    with a typographer's minus, marks between thousands or brackets for minus are read as numbers and dates, and a warning
+    says so. Refused when used are dates whose day and month no value tells apart, numbers with two units, and a column of
+    which more than half of the values are numbers or dates and the others not; ``001`` and ``0x1f`` are no numbers. Any
+    other column is text. The texts of JSON lines are read so, too, but for plain numbers between quotes. Other sources
     have types and missing values of their own, and their strings are taken as they are.
     """
     options = CsvOptions.of(**csv)

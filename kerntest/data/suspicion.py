@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kerntest.data.categories import date_text, number_text
-from kerntest.data.forms import FORM_OF, FORMS, PLAIN, Form, may_be_read
-from kerntest.data.table import MISSING, Column, Problem, Table
-from kerntest.data.wording import listed, option_value, shown_value
+from kerntest.data.forms import FORMS, PLAIN, Dressed, Form, form_of, forms_with, is_number, may_be_read, undressed
+from kerntest.data.table import MISSING, Column, Problem, Remark, Table
+from kerntest.data.wording import option_value, shown_value, taken_as_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,9 @@ _WITH_COMMA = re.compile(r"[ \t]*[+-]?\d+(?:,\d+)+(?:\.\d*)?[ \t]*", re.ASCII)
 MANY_MISSING = 0.05
 # So few different strange values may stand for a missing one.
 _FEW = 3
+# Numbers with a unit are categories where there are so few of them, and each occurs so often on average.
+_FEW_SIZES, _OFTEN = 20, 2
+_MOST_UNITS = 5
 
 
 def has_comma(text: str) -> bool:
@@ -64,7 +68,7 @@ def present_counts(column: Column, na: Sequence[str]) -> NDArray[np.int64]:
     return counts
 
 
-def meant_as(column: Column, na: Sequence[str] = ()) -> Reading | None:
+def meant_as(column: Column, na: Sequence[str] = (), decimal: str = "auto") -> Reading | None:
     """Return what the values of a text column would be if more than half are numbers or dates; else None.
 
     A quoted word for a missing value is missing among numbers. Cost: a few looks at each different value, and for a
@@ -72,10 +76,8 @@ def meant_as(column: Column, na: Sequence[str] = ()) -> Reading | None:
     """
     counts = present_counts(column, na)
     total = int(counts.sum())
-    if not total:
-        return None
     found: dict[str, list[float | None]] = {form.name: [None] * len(column.levels) for form in FORMS}
-    weights = dict.fromkeys(found, 0)
+    dressed: dict[int, Dressed] = {}
     n_strange = 0
     for index, (level, count) in enumerate(zip(column.levels, counts.tolist(), strict=True)):
         likely = count and may_be_read(level)
@@ -83,24 +85,74 @@ def meant_as(column: Column, na: Sequence[str] = ()) -> Reading | None:
         for form in FORMS if likely else ():
             if (value := form.read(level)) is not None:
                 found[form.name][index] = value
-                weights[form.name] += count
                 strange = False
+        if strange and likely and (worn := undressed(level)) is not None:
+            dressed[index] = worn
+            strange = False
         n_strange += count * strange
         if 2 * n_strange >= total:
             return None
-    best = max(FORMS, key=lambda form: weights[form.name])
+    others = _dressed_forms(dressed, counts, decimal) if dressed and not _are_sizes(column, dressed, total) else []
+    if 2 * (n_strange + (0 if others else int(counts[list(dressed)].sum()))) >= total:
+        return None
+    for form in others:
+        found[form.name] = [
+            None if not counts[k] else form.amount(dressed[k]) if form.amount and k in dressed else form.read(level)
+            for k, level in enumerate(column.levels)
+        ]
+    return _best_of([*FORMS, *others], found, counts, total)
+
+
+def _best_of(
+    forms: Sequence[Form], found: Mapping[str, list[float | None]], counts: NDArray[np.int64], total: int
+) -> Reading:
+    """Return the reading by the form that reads most values."""
+    weights = {
+        name: sum(count for count, value in zip(counts.tolist(), values, strict=True) if value is not None)
+        for name, values in found.items()
+    }
+    none = PLAIN if len(forms) == len(FORMS) else forms[-1]
+    best = max(forms, key=lambda form: weights[form.name]) if any(weights.values()) else none
     others = [
         form
-        for form in FORMS
+        for form in forms
         if form != best and weights[form.name] == weights[best.name] and found[form.name] != found[best.name]
     ]
     return Reading(best, found[best.name], weights[best.name], total, tuple(others))
 
 
+def _dressed_forms(dressed: Mapping[int, Dressed], counts: NDArray[np.int64], decimal: str) -> list[Form]:
+    """Return the forms of numbers with the unit that most of them have, if all have one."""
+    unit = _unit_of(dressed, counts)
+    if unit is None:
+        return []
+    # 1.200 kg is what 1.200 is, but 1.200 EUR may well be 1200.
+    unsure = any("," in worn.number or worn.is_currency for worn in dressed.values())
+    return forms_with(unit, "." if decimal == "auto" and not unsure else decimal)
+
+
+def _unit_of(dressed: Mapping[int, Dressed], counts: NDArray[np.int64]) -> str | None:
+    """Return the unit that most numbers have; None where what stands behind them makes names or addresses of them."""
+    weights: Counter[str] = Counter()
+    for index, worn in dressed.items():
+        weights[worn.unit] += int(counts[index])
+    if len(weights) > 1 and (
+        all(worn.is_code for worn in dressed.values()) or len(weights) > _MOST_UNITS or 2 * len(weights) > len(dressed)
+    ):
+        return None
+    return max(weights, key=weights.__getitem__)
+
+
+def _are_sizes(column: Column, dressed: Mapping[int, Dressed], total: int) -> bool:
+    """Say whether values such as 10 mm are so few that they are categories."""
+    few = len(column.levels) <= _FEW_SIZES and _OFTEN * len(column.levels) <= total
+    return few and all(worn.unit and not worn.is_currency for worn in dressed.values())
+
+
 def in_form(column: Column, name: str, na: Sequence[str] = ()) -> Column | None:
     """Return a text column whose values are all written in a form as what they are; None where some are not."""
-    form = FORM_OF[name]
-    values = [np.nan if level in na else form.read(level) for level in column.levels]
+    form = form_of(name)
+    values = [np.nan if level in na else form.read_again(level) for level in column.levels]
     return None if None in values else _as_read(column, form, values)
 
 
@@ -122,13 +174,14 @@ def _as_read(column: Column, form: Form, values: Sequence[float | None]) -> Colu
     return Column(column.name, form.kind, numbers, written=form.name)
 
 
-def understood(column: Column, table: Table) -> Column:
+def understood(column: Column, table: Table, decimal: str = "auto", *, quoted: bool = False) -> Column:
     """Return the text column as numbers or dates where all values are; with a problem where only more than half are.
 
-    A column in which most values are written like 001 holds names (postcodes, item numbers) and raises no doubt.
+    A column in which most values are written like 001 holds names (postcodes, item numbers) and raises no doubt; nor do
+    plain numbers where `quoted` says that they were typed as text.
     """
-    reading = meant_as(column, table.na)
-    if reading is None:
+    reading = meant_as(column, table.na, decimal)
+    if reading is None or (quoted and reading.form == PLAIN):
         return column
     if reading.n_fitting == reading.total:
         if reading.others:
@@ -185,20 +238,29 @@ def strange_levels(column: Column, na: Sequence[str], forms: Sequence[Form]) -> 
     ]
 
 
+def forms_in(column: Column, na: Sequence[str] = ()) -> list[Form]:
+    """Return the forms in which values of a text column may be numbers or dates."""
+    reading = meant_as(column, na)
+    return [*FORMS, *([] if reading is None or reading.form in FORMS else [reading.form])]
+
+
 def _form_of_both(columns: Sequence[Column], tables: Sequence[Table]) -> Form:
     """Return the form in which most values of two columns are written."""
-    weights = dict.fromkeys(FORM_OF, 0)
+    forms = {form.name: form for form in FORMS}
+    weights: Counter[str] = Counter(dict.fromkeys(forms, 0))
     for column, table in zip(columns, tables, strict=True):
         if column.kind != "text":
-            return FORM_OF[column.written or ("date, year first" if column.kind == "date" else "")]
+            return form_of(column.written or ("date, year first" if column.kind == "date" else ""))
+        forms |= {form.name: form for form in forms_in(column, table.na)}
+    for column, table in zip(columns, tables, strict=True):
         counts = present_counts(column, table.na)
-        for form in FORMS:
-            weights[form.name] += sum(
+        for name, form in forms.items():
+            weights[name] += sum(
                 count
                 for level, count in zip(column.levels, counts.tolist(), strict=True)
                 if form.read(level) is not None
             )
-    return max(FORMS, key=lambda form: weights[form.name])
+    return forms[max(forms, key=weights.__getitem__)]
 
 
 def _first_row(column: Column, levels: list[int]) -> int:
@@ -225,7 +287,7 @@ def stray_problem(
     return Problem(
         message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, "
         f"which is not a {form.noun} ({n_numbers:,} of {total:,} values{among} are)",
-        hint=missing_hint([column.levels[index] for index in levels], table.na)
+        hint=missing_hint([column.levels[index] for index in levels], table)
         + f"correct it, or treat the column as text with --categorical {word}, or leave it out with --exclude {word}",
         code="data.not_a_number" if form.kind == "number" else "data.not_a_date",
         where={**table.where(row), "column": column.name, "value": value},
@@ -234,13 +296,17 @@ def stray_problem(
     )
 
 
-def missing_hint(values: Sequence[str], na: Sequence[str]) -> str:
+def missing_hint(values: Sequence[str], table: Table) -> str:
     """Return the beginning of a hint for strange values that may stand for a missing one; else nothing."""
     words = sorted(set(values), key=list(values).index)
-    if len(words) > _FEW or any(character.isdigit() or character in ',"' for word in words for character in word):
+    if (
+        table.format != "csv"
+        or len(words) > _FEW
+        or any(character.isdigit() or character in ',"' for word in words for character in word)
+    ):
         return ""
-    kept = [] if tuple(na) == MISSING else list(na)
-    return f"--na {option_value([*kept, *words])} reads {'it' if len(words) == 1 else 'them'} as missing; "
+    kept = table.na if table.has_missing or table.na != MISSING else ()
+    return f"--na {option_value([*kept, *words], None)} reads {'it' if len(words) == 1 else 'them'} as missing; "
 
 
 def _ambiguous_problem(column: Column, table: Table, reading: Reading) -> Problem:
@@ -250,16 +316,22 @@ def _ambiguous_problem(column: Column, table: Table, reading: Reading) -> Proble
     row = _first_row(column, differing)
     value = column.levels[column.values[row]]
     word = option_value([column.name])
-    ways = " and ".join(f"{_shown(form, value)} as a {form.noun}" for form in (reading.form, other))
+    readings = [_shown(form, value) for form in (reading.form, other)]
+    ways = " and ".join(
+        f"{shown} as a {form.noun}" for shown, form in zip(readings, (reading.form, other), strict=True)
+    )
+    hint = f"write the dates as {readings[0]}"
+    if reading.form.kind == "number":
+        ways = " or ".join(readings)
+        hint = "--decimal , or --decimal . says what the comma is: decimal, or between thousands"
     return Problem(
         message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, which is {ways}, "
         "and no value tells which",
-        hint=f"write the dates as {_shown(reading.form, value)}, or treat the column as text with --categorical {word}, "
-        f"or leave it out with --exclude {word}",
-        code="data.ambiguous_dates",
+        hint=f"{hint}, or treat the column as text with --categorical {word}, or leave it out with --exclude {word}",
+        code="data.ambiguous_dates" if reading.form.kind == "date" else "data.not_a_number",
         where={**table.where(row), "column": column.name, "value": value},
         curable=True,
-        kind="date",
+        kind=reading.form.kind,
     )
 
 
@@ -268,23 +340,50 @@ def _shown(form: Form, text: str) -> str:
     value = form.read(text)
     if value is None:
         return text
-    return date_text(value) if form.kind == "date" else number_text(float(f"{value:.15g}"))
+    return date_text(value) if form.kind == "date" else f"{value:.6g}" if form.unit == "hours" else number_text(value)
 
 
-def told(read: Sequence[tuple[Column, Column]], table_name: str) -> tuple[str, ...]:
-    """Return a line for each form in which columns were read: of which text what was made."""
-    by_form: dict[str, list[tuple[Column, Column]]] = {}
-    for text, column in read:
-        if column.written:
-            by_form.setdefault(FORM_OF[column.written].said, []).append((text, column))
-    lines = []
-    for said, columns in by_form.items():
-        text, column = columns[0]
-        form = FORM_OF[column.written]
-        example = next(level for level in text.levels if form.read(level) is not None)
-        names = listed([column.name for _, column in columns])
-        lines.append(f"{table_name}: {said} in {names} ({example.strip()} is {_shown(form, example)})")
-    return tuple(lines)
+def date_like(values: NDArray[np.float64]) -> str | None:
+    """Return the first of numbers that are all dates of 1800 to 2100 such as 19580329; None where some is not."""
+    present = values[~np.isnan(values)]
+    if not len(present) or present.min() < 18000101 or present.max() > 21001231 or np.any(present % 1):
+        return None
+    different = np.unique(present).astype(np.int64)
+    months, days = different // 100 - 197000, different % 100
+    first = (months // 100 * 12 + months % 100 - 1).astype("datetime64[M]")
+    lengths = ((first + 1).astype("datetime64[D]") - first.astype("datetime64[D]")).astype(np.int64)
+    valid = (months % 100 >= 1) & (months % 100 <= 12) & (days >= 1) & (days <= lengths)
+    return str(int(present[0])) if len(different) > 1 and valid.all() else None
+
+
+def with_remark(text: Column, column: Column, table: Table) -> Column:
+    """Return a column with what is told of how it was read from text, or why it was not; as it is where all is plain."""
+    remark, day = None, date_like(column.values) if text.kind == "number" else None
+    if column.written:
+        form = form_of(column.written)
+        example = next(level for level in text.levels if form.read(level) is not None and not is_number(level))
+        kept = "; --categorical {} keeps them as text" if form.is_dressed else ""
+        remark = Remark(form.said, f"{example.strip()} is {_shown(form, example)}", kept)
+    elif day is not None:
+        remark = Remark(
+            f"column {column.name!r} looks like dates written as numbers, and is used as numbers, in which the days of two "
+            f"months are far apart; {day} is a date if written {day[:4]}-{day[4:6]}-{day[6:]}"
+        )
+    elif column.kind == "text" and column.problem is None and (size := _size(column, table.na)):
+        remark = Remark(
+            f"{size} and its like in column {column.name!r} are taken for categories, since there are only few; without "
+            "the unit they are numbers"
+        )
+    return column if remark is None else replace(column, remarks=(*column.remarks, remark))
+
+
+def _size(column: Column, na: Sequence[str]) -> str | None:
+    """Return a value of a text column whose few values are all numbers with one unit, such as 10 mm."""
+    levels = [level for level in column.levels if level not in na]
+    if not levels or len(levels) > _FEW_SIZES:
+        return None
+    units = {None if (worn := undressed(level)) is None else worn.unit for level in levels}
+    return levels[0] if len(units) == 1 and units.isdisjoint({None, ""}) else None
 
 
 def with_words(table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column]]) -> Table:
@@ -296,22 +395,22 @@ def with_words(table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column
     as_typed : callable
         Gives columns as text in which only empty fields are missing, by name.
     """
-    columns, warnings = [], []
+    columns = []
     for column in table.columns:
-        word = ""
+        word, remarks = "", column.remarks
         if column.kind == "text" and column.problem is None and column.n_missing > MANY_MISSING * table.n_rows:
             (typed,) = as_typed([column.name])
             counts = np.bincount(typed.values[(typed.values >= 0) & column.missing], minlength=len(typed.levels) or 1)
             most = int(np.argmax(counts))
             if counts[most] > MANY_MISSING * table.n_rows:
                 word = typed.levels[most]
-                warnings.append(
-                    f"{table.name}: {shown_value(word)} in column {column.name!r} is taken as missing, in "
-                    f"{counts[most]:,} of {table.n_rows:,} rows; if it is a value, --na '' takes it as such (--na names "
-                    "the words that are missing)"
+                said = f"{shown_value(word)} in column {column.name!r} is taken as missing, in {counts[most]:,} of "
+                remarks = (
+                    *remarks,
+                    Remark(f"{said}{table.n_rows:,} rows; if it is a value, {taken_as_value(word, table.na)}"),
                 )
-        columns.append(replace(column, emptied_by=word))
-    return replace(table, columns=tuple(columns), warnings=(*table.warnings, *warnings))
+        columns.append(replace(column, emptied_by=word, remarks=remarks))
+    return replace(table, columns=tuple(columns))
 
 
 def _comma_problem(column: Column, table: Table, levels: list[int]) -> Problem:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kerntest.data.wording import listed
+from kerntest.data.forms import is_number
+from kerntest.data.wording import listed, option_value
 from kerntest.errors import DataError, UsageError, suggest
 
 if TYPE_CHECKING:
@@ -49,6 +50,25 @@ class Problem:
         return DataError(self.message, hint=self.hint, code=self.code, where=self.where)
 
 
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What a reader should know of how a column was read.
+
+    Parameters
+    ----------
+    said : str
+        The whole remark; or what is said of all columns of which it is true, to be followed by their names.
+    example : str
+        A value and what it was read as; empty where `said` is the whole remark.
+    way_out : str
+        What does otherwise, with {} for the columns as an option takes them.
+    """
+
+    said: str
+    example: str = ""
+    way_out: str = ""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
     """One named, typed column of n values.
@@ -70,6 +90,7 @@ class Column:
         In which form its numbers or dates were written, of `forms`; empty for plain ones.
     emptied_by : str
         The word, such as None, for which many values of a text column in CSV are missing; empty where few are.
+    remarks : tuple of Remark
     """
 
     name: str
@@ -79,6 +100,7 @@ class Column:
     problem: Problem | None = None
     written: str = ""
     emptied_by: str = ""
+    remarks: tuple[Remark, ...] = ()
 
     @property
     def is_category(self) -> bool:
@@ -120,8 +142,8 @@ class Table:
         frames.
     delimiter : str or None
         Between the fields of a CSV file.
-    warnings : tuple of str
-        What a reader should know about how the table was read.
+    notes : tuple of str
+        What a reader should know about how the table was read, its columns aside.
     lines : ndarray of int64, shape (n_rows,), optional
         Line of the file on which each row begins, counted from 1; None where there are no lines.
     files : tuple of str
@@ -134,6 +156,8 @@ class Table:
         Bytes of all files together, as stored.
     na : tuple of str
         Words that stood for a missing value in CSV.
+    has_missing : bool
+        Whether values may be missing, in any column.
     """
 
     name: str
@@ -142,18 +166,33 @@ class Table:
     format: str
     sha256: str | None = None
     delimiter: str | None = None
-    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     lines: NDArray[np.int64] | None = None
     files: tuple[str, ...] = ()
     file_of: NDArray[np.int32] | None = None
     compression: str | None = None
     size: int | None = None
     na: tuple[str, ...] = MISSING
+    has_missing: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns, in order."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader should know about how the table and the columns that are left of it were read."""
+        found: dict[str, list[tuple[str, Remark]]] = {}
+        for column in self.columns:
+            for remark in column.remarks:
+                found.setdefault(remark.said, []).append((column.name, remark))
+        lines = []
+        for said, told in found.items():
+            names, first = [name for name, _ in told], told[0][1]
+            where = f" in {listed(names)} ({first.example})" if first.example else ""
+            lines.append(f"{self.name}: {said}{where}{first.way_out.replace('{}', option_value(names))}")
+        return (*self.notes, *lines)
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:
@@ -195,7 +234,7 @@ class Table:
 def unknown_column(name: str, table_name: str, names: Sequence[str]) -> UsageError:
     """Return the error for a column that is not there: did you mean this one, or else here they all are."""
     close = suggest(name, tuple(names))
-    hint = f"did you mean {close!r}?" if close else f"the columns are {listed(names, 20)}"
+    hint = f"did you mean {close!r}?" if close else comment_hint(names) or f"the columns are {listed(names, 20)}"
     return UsageError(
         f"column {name!r} is not in {table_name}",
         hint=hint,
@@ -204,13 +243,21 @@ def unknown_column(name: str, table_name: str, names: Sequence[str]) -> UsageErr
     )
 
 
+def comment_hint(names: Sequence[str]) -> str:
+    """Return the hint for a file whose first line seems to be a comment; else nothing."""
+    commented = bool(names) and names[0].startswith("#")
+    return "if lines that begin with # are comments, --comment '#' leaves them out" if commented else ""
+
+
 def refuse_duplicates(names: Sequence[str], table_name: str) -> None:
     """Refuse a table in which a column name occurs twice: columns are told apart by name."""
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise DataError(
             f"{table_name} has more than one column named {listed([repr(name) for name in repeated])}",
-            hint="give every column a name of its own",
+            hint="if the first line is a row and not a header, --no-header says so"
+            if all(map(is_number, repeated))
+            else "give every column a name of its own",
             code="data.duplicate_columns",
             where={"file": table_name, "column": repeated[0]},
         )

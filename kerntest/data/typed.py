@@ -137,4 +137,4 @@ def table_of_arrow(
         column_of(column_name, values, name, as_category=column_name in as_category)
         for column_name, values in zip(names, arrow.columns, strict=True)
     )
-    return Table(name, columns, arrow.num_rows, file_format, sha256=sha256, warnings=warnings)
+    return Table(name, columns, arrow.num_rows, file_format, sha256=sha256, notes=warnings)

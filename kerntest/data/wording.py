@@ -24,15 +24,20 @@ def listed(words: Sequence[str], limit: int = 10) -> str:
     return shown if len(words) <= limit else f"{shown} and {len(words) - limit:,} more"
 
 
-def option_value(names: Sequence[str]) -> str:
-    """Return the names, at most ten, as one shell word: ``a,b``, or ``'unit price,b'`` where the shell needs quotes."""
-    word = ",".join(f'"{name}"' if "," in name else name for name in map(one_line, names[:10])) + (
-        ",..." if len(names) > 10 else ""
-    )
-    plain = all(character.isalnum() or character in "_-.,:/" for character in word)
+def option_value(names: Sequence[str], limit: int | None = 10) -> str:
+    """Return the names, at most `limit`, as one shell word: ``a,b``, or ``'unit price,b'`` where the shell needs quotes."""
+    word = ",".join(f'"{name}"' if "," in name else name for name in map(one_line, names[:limit]))
+    word += ",..." if limit is not None and len(names) > limit else ""
+    plain = word and all(character.isalnum() or character in "_-.,:/" for character in word)
     return word if plain else "'" + word.replace("'", "'\\''") + "'"
 
 
 def shown_value(text: str) -> str:
     """Return a cell's text in quotes, on one line and cut to 40 characters."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def taken_as_value(word: str, na: Sequence[str]) -> str:
+    """Return the hint how a word for a missing value is taken as a value, and the other words are not."""
+    others = [other for other in na if other != word]
+    return f"--na {option_value(others, None)} takes it as such"

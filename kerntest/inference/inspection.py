@@ -91,7 +91,7 @@ def inspect_table(
         rows=table.n_rows,
         complete_rows=complete_rows(selected),
         columns=tuple(_column_report(column, selected) for column in selected.columns),
-        warnings=table.warnings,
+        warnings=selected.warnings,
         version=kerntest.__version__,
     )
 

@@ -217,7 +217,9 @@ def _groups(table: Table, groups: str | Sequence[Patterns], exclude: Patterns) -
             hint="--joint a,b,c makes three groups of one column; --joint a,b --joint c makes two groups",
             code="usage.groups",
         )
-    return Groups((table,), tuple(check_usable(table.select(names)) for names in members), table.warnings)
+    return Groups(
+        (table,), tuple(check_usable(table.select(names)) for names in members), table.select(list(owner)).warnings
+    )
 
 
 def _relabelled(

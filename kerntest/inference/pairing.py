@@ -114,7 +114,7 @@ def read_pair(x: Any, y: Any, reading: PairReading) -> Groups:
         _chosen(table, named, _left_out(reading, table, (first, second)))
         for table, named in ((first, reading.x_columns), (second, reading.y_columns))
     )
-    return Groups((first, second), tables, (*first.warnings, *second.warnings))
+    return Groups((first, second), tables, tuple(text for table in tables for text in table.warnings))
 
 
 def read_one(data: Any, reading: PairReading) -> Table:
@@ -223,7 +223,7 @@ def _from_one(data: Any, reading: PairReading) -> Groups:
                 where={"file": table.name},
             )
     tables = tuple(check_usable(table.select(group)) for group in (x, y))
-    return Groups((table,), tables, table.warnings)
+    return Groups((table,), tables, table.select([*x, *y]).warnings)
 
 
 def _named_columns(patterns: Patterns, table: Table) -> list[str] | None:

@@ -127,7 +127,7 @@ def read_two(
         common=reading.common,
         categorical=reading.categorical,
     )
-    return TwoTables((read[0], read[1]), (first, second), (*read[0].warnings, *read[1].warnings, *warnings))
+    return TwoTables((read[0], read[1]), (first, second), (*first.warnings, *second.warnings, *warnings))
 
 
 def names_apart(tables: tuple[Table, Table]) -> tuple[str, str]:

@@ -195,7 +195,7 @@ def hsic_pairs(
         n=table.n_rows,
         columns=tuple(column.name for column in usable),
         pairs=effects,
-        warnings=(*table.warnings, *left_out.values(), *_series(usable), *copies, *coarse),
+        warnings=(*chosen.warnings, *left_out.values(), *_series(usable), *copies, *coarse),
         provenance=provenance_of(
             options,
             Groups((table,), (chosen,), ()),

@@ -169,7 +169,7 @@ def hsic_select(
         significant=significant,
         null=selection.relabellings(),
         warnings=(
-            *table.warnings,
+            *groups.warnings,
             *warnings,
             *(text for one in arranged for text in one.warnings),
             *copies_warning([column for one in arranged for column in (*one.numeric.T, *one.codes.T)]),
@@ -195,7 +195,9 @@ def _groups(table: Table, target: str, columns: Any, exclude: Any) -> Groups:
             where={"file": table.name},
         )
     return Groups(
-        (table,), tuple(check_usable(table.select(names)) for names in (candidates, [target])), table.warnings
+        (table,),
+        tuple(check_usable(table.select(names)) for names in (candidates, [target])),
+        table.select([*candidates, target]).warnings,
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from kerntest.data.arranging import arrange
-from kerntest.data.forms import FORMS
+from kerntest.data.forms import PLAIN, form_of
 from kerntest.data.missing import apply_missing, check_usable
 from kerntest.data.scaling import standardize
 from kerntest.data.table import MISSING, Kind
@@ -87,14 +87,25 @@ class ColumnSpec:
             return cls(fields.text("name"), kind, levels)
         numeric = ("name", "kind", "centre", "spread")
         fields = Fields.of(plain, model, place, names=(*numeric, "written") if "written" in plain else numeric)
-        forms = [form.name for form in FORMS if form.kind == kind and form.name]
         return cls(
             fields.text("name"),
             kind,
             centre=fields.number("centre"),
             spread=fields.number("spread", positive=True),
-            written=fields.one_of("written", forms) if "written" in plain else "",
+            written=_form_name(fields, kind) if "written" in plain else "",
         )
+
+
+def _form_name(fields: Fields, kind: Kind) -> str:
+    """Return the form in which numbers or dates were written."""
+    name = fields.text("written")
+    try:
+        form = form_of(name)
+    except KeyError:
+        form = PLAIN
+    if not form.name or form.kind != kind:
+        raise fields.refuse("written", f"a way to write a {kind}")
+    return name
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ import numpy as np
 
 from kerntest.data.arranging import EXACT_INTEGERS
 from kerntest.data.categories import as_text, date_text, number_text
-from kerntest.data.forms import FORM_OF, is_number
+from kerntest.data.forms import form_of, is_number
 from kerntest.data.suspicion import missing_hint
+from kerntest.data.table import comment_hint
 from kerntest.data.wording import counted, listed, shown_value
 from kerntest.errors import DataError, suggest
 
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kerntest.data.forms import Form
     from kerntest.data.table import Column, Table
     from kerntest.kernels.base import Array, Codes
     from kerntest.learning.encoding import ColumnSpec
 
 LEVELS_SHOWN = 5
+# As columns are called in a file without a header.
+_BY_POSITION = re.compile(r"x[1-9]\d*", re.ASCII)
 _LIKE_A_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NUMBER_WITH_COMMA = re.compile(r"\s*[+-]?[\d.]+(?:,\d+)+[\d.]*\s*", re.ASCII)
 
@@ -81,14 +85,10 @@ class Incoming:
             return values
         if not column.is_category:
             raise self._kinds_differ(spec, column, 0)
-        form = FORM_OF[spec.written]
-        read = [form.read(level) for level in column.levels]
-        plain_date = spec.kind == "date" and not spec.written
-        fits = [
-            _LIKE_A_DATE.match(level) if plain_date else read[k] is not None for k, level in enumerate(column.levels)
-        ]
-        odd = np.array([not fit for fit in fits])[column.values]
-        if plain_date or column.kind == "boolean":
+        form = _form(spec)
+        read = [form.read_again(level) for level in column.levels]
+        odd = np.array([value is None for value in read])[column.values]
+        if column.kind == "boolean":
             raise self._kinds_differ(spec, column, int(np.argmax(odd)))
         if odd.any():
             raise self._not_a_number(spec, column, odd)
@@ -145,18 +145,19 @@ class Incoming:
 
     def not_finite(self, spec: ColumnSpec, row: int, value: float) -> DataError:
         """Return the error for an infinity, and for a number so large that it is one after scaling."""
+        column = self.table[spec.name]
+        shown = column.levels[column.values[row]].strip() if column.is_category else str(value)
         trouble = (
             f"too far from the training rows of {self.model} to be scaled (their mean is {spec.centre:g}, their "
             f"standard deviation {spec.spread:g})"
             if math.isfinite(value)
-            else "which is not a finite number"
+            else f"which is {'beyond 1.8e308, the largest number' if is_number(shown) else 'not a finite number'}"
         )
         return DataError(
-            f"{self.table.name}, {self.table.place(row)}: column {spec.name!r} holds {str(value)!r}, {trouble}",
-            hint="correct the value, or leave its row out"
-            + ("" if math.isfinite(value) else "; what is beyond 1.8e308, such as 1e400, is infinite too"),
+            f"{self.table.name}, {self.table.place(row)}: column {spec.name!r} holds {shown_value(shown)}, {trouble}",
+            hint="correct the value, or leave its row out",
             code="data.infinite_values",
-            where={**self.table.where(row), "column": spec.name, "value": str(value)},
+            where={**self.table.where(row), "column": spec.name, "value": shown},
         )
 
     def _not_a_number(self, spec: ColumnSpec, column: Column, odd: NDArray[np.bool_]) -> DataError:
@@ -164,14 +165,16 @@ class Incoming:
         row = int(np.argmax(odd))
         value = column.levels[column.values[row]]
         total, n_odd = len(odd), int(np.count_nonzero(odd))
-        noun = FORM_OF[spec.written].noun
+        form = _form(spec)
         strange = [column.levels[code] for code in np.unique(column.values[odd])]
-        hint = f"{missing_hint(strange, self.table.na)}correct the value, or leave its row out"
+        hint = f"{missing_hint(strange, self.table)}correct the value, or leave its row out"
+        if 2 * n_odd > total > 1:
+            hint = f"write {spec.name!r} as in training, such as {form.example}, or train with rows written as these"
         if _NUMBER_WITH_COMMA.fullmatch(value):
             hint = "--decimal , or --decimal . says what the comma is: decimal, or between thousands"
         return DataError(
             f"{self.table.name}, {self.table.place(row)}: column {spec.name!r} holds {shown_value(value)}, which is "
-            f"not a {noun} ({total - n_odd:,} of {total:,} values are), but {self.model} was fitted to "
+            f"not a {form.noun} ({total - n_odd:,} of {total:,} values are), but {self.model} was fitted to "
             f"{spec.kind}s" + (f" written as {spec.written}" if spec.written else ""),
             hint=hint,
             code="data.types_differ",
@@ -189,6 +192,11 @@ class Incoming:
             code="data.types_differ",
             where={**self.table.where(row), "column": spec.name, "value": value},
         )
+
+
+def _form(spec: ColumnSpec) -> Form:
+    """Return the form in which a column of numbers or dates was written; plain dates have the year first."""
+    return form_of(spec.written or ("date, year first" if spec.kind == "date" else ""))
 
 
 def select_specs(table: Table, specs: Sequence[ColumnSpec], model: str) -> Table:
@@ -220,8 +228,13 @@ def _columns_missing(absent: list[str], table: Table, others: Sequence[str], mod
     """Return the error that lists the columns that are not there, and what they may be called instead."""
     meant = {name: suggest(name, tuple(others)) for name in absent}
     found = {name: close for name, close in meant.items() if close}
-    if not found:
-        hint = f"the columns are {listed(table.names, 20)}"
+    by_position = [all(_BY_POSITION.fullmatch(name) for name in names) for names in (absent, table.names)]
+    if table.format == "csv" and by_position == [True, False]:
+        hint = f"{model} knows its columns by position: if {table.name} has no header, --no-header says so"
+    elif table.format == "csv" and by_position == [False, True]:
+        hint = f"{model} knows its columns by name: {table.name} needs a header, and no --no-header"
+    elif not found:
+        hint = comment_hint(table.names) or f"the columns are {listed(table.names, 20)}"
     elif len(absent) == 1:
         hint = f"did you mean {found[absent[0]]!r}?"
     else:

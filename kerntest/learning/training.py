@@ -129,7 +129,7 @@ def read_labelled(
         )
     chosen = check_usable(table.select([*names, *apart]))
     kept, dropped = apply_missing(chosen, options.missing, apart)
-    warnings = list(table.warnings)
+    warnings = list(chosen.warnings)
     if dropped:
         rows = "1 row" if dropped == 1 else f"{dropped:,} rows"
         warnings.append(f"{table.name}: {rows} of {table.n_rows:,} with missing values left out")
@@ -325,7 +325,13 @@ def read_like(
         If the table cannot be read, has none of the columns, or has missing values and the policy is "error".
     """
     named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
-    table = read_table(data, name=None if named else "test", categorical=(), **options.csv.words())
+    name = None if named else "test"
+    table = read_table(data, name=name, **options.csv.words())
+    # Sizes such as 10 mm that were categories in training are so here, too.
+    known = trained.read.columns
+    sizes = [one.name for one in known if one.kind == "text" and one.name in table.names and table[one.name].written]
+    if sizes and str(data) != "-":
+        table = read_table(data, name=name, categorical=sizes, **options.csv.words())
     table = as_written(table, {column.name: column.written for column in trained.read.columns})
     apart = _apart(target, beside, table)
     names = trained.features.names
@@ -339,7 +345,7 @@ def read_like(
         )
     chosen = check_usable(table.select([*there, *apart]))
     kept, dropped = apply_missing(chosen, options.missing, apart)
-    warnings = [*table.warnings, *units_differ(trained.read.select(there), chosen.select(there))]
+    warnings = [*chosen.warnings, *units_differ(trained.read.select(there), chosen.select(there))]
     if dropped:
         warnings.append(f"{table.name}: {dropped:,} of {table.n_rows:,} rows with missing values left out")
     return _labelled(table, kept, there, target=target, beside=beside, warnings=warnings)

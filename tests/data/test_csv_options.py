@@ -124,7 +124,8 @@ def test_json_that_cannot_be_read_says_where(folder):
         read_table("a.jsonl")
     assert (caught.value.exit_code, caught.value.code) == (3, "data.malformed_json")
     write_lines(folder / "a.jsonl", [{"a": 1}, {"a": "x"}])
-    with pytest.raises(DataError, match=r"a\.jsonl is malformed JSON: ") as caught:
+    changed = r"a\.jsonl, line 2 is malformed JSON: column 'a' changed from number to string$"
+    with pytest.raises(DataError, match=changed) as caught:
         read_table("a.jsonl")
     assert "one type" in caught.value.hint
     for text in (json.dumps(OBJECTS), json.dumps(OBJECTS, indent=1), json.dumps(OBJECTS[0], indent=1)):

@@ -204,9 +204,8 @@ def test_one_number_with_a_comma_among_many(csv):
 @pytest.mark.parametrize("value", ["inf", "-inf", "Infinity", "1e400"])
 def test_infinity_is_an_error_when_used(csv, value):
     path = csv(f"a,b\n1,1\n2,{value}\n3,3\n")
-    error = refused(
-        path, r"a\.csv, line 3: column 'b' holds '-?inf', which is not a finite number", "data.infinite_values"
-    )
+    said = "beyond 1.8e308, the largest number" if value == "1e400" else "not a finite number"
+    error = refused(path, rf"a\.csv, line 3: column 'b' holds '{value}', which is {said}", "data.infinite_values")
     assert "--exclude b" in error.hint
     assert select_columns(read_table(path), exclude="b").names == ("a",)
 
@@ -240,7 +239,7 @@ def test_duplicate_names(csv):
 def test_unnamed_columns_get_a_name_and_a_warning(csv):
     table = read_table(csv("b,a,\n0,1,2\n1,1,2\n"))
     assert table.names == ("b", "a", "unnamed_3")
-    assert "column 3 of" in table.warnings[0]
+    assert "column 3 has no name" in table.warnings[0]
     assert "--exclude unnamed_3" in table.warnings[0]
     refused(csv("unnamed_2,\n1,2\n"), "more than one column named 'unnamed_2'", "data.duplicate_columns")
 

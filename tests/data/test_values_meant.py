@@ -27,6 +27,8 @@ def refused(act, code):
     return caught.value
 
 
+OTHERS = "NA,N/A,NaN,nan,null,NULL,n/a,#N/A"
+
 # Forms
 
 
@@ -100,7 +102,8 @@ def test_a_stray_value_in_another_form_is_refused(csv):
 def test_words_for_missing_values_can_be_set(csv):
     values = ["1", "2", "?", "-", "4", "5", ""]
     error = refused(lambda: select_columns(read_table(csv(values))), "data.not_a_number")
-    assert error.hint.startswith("--na '-,?' reads them as missing; ")
+    # An empty field is missing, too: other words may be.
+    assert error.hint.startswith("--na 'NA,N/A,NaN,nan,null,NULL,None,n/a,#N/A,-,?' reads them as missing; ")
     for na in ("?,-", ["?", "-"]):
         assert read_table("a.csv", na=na)["v"].n_missing == 3
     # The list takes the place of the usual one, and only the empty field is always missing.
@@ -121,8 +124,8 @@ def test_a_word_that_empties_a_text_column_is_told(csv):
     table = read_table(csv(["None"] * 6 + ["child"] * 94))
     assert table.warnings == (
         (
-            "a.csv: 'None' in column 'v' is taken as missing, in 6 of 100 rows; if it is a value, --na '' takes it as such "
-            "(--na names the words that are missing)"
+            "a.csv: 'None' in column 'v' is taken as missing, in 6 of 100 rows; if it is a value, "
+            "--na 'NA,N/A,NaN,nan,null,NULL,n/a,#N/A' takes it as such"
         ),
     )
     assert read_table(csv(["None"] * 5 + ["child"] * 95)).warnings == ()
@@ -194,8 +197,9 @@ def test_the_way_out_of_a_word_that_is_a_value(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text("children,k\n" + "\n".join(lines) + "\n")
     with pytest.raises(DataError, match=r"a\.csv has 40 missing values: children 40") as caught:
         kerntest.hsic_test("a.csv", x_columns="children", y_columns="k")
-    assert caught.value.hint.endswith("; --na '' takes 'None' as a value")
-    assert kerntest.hsic_test("a.csv", x_columns="children", y_columns="k", na="", permutations=50).n == 60
+    assert caught.value.hint.endswith(f"; if 'None' is a value, --na '{OTHERS}' takes it as such")
+    found = kerntest.hsic_test("a.csv", x_columns="children", y_columns="k", na=OTHERS, permutations=50)
+    assert found.n == 60
 
 
 def test_percents_in_one_file_alone_are_told(csv):

@@ -49,7 +49,7 @@ def test_a_number_too_large_is_told_as_one(kerntest, tmp_path):
     outcome = kerntest("kpca", path)
     assert outcome.code == 3
     assert "line 3" in outcome.err
-    assert "beyond 1.8e308, such as 1e400" in outcome.err
+    assert "holds '1e400', which is beyond 1.8e308" in outcome.err
 
 
 def test_damaged_parquet_is_told_in_our_own_words(kerntest, table, tmp_path):

@@ -203,7 +203,7 @@ def changed(folder, tmp_path, number, column, value):
         ("size", "oops", r"line \d+: column 'size' holds 'oops', which is not a number"),
         ("size", "inf", r"line \d+: column 'size' holds 'inf', which is not a finite number"),
         ("size", "007", "column 'size' holds '007', which is not a number"),
-        ("day", "soon", "column 'day' is text in .* and date in"),
+        ("day", "soon", r"line \d+: column 'day' holds 'soon', which is not a date"),
         ("colour", "violet", "holds 'violet', unknown to .*kind.kt, in 1 row"),
     ],
 )

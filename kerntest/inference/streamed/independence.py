@@ -182,7 +182,7 @@ def joined(groups: Groups) -> Groups:
         replace(
             table,
             columns=tuple(
-                replace(column, name=f"{column.name} of {letter}") if column.name in both else column
+                replace(column, name=f"{column.name} of {letter}" if column.name in both else column.name, remarks=())
                 for column in table.columns
             ),
         )
@@ -190,7 +190,7 @@ def joined(groups: Groups) -> Groups:
     )
     name = " and ".join(dict.fromkeys(table.name for table in groups.tables))
     together = replace(
-        first, name=name, columns=tuple(column for table in tables for column in table.columns), warnings=()
+        first, name=name, columns=tuple(column for table in tables for column in table.columns), notes=()
     )
     return Groups((together,), tables, groups.warnings)
 

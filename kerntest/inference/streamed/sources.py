@@ -112,7 +112,7 @@ class HeldSource(Source):
         """Take the columns as they were matched; all rows are here, so that missing ones are refused at once."""
         if missing == "error":
             apply_missing(matched, missing)
-        self._used = matched
+        self._used, self.warnings = matched, matched.warnings
 
     def digest(self) -> str | None:
         """Return the digest that was found when the table was read."""
@@ -256,7 +256,7 @@ class CsvSource(Source):
     format = "csv"
     settled = False
 
-    def __init__(self, reader: BlockReader, stored: Sequence[tuple[str, Path]], reading: Reading) -> None:
+    def __init__(self, reader: Any, stored: Sequence[tuple[str, Path]], reading: Reading) -> None:
         self.name, self.stored, self._reader = reader.name, stored, reader
         self.compression = _compression(stored)
         # Names that are not there are refused before any row is read.
@@ -264,18 +264,28 @@ class CsvSource(Source):
         block = next(_blocks(reader, dict.fromkeys(reader.names, "text"), reader.names))
         head = _typed_again(block, reading)
         self.delimiter = block.table.delimiter
-        self.warnings = (*reader.warnings, *(text for text in head.warnings if text not in reader.warnings))
-        self.head = replace(head, files=tuple(name for name, _ in stored), delimiter=self.delimiter)
+        self.head = replace(
+            head,
+            columns=tuple(
+                replace(column, remarks=(*reader.remarks.get(column.name, ()), *column.remarks))
+                for column in head.columns
+            ),
+            files=tuple(name for name, _ in stored),
+            delimiter=self.delimiter,
+            notes=tuple(dict.fromkeys((*reader.warnings, *head.notes))),
+        )
+        self.warnings = self.head.warnings
 
     def settle(self, matched: Table, missing: MissingPolicy) -> None:
         """Take the forms in which columns are written, which another input may have told."""
         del missing
         self._reader.written = {column.name: column.written for column in matched.columns if column.written}
+        self.warnings = matched.warnings
 
     @property
     def n_pieces(self) -> int:
         """How many pieces there are, about."""
-        return max(2, -(-self._reader.total // CSV_BLOCK_BYTES))
+        return max(2, -(-int(self._reader.total) // CSV_BLOCK_BYTES))
 
     def pieces(self, source: int, kinds: Mapping[str, Kind]) -> Iterator[Piece]:
         """Yield all rows as they are read."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from kerntest.data.forms import FORMS
 from kerntest.data.missing import check_usable
-from kerntest.data.suspicion import present_counts, strange_levels, stray_problem
+from kerntest.data.suspicion import forms_in, present_counts, strange_levels, stray_problem
 from kerntest.inference.streamed.assignment import mixed
 from kerntest.inference.streamed.rows import complete_rows
 
@@ -165,8 +165,8 @@ class Turned:
         """
         if column.problem is not None:
             raise column.problem.error()
-        forms = [form for form in FORMS if form.kind == wanted]
-        levels = strange_levels(column, table.na, forms) if column.kind == "text" and forms else []
+        forms = [form for form in forms_in(column, table.na) if form.kind == wanted] if column.kind == "text" else []
+        levels = strange_levels(column, table.na, forms) if forms else []
         return cls(column, replace(table, columns=(column,)), levels, wanted)
 
     def n_strange(self, n_present: int) -> int:

@@ -1,0 +1,246 @@
+"""Values that people write otherwise than a parser reads them, through the commands: read, refused or told, never in silence."""
+
+import json
+import random
+import shlex
+from datetime import date, timedelta
+
+import pytest
+
+
+@pytest.fixture
+def columns(kerntest, tmp_path, monkeypatch):
+    """Write columns of 40 rows as CSV, and return what `kerntest inspect` says of them, and of the file."""
+    monkeypatch.chdir(tmp_path)
+
+    def inspected(values, *options, name="a.csv"):
+        write(tmp_path / name, values | {"k": [k * k % 17 for k in range(40)]})
+        plain = json.loads(kerntest("inspect", name, "--json", *options).out)
+        return {column["name"]: column for column in plain["columns"]}, plain["warnings"]
+
+    return inspected
+
+
+def write(path, values):
+    rows = zip(*values.values(), strict=True)
+    lines = [";".join(map(str, row)) for row in (values, *rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def many(pattern, *choices, n=40):
+    draw = random.Random(0)
+    return [pattern.format(draw.randint(10, 99), draw.randint(100, 999), *map(draw.choice, choices)) for _ in range(n)]
+
+
+READ = {
+    "sign": (many("€{0}.50"), "number with €"),
+    "behind": (many("{0},5 €"), "number with € and decimal comma"),
+    "code": (many("CHF {0}'{1}.50"), "number with CHF"),
+    "unit": (many("{0} kg"), "number with kg"),
+    "square": (many("{0}.{1}m²"), "number with m²"),
+    "french": (many("{0} {1},50 €"), "number with € and decimal comma"),
+    "swiss": (many("{0}'{1}"), "typographic number"),
+    "minus": (many("{2}{0}.5", "−–+"), "typographic number"),
+    "brackets": (["(0.42)", "1.5"] * 20, "typographic number"),
+}
+LEFT = {
+    "names": many("A{0}"),
+    "pairs": many("{0} {1}"),
+    "planes": many("B-{0}"),
+    "houses": many("{0}{2}", "ABC"),
+    "rooms": many("{2}", ["1 bedroom", "2 bedrooms", "studio"]),
+    "ages": many("{2}", ["18-25", "26-35"]),
+    "places": many("{2}", ["1st", "2nd", "3rd", "4th"]),
+    "streets": many("{0} {2} Street", ["Oak", "Elm", "Main", "High", "Park", "Mill", "Lake"]),
+    "times": many("{2}", ["1974Q1", "1974Q2"]),
+}
+
+
+def test_numbers_with_a_currency_a_unit_or_other_signs_are_read_and_told(columns):
+    found, warnings = columns({name: values for name, (values, _) in READ.items()})
+    assert {column["type"] for column in found.values()} == {"number"}
+    assert {column["use"] for column in found.values()} == {"used"}
+    assert found["brackets"]["minimum"] == -0.42
+    assert found["minus"]["minimum"] < -10
+    assert found["swiss"]["minimum"] > 10_000
+    assert len(warnings) == 2
+    assert "were read as numbers in sign, behind, code, unit, square, french (€" in warnings[0]
+    assert warnings[0].endswith("; --categorical sign,behind,code,unit,square,french keeps them as text")
+    assert "were read as numbers in swiss, minus, brackets (10'" in warnings[1]
+    found, warnings = columns({"unit": READ["unit"][0]}, "--categorical", "unit")
+    assert (found["unit"]["type"], warnings) == ("text", [])
+
+
+def test_names_with_numbers_in_them_stay_text(columns):
+    found, warnings = columns(LEFT)
+    assert {found[name]["type"] for name in LEFT} == {"text"}
+    assert warnings == []
+    found, warnings = columns({"size": ["10 mm", "12 mm"] * 20})
+    assert found["size"]["type"] == "text"
+    assert warnings[0].startswith("a.csv: 10 mm and its like in column 'size' are taken for categories")
+
+
+def test_two_units_and_ambiguous_commas_are_refused(columns, kerntest):
+    found, _ = columns({"w": ["5 kg", *many("{0} kg", n=24), *many("{1} g", n=15)], "p": many("${2},{1}", "123")})
+    assert found["w"]["note"] == "line 27: holds '876 g', which is not a number with kg (25 of 40 values are)"
+    assert found["p"]["use"] == "refused"
+    assert found["p"]["note"].endswith(", and no value tells which")
+    outcome = kerntest("mmd", "a.csv", "a.csv", "--columns", "p")
+    assert (outcome.code, outcome.err.splitlines()[1][:35]) == (3, "hint: --decimal , or --decimal . sa")
+    found, _ = columns({"p": many("${2},{1}", "123")}, "--decimal", ".")
+    assert found["p"]["minimum"] > 1000
+
+
+def test_a_model_reads_new_rows_as_they_were_written(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    days = [date(2020, 1, 1) + timedelta(days=11 * k) for k in range(40)]
+    values = {name: READ[name][0] for name in ("behind", "unit", "swiss")} | {
+        "day": [day.strftime("%d/%m/%Y") for day in days],
+        "share": [f"{k * 7 % 50}%" for k in range(40)],
+        "y": range(40),
+    }
+    write(tmp_path / "a.csv", values)
+    assert kerntest("ridge", "a.csv", "--target", "y", "-o", "m.kt", "--kernel", "linear").code == 0
+    told = kerntest("inspect", "m.kt").out
+    for name in ("behind", "unit", "swiss"):
+        assert READ[name][1] in told
+    expected = kerntest("predict", "m.kt", "a.csv")
+    assert expected.code == 0
+    # ISO dates mean one thing only.
+    write(tmp_path / "b.csv", values | {"day": [day.isoformat() for day in days]})
+    assert kerntest("predict", "m.kt", "b.csv").out == expected.out
+    for name, others, example in (
+        ("unit", many("{0} g"), "12 kg"),
+        ("share", [k / 100 for k in range(40)], "12.5%"),
+        ("day", [day.strftime("%b %d %Y") for day in days], "31/12/2025"),
+    ):
+        write(tmp_path / "b.csv", values | {name: others})
+        outcome = kerntest("predict", "m.kt", "b.csv")
+        assert outcome.code == 3
+        assert f"hint: write '{name}' as in training, such as {example}, or train" in outcome.err
+
+
+def test_files_in_two_units_are_not_compared(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.csv", {"w": READ["unit"][0]})
+    write(tmp_path / "b.csv", {"w": many("{0} g")})
+    outcome = kerntest("mmd", "a.csv", "b.csv")
+    assert (outcome.code, "as number with kg in a.csv and as number with g in b.csv" in outcome.err) == (3, True)
+
+
+def test_an_infinite_value_is_shown_as_it_is_written(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.csv", {"x": range(30), "y": range(30)})
+    write(tmp_path / "b.csv", {"x": [*range(29), "1e400"], "y": range(30)})
+    kerntest("ridge", "a.csv", "--target", "y", "-o", "m.kt", "--kernel", "linear")
+    for words in (("mmd", "a.csv", "b.csv"), ("predict", "m.kt", "b.csv")):
+        outcome = kerntest(*words)
+        assert outcome.code == 3
+        assert "b.csv, line 31: column 'x' holds '1e400', which is beyond 1.8e308" in outcome.err
+
+
+def test_dates_written_as_numbers_are_told(columns):
+    found, warnings = columns({"day": [19580329, 19580330, 19590101, 20001231] * 10, "item": [19589929, *range(39)]})
+    assert (found["day"]["type"], found["day"]["use"], len(warnings)) == ("number", "used", 1)
+    assert "'day' looks like dates written as numbers" in warnings[0]
+    assert "19580329 is a date if written 1958-03-29" in warnings[0]
+
+
+def test_json_lines_are_read_by_the_same_judgement(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"t": f"{k % 24}:05", "share": f"{k}%", "zip": str(k), "y": k} for k in range(30)]
+    (tmp_path / "a.jsonl").write_text("\n\n".join(map(json.dumps, rows)), encoding="utf-8")
+    plain = json.loads(kerntest("inspect", "a.jsonl", "--json").out)
+    assert [column["type"] for column in plain["columns"]] == ["number", "number", "text", "number"]
+    assert plain["warnings"][0] == "a.jsonl: times of day were read as hours in t (0:05 is 0.0833333)"
+    assert kerntest("ridge", "a.jsonl", "--target", "y", "--exclude", "zip", "-o", "m.kt").code == 0
+    assert kerntest("predict", "m.kt", "a.jsonl").code == 0
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n\n{"a": "x"}\n', encoding="utf-8")
+    outcome = kerntest("inspect", "a.jsonl")
+    assert outcome.err.startswith(
+        "error: a.jsonl, line 3 is malformed JSON: column 'a' changed from number to string\n"
+    )
+
+
+def test_a_line_that_names_the_delimiter_is_no_row(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.csv", {"x": range(30), "y": range(30)})
+    text = (tmp_path / "a.csv").read_text()
+    (tmp_path / "b.csv").write_bytes(b"\xef\xbb\xbfsep=;\r\n" + text.replace("\n", "\r\n").encode())
+    kerntest("ridge", "a.csv", "--target", "y", "-o", "m.kt", "--kernel", "linear")
+    assert kerntest("predict", "m.kt", "b.csv").out == kerntest("predict", "m.kt", "a.csv").out
+    (tmp_path / "b.csv").write_text("sep=;\n" + text.replace("\n3;", "\n?;"))
+    for words in (("mmd", "a.csv", "b.csv"), ("predict", "m.kt", "b.csv")):
+        assert "b.csv, line 6: column 'x' holds '?'" in kerntest(*words).err
+
+
+def test_comments_without_the_option_are_named(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.csv", {"x": range(30), "y": range(30)})
+    kerntest("ridge", "a.csv", "--target", "y", "-o", "m.kt", "--kernel", "linear")
+    (tmp_path / "b.csv").write_text("# made by hand\n" + (tmp_path / "a.csv").read_text())
+    assert "--comment '#' leaves it out" in kerntest("inspect", "b.csv").out
+    for words in (("mmd", "a.csv", "b.csv"), ("predict", "m.kt", "b.csv"), ("hsic", "b.csv", "--x", "x", "--y", "y")):
+        outcome = kerntest(*words)
+        assert "hint: if lines that begin with # are comments, --comment '#' leaves them out" in outcome.err
+        assert kerntest(*words, "--comment", "#").code == 0
+    (tmp_path / "b.csv").write_text("# x, y, z by hand\n" + (tmp_path / "a.csv").read_text())
+    assert "--comment '#'" in kerntest("inspect", "b.csv").err
+
+
+def test_a_forgotten_no_header_is_named(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.csv", {"x": range(30), "y": range(30)})
+    bare = "".join((tmp_path / "a.csv").read_text().splitlines(keepends=True)[1:])
+    (tmp_path / "b.csv").write_text(bare)
+    kerntest("ridge", "a.csv", "--target", "y", "-o", "named.kt", "--kernel", "linear")
+    kerntest("ridge", "b.csv", "--target", "x2", "-o", "counted.kt", "--kernel", "linear", "--no-header")
+    assert "hint: if the first line is a row and not a header, --no-header says so" in kerntest("inspect", "b.csv").err
+    (tmp_path / "b.csv").write_text(bare.replace("0;0", "7;0"))
+    assert "by position: if b.csv has no header, --no-header says so" in kerntest("predict", "counted.kt", "b.csv").err
+    assert "by name: b.csv needs a header" in kerntest("predict", "named.kt", "b.csv", "--no-header").err
+    (tmp_path / "b.csv").write_text(bare + "1;2;3\n")
+    assert "hint: the first row has 2 fields" in kerntest("inspect", "b.csv", "--no-header").err
+
+
+@pytest.mark.parametrize("options", [(), ("--na", "?,NA,none")])
+def test_the_words_for_missing_values_that_a_hint_offers_do_what_it_says(kerntest, tmp_path, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        strange = ["NA", "-"] if name == "b.csv" else ["1", "2"]
+        write(tmp_path / name, {"x": [*range(30), *strange], "y": range(32)})
+    outcome = kerntest("mmd", "a.csv", "b.csv", "--columns", "x", "--missing", "drop", *options)
+    assert outcome.code == 3
+    hint = shlex.split(outcome.err.splitlines()[1])
+    offered = hint[hint.index("--na") + 1]
+    again = kerntest("mmd", "a.csv", "b.csv", "--columns", "x", "--missing", "drop", "--na", offered)
+    assert (again.code, "2 rows of 32 with missing values left out" in again.out) == (0, True)
+
+
+def test_columns_that_are_not_used_are_not_spoken_of(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    n = 200
+    values = {"x": range(n), "y": [k * k % 17 for k in range(n)], "p": [f"{k}%" for k in range(n)], "": range(n)}
+    for name in ("a.csv", "b.csv"):
+        write(tmp_path / name, values)
+    for words in (
+        ("inspect", "a.csv", "--columns", "x"),
+        ("mmd", "a.csv", "b.csv", "--exclude", "p,unnamed_4"),
+        ("hsic", "a.csv", "--x", "x", "--y", "y"),
+        ("ridge", "a.csv", "--target", "y", "--columns", "x"),
+        ("mmd", "a.csv", "b.csv", "--columns", "x", "--method", "features"),
+    ):
+        outcome = kerntest(*words)
+        assert outcome.code == 0
+        assert "percent" not in outcome.out + outcome.err
+        assert "unnamed_4" not in outcome.out + outcome.err
+    assert "percents were read as numbers in p" in kerntest("mmd", "a.csv", "b.csv", "--exclude", "x").out
+
+
+def test_sizes_that_were_categories_in_training_are_so_in_test_rows(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.csv", {"s": ["10 mm", "12 mm", "16 mm"] * 10, "y": range(30)})
+    # By themselves these would be numbers.
+    write(tmp_path / "b.csv", {"s": ["10 mm", "12 mm", "16 mm"], "y": range(3)})
+    assert kerntest("ridge", "a.csv", "--target", "y", "--test", "b.csv", "-o", "m.kt").code == 0
+    assert kerntest("predict", "m.kt", "b.csv").code == 0
