@@ -123,7 +123,7 @@ def assert_alike(found, expected, run="svm"):
     ("run", "layout"),
     [
         *((run, "groups.parquet") for run in RUNS),
-        *(("svm", one) for one in (*LAYOUTS, "coded.parquet")),
+        *(("svm", one) for one in (*LAYOUTS, "coded.parquet") if one != "groups.parquet"),
         ("ridge", "rows.csv"),
     ],
 )
@@ -199,7 +199,7 @@ def test_one_piece_is_not_worth_sending(folder, tmp_path, elsewhere):
     assert engine.tasks == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     sizes=st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=6), min_size=1, max_size=4),
     block=st.integers(1, 30),
@@ -390,9 +390,9 @@ def test_numbers_found_on_the_way_are_few_whatever_the_size_of_a_block(tmp_path,
     train_ridge(
         tmp_path / "train.csv", "weight", columns="size,colour", kernel="laplacian", output=tmp_path / "weight.kt"
     )
-    parquet.write_table(pa.Table.from_pandas(rows(30_000)), tmp_path / "rows.parquet")
+    parquet.write_table(pa.Table.from_pandas(rows(12_000)), tmp_path / "rows.parquet")
     peaks = []
-    for at_once in (SLICE_ROWS, 30_000):
+    for at_once in (SLICE_ROWS, 12_000):
         monkeypatch.setattr("kerntest.learning.rowwise.SLICE_ROWS", at_once)
         tracemalloc.start()
         predict_file(
@@ -400,5 +400,5 @@ def test_numbers_found_on_the_way_are_few_whatever_the_size_of_a_block(tmp_path,
         )
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    # The variance takes 150 numbers a row, 36 MB for all rows.
+    # The variance takes 150 numbers a row, 14 MB for all rows.
     assert peaks[0] < 0.5 * peaks[1]
