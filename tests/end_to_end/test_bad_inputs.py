@@ -176,6 +176,7 @@ def test_an_error_outranks_a_gate_and_json_errors_are_json(kerntest, good):
     assert document["error"]["hint"]
 
 
+@pytest.mark.thorough
 def test_the_same_through_a_whole_process(good):
     outcome = run_process("mmd", "x.csv", "y.csv", "--kernel", "exponential(gain=1e6)", cwd=good)
     check_failure(outcome, 4, "overflows")

@@ -37,7 +37,7 @@ def noisy(n=70, seed=0, classes=2):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_chosen_cell_is_the_best_then_the_cheapest_then_the_widest(seed):
     X, y = noisy(40, seed=seed)
-    result = train_svm(frame_of(X, y), "y", grid=True, cv=3, seed=seed)
+    result = train_svm(frame_of(X, y), "y", grid=True, cv=2, seed=seed)
     cells = result.grid.cells
     assert len(cells) == 25
     assert {cell.C for cell in cells} == {0.1, 1, 10, 100, 1000}
@@ -174,7 +174,7 @@ def test_a_kernel_without_a_free_bandwidth_has_a_grid_of_costs():
 @pytest.mark.usefixtures("four_cells")
 @pytest.mark.parametrize("options", [{"nu": 0.3}, {"hard_margin": True, "kernel": "laplacian"}])
 def test_a_machine_without_a_cost_has_a_grid_of_bandwidths(options):
-    X, y = noisy(40)
+    X, y = noisy(24)
     result = train_svm(frame_of(X, y), "y", grid=True, cv=2, **options)
     assert [cell.multiple for cell in result.grid.cells] == [0.5, 2]
 

@@ -111,8 +111,8 @@ def test_the_perceptron_depends_on_the_seed_only(seed):
 
 @pytest.mark.parametrize("options", [{"C": 0.3}, {"nu": 0.4}, {"class_weight": "balanced"}, {"method": "perceptron"}])
 def test_probabilities_of_two_classes_never_contradict_the_decision(options):
-    X, y = clouds(100, separation=1.0)
-    X, y = X[40:], np.where(np.arange(60) % 5 == 0, 1, y[40:])
+    X, y = clouds(160, separation=1.0)
+    X, y = X[40:], np.where(np.arange(120) % 5 == 0, 1, y[40:])
     machine = SVM(probability=True, seed=2, **options).fit(X, y)
     found, scores = machine.predict_proba(X), machine.decision_function(X)
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)

@@ -40,15 +40,16 @@ def test_maps_are_drawn_for_any_number_of_columns(columns):
     assert made.get_figwidth() > made.get_figheight()
 
 
-@pytest.mark.parametrize("kind", MAGIC)
-def test_every_format_is_drawn(kind):
-    names, effect, p = screen(6)
+@pytest.mark.parametrize(("kind", "whole"), [("png", True), ("svg", False), ("pdf", True)])
+def test_every_format_is_drawn(kind, whole):
+    names, effect, p = screen(4)
     effect[1, 2] = effect[2, 1] = np.nan
-    for make in (
-        lambda: pairs_figure(names, effect, p, 0.05, "All pairs"),
-        lambda: ranking_figure(names, effect[0], p[0], 0.05, "With the target"),
-    ):
-        assert picture_bytes(make(), kind).startswith(MAGIC[kind])
+    made = (
+        pairs_figure(names, effect, p, 0.05, "All pairs")
+        if whole
+        else ranking_figure(names, effect[0], p[0], 0.05, "With the target")
+    )
+    assert picture_bytes(made, kind).startswith(MAGIC[kind])
 
 
 @pytest.mark.parametrize("columns", [8, 20])
