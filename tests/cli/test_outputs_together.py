@@ -1,12 +1,15 @@
 """Several outputs of one run: all are complete before the first takes its name, and a signal leaves them as they were."""
 
 import os
-import subprocess
-import sys
+import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from command_line import environment
+from command_line import streams
+
+from kerntest import train_svm
+from kerntest.cli.main import run
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 IRIS, VERSICOLOR, VIRGINICA = (str(SAMPLES / f"{name}.csv") for name in ("iris", "iris_versicolor", "iris_virginica"))
@@ -16,11 +19,24 @@ needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/ful
 FULL = "/dev/full"
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    path = tmp_path_factory.mktemp("trained") / "species.kt"
+    train_svm(IRIS, "species", output=path)
+    return path
+
+
 @pytest.fixture
-def model(kerntest, tmp_path):
-    path = tmp_path / "species.kt"
-    assert kerntest(*SVM, "-o", path, "-q").code == 0
-    return str(path)
+def model(trained, tmp_path):
+    return str(shutil.copy(trained, tmp_path))
+
+
+@pytest.fixture
+def sketched(monkeypatch):
+    """Let pictures be a few octets: it is about when they are written, not about what is drawn."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - optional
+
+    monkeypatch.setattr(Figure, "savefig", lambda _, stream, **_options: stream.write(b"a picture"))
 
 
 def failing(model):
@@ -73,6 +89,7 @@ def failing(model):
 
 
 @needs_full
+@pytest.mark.usefixtures("sketched")
 @pytest.mark.parametrize("name", failing("m"))
 def test_a_run_that_fails_leaves_every_file_as_it_was(kerntest, tmp_path, monkeypatch, model, name):
     monkeypatch.chdir(tmp_path)
@@ -93,6 +110,7 @@ def test_a_run_that_fails_leaves_every_file_as_it_was(kerntest, tmp_path, monkey
 
 
 @needs_full
+@pytest.mark.usefixtures("sketched")
 @pytest.mark.parametrize("command", ["predict", "svm", "kpca"])
 def test_a_full_standard_output_leaves_the_old_files(tmp_path, model, command):
     arguments = {
@@ -103,15 +121,14 @@ def test_a_full_standard_output_leaves_the_old_files(tmp_path, model, command):
     target = tmp_path / {"predict": "o.csv", "svm": "m.kt", "kpca": "p.png"}[command]
     target.write_text("old")
     arguments = [str(target) if one == "out" else one for one in arguments]
-    with Path(FULL).open("wb") as full:
-        code = subprocess.run(
-            [sys.executable, "-m", "kerntest", *arguments],
-            stdout=full,
-            stderr=subprocess.DEVNULL,
-            env=environment(),
-            timeout=600,
-            check=False,
-        ).returncode
+    # What is left in the buffer of stdout does not fit in at its end either.
+    with (
+        Path(os.devnull).open("r+b") as null,
+        Path(FULL).open("wb") as full,
+        suppress(OSError),
+        streams(null, full, null),
+    ):
+        code = run(arguments)
     assert (code, target.read_text()) == (3, "old")
     assert {file.name for file in tmp_path.iterdir()} == {target.name, "species.kt"}
 
@@ -126,6 +143,7 @@ def test_outputs_of_a_run_that_goes_well_replace_their_files(kerntest, tmp_path,
     assert len(list(tmp_path.iterdir())) == 3
 
 
+@pytest.mark.usefixtures("sketched")
 @pytest.mark.parametrize("links", [True, False])
 def test_of_two_runs_onto_one_model_the_later_is_refused(kerntest, tmp_path, monkeypatch, links):
     path = tmp_path / "two.kt"

@@ -128,14 +128,16 @@ def test_pairs_between_two_groups(kerntest):
 def test_witness_and_plot_are_written_and_stdout_has_the_result_alone(kerntest, tmp_path):
     pytest.importorskip("matplotlib")
     witness, plot, heat = (tmp_path / name for name in ("w.csv", "p.png", "h.svg"))
-    arguments = ["--x", "temp_c", "--y", "wear_um", "--witness", witness, "--plot", plot]
+    arguments = ["--x", "temp_c", "--y", "wear_um", "--permutations", "20", "--witness", witness, "--plot", plot]
     outcome = kerntest("hsic", "machines.csv", *arguments, "--json")
     assert strict(outcome.out)["n"] == 300
     rows = list(csv.DictReader(io.StringIO(witness.read_text(encoding="utf-8"))))
     assert len(rows) == 300
     assert {"f", "g"} <= rows[0].keys()
     assert plot.read_bytes().startswith(b"\x89PNG")
-    assert kerntest("hsic", "machines.csv", "--pairwise", "--x", "temp_c,line", "--plot", heat).code == 0
+    assert (
+        kerntest("hsic", "machines.csv", "--pairwise", "--x", "temp_c,line", "--y", "wear_um", "--plot", heat).code == 0
+    )
     assert "<svg" in heat.read_text(encoding="utf-8")
 
 

@@ -64,10 +64,9 @@ def test_a_table_of_its_own_judges_and_weights_are_a_column(kerntest, here):
     assert result["criterion"] == "none"
 
 
-def test_pictures_of_one_column_of_many_and_of_several_targets(kerntest, here):
+def test_pictures_of_one_column_and_of_several_targets(kerntest, here):
     pytest.importorskip("matplotlib")
     for name, arguments in {
-        "many.svg": ("--target", "wear_um", *FIXED),
         "two.pdf": ("--target", "wear_um,power_kw", "--bandwidth", "median"),
         "plain.svg": ("--target", "wear_um", "--columns", "temp_c", "--no-intervals", *FIXED),
     }.items():

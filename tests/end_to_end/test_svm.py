@@ -7,7 +7,6 @@ import shutil
 
 import numpy as np
 import pytest
-from command_line import run_process
 from pyarrow import parquet
 from records import assert_alike
 from tolerances import SAME_MACHINE, assert_close
@@ -88,7 +87,7 @@ def test_numbers_probabilities_and_outliers(kerntest, here):
 
 def test_the_same_seed_gives_the_same_model_whatever_the_threads(kerntest, here):
     del here
-    line = ("svm", "wine.csv", "--target", "cultivar", "--test-fraction", "0.3", "--grid", "--cv", "3", "-q", "--json")
+    line = ("svm", "wine.csv", "--target", "cultivar", "--test-fraction", "0.3", "--cv", "3", "-q", "--json")
     found = []
     for name, threads in (("one.kt", 1), ("two.kt", 2)):
         result = json.loads(kerntest(*line, "-o", name, "--threads", threads).out)
@@ -185,4 +184,4 @@ def test_stdin_is_read_and_stdout_is_whole_or_empty(kerntest, here):
     assert piped.code == 0
     assert piped.out == kerntest("predict", "species.kt", "iris.csv").out
     (here / "late.csv").write_text((here / "iris.csv").read_text() + "oops,1,1,1,setosa\n")
-    check_failure(run_process("predict", "species.kt", "late.csv", cwd=here), 3, "line 152", "correct the value")
+    check_failure(kerntest("predict", "species.kt", "late.csv"), 3, "line 152", "correct the value")

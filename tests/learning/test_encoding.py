@@ -141,7 +141,7 @@ def any_table(described):
 
 
 @given(described=columns, scale=st.sampled_from(["standardize", "none"]))
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_what_is_kept_scales_alike_again_also_through_json(described, scale):
     training = any_table(described)
     try:

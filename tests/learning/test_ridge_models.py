@@ -77,6 +77,7 @@ def elsewhere(tmp_path_factory):
     return dict(zip(KINDS, pickle.loads(found.stdout), strict=True))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_process_predicts_the_same(kind, elsewhere):
     regression, data = fitted(kind)

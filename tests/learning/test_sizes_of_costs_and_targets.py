@@ -25,7 +25,7 @@ def test_a_cost_whose_products_leave_the_range_of_numbers_is_refused(C):
 
 @pytest.mark.parametrize("C", [1e-75, 1e75])
 def test_the_extreme_costs_that_are_taken_give_finite_decisions(C):
-    machine = SVM(C=C).fit(X, Y)
+    machine = SVM(C=C).fit(X[:20], Y[:20])
     assert np.isfinite(machine.decision_function(X)).all()
 
 
@@ -56,8 +56,8 @@ def test_a_target_of_dates_is_told_to_be_predicted_in_days():
 
 
 def test_a_machine_with_a_gap_of_one_is_not_called_usable():
-    flipped = np.where(np.arange(40) % 5 == 0, 1 - Y, Y)
-    result = train_svm(pd.DataFrame(X, columns=["a", "b"]).assign(y=flipped), "y", C=1e75)
+    flipped = np.where(np.arange(20) % 5 == 0, 1 - Y[:20], Y[:20])
+    result = train_svm(pd.DataFrame(X[:20], columns=["a", "b"]).assign(y=flipped), "y", C=1e75)
     assert not result.converged
     assert result.duality_gap > 0.5
     warning = next(warning for warning in result.warnings if "duality gap" in warning)

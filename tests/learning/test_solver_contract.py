@@ -74,8 +74,9 @@ def test_a_tighter_tolerance_is_kept_too(n):
     checked(gaussian(X, 0.5), classification(y, 1.0), tolerance=1e-9)
 
 
-@pytest.mark.parametrize("nu", [0.01, 0.1, 0.5, 0.9])
-@pytest.mark.parametrize("n", [40, 500, 1500])
+@pytest.mark.parametrize(
+    ("n", "nu"), [(40, 0.01), (40, 0.1), (40, 0.5), (40, 0.9), (500, 0.1), (500, 0.9), (1500, 0.01), (1500, 0.5)]
+)
 def test_the_one_class_problem(n, nu):
     X, _ = two_clouds(n)
     solution = checked(gaussian(X, 0.5), one_class(n, nu))
@@ -185,8 +186,7 @@ def test_no_time_gives_a_usable_solution_that_says_so():
     check_claims(dense(matrix), problem, solution)
 
 
-@pytest.mark.parametrize("kept", [0, 10_000, 1_000_000])
-@pytest.mark.parametrize("d", [2, 30])
+@pytest.mark.parametrize(("d", "kept"), [(2, 0), (2, 10_000), (30, 0), (30, 1_000_000)])
 def test_little_memory_gives_a_solution_that_is_certified_or_says_that_it_is_not(kept, d):
     X, y = rings(1100, d)
     matrix, problem = gaussian(X, 1 / d), classification(y, 1.0)
@@ -213,8 +213,7 @@ def test_a_matrix_that_is_not_positive_semidefinite_is_refused_or_not_certified_
         solve_hinge(GivenMatrix(K), classification(y, 100.0))
 
 
-@pytest.mark.parametrize("factor", [0.3, 1.0, 3.0])
-@pytest.mark.parametrize("n", [150, 1500])
+@pytest.mark.parametrize(("n", "factor"), [(150, 0.3), (150, 1.0), (150, 3.0), (1500, 0.3), (1500, 3.0)])
 def test_a_start_from_other_costs_leads_to_the_same_optimum(n, factor):
     X, y = two_clouds(n)
     matrix = gaussian(X, 0.5)

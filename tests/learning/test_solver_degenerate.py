@@ -118,7 +118,7 @@ def test_the_one_class_problem_with_all_rows_or_a_share_of_one(nu):
     checked(gaussian(X, 0.5), one_class(60, nu))
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(2, 40),

@@ -119,7 +119,7 @@ def test_class_weights_are_those_of_svc(weights):
     assert np.abs(plain - ours.decision_function(X)).max() > 0.1
 
 
-@pytest.mark.parametrize("nu", [0.05, 0.3, 0.7])
+@pytest.mark.parametrize("nu", [0.05, 0.5])
 def test_nu_machines_are_those_of_nusvc(nu):
     X, y = bundled("cancer")
     peer = NuSVC(nu=nu, gamma=0.02, tol=1e-10).fit(X, y)

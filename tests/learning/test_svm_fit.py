@@ -150,14 +150,14 @@ def test_a_hard_margin_leaves_no_row_inside():
 
 @pytest.mark.parametrize("nu", [0.1, 0.25, 0.5, 0.8])
 def test_nu_lies_between_the_shares_of_margin_errors_and_of_support_vectors(nu):
-    X, y = clouds(150)
+    X, y = clouds(80)
     machine = SVM(nu=nu, kernel="laplacian(1)", scale="none").fit(X, y)
     margins = np.where(y == 1, 1, -1) * machine.decision_function(X)
-    assert (margins < 1 - 1e-4).mean() <= nu <= len(machine.fit_.support) / 150
-    np.testing.assert_allclose(np.abs(machine.model.expansion.coefficients).sum(), nu * 150 * machine.fit_.C, rtol=1e-5)
+    assert (margins < 1 - 1e-4).mean() <= nu <= len(machine.fit_.support) / 80
+    np.testing.assert_allclose(np.abs(machine.model.expansion.coefficients).sum(), nu * 80 * machine.fit_.C, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("n", "nu"), [(30, 0.02), (30, 0.1), (80, 0.05)])
+@pytest.mark.parametrize(("n", "nu"), [(30, 0.02), (30, 0.1), (50, 0.05)])
 def test_a_small_nu_gives_a_certified_machine_or_none(n, nu):
     X, y = clouds(n)
     try:

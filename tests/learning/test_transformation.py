@@ -106,7 +106,7 @@ def test_the_first_components_alone_leave_more(folder):
         transformed(folder / "two.kt", folder / "new.csv", components=4)
 
 
-@pytest.mark.parametrize(("block", "reconstruct"), [(60, False), (5000, False), (700, True)])
+@pytest.mark.parametrize(("block", "reconstruct"), [(300, False), (5000, False), (2000, True)])
 def test_the_size_of_the_blocks_changes_nothing_but_rounding(folder, block, reconstruct):
     whole, _ = transformed(folder / "two.kt", folder / "new.csv", reconstruct=reconstruct, keep="id")
     cut, _ = transformed(folder / "two.kt", folder / "new.csv", reconstruct=reconstruct, keep="id", block=block)

@@ -53,5 +53,5 @@ def test_numbers_that_hardly_repeat_are_no_classes():
     assert "regress" in hint_of(numbers)
     assert "another --target" in hint_of(numbers.assign(y=[f"id{k}" for k in range(N)]))
     assert train_svm(numbers, "y", task="regress").n_train == N
-    few = numbers.assign(y=np.arange(N) // 2)
-    assert len(train_svm(few, "y").classes) == N // 2
+    few = numbers[:20].assign(y=np.arange(20) // 2)
+    assert len(train_svm(few, "y").classes) == 10

@@ -31,24 +31,25 @@ def tick_labels(axis, which):
     return [label.get_text() for label in getattr(axis, f"get_{which}ticklabels")()]
 
 
-@pytest.mark.parametrize("columns", [1, 2, 13, 60])
+@pytest.mark.parametrize("columns", [1, 2, 60])
 def test_maps_are_drawn_for_any_number_of_columns(columns):
     made = pairs_figure(*screen(columns), 0.05, "All pairs")
-    assert picture_bytes(made, "png").startswith(MAGIC["png"])
+    made.draw_without_rendering()
     assert len(tick_labels(made.axes[0], "x")) == columns
     # The map is a square: the bar of colours beside it takes more room than the legend below.
     assert made.get_figwidth() > made.get_figheight()
 
 
-@pytest.mark.parametrize("kind", MAGIC)
-def test_every_format_is_drawn(kind):
-    names, effect, p = screen(6)
+@pytest.mark.parametrize(("kind", "whole"), [("png", True), ("svg", False), ("pdf", True)])
+def test_every_format_is_drawn(kind, whole):
+    names, effect, p = screen(4)
     effect[1, 2] = effect[2, 1] = np.nan
-    for make in (
-        lambda: pairs_figure(names, effect, p, 0.05, "All pairs"),
-        lambda: ranking_figure(names, effect[0], p[0], 0.05, "With the target"),
-    ):
-        assert picture_bytes(make(), kind).startswith(MAGIC[kind])
+    made = (
+        pairs_figure(names, effect, p, 0.05, "All pairs")
+        if whole
+        else ranking_figure(names, effect[0], p[0], 0.05, "With the target")
+    )
+    assert picture_bytes(made, kind).startswith(MAGIC[kind])
 
 
 @pytest.mark.parametrize("columns", [8, 20])
@@ -100,13 +101,13 @@ def test_hostile_names_are_shown_as_they_are():
     _, effect, p = screen(count)
     title = "All pairs of $\\frac{1}{0$ and \n " + "y" * 300  # as a formula it could not be drawn
     made = pairs_figure(HOSTILE, effect, p, 0.05, title)
-    assert picture_bytes(made, "png").startswith(MAGIC["png"])
+    made.draw_without_rendering()
     labels = tick_labels(made.axes[0], "x")
     assert labels == tick_labels(made.axes[0], "y")
     assert labels[1] == "two\\nlines"
     assert labels[2] == "x" * 12 + "…" + "x" * 11
     ranked = ranking_figure(HOSTILE, effect[0], p[0], 0.05, title)
-    assert picture_bytes(ranked, "png").startswith(MAGIC["png"])
+    ranked.draw_without_rendering()
 
 
 def test_nothing_tested_can_be_drawn():
@@ -115,10 +116,10 @@ def test_nothing_tested_can_be_drawn():
         names = screen(columns)[0]
         made = pairs_figure(names, nothing, nothing, 0.05, "All pairs")
         assert dots(made.axes[0]) == set()
-        assert picture_bytes(made, "png").startswith(MAGIC["png"])
+        made.draw_without_rendering()
         made = ranking_figure(names, nothing[0], nothing[0], 0.05, "With the target")
         assert not made.axes[0].patches
-        assert picture_bytes(made, "png").startswith(MAGIC["png"])
+        made.draw_without_rendering()
 
 
 def test_bars_are_ranked_and_coloured():

@@ -121,15 +121,10 @@ def tick_labels(axis, which):
     return [label.get_text() for label in getattr(axis, f"get_{which}ticklabels")()]
 
 
-@pytest.mark.parametrize("kind", MAGIC)
-def test_every_format_is_drawn(kind):
-    assert picture_bytes(learning_figure([decision(), search()], "A model"), kind).startswith(MAGIC[kind])
-
-
-@pytest.mark.parametrize("panels", [1, 3])
-def test_any_number_of_panels_is_drawn(panels):
-    made = learning_figure([decision(3), roc(3), confusion(3), search()][:panels], "A model")
-    assert picture_bytes(made, "png").startswith(MAGIC["png"])
+@pytest.mark.parametrize(("panels", "kind"), [(1, "pdf"), (2, "svg"), (3, "png")])
+def test_any_number_of_panels_is_drawn_in_every_format(panels, kind):
+    made = learning_figure([decision(3), search(), roc(3)][:panels], "A model")
+    assert picture_bytes(made, kind).startswith(MAGIC[kind])
     # Colour bars have axes of their own.
     assert len([axis for axis in made.axes if axis.get_title()]) == panels
 
@@ -143,7 +138,7 @@ def test_hostile_names_are_shown_as_they_are():
         search(names=HOSTILE[:2], score=HOSTILE[3]),
     ]
     made = learning_figure(pictures, "A model of $\\frac{1}{0$ and \n " + "y" * 400)
-    assert picture_bytes(made, "png").startswith(MAGIC["png"])
+    made.draw_without_rendering()
     assert "two\\nlines" in tick_labels(made.axes[2], "x")
     for axis in made.axes[:2]:
         assert any("_^{}" in text for text in legend(axis))
@@ -365,7 +360,7 @@ def test_scores_of_any_size_are_drawn(scores, pattern):
     lines, columns = scores.shape
     picture = search(lines, columns, scores=scores, chosen=(0, 0))
     made = learning_figure([picture], "")
-    assert picture_bytes(made, "png").startswith(MAGIC["png"])
+    made.draw_without_rendering()
     assert all(re.fullmatch(pattern, text.get_text()) for text in made.axes[0].texts)
     assert len(made.axes[0].texts) == scores.size
 
@@ -374,4 +369,4 @@ def test_large_searches_have_no_texts():
     picture = search(30, 60, chosen=(29, 59))
     made = learning_figure([picture], "A wide search")
     assert not made.axes[0].texts
-    assert picture_bytes(made, "png").startswith(MAGIC["png"])
+    made.draw_without_rendering()
