@@ -47,6 +47,11 @@ def imported(node):
 
 
 @cache
+def tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(path):
     """Return what a module imports anywhere, and the part of it that loading the module imports.
 
@@ -63,7 +68,7 @@ def imports(path):
         for child in ast.iter_child_nodes(node):
             visit(child, loaded and not inside and not (checking and child not in node.orelse))
 
-    visit(ast.parse(path.read_text(encoding="utf-8")), loaded=True)
+    visit(tree(path), loaded=True)
     return everywhere, on_loading
 
 
@@ -167,6 +172,6 @@ def test_public_names_are_there_and_others_are_not():
 
 @pytest.mark.parametrize("path", FILES, ids=label)
 def test_every_error_has_a_hint(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS:
             assert any(keyword.arg in {"hint", None} for keyword in node.keywords), f"line {node.lineno}: no hint"

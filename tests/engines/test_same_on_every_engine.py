@@ -81,7 +81,12 @@ CASES = {
         numbers(400, 3), numbers(400, 3, 1), null="moments", kernel_x="laplacian", kernel_y="laplacian"
     ),
     "random permutations": lambda: hsic_test(
-        numbers(300, 2), numbers(300, 2, 1), resampling="random", permutations=100
+        numbers(300, 2),
+        numbers(300, 2, 1),
+        resampling="random",
+        permutations=100,
+        kernel_x="gaussian",
+        kernel_y="laplacian",
     ),
     "covariance": lambda: hsic_test(*numbers(300, 2).T, statistic="coco", permutations=200),
 }

@@ -199,7 +199,7 @@ def series_p_values(repetitions, n, memory, **options):
 
 @pytest.mark.parametrize(
     ("options", "repetitions"),
-    [(MEDIAN, 60), *(pytest.param(*one, marks=pytest.mark.thorough) for one in ((MEDIAN, 200), ({}, 100)))],
+    [(MEDIAN, 40), *(pytest.param(*one, marks=pytest.mark.thorough) for one in ((MEDIAN, 200), ({}, 100)))],
     ids=["few", "gaussian", "auto"],
 )
 def test_the_level_on_independent_series_that_remember(options, repetitions):
@@ -214,9 +214,9 @@ def test_the_level_on_independent_series_that_remember(options, repetitions):
 
 def test_rows_that_remember_are_no_sample_of_independent_ones():
     """What the shift test is for: the same series, taken for independent rows, look dependent."""
-    p = series_p_values(30, 200, 0.9, permutations=200, **MEDIAN)
+    p = series_p_values(20, 200, 0.9, permutations=200, **MEDIAN)
     assert np.mean(p <= 0.05) > 0.3
-    shifted = series_p_values(30, 200, 0.9, time_series=True, min_lag=20, **MEDIAN)
+    shifted = series_p_values(20, 200, 0.9, time_series=True, min_lag=20, **MEDIAN)
     assert np.mean(shifted <= 0.05) < 0.3
 
 

@@ -144,7 +144,7 @@ def test_two_coins_and_whether_they_agree(categorical):
     assert together.pairs[0].p_value < 0.001
 
 
-@pytest.mark.parametrize("repetitions", [80, pytest.param(200, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("repetitions", [40, pytest.param(200, marks=pytest.mark.thorough)])
 def test_groups_that_hold_copies_of_a_column_keep_the_level(repetitions):
     """Copies depend on each other; a relabelling that broke this would reject far too often."""
     p = np.empty(repetitions)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import nnls
@@ -68,6 +68,7 @@ def test_a_family_of_equal_members_is_one_member(how, values):
 
 
 @HOW
+@settings(max_examples=20)  # each is as many tests as it has columns
 @given(values=tables, data=st.data())
 def test_exact_over_all_observed_labellings(how, values, data):
     """Whichever column is called observed: at most a share a of them gets a p-value up to a. For any values at all."""
