@@ -63,10 +63,14 @@ def imports(path):
         names = imported(node)
         everywhere.extend(names)
         on_loading.extend(names if loaded else ())
-        checking = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        checking = isinstance(node, ast.If) and any(
+            "TYPE_CHECKING" in (getattr(part, "id", None), getattr(part, "attr", None)) for part in ast.walk(node.test)
+        )
+        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for child in ast.iter_child_nodes(node):
-            visit(child, loaded and not inside and not (checking and child not in node.orelse))
+            # Expressions hold no statements.
+            if not isinstance(child, ast.expr):
+                visit(child, loaded and not inside and not (checking and child not in node.orelse))
 
     visit(tree(path), loaded=True)
     return everywhere, on_loading

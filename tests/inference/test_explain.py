@@ -22,6 +22,13 @@ from kerntest.kernels.text import parse_kernel
 from kerntest.report.plot import picture_bytes
 from kerntest.report.summary import shortened_kernel
 
+
+@pytest.fixture
+def columns_alone(monkeypatch):
+    """Leave out the tests of all columns without each, which take longest: for tests that do not look at them."""
+    monkeypatch.setattr(explain, "NUMBERS_WITHOUT", 0)
+
+
 OPTIONS = Options("unbiased", "permutation", 1000, 0.05, "standardize", 0, "shifts")
 
 
@@ -41,6 +48,7 @@ def frames(seed=0, rows=120):
     return draw(1.0, [0.4, 0.3, 0.3]), draw(3.0, [0.1, 0.1, 0.8])
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_the_columns_that_differ_come_first_and_only_they_are_named():
     result = mmd_test(*frames(), explain=True)
     columns = {effect.column: effect for effect in result.explanation.columns}
@@ -88,6 +96,7 @@ def test_step_down_is_the_definition():
 
 
 # Null data sets, and in how many a correct 5 % test names a column but with probability below 1e-4.
+@pytest.mark.usefixtures("columns_alone")
 @pytest.mark.parametrize(
     ("repetitions", "most", "kernel"), [(20, 6, "linear"), pytest.param(200, 24, "auto", marks=pytest.mark.thorough)]
 )
@@ -101,6 +110,7 @@ def test_no_column_is_named_too_often_where_none_differs(repetitions, most, kern
     assert named <= most
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_columns_are_ranked_by_how_much_they_differ():
     rng = np.random.default_rng(0)
     x, y = (pd.DataFrame(rng.normal(size=(400, 4)), columns=["weak", "same", "strong", "medium"]) for _ in range(2))
@@ -112,6 +122,7 @@ def test_columns_are_ranked_by_how_much_they_differ():
     assert [effect.p_adjusted for effect in by_z] == sorted(effect.p_adjusted for effect in effects)
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_the_effect_of_a_column_is_that_of_its_test():
     x, y = frames()
     effects = {effect.column: effect for effect in mmd_test(x, y, explain=True).explanation.columns}
@@ -133,6 +144,7 @@ def test_the_effect_size_hangs_neither_on_many_different_values_nor_on_the_numbe
     assert found[0] == pytest.approx(found[1], rel=0.15)
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_one_hump_that_becomes_two_is_seen():
     rng = np.random.default_rng(3)
     x = rng.normal(size=(400, 2))
@@ -143,6 +155,7 @@ def test_one_hump_that_becomes_two_is_seen():
     assert second.p_adjusted > 0.05
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_a_column_is_told_as_it_was_and_as_it_is():
     rng = np.random.default_rng(4)
 
@@ -185,6 +198,7 @@ def test_a_column_is_told_as_it_was_and_as_it_is():
     assert effects["city"].x.value == effects["city"].y.value == "lima"
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_a_value_that_hardly_any_row_has_stops_nothing():
     rng = np.random.default_rng(5)
     x, y = rng.normal(size=(1500, 2)), rng.normal(size=(1200, 2))
@@ -234,6 +248,7 @@ def test_columns_beside_one_that_differs_are_named_at_most_as_often_as_alpha_say
     assert named <= 37
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_typical_rows_are_those_of_the_witness_function():
     x, y = frames()
     result = mmd_test(x, y, explain=True, kernel="wider: gaussian(1)")
@@ -245,6 +260,7 @@ def test_typical_rows_are_those_of_the_witness_function():
     assert signs == {"x": 1.0, "y": -1.0}
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_rows_of_two_samples_of_one_name_are_told_apart(tmp_path):
     rows, _ = frames(rows=30)
     for number, part in enumerate((rows[:15], rows[15:])):
@@ -394,6 +410,7 @@ def test_a_picture_says_whose_witness_function_it_shows(name):
     assert caption == f"The witness function is that of the kernel {shortened_kernel(analysis.result.kernel)}"
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_the_picture_shows_both_distributions_of_the_first_columns():
     pytest.importorskip("matplotlib")
     x, y = frames()

@@ -212,11 +212,12 @@ def test_the_level_on_independent_series_that_remember(options, repetitions):
     assert np.mean(p <= 0.5) > 0.3
 
 
+@pytest.mark.thorough
 def test_rows_that_remember_are_no_sample_of_independent_ones():
     """What the shift test is for: the same series, taken for independent rows, look dependent."""
-    p = series_p_values(20, 200, 0.9, permutations=200, **MEDIAN)
+    p = series_p_values(30, 200, 0.9, permutations=200, **MEDIAN)
     assert np.mean(p <= 0.05) > 0.3
-    shifted = series_p_values(20, 200, 0.9, time_series=True, min_lag=20, **MEDIAN)
+    shifted = series_p_values(30, 200, 0.9, time_series=True, min_lag=20, **MEDIAN)
     assert np.mean(shifted <= 0.05) < 0.3
 
 

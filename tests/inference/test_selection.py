@@ -196,6 +196,7 @@ def test_a_copy_of_a_selected_column_adds_nothing():
     assert found.significant == 2
 
 
+@pytest.mark.thorough
 def test_the_chance_of_any_false_p_alone_stays_within_the_level():
     repetitions = 60
     smallest = np.empty(repetitions)

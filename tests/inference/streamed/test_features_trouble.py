@@ -162,13 +162,15 @@ for path, n in zip(sys.argv[1::2], sys.argv[2::2]):
 
 def test_memory_does_not_grow_with_the_rows(tmp_path):
     arguments = []
-    for n in (50_000, 400_000):
+    for n in (12_500, 100_000):
         path = tmp_path / f"{n}.parquet"
         rng = np.random.default_rng(0)
-        pd.DataFrame({name: rng.normal(size=n) for name in "abcd"}).to_parquet(path, row_group_size=50_000, index=False)
+        pd.DataFrame({name: rng.normal(size=n) for name in "abcdefghijklmnop"}).to_parquet(
+            path, row_group_size=12_500, index=False
+        )
         arguments += [path, str(n)]
     done = subprocess.run([sys.executable, "-c", RUN, *arguments], capture_output=True, text=True, check=True)
     # The first peak is that of few rows, the second that of both.
     peaks = [int(peak) * 1024 for peak in done.stdout.split()]
-    # Held, 2 x 400,000 rows of four numbers would take 26 MB, and some times that on the way.
+    # Held, 2 x 100,000 rows of 16 numbers would take 26 MB, and some times that on the way.
     assert peaks[1] - peaks[0] < 20e6

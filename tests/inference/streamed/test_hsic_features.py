@@ -51,7 +51,7 @@ def test_as_many_landmarks_as_rows_give_the_exact_test(null):
 
 def test_features_find_what_the_exact_test_finds(monkeypatch):
     monkeypatch.setattr(independence, "SAMPLED_ROWS", 1000)
-    data = long_frame(1100)
+    data = long_frame(1100, strength=0.5)
     exact = hsic_test(data, x_columns="a,b", null="moments")
     found = hsic_test(data, x_columns="a,b", **FEATURES)
     assert found.null.method == "moments"
