@@ -83,6 +83,6 @@ def nothing_outlives_its_module(request, own_temporary_folder):
     """Fail where a process, a thread or a temporary file of a module is still there when its tests are over."""
     before = left_in(own_temporary_folder)
     yield
-    # Some share a cluster, see `tests/engines/conftest.py`: it ends with all tests.
+    # Some share a cluster, see `tests/engines/conftest.py`: it ends with their folder.
     if not any("engine" in item.fixturenames for item in request.session.items if item.path == request.path):
         check_nothing_is_left(own_temporary_folder, before, request.path.name)

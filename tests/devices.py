@@ -14,6 +14,9 @@ LIBRARIES = ["strict"] + (["torch"] if importlib.util.find_spec("torch") else []
 
 def device_of(library, precision="float32", memory=None):
     xp = importlib.import_module(NAMESPACES[library])
+    if library == "torch":
+        # Its threads wait for each other busily, which takes most of the time where the machine has other work.
+        importlib.import_module("torch").set_num_threads(1)
     here = xp.asarray(np.zeros(1)).device
     return Device(
         xp, here, label=f"{library} on the processors", free=lambda: 2**32, memory=memory, precision=precision

@@ -47,6 +47,11 @@ def imported(node):
 
 
 @cache
+def tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(path):
     """Return what a module imports anywhere, and the part of it that loading the module imports.
 
@@ -58,12 +63,16 @@ def imports(path):
         names = imported(node)
         everywhere.extend(names)
         on_loading.extend(names if loaded else ())
-        checking = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        checking = isinstance(node, ast.If) and any(
+            "TYPE_CHECKING" in (getattr(part, "id", None), getattr(part, "attr", None)) for part in ast.walk(node.test)
+        )
+        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for child in ast.iter_child_nodes(node):
-            visit(child, loaded and not inside and not (checking and child not in node.orelse))
+            # Expressions hold no statements.
+            if not isinstance(child, ast.expr):
+                visit(child, loaded and not inside and not (checking and child not in node.orelse))
 
-    visit(ast.parse(path.read_text(encoding="utf-8")), loaded=True)
+    visit(tree(path), loaded=True)
     return everywhere, on_loading
 
 
@@ -167,6 +176,6 @@ def test_public_names_are_there_and_others_are_not():
 
 @pytest.mark.parametrize("path", FILES, ids=label)
 def test_every_error_has_a_hint(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS:
             assert any(keyword.arg in {"hint", None} for keyword in node.keywords), f"line {node.lineno}: no hint"

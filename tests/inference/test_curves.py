@@ -1,5 +1,6 @@
 """Nulls without resampling: each formula against its definition, and all of them against a long permutation run."""
 
+import functools
 import math
 
 import naive
@@ -137,14 +138,21 @@ def test_gamma_moments_are_those_of_the_paper():
         gamma_p_value(1.0, 1.0, 1.0, 1.0, 5)
 
 
+MEDIAN = {"kernel": "gaussian", "bandwidth": "median"}
+
+
+@functools.cache
+def long_run(sizes, estimator, permutations, **samples_of):
+    return mmd_test(*samples(*sizes, **samples_of), permutations=permutations, estimator=estimator, **MEDIAN)
+
+
 @pytest.mark.parametrize("null", CURVES)
 @pytest.mark.parametrize("sizes", [(80, 80), (40, 150)])
 def test_every_curve_agrees_with_a_long_permutation_run(null, sizes):
     x, y = samples(*sizes, seed=3, shift=0.22)
     estimator = "biased" if null == "gamma" else "unbiased"
-    options = {"kernel": "gaussian", "bandwidth": "median", "estimator": estimator}
-    exact = mmd_test(x, y, permutations=50_000, **options).p_value
-    found = mmd_test(x, y, null=null, **options)
+    exact = long_run(sizes, estimator, 50_000, seed=3, shift=0.22).p_value
+    found = mmd_test(x, y, null=null, estimator=estimator, **MEDIAN)
     assert 0.003 < exact < 0.1
     # The Gamma has two moments only: its tail is known to be short.
     assert found.p_value == pytest.approx(exact, rel=0.45 if null == "gamma" else 0.15)
@@ -156,12 +164,11 @@ def test_every_curve_agrees_with_a_long_permutation_run(null, sizes):
 @pytest.mark.parametrize("null", CURVES)
 def test_curves_have_the_scale_of_the_statistic(null):
     x, y = samples(60, 90, seed=4)
-    options = {"kernel": "gaussian", "bandwidth": "median", "estimator": "biased"}
-    long_run = mmd_test(x, y, permutations=20_000, **options).null
-    found = mmd_test(x, y, null=null, **options).null
+    expected = long_run((60, 90), "biased", 20_000, seed=4).null
+    found = mmd_test(x, y, null=null, estimator="biased", **MEDIAN).null
     # The Gamma has the two moments of the limit, which differ by O(1/n) from those of 150 rows.
-    assert found.mean == pytest.approx(long_run.mean, rel=0.05)
-    assert found.standard_deviation == pytest.approx(long_run.standard_deviation, rel=0.1)
+    assert found.mean == pytest.approx(expected.mean, rel=0.05)
+    assert found.standard_deviation == pytest.approx(expected.standard_deviation, rel=0.1)
 
 
 def test_gamma_tests_the_biased_statistic_and_says_so():
@@ -198,10 +205,10 @@ def test_random_relabellings_are_the_statistic_at_each(estimator):
 
 def test_random_resampling_agrees_with_shifts():
     x, y = samples(60, 60, seed=6, shift=0.35)
-    shifts = mmd_test(x, y, permutations=20_000)
-    randomly = mmd_test(x, y, permutations=5_000, resampling="random")
+    shifts = mmd_test(x, y, permutations=10_000)
+    randomly = mmd_test(x, y, permutations=4_000, resampling="random")
     assert randomly.null.resampling == "random permutations"
-    assert randomly.null.permutations == 5_000
+    assert randomly.null.permutations == 4_000
     assert_close(randomly.statistic, shifts.statistic)
-    error = math.sqrt(shifts.p_value / 5_000) + math.sqrt(shifts.p_value / 20_000)
-    assert abs(randomly.p_value - shifts.p_value) < 5 * error + 1 / 5_000
+    error = math.sqrt(shifts.p_value / 4_000) + math.sqrt(shifts.p_value / 10_000)
+    assert abs(randomly.p_value - shifts.p_value) < 5 * error + 1 / 4_000

@@ -66,7 +66,7 @@ def test_the_fewest_rows(n):
     assert_textbook(found, expected, np.abs(L).max())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(n=st.integers(4, 60), tile=st.integers(1, 70), seed=st.integers(0, 2**32 - 1))
 def test_any_number_of_rows_and_tiles(n, tile, seed):
     x, y = mixed_points(n, seed), mixed_points(n, seed // 2)
@@ -101,18 +101,18 @@ def test_the_number_of_threads_changes_nothing(threads):
 
 
 def test_the_unbiased_estimate_is_zero_on_average_and_the_biased_one_is_not():
-    """Over all pairings of six rows: E[HSIC_u] = 0 under independence, and tr A tr B / (n^2 (n - 1)) for HSIC_b."""
-    x, y = mixed_points(6, 1), mixed_points(6, 2)
+    """Over all pairings of five rows: E[HSIC_u] = 0 under independence, and tr A tr B / (n^2 (n - 1)) for HSIC_b."""
+    x, y = mixed_points(5, 1), mixed_points(5, 2)
     kernels = kernel_of("gaussian(1.5)"), kernel_of("linear")
     found = [
-        dependence(kernels[0], x, kernels[1], y.take(np.array(p)), ENGINE) for p in itertools.permutations(range(6))
+        dependence(kernels[0], x, kernels[1], y.take(np.array(p)), ENGINE) for p in itertools.permutations(range(5))
     ]
     unbiased, biased = ([getattr(one, name) for one in found] for name in ("unbiased", "biased"))
     assert min(unbiased) < 0 < max(unbiased)
     assert abs(np.mean(unbiased)) < 1e-14
     A, B = (naive.doubly_centred(kernel(side).tolist()) for kernel, side in zip(kernels, (x, y), strict=True))
     assert min(biased) >= 0
-    assert_close(np.mean(biased), np.trace(A) * np.trace(B) / (36 * 5))
+    assert_close(np.mean(biased), np.trace(A) * np.trace(B) / (25 * 4))
 
 
 def test_the_effect_of_a_variable_on_itself_is_one():

@@ -27,7 +27,7 @@ WAYS = (
 
 @pytest.mark.parametrize("options", WAYS, ids=str)
 def test_the_number_of_threads_and_the_size_of_blocks_change_nothing(options, monkeypatch):
-    data = frame(300)
+    data = frame(150)
     one = hsic_test(data, y_columns="price", threads=1, **options)
     assert_same(hsic_test(data, y_columns="price", threads=3, **options), one)
     monkeypatch.setattr(shifts, "plan_blocks", small_blocks)
@@ -77,7 +77,7 @@ def test_the_p_value_is_that_of_all_pairings_whichever_is_x():
         assert found.p_value == pytest.approx(exact, rel=0, abs=5 * np.sqrt(exact * (1 - exact) / 5000 * 5))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     seed=st.integers(0, 1000),
     factor=st.sampled_from([1000.0, 1e-6, 0.001, 3.7]),

@@ -199,7 +199,7 @@ def series_p_values(repetitions, n, memory, **options):
 
 @pytest.mark.parametrize(
     ("options", "repetitions"),
-    [(MEDIAN, 60), *(pytest.param(*one, marks=pytest.mark.thorough) for one in ((MEDIAN, 200), ({}, 100)))],
+    [(MEDIAN, 40), *(pytest.param(*one, marks=pytest.mark.thorough) for one in ((MEDIAN, 200), ({}, 100)))],
     ids=["few", "gaussian", "auto"],
 )
 def test_the_level_on_independent_series_that_remember(options, repetitions):
@@ -212,6 +212,7 @@ def test_the_level_on_independent_series_that_remember(options, repetitions):
     assert np.mean(p <= 0.5) > 0.3
 
 
+@pytest.mark.thorough
 def test_rows_that_remember_are_no_sample_of_independent_ones():
     """What the shift test is for: the same series, taken for independent rows, look dependent."""
     p = series_p_values(30, 200, 0.9, permutations=200, **MEDIAN)

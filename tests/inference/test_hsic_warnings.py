@@ -146,7 +146,7 @@ def test_ties_are_no_series(kind):
 
 def test_independent_rows_are_rarely_taken_for_series():
     rng = np.random.default_rng(5)
-    for _ in range(100):
+    for _ in range(50):
         assert "neighbouring" not in warnings_of(*rng.normal(size=(2, 60)), permutations=60)
 
 

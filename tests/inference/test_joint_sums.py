@@ -170,14 +170,13 @@ def test_exclusive_or_is_independent_in_pairs_and_dependent_jointly():
     assert p_value([delta] * 3, bits, 500, seed=6) < 0.01
 
 
-# With the second, moving each column by itself would reject in one data set of five.
-@pytest.mark.parametrize(("text", "copies"), [("gaussian(4)", (3, 1, 1)), ("linear", (3, 3, 3))])
-def test_groups_that_hold_copies_of_a_column_keep_the_level(text, copies):
+def test_groups_that_hold_copies_of_a_column_keep_the_level():
+    """Moving each column by itself would reject in one data set of five."""
     repetitions, alpha, rejections = 300, 0.05, 0
-    kernels = [parse_kernel(text)] * 3
+    kernels = [parse_kernel("linear")] * 3
     for repetition in range(repetitions):
         columns = np.random.default_rng((7, repetition)).normal(size=(3, 20))
-        points = [Points.of(np.column_stack([z] * k)) for z, k in zip(columns, copies, strict=True)]
+        points = [Points.of(np.column_stack([z] * 3)) for z in columns]
         rejections += p_value(kernels, points, 40, seed=repetition) <= alpha
     assert bdtrc(rejections - 1, repetitions, alpha) > FALSE_ALARM
     assert bdtr(rejections, repetitions, alpha) > FALSE_ALARM

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import nnls
@@ -19,6 +19,8 @@ tables = hnp.arrays(
 apart = hnp.arrays(np.float64, st.integers(1, 40), elements=st.integers(-1000, 1000).map(float))
 
 
+# Each example is several tests of both kinds.
+FEWER = settings(max_examples=25)
 HOW = pytest.mark.parametrize("how", ["together", "smallest"])
 
 
@@ -28,6 +30,7 @@ def judged(values, tolerance=0.0, how="together"):
 
 
 @HOW
+@FEWER
 @given(values=tables)
 def test_a_multiple_of_one_relabelling_and_never_zero(how, values):
     found = judged(values, 1e-9, how)
@@ -57,6 +60,7 @@ def test_one_member_gives_the_textbook_p_value(values):
 
 
 @HOW
+@FEWER
 @given(values=apart)
 def test_a_family_of_equal_members_is_one_member(how, values):
     one, family = judged(values[None]), judged(np.repeat(values[None], 3, axis=0), how=how)
@@ -68,6 +72,7 @@ def test_a_family_of_equal_members_is_one_member(how, values):
 
 
 @HOW
+@settings(max_examples=20)  # each is as many tests as it has columns
 @given(values=tables, data=st.data())
 def test_exact_over_all_observed_labellings(how, values, data):
     """Whichever column is called observed: at most a share a of them gets a p-value up to a. For any values at all."""
@@ -79,6 +84,7 @@ def test_exact_over_all_observed_labellings(how, values, data):
 
 
 @HOW
+@FEWER
 @given(values=tables, seed=st.integers(0, 1000))
 def test_the_order_of_the_relabellings_does_not_matter(how, values, seed):
     rest = np.random.default_rng(seed).permutation(np.arange(1, values.shape[1]))
@@ -204,6 +210,7 @@ def test_moments_of_the_relabelled_values():
     assert_close(found.z, centred[:, 0] / values.std(axis=1))
 
 
+@FEWER
 @given(values=tables, scale=st.sampled_from([1e-3, 1.0, 8.0, 1e6]))
 def test_the_unit_of_the_statistic_does_not_matter(values, scale):
     found, other = judged(values, 1e-3), judged(values * scale, 1e-3 * scale)

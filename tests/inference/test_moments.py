@@ -165,7 +165,7 @@ def test_the_curve_is_close_to_a_long_permutation_run(n_x, n_y, p, estimator):
     points, kernel = Points.of(rng.normal(size=(n, p))), parse_kernel(f"gaussian({math.sqrt(p)})")
     labels = np.repeat([1, 0], [n_x, n_y]).astype(np.uint8)
     label = label_matrix(n_x, n_y, estimator)
-    labellings = random_orders(labels, 120_000, 1)[1]
+    labellings = random_orders(labels, 40_000, 1)[1]
     values = random_sums([kernel], points, label, labellings, engine=LocalEngine(2)).ravel()
     curve = permutation_moments(invariants_of(kernel, points, estimator)[0], label_invariants(label), n)
     np.testing.assert_allclose(values.mean(), curve.mean, rtol=0, atol=6 * values.std() / math.sqrt(len(values)))

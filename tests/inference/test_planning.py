@@ -25,6 +25,12 @@ def planned(run, **options):
     return heard[0]
 
 
+@pytest.fixture
+def no_rehearsal(monkeypatch):
+    """Plan by the sizes alone, in tests that do not look at the seconds."""
+    monkeypatch.setattr(planning, "_timed", lambda *_: 1e-3)
+
+
 def normal(n, p=2, seed=0):
     return np.random.default_rng(seed).normal(size=(n, p))
 
@@ -122,6 +128,7 @@ def test_the_result_is_the_same_with_and_without_a_plan():
     assert len(heard) == 1
 
 
+@pytest.mark.usefixtures("no_rehearsal")
 def test_what_does_not_fit_is_refused_before_it_is_computed():
     x, y = normal(30_000, 5), normal(30_000, 5, 1)
     with (
@@ -134,6 +141,7 @@ def test_what_does_not_fit_is_refused_before_it_is_computed():
     assert "--method features" in caught.value.hint
 
 
+@pytest.mark.usefixtures("no_rehearsal")
 def test_fewer_threads_are_used_where_the_memory_is_short():
     x, y = normal(20_000, 5), normal(20_000, 5, seed=1)
     run = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}
@@ -164,6 +172,7 @@ def test_what_would_be_refused_has_no_plan():
         planned(lambda: kerntest.hsic_test(x[:, :2], x[:, 2:], **{**options, "bandwidth": [0.5, 1, 2, 4, 8]}))
 
 
+@pytest.mark.usefixtures("no_rehearsal")
 @pytest.mark.parametrize(("null", "vectors"), [("moments", 121), ("pearson", 121), ("spectral", 60)])
 def test_the_memory_of_a_curve_is_that_of_its_vectors(null, vectors):
     x, y = normal(1500, 3), normal(1500, 3, 1)
@@ -171,6 +180,7 @@ def test_the_memory_of_a_curve_is_that_of_its_vectors(null, vectors):
     assert plan.memory_bytes > 130e6 + 8 * 3000 * vectors * 9
 
 
+@pytest.mark.usefixtures("no_rehearsal")
 def test_a_family_takes_more_memory_than_one_kernel():
     x, y = normal(1500, 3), normal(1500, 3, 1)
     family, one = (

@@ -35,6 +35,7 @@ def share_rejected(pairs, **options):
     return np.mean([mmd_test(x, y, **options).reject for x, y in pairs])
 
 
+@pytest.mark.thorough
 def test_equal_mean_and_variance():
     """The power at 500 rows each is about 0.9; 3 of 8 or fewer come with probability 4 in 10^4."""
     pairs = [gaussian_and_laplace(500, seed) for seed in range(8)]

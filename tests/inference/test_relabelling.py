@@ -81,7 +81,7 @@ def of_centred(K, L, orders, circle, estimator):
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     sizes=st.tuples(st.integers(4, 22), st.integers(0, 6), st.integers(1, 3)),
     estimator=st.sampled_from(ESTIMATORS),

@@ -105,7 +105,7 @@ def test_every_sum_is_that_of_loops_over_all_pairs_of_rows(monkeypatch, many, ho
 counts_of_sources = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     counts=st.tuples(counts_of_sources, counts_of_sources),
     sizes=st.tuples(st.integers(2, 24), st.integers(0, 6), st.integers(1, 4)),

@@ -43,7 +43,7 @@ def lines_of(M, block, circle):
 TEXTS = (None, "gaussian(1.5)", "delta", "gaussian(1.5)*hamming(2)", "polynomial(2)")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     circle=st.integers(2, 40),
     fixed=st.integers(0, 6),

@@ -23,7 +23,7 @@ from kerntest.kernels.text import parse_kernel
 N = 230, 310
 SIZE = 11
 BLOCKS = Blocks(N[0], 20, SIZE, 4), Blocks(N[1], 28, SIZE, 1)
-RELABELLINGS = 7
+RELABELLINGS = 4
 GAUSSIAN = "city: hamming(1); *: gaussian(1.5)"
 
 

@@ -30,8 +30,9 @@ KERNELS = [
 HOLLOW = pytest.mark.parametrize("hollow", [True, False], ids=["U-centred", "HKH"])
 
 
-@pytest.mark.parametrize("kernels", KERNELS, ids=str)
-@pytest.mark.parametrize("text", ["nystroem:7", "nystroem:40"])
+@pytest.mark.parametrize(
+    ("kernels", "text"), [*zip(KERNELS, ["nystroem:7", "nystroem:40", "nystroem:40"], strict=True)]
+)
 def test_every_number_is_that_of_the_explicit_matrices(text, kernels):
     rows = mixed_rows(40, strength=1.0)
     features = features_of(rows, kernels, text)

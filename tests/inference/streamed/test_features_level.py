@@ -81,6 +81,7 @@ def test_what_the_exact_test_sees_features_see():
     assert abs(features - exact) <= 6
 
 
+@pytest.mark.thorough
 def test_sample_data_say_the_same():
     before, after = (pd.read_csv(f"sample_data/{name}.csv") for name in ("before", "after"))
     assert mmd_test(before, after, method="features").reject == mmd_test(before, after).reject

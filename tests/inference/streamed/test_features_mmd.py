@@ -42,12 +42,16 @@ def test_the_same_result_from_everywhere(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "SMALL_BYTES", 0)
     monkeypatch.setattr(sources, "CSV_BLOCK_BYTES", 4000)
     monkeypatch.setattr(sources, "PIECE_ROWS", 100)
-    for inputs in ((x, y), (tmp_path / "x.csv", tmp_path / "y.csv"), (tmp_path / "x.parquet", tmp_path / "y")):
-        results = [mmd_test(*inputs, threads=threads, **options) for threads in (1, 3)]
-        assert_close(results[0].statistic, results[1].statistic, share=SAME_MACHINE)
-        assert outcome(results[0]) == outcome(results[1]) == outcome(expected)
+    stored = tmp_path / "x.parquet", tmp_path / "y"
+    results = [
+        mmd_test(*inputs, threads=threads, **options)
+        for inputs, threads in (((x, y), 3), ((tmp_path / "x.csv", tmp_path / "y.csv"), 3), (stored, 1), (stored, 3))
+    ]
+    assert_close(results[2].statistic, results[3].statistic, share=SAME_MACHINE)
+    for result in results:
+        assert outcome(result) == outcome(expected)
         for name in ("mmd2_unbiased", "mmd2_biased", "effect_size", "mmd_standard_error"):
-            assert_close(getattr(results[0], name), getattr(expected, name))
+            assert_close(getattr(result, name), getattr(expected, name))
 
 
 def test_many_landmarks_give_the_estimates_of_the_exact_test():
@@ -146,7 +150,7 @@ def test_the_record_says_what_was_done():
 
 def test_more_features_are_nearer_to_the_kernel():
     x, y = arrays(700, 700, p=3)
-    for kind, sizes in (("nystroem", (10, 40, 160)), ("fourier", (50, 300, 1600))):
+    for kind, sizes in (("nystroem", (10, 40, 160)), ("fourier", (50, 1600))):
         errors = [
             mmd_test(x, y, **GAUSSIAN | {"features": f"{kind}:{size}"}).approximation.kernel_error for size in sizes
         ]
