@@ -24,7 +24,7 @@ from kerntest.cli.commands.predict import predict
 from kerntest.cli.commands.ridge import ridge
 from kerntest.cli.commands.svm import svm
 from kerntest.cli.commands.transform import transform
-from kerntest.cli.console import is_terminal
+from kerntest.cli.console import WIPED, is_terminal
 from kerntest.cli.documented import EXIT_CODES, DocumentedGroup, Manual
 from kerntest.report.write import remove_temporary_files, written_together
 
@@ -185,7 +185,7 @@ def _leave_at_once(code: int, message: str = "") -> NoReturn:
     remove_temporary_files()
     with suppress(Exception):
         if is_terminal(sys.stderr):
-            message = f"\r\x1b[K\x1b[?25h{message}"
+            message = f"{WIPED}{message}"
         sys.stderr.write(message)
         sys.stderr.flush()
     os._exit(code)
