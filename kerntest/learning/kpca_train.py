@@ -172,6 +172,7 @@ def _work(rows: KpcaRows, options: KpcaOptions, engine: Engine) -> FitWork:
         step,
         held,
         lambda some: fit_components(rows.take(some), options, engine),
+        1.0 if options.features else 2.0,
     )
 
 

@@ -185,6 +185,7 @@ def _work(rows: RidgeRows, chosen: ChosenKernel, options: RidgeOptions, engine: 
         step,
         held,
         lambda some: fit_ridge(replace(rows.take(some), clusters=None), chosen, options, engine),
+        1.0 if options.features else 2.0,
     )
 
 

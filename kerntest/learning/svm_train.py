@@ -203,9 +203,12 @@ def _work(
         if whole_grid or cv is not None:
             folds = folds_of(part, cv or 5, options.seed)[0]
             search(part, chosen, options, folds, engine, whole_grid=whole_grid)
-        fit_machine(part, chosen, options, engine, C=options.C)
+        fit = fit_machine(part, chosen, options, engine, C=options.C)
+        # The baseline can take longer than the machine.
+        judge(part, fit, None, options=options, kernel=chosen.kernel, engine=engine)
 
-    return FitWork("svm", n, len(rows.encoder.columns) if rows.encoder else 1, options.method, step, held, rehearse)
+    columns = len(rows.encoder.columns) if rows.encoder else 1
+    return FitWork("svm", n, columns, options.method, step, held, rehearse, 1.0 if options.features else 2.0)
 
 
 def _check_call(options: SvmOptions, target: str | None, test: Any, fraction: float | None, cv: int | None) -> None:

@@ -120,7 +120,12 @@ def test_the_time_left_is_told_only_when_it_is_known(monkeypatch):
         say("a message", label="note")
         advance(102, 1000)
     drawn = [line.rstrip() for line in screen.getvalue().split(WIPED)]
-    assert [line.split("%")[1] for line in drawn if line.endswith(("%", "left"))] == ["", "", " 0:14:41 left", " 0:14:40 left"]
+    assert [line.split("%")[1] for line in drawn if line.endswith(("%", "left"))] == [
+        "",
+        "",
+        " 0:14:41 left",
+        " 0:14:40 left",
+    ]
 
 
 def test_messages_on_a_terminal_end_lines_between_words(monkeypatch):
