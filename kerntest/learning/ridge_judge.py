@@ -108,7 +108,7 @@ def judge_ridge(
         _metrics(rows.targets, fit.fitted, None, reach),
         () if test is None or predicted is None else _metrics(test.targets, predicted, spread, reach),
         covered,
-        (*warnings, *_warnings(rows, fit, options, fixed)),
+        (*warnings, *fit_warnings(rows, fit, fixed)),
     )
 
 
@@ -140,7 +140,7 @@ def over_targets(metrics: tuple[IntervalMetrics, ...]) -> IntervalMetrics | None
     )
 
 
-def _warnings(rows: RidgeRows, fit: RidgeFit, options: RidgeOptions, fixed: tuple[bool, bool]) -> list[str]:
+def fit_warnings(rows: RidgeRows, fit: RidgeFit, fixed: tuple[bool, bool]) -> list[str]:
     """Return what a reader must know before trusting the regression."""
     warnings = []
     if fit.condition > ILL_CONDITIONED:
@@ -162,12 +162,11 @@ def _warnings(rows: RidgeRows, fit: RidgeFit, options: RidgeOptions, fixed: tupl
         warnings.append(
             f"leave-one-out of {len(rows):,} rows is not computed with conjugate gradients: gcv_rmse stands for it{chosen}"
         )
-    return [*warnings, *_edge_warnings(fit, options, fixed)]
+    return [*warnings, *_edge_warnings(fit, fixed)]
 
 
-def _edge_warnings(fit: RidgeFit, options: RidgeOptions, fixed: tuple[bool, bool]) -> list[str]:
+def _edge_warnings(fit: RidgeFit, fixed: tuple[bool, bool]) -> list[str]:
     """Return what it means that the best cell is at an end of the grid."""
-    del options
     cells = fit.grid.cells
     best = cells[fit.grid.chosen]
     lambdas = [cell.lambda_ for cell in cells]

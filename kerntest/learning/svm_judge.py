@@ -92,7 +92,7 @@ def judge(
         _metrics(model, rows, train_scores),
         None if test is None or test_scores is None else _metrics(model, test, test_scores),
         baseline,
-        (*warnings, *_warnings(rows, fit, train_scores, test_scores)),
+        (*warnings, *fit_warnings(rows, fit), *_warnings(rows, fit, train_scores, test_scores)),
     )
 
 
@@ -142,8 +142,8 @@ def _baseline(rows: Rows, judged_by: Rows, options: SvmOptions, kernel: Kernel, 
     return Baseline("nearest mean", found.accuracy, found.balanced_accuracy)
 
 
-def _warnings(rows: Rows, fit: SvmFit, train_scores: Array, test_scores: Array | None) -> list[str]:
-    """Return what a reader must know before trusting the machine."""
+def fit_warnings(rows: Rows, fit: SvmFit) -> list[str]:
+    """Return what a reader must know of how a machine was fitted."""
     warnings = []
     if fit.machines and fit.gap is None:
         state = "" if fit.converged else ", and SMO stopped before it was reached"
@@ -163,6 +163,12 @@ def _warnings(rows: Rows, fit: SvmFit, train_scores: Array, test_scores: Array |
             f"{len(fit.support):,} of {len(rows):,} training rows are support vectors: the kernel may be too narrow, or "
             "the columns say little of the target; --grid looks for better"
         )
+    return warnings
+
+
+def _warnings(rows: Rows, fit: SvmFit, train_scores: Array, test_scores: Array | None) -> list[str]:
+    """Return what a reader must know before trusting what a machine is judged by."""
+    warnings = []
     judged = train_scores if test_scores is None else test_scores
     if rows.classes is not None and len(judged) >= 20:
         predicted = fit.model.codes(judged)

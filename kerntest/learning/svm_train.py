@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kerntest.data.csv_options import CsvOptions
 from kerntest.engines.setting import allowed_bytes, engine_of
-from kerntest.errors import UsageError
+from kerntest.errors import UsageError, telling
 from kerntest.kernels.features import parse_features
 from kerntest.learning.grid import search
 from kerntest.learning.leakage import guarded
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from kerntest.report.svm_record import GridSearch, SvmResult
 
 
+@telling
 def train_svm(
     train: Any,
     target: str | None = None,
@@ -113,6 +114,11 @@ def train_svm(
     Returns
     -------
     SvmResult
+
+    Warns
+    -----
+    DataWarning
+        Of each of the `warnings` of the result.
 
     Raises
     ------
