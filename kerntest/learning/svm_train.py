@@ -167,7 +167,7 @@ def train_svm(
     # A search has told how far it is; one fit more is little beside it.
     told = progress if found is None else None
     fit = fit_machine(rows, replace(chosen, kernel=used), options, engine, C=cost, progress=told)
-    judged = judge(rows, fit, tested, options=options, kernel=used, engine=engine)
+    judged = judge(rows, fit, tested, options=options, kernel=used, engine=engine, found=found)
     result = svm_result(
         judged,
         found=found,
