@@ -158,9 +158,15 @@ def fit_warnings(rows: RidgeRows, fit: RidgeFit, fixed: tuple[bool, bool]) -> li
             "usable, not exact; a larger --lambda or fewer features help"
         )
     if fit.iterations is not None:
-        chosen = "" if all(fixed) else f"; what was chosen, was chosen on {fit.grid.n_rows:,} of them by --criterion"
+        what = {
+            (False, False): "lambda and the bandwidth were",
+            (False, True): "lambda was",
+            (True, False): "the bandwidth was",
+        }
+        chosen = "" if all(fixed) else f"; {what[fixed]} chosen on {fit.grid.n_rows:,} of them"
         warnings.append(
-            f"leave-one-out of {len(rows):,} rows is not computed with conjugate gradients: gcv_rmse stands for it{chosen}"
+            f"leave-one-out of {len(rows):,} rows is not computed with conjugate gradients: generalised cross-validation "
+            f"stands for it{chosen}"
         )
     return [*warnings, *_edge_warnings(fit, fixed)]
 
@@ -182,8 +188,7 @@ def _edge_warnings(fit: RidgeFit, fixed: tuple[bool, bool]) -> list[str]:
         )
     if not fixed[1] and best.multiple >= max(multiples) and best.lambda_ < max(lambdas):
         warnings.append(
-            "the best bandwidth is the largest of the grid: the target is nearly a plane or a parabola of the columns; "
-            "--kernel linear or 'polynomial(degree=2)' may do as well"
+            "the best bandwidth is the largest of the grid: a larger --bandwidth, or --kernel linear, may be better still"
         )
     if not fixed[1] and best.multiple <= min(multiples) and best.lambda_ < max(lambdas):
         warnings.append("the best bandwidth is the smallest of the grid; --kernel laplacian2 suits rougher functions")
