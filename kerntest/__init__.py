@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kerntest.data.table import Table as Table
     from kerntest.engines.setting import compute_on as compute_on
+    from kerntest.errors import DataWarning as DataWarning
     from kerntest.errors import KerntestError as KerntestError
     from kerntest.inference.independence import IndependenceResult as IndependenceResult
     from kerntest.inference.independence import hsic_test as hsic_test
@@ -42,6 +43,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives. Importing kerntest itself must stay instant (no numpy): names are fetched on first use.
 _HOME = {
+    "DataWarning": "kerntest.errors",
     "IndependenceResult": "kerntest.inference.independence",
     "KerntestError": "kerntest.errors",
     "JointResult": "kerntest.inference.joint",
@@ -78,6 +80,7 @@ _HOME = {
 
 __all__ = [
     "SVM",
+    "DataWarning",
     "IndependenceResult",
     "JointResult",
     "KernelPCA",

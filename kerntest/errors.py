@@ -6,11 +6,15 @@ the column and the value; a hint says what to do next.
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from types import FrameType
 
 
 class KerntestError(Exception):
@@ -82,6 +86,47 @@ class ModelError(KerntestError):
 
     exit_code = 5
     default_code = "model"
+
+
+class DataWarning(UserWarning):
+    """What to read before believing a result; it is also in the `warnings` of the result."""
+
+
+class _Warned(Protocol):
+    """A result with warnings."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences to read before believing it."""
+
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result", bound=_Warned)
+
+
+def warn_of(texts: Iterable[str]) -> None:
+    """Emit each text once as a `DataWarning`, at the line that called kerntest."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and _is_ours(frame):
+        level, frame = level + 1, frame.f_back
+    for text in dict.fromkeys(texts):
+        warnings.warn(text, DataWarning, stacklevel=level)
+
+
+def telling(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Let a function also emit the warnings of its result as `DataWarning`."""
+
+    @wraps(function)
+    def told(*args: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
+        result = function(*args, **options)
+        warn_of(result.warnings)
+        return result
+
+    return told
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "kerntest"
 
 
 def _remade(

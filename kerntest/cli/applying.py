@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kerntest.cli.delivery import Delivery
     from kerntest.cli.documented import AnyCommand
     from kerntest.report.prediction_report import PredictionReport
+    from kerntest.report.record import Record
     from kerntest.report.summary import Summary
     from kerntest.report.transform_report import TransformReport
 
@@ -88,7 +89,9 @@ class RowDelivery:
     reported: bool
 
     @classmethod
-    def asked_for(cls, command: str, model: str, data: str, options: dict[str, Any], made: str) -> RowDelivery:
+    def asked_for(
+        cls, command: str, model: str, data: str, options: dict[str, Any], made: str, *, record: type[Record]
+    ) -> RowDelivery:
         """Take out of the options what says where results go.
 
         Parameters
@@ -98,6 +101,8 @@ class RowDelivery:
             Those of the report are removed from it.
         made : str
             What the rows are, such as "predictions".
+        record : type
+            Of the report.
 
         Raises
         ------
@@ -106,6 +111,7 @@ class RowDelivery:
         """
         given = options["report"]
         delivery = report_delivery(options)
+        delivery.check_gates(record)
         reported = options["output"] is not None or delivery.output is not None
         hint = f"-o FILE.csv puts the {made} into a file, --report FILE the report"
         if not reported and given == "-":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from kerntest.cli.console import PIPED_WIDTH, say, summary_text, terminal_width, uses_colour
+from kerntest.cli.console import PIPED_WIDTH, is_terminal, say, summary_text, terminal_width, uses_colour
 from kerntest.cli.documented import AnyCommand, DocumentedCommand, option
 from kerntest.cli.options import COUNT, OneOf, chosen_format
 from kerntest.errors import UsageError
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from kerntest.report.plan import Plan
 
 COMPUTING = "Computing"
-# A computation of so many rows that takes so many seconds is announced unasked.
-MANY_ROWS = 50_000
-LONG = 300.0
+# A computation of so many rows that takes so many seconds is announced unasked, a shorter one where somebody waits for it.
+MANY_ROWS, LONG = 50_000, 300.0
+ROWS_TO_WAIT_FOR, SECONDS_TO_WAIT = 15_000, 10.0
 # Parameters that the engine takes before a command runs.
 ENGINE_PARAMETERS = ("engine", "scheduler", "memory", "dry_run")
 
@@ -100,6 +100,8 @@ class ComputingCommand(DocumentedCommand):
                 "--dry-run and -q contradict each other", hint="give one of them", code="usage.contradiction"
             )
 
+        rows, seconds = (ROWS_TO_WAIT_FOR, SECONDS_TO_WAIT) if is_terminal(sys.stderr) else (MANY_ROWS, LONG)
+
         def planned(plan: Plan) -> None:
             if only_plan:
                 raise PlanOnlyError(plan)
@@ -108,9 +110,9 @@ class ComputingCommand(DocumentedCommand):
             if verbose:
                 for note in plan_notes(plan):
                     say(note)
-            elif (plan.seconds or 0.0) > LONG:
+            elif (plan.seconds or 0.0) > seconds:
                 # Nobody should find out by waiting.
-                tests = plan.method == "exact" and plan.command in {"mmd", "hsic"}
+                tests = plan.method == "exact" and plan.command in {"mmd", "hsic"} and (plan.seconds or 0.0) > LONG
                 others = "; --method features takes any number of rows" if tests else ""
                 say(
                     f"this takes {show_time(plan.seconds)} ({plan.where}); --dry-run shows the plan{others}",
@@ -125,7 +127,7 @@ class ComputingCommand(DocumentedCommand):
                 **asked,
                 threads=ctx.params.get("threads"),
                 planned=planned if heard else None,
-                planned_from=0 if only_plan or verbose else MANY_ROWS,
+                planned_from=0 if only_plan or verbose else rows,
             ):
                 return super().invoke(ctx)
         except PlanOnlyError as stopped:

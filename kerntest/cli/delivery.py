@@ -63,6 +63,17 @@ class Delivery:
         shown_as = chosen_format(output_format, as_json=as_json)
         return cls(shown_as, None if output == "-" else output, Messages(quiet, verbose), fail_on)
 
+    def check_gates(self, record: type[Record]) -> None:
+        """Refuse gates on what no result of this kind has, before the work is done.
+
+        Raises
+        ------
+        UsageError
+            As above.
+        """
+        for gate in self.gates:
+            gate.check_field(record)
+
     def deliver(
         self, result: Record, draw: Callable[..., str], warnings: Sequence[str], rows: Sequence[Record] = ()
     ) -> None:

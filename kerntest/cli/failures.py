@@ -117,13 +117,13 @@ def report(error: KerntestError, *, as_json: bool) -> None:
     """Write an error to stderr: a line, a picture of the place in a kernel text, and a hint; or one line of JSON."""
     if as_json:
         # ASCII, since stderr is in the locale's encoding; default, since an error must be told whatever is in it.
-        say(json.dumps(error_document(error), default=str))
+        say(json.dumps(error_document(error), default=str), whole=True)
         return
     say(visible(_brief(error.message)), label="" if isinstance(error, InterruptionError) else "error")
     text, position = error.where.get("text"), error.where.get("position")
     if isinstance(text, str) and text and isinstance(position, int):
         for line in picture(text, position):
-            say(line)
+            say(line, whole=True)
     if error.hint is not None:
         say(visible(_brief(error.hint)), label="hint")
 
@@ -164,7 +164,7 @@ def picture(text: str, position: int) -> tuple[str, str]:
 
 def show_traceback(error: BaseException) -> None:
     """Write where an exception came from, for whoever mends it."""
-    say("".join(traceback.format_exception(error)).rstrip())
+    say("".join(traceback.format_exception(error)).rstrip(), whole=True)
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

@@ -14,7 +14,7 @@ from kerntest.cli.options import OneOf, option_name
 from kerntest.errors import UndecidedError, UsageError, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import click
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 VERDICTS = ("reject", "accept")
 _COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_NUMBER = re.compile(r"(int|float)\b")
 _CONDITION = re.compile(r"\s*(?P<name>.*\S)\s*(?P<sign>[<>]=?)\s*(?P<limit>[^<>=\s]+)\s*")
 
 
@@ -53,9 +54,12 @@ class Gate:
         UsageError
             With the name that was meant.
         """
-        known = tuple(field.name.rstrip("_") for field in fields(record))  # type: ignore[arg-type]  # all are dataclasses
+        known = {field.name.rstrip("_"): str(field.type) for field in fields(record)}  # type: ignore[arg-type]  # all are dataclasses
+        numbers = [name for name, kind in known.items() if _NUMBER.match(kind)]
         if self.name and self.name.partition(".")[0] not in known:
-            raise self._unknown(known)
+            raise self._unknown(tuple(known), numbers)
+        if known.get(self.name) in {"str", "bool"}:
+            raise self._no_number(numbers)
 
     def check(self, result: Record) -> None:
         """Refuse a name that is no number of the report.
@@ -70,14 +74,9 @@ class Gate:
         found = dict(_leaves(result.to_dict()))
         numbers = tuple(name for name, value in found.items() if _is_number(value))
         if self.name not in found and not any(found.get(name, 0) is None for name in _above(self.name)):
-            raise self._unknown(numbers)
+            raise self._unknown(numbers, numbers)
         if isinstance(found.get(self.name), (str, bool)):
-            raise UsageError(
-                f"--fail-on: {self.name!r} is no number in the report",
-                hint=f"numbers are {', '.join(numbers[:8])} ...",
-                code="usage.gate",
-                where={"value": self.name},
-            )
+            raise self._no_number(numbers)
 
     def code(self, result: Record) -> tuple[int, str]:
         """Return the exit code, 1 if the gate failed, and why.
@@ -87,14 +86,16 @@ class Gate:
         UndecidedError
             If nothing was tested, or the report has no such number.
         """
-        value = dict(_leaves(result.to_dict())).get(self.name) if self.name else None
+        found = dict(_leaves(result.to_dict()))
+        value = found.get(self.name) if self.name else None
         failed = isinstance(value, (int, float)) and _COMPARISONS[self.sign](value, self.limit)
         if getattr(result, "tests", None) == 0 and not failed:
             raise self._undecided("nothing was tested", "the report says for each pair why it was not tested")
         if not self.name:
             return int(getattr(result, "reject", None) == (self.text == "reject")), ""
         if value is None:
-            raise self._undecided(f"{self.name} is null in the report", "--json shows which numbers it has")
+            names = [name for name, one in found.items() if _is_number(one)]
+            raise self._undecided(f"{self.name} is null in the report", f"numbers are {_some(names)}")
         return int(failed), f": {self.name} is {value:.6g}"
 
     def doubt(self, result: Record) -> str:
@@ -112,11 +113,19 @@ class Gate:
             f"--fail-on {self.text} has nothing to decide on: {why}", hint=hint, code="undecided.gate"
         )
 
-    def _unknown(self, known: tuple[str, ...]) -> UsageError:
+    def _unknown(self, known: tuple[str, ...], numbers: Sequence[str]) -> UsageError:
         close = suggest(self.name, known)
         return UsageError(
             f"--fail-on: the report has no {self.name!r}",
-            hint=f"did you mean {close!r}?" if close else "the names are those of the JSON report, which --json shows",
+            hint=f"did you mean {close!r}?" if close else f"numbers are {_some(numbers)}",
+            code="usage.gate",
+            where={"value": self.name},
+        )
+
+    def _no_number(self, numbers: Sequence[str]) -> UsageError:
+        return UsageError(
+            f"--fail-on: {self.name!r} is no number in the report",
+            hint=f"numbers are {_some(numbers)}",
             code="usage.gate",
             where={"value": self.name},
         )
@@ -148,6 +157,10 @@ class GateType(OneOf):
                 where={"value": str(value)},
             )
         return Gate(str(value).strip(), found["name"], found["sign"], limit)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
 
 
 def _leaves(plain: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

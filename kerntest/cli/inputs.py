@@ -116,8 +116,10 @@ def _same_file(source: str, output: str) -> bool:
     from kerntest.data.paths import find_files  # noqa: PLC0415 - numerics are loaded only to compute
 
     try:
+        if source == "-":
+            return os.path.samestat(os.fstat(sys.stdin.fileno()), Path(output).stat())
         return Path(output).is_file() and any(file.samefile(output) for _, file in find_files(source, source).files)
-    except (OSError, KerntestError):
+    except (OSError, ValueError, KerntestError):
         return False
 
 

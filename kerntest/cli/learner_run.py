@@ -69,8 +69,7 @@ class LearnerRun:
             If the gate names what no such result has, or outputs contradict each other, or would write over each other or over what is read.
         """
         delivery = report_delivery(options)
-        for gate in delivery.gates:
-            gate.check_field(record)
+        delivery.check_gates(record)
         given = {name: source for name, source in sources.items() if source is not None}
         check_stdin(given, example)
         outputs = {"-o": options["output"], "--plot": options["plot"], "--report": delivery.output}

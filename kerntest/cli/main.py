@@ -24,8 +24,9 @@ from kerntest.cli.commands.predict import predict
 from kerntest.cli.commands.ridge import ridge
 from kerntest.cli.commands.svm import svm
 from kerntest.cli.commands.transform import transform
-from kerntest.cli.console import is_terminal
+from kerntest.cli.console import WIPED, is_terminal
 from kerntest.cli.documented import EXIT_CODES, DocumentedGroup, Manual
+from kerntest.errors import DataWarning
 from kerntest.report.write import remove_temporary_files, written_together
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         if os.environ.get(COMPLETION_VARIABLE):
             return _complete()
-        with written_together(), group.make_context(PROGRAM, list(arguments)) as context:
+        with warnings.catch_warnings(), written_together(), group.make_context(PROGRAM, list(arguments)) as context:
+            # The command tells those of the result itself.
+            warnings.simplefilter("ignore", DataWarning)
             return group.invoke(context) or 0
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
@@ -185,7 +188,7 @@ def _leave_at_once(code: int, message: str = "") -> NoReturn:
     remove_temporary_files()
     with suppress(Exception):
         if is_terminal(sys.stderr):
-            message = f"\r\x1b[K\x1b[?25h{message}"
+            message = f"{WIPED}{message}"
         sys.stderr.write(message)
         sys.stderr.flush()
     os._exit(code)

@@ -115,7 +115,8 @@ def no_rows_left(table_name: str, counts: Mapping[str, int], needed: Collection[
 
 def missing_error(table: Table, counts: dict[str, int], first_row: int, needed: Collection[str]) -> DataError:
     """Return the error that counts the missing values, column by column."""
-    others = [name for name in counts if name not in needed]
+    # Leaving other columns out does not help where one that is needed has missing values too.
+    others = [] if any(name in needed for name in counts) else list(counts)
     columns = "column" if len(others) == 1 else "columns"
     word = next((column.emptied_by for column in table.columns if column.emptied_by), None)
     taken = "" if word is None else f"; if {shown_value(word)} is a value, {taken_as_value(word, table.na)}"

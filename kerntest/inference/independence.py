@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from kerntest.data.checks import one_of
 from kerntest.data.csv_options import CsvOptions
 from kerntest.engines.setting import engine_of, refuse_device
-from kerntest.errors import UsageError
+from kerntest.errors import UsageError, telling
 from kerntest.inference.options import Method, MissingPolicy, NullMethod, Options, Scale
 from kerntest.inference.pair_analysis import Statistic, analyse_pair
 from kerntest.inference.pair_picture import pair_figure
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 IndependenceResult = independence_record.IndependenceResult
 
 
+@telling
 def hsic_test(
     x: Any,
     y: Any = None,
@@ -140,6 +141,11 @@ def hsic_test(
     -------
     IndependenceResult
         A frozen record; its fields are those of the JSON.
+
+    Warns
+    -----
+    DataWarning
+        Of each of the `warnings` of the result.
 
     Raises
     ------

@@ -8,7 +8,7 @@ import kerntest
 from kerntest.data.profile import complete_rows, count_different, frequent_levels, numbers_of, type_of, verdict_on
 from kerntest.data.read import read_table
 from kerntest.data.selection import match_names
-from kerntest.errors import UsageError
+from kerntest.errors import UsageError, telling
 from kerntest.report.table_report import ColumnReport, LevelCount, TableReport
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column, Table
 
 
+@telling
 def inspect_table(
     source: Any,
     *,
@@ -48,6 +49,11 @@ def inspect_table(
     TableReport
         A frozen record; its fields are those of the JSON. A column that no test could use is reported as such: it
         raises nothing.
+
+    Warns
+    -----
+    DataWarning
+        Of each of the `warnings` of the result.
 
     Raises
     ------

@@ -12,7 +12,7 @@ from kerntest.data.csv_options import CsvOptions
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
 from kerntest.engines.setting import engine_of, refuse_device
-from kerntest.errors import UsageError
+from kerntest.errors import UsageError, telling
 from kerntest.inference.dependence import dependence, factor
 from kerntest.inference.family import BandwidthOption, choose_kernel
 from kerntest.inference.invariants import kernel_invariants
@@ -47,6 +47,7 @@ JointResult = independence_record.JointResult
 
 
 @np.errstate(over="ignore", invalid="ignore")
+@telling
 def hsic_joint(
     data: Any,
     groups: str | Sequence[Patterns],
@@ -89,6 +90,11 @@ def hsic_joint(
     Returns
     -------
     JointResult
+
+    Warns
+    -----
+    DataWarning
+        Of each of the `warnings` of the result.
 
     Raises
     ------

@@ -15,7 +15,7 @@ from kerntest.data.csv_options import CsvOptions
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
 from kerntest.engines.setting import engine_of
-from kerntest.errors import DataError, UsageError
+from kerntest.errors import DataError, UsageError, telling
 from kerntest.inference.corrections import Correction, adjusted
 from kerntest.inference.explain import step_down
 from kerntest.inference.nulls.permutation import descending, scores
@@ -54,6 +54,7 @@ SAME_RANK = 1e-8
 
 
 @np.errstate(over="ignore", invalid="ignore")
+@telling
 def hsic_pairs(
     data: Any,
     *,
@@ -117,6 +118,11 @@ def hsic_pairs(
     ScreenResult
         Pairs by p-value. The p-value that is corrected comes from the exact mean, variance and skewness of the
         permutation distribution: the smallest permutation p-value, 1 / permutations, is too coarse for many pairs.
+
+    Warns
+    -----
+    DataWarning
+        Of each of the `warnings` of the result.
 
     Raises
     ------

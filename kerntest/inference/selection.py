@@ -15,7 +15,7 @@ from kerntest.data.csv_options import CsvOptions
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
 from kerntest.engines.setting import engine_of, refuse_device
-from kerntest.errors import DataError, UsageError
+from kerntest.errors import DataError, UsageError, telling
 from kerntest.inference.dependence import Dependence, dependence, factor
 from kerntest.inference.explain import step_down
 from kerntest.inference.family import choose_kernels
@@ -53,6 +53,7 @@ SelectionResult = independence_record.SelectionResult
 TOGETHER = 32
 
 
+@telling
 def hsic_select(
     data: Any,
     target: str,
@@ -101,6 +102,11 @@ def hsic_select(
     Returns
     -------
     SelectionResult
+
+    Warns
+    -----
+    DataWarning
+        Of each of the `warnings` of the result.
 
     Raises
     ------

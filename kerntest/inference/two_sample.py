@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from kerntest.data.checks import one_of
 from kerntest.data.csv_options import CsvOptions
 from kerntest.engines.setting import engine_of, refuse_device
-from kerntest.errors import UsageError
+from kerntest.errors import UsageError, telling
 from kerntest.inference.analysis import analyse_two_samples
 from kerntest.inference.options import Method, MissingPolicy, NullMethod, Options, Scale
 from kerntest.inference.picture import two_sample_figure
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 TwoSampleResult = record.TwoSampleResult
 
 
+@telling
 def mmd_test(
     x: Any,
     y: Any,
@@ -135,6 +136,11 @@ def mmd_test(
     -------
     TwoSampleResult
         A frozen record; its fields are those of the JSON.
+
+    Warns
+    -----
+    DataWarning
+        Of each of the `warnings` of the result.
 
     Raises
     ------

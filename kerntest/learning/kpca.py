@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.engines.setting import engine_of
-from kerntest.errors import DataError, UsageError
+from kerntest.errors import DataError, UsageError, warn_of
 from kerntest.learning.given_matrix import as_rows, rows_against, training_matrix
 from kerntest.learning.kpca_data import distances, encoder_of, in_units, rows_of
 from kerntest.learning.kpca_file import load_kpca, save_kpca
@@ -88,6 +88,11 @@ class KernelPCA:
         y : None
             Ignored: so that pipelines can call it.
 
+        Warns
+        -----
+        DataWarning
+            Of what is to be known before the model is used.
+
         Raises
         ------
         UsageError, DataError, UndecidedError
@@ -99,13 +104,16 @@ class KernelPCA:
         where kernel values are evaluated anew for each product. With M features O(n M (p + M)).
         """
         del y
+        warnings: list[str] = []
         if self.options.precomputed:
             rows = KpcaRows(training_matrix(X), None, None)
         else:
             labelled = read_labelled(as_rows(X), None, TrainingOptions(), name="X")
-            rows = rows_of(labelled.features, self.options)[0]
+            rows, _, _, found = rows_of(labelled.features, self.options)
+            warnings += [*labelled.warnings, *found]
         self.fit_ = fit_components(rows, self.options, self._engine)
         self._model = self.fit_.model
+        warn_of([*warnings, *self.fit_.warnings])
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:

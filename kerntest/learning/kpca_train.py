@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kerntest.data.csv_options import CsvOptions
 from kerntest.engines.setting import allowed_bytes, engine_of
-from kerntest.errors import UsageError
+from kerntest.errors import UsageError, telling
 from kerntest.kernels.features import parse_features
 from kerntest.learning.association import associations
 from kerntest.learning.kpca_data import rows_of
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kerntest.learning.training import MissingPolicy
 
 
+@telling
 def train_kpca(
     train: Any,
     *,
@@ -85,6 +86,11 @@ def train_kpca(
     Returns
     -------
     KpcaResult
+
+    Warns
+    -----
+    DataWarning
+        Of each of the `warnings` of the result.
 
     Raises
     ------
@@ -172,6 +178,7 @@ def _work(rows: KpcaRows, options: KpcaOptions, engine: Engine) -> FitWork:
         step,
         held,
         lambda some: fit_components(rows.take(some), options, engine),
+        1.0 if options.features else 2.0,
     )
 
 

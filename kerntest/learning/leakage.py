@@ -151,11 +151,15 @@ def _telling(labelled: Labelled, *, by_class: bool) -> list[str]:
     names = [column.name for column in features if tells(recoded(column), target.values)]
     if not names:
         return []
+    cases = next((name for name in names if len(labelled.features[name].levels) >= FEWEST_LEVELS), None)
+    together = (
+        "" if cases is None else f"; if {cases!r} names cases of several rows, with --cluster {option_value([cases])}"
+    )
     each = "alone predicts" if len(names) == 1 else "each alone predict"
     return [
         (
             f"{_columns(names)} {each} {target.name!r}: a column that is known only once the target is must be left out, with "
-            f"--exclude {option_value(names)}"
+            f"--exclude {option_value(names)}{together}"
         )
     ]
 

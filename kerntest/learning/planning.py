@@ -45,6 +45,8 @@ class FitWork:
         Bytes that the method holds: matrices, or features.
     rehearse : callable
         From an array of rows to the fit of these rows.
+    least_power : float
+        Of the number of rows: the time grows at least so fast, which few rows may not show.
     """
 
     command: str
@@ -54,6 +56,7 @@ class FitWork:
     step: str
     held: float
     rehearse: Callable[[NDArray[np.intp]], object]
+    least_power: float = 1.0
 
 
 def prepare_fit(work: FitWork, engine: Engine) -> None:
@@ -138,5 +141,10 @@ def _expected_time(work: FitWork) -> float | None:
                 return None
             seconds = time.perf_counter() - started
         times.append(seconds)
-    power = math.log(max(times[0], 1e-9) / max(times[1], 1e-9)) / math.log(sizes[0] / sizes[1])
-    return float(times[0] * (work.rows / sizes[0]) ** min(max(power, 1.0), 3.0))
+    more, fewer = (max(seconds, 1e-9) for seconds in times)
+    ratio = sizes[0] / sizes[1]
+    power = max(math.log(more / fewer) / math.log(ratio), work.least_power)
+    # What few rows take more than that is what it costs to begin.
+    scaled = ratio**power
+    growing = max((more - fewer) * scaled / (scaled - 1.0), 0.3 * more)
+    return float(more + growing * ((work.rows / sizes[0]) ** min(power, 3.0) - 1.0))

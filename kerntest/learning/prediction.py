@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kerntest.data.blocks import open_blocks
 from kerntest.data.checks import one_of
 from kerntest.engines.setting import engine_of
-from kerntest.errors import ModelError, UsageError
+from kerntest.errors import ModelError, UsageError, telling
 from kerntest.learning.modelfile import read_model
 from kerntest.learning.predicted_columns import predicted_columns
 from kerntest.learning.predicting import Predicting, Range, Told, Wanted
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kerntest.report.prediction_report import PredictionReport
 
 
+@telling
 def predict_file(
     model: str | PathLike[str],
     data: str | PathLike[str],
@@ -90,6 +91,11 @@ def predict_file(
     Returns
     -------
     PredictionReport
+
+    Warns
+    -----
+    DataWarning
+        Of each of the `warnings` of the result.
 
     Raises
     ------

@@ -9,13 +9,14 @@ import numpy as np
 from kerntest.data.checks import check_probability
 from kerntest.data.wording import counted
 from kerntest.engines.setting import engine_of
-from kerntest.errors import DataError, UsageError
+from kerntest.errors import DataError, UsageError, warn_of
 from kerntest.learning.given_matrix import as_rows, rows_against
 from kerntest.learning.kernel_choice import choose_kernel
 from kerntest.learning.leakage import kept_together
 from kerntest.learning.metrics import regression_metrics, root_mean_square
 from kerntest.learning.ridge_data import given_rows, given_targets, rows_of, with_targets
 from kerntest.learning.ridge_file import load_ridge, save_ridge
+from kerntest.learning.ridge_judge import fit_warnings
 from kerntest.learning.ridge_machine import fit_ridge
 from kerntest.learning.ridge_options import AUTO, Criterion, RidgeOptions
 from kerntest.learning.training import TrainingOptions, numbers_of, read_labelled
@@ -113,22 +114,31 @@ class KernelRidge:
         sample_weight : sequence of n numbers, optional
             A row of weight 2 counts like two rows in the fit, and is left out as one; of weight 0 it is not there.
 
+        Warns
+        -----
+        DataWarning
+            Of what is to be known before the model is used.
+
         Raises
         ------
         UsageError, DataError, UndecidedError
             If the options, the rows or the kernel do not allow it.
         """
         options = self.options
-        chosen = None
+        chosen, warnings, fixed = None, list[str](), True
         if options.precomputed:
             rows = given_rows(X, y, sample_weight)
         else:
             labelled, n_targets = with_targets(as_rows(X), y, sample_weight)
-            rows, left_out, _ = rows_of(kept_together(labelled), options.scale, n_targets)
+            labelled = kept_together(labelled)
+            rows, left_out, found = rows_of(labelled, options.scale, n_targets)
+            warnings += [*labelled.warnings, *found]
             chosen = chosen_kernel(rows, options, left_out)
+            fixed = options.bandwidth != AUTO or not chosen.free.free
         self.fit_ = fit_ridge(rows, chosen, options, self._engine)
         self._model = self.fit_.model
         self._flat = len(rows.names) == 1
+        warn_of([*warnings, *fit_warnings(rows, self.fit_, (options.lambda_ is not None, fixed))])
         return self
 
     @property

@@ -108,7 +108,7 @@ def judge_ridge(
         _metrics(rows.targets, fit.fitted, None, reach),
         () if test is None or predicted is None else _metrics(test.targets, predicted, spread, reach),
         covered,
-        (*warnings, *_warnings(rows, fit, options, fixed)),
+        (*warnings, *fit_warnings(rows, fit, fixed)),
     )
 
 
@@ -140,7 +140,7 @@ def over_targets(metrics: tuple[IntervalMetrics, ...]) -> IntervalMetrics | None
     )
 
 
-def _warnings(rows: RidgeRows, fit: RidgeFit, options: RidgeOptions, fixed: tuple[bool, bool]) -> list[str]:
+def fit_warnings(rows: RidgeRows, fit: RidgeFit, fixed: tuple[bool, bool]) -> list[str]:
     """Return what a reader must know before trusting the regression."""
     warnings = []
     if fit.condition > ILL_CONDITIONED:
@@ -158,16 +158,21 @@ def _warnings(rows: RidgeRows, fit: RidgeFit, options: RidgeOptions, fixed: tupl
             "usable, not exact; a larger --lambda or fewer features help"
         )
     if fit.iterations is not None:
-        chosen = "" if all(fixed) else f"; what was chosen, was chosen on {fit.grid.n_rows:,} of them by --criterion"
+        what = {
+            (False, False): "lambda and the bandwidth were",
+            (False, True): "lambda was",
+            (True, False): "the bandwidth was",
+        }
+        chosen = "" if all(fixed) else f"; {what[fixed]} chosen on {fit.grid.n_rows:,} of them"
         warnings.append(
-            f"leave-one-out of {len(rows):,} rows is not computed with conjugate gradients: gcv_rmse stands for it{chosen}"
+            f"leave-one-out of {len(rows):,} rows is not computed with conjugate gradients: generalised cross-validation "
+            f"stands for it{chosen}"
         )
-    return [*warnings, *_edge_warnings(fit, options, fixed)]
+    return [*warnings, *_edge_warnings(fit, fixed)]
 
 
-def _edge_warnings(fit: RidgeFit, options: RidgeOptions, fixed: tuple[bool, bool]) -> list[str]:
+def _edge_warnings(fit: RidgeFit, fixed: tuple[bool, bool]) -> list[str]:
     """Return what it means that the best cell is at an end of the grid."""
-    del options
     cells = fit.grid.cells
     best = cells[fit.grid.chosen]
     lambdas = [cell.lambda_ for cell in cells]
@@ -183,8 +188,7 @@ def _edge_warnings(fit: RidgeFit, options: RidgeOptions, fixed: tuple[bool, bool
         )
     if not fixed[1] and best.multiple >= max(multiples) and best.lambda_ < max(lambdas):
         warnings.append(
-            "the best bandwidth is the largest of the grid: the target is nearly a plane or a parabola of the columns; "
-            "--kernel linear or 'polynomial(degree=2)' may do as well"
+            "the best bandwidth is the largest of the grid: a larger --bandwidth, or --kernel linear, may be better still"
         )
     if not fixed[1] and best.multiple <= min(multiples) and best.lambda_ < max(lambdas):
         warnings.append("the best bandwidth is the smallest of the grid; --kernel laplacian2 suits rougher functions")

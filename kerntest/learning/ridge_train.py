@@ -12,7 +12,7 @@ from kerntest.data.csv_options import CsvOptions
 from kerntest.data.read import read_table
 from kerntest.data.table import Table, unknown_column
 from kerntest.engines.setting import engine_of
-from kerntest.errors import UsageError
+from kerntest.errors import UsageError, telling
 from kerntest.kernels.features import parse_features
 from kerntest.learning.leakage import guarded
 from kerntest.learning.parts import check_parts, parts_of
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from kerntest.report.ridge_record import RidgeResult
 
 
+@telling
 def train_ridge(
     train: Any,
     target: str | Sequence[str],
@@ -110,6 +111,11 @@ def train_ridge(
     Returns
     -------
     RidgeResult
+
+    Warns
+    -----
+    DataWarning
+        Of each of the `warnings` of the result.
 
     Raises
     ------
@@ -185,6 +191,7 @@ def _work(rows: RidgeRows, chosen: ChosenKernel, options: RidgeOptions, engine: 
         step,
         held,
         lambda some: fit_ridge(replace(rows.take(some), clusters=None), chosen, options, engine),
+        1.0 if options.features else 2.0,
     )
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.engines.setting import engine_of
-from kerntest.errors import UsageError
+from kerntest.errors import UsageError, warn_of
 from kerntest.learning.given_matrix import as_rows, rows_against
 from kerntest.learning.given_values import target_of
 from kerntest.learning.leakage import kept_together
 from kerntest.learning.metrics import regression_metrics
 from kerntest.learning.svm_data import chosen_kernel, fit_machine, given_rows, rows_of, with_target
 from kerntest.learning.svm_file import load_svm, save_svm
+from kerntest.learning.svm_judge import fit_warnings
 from kerntest.learning.svm_options import ClassWeights, SvmOptions
 from kerntest.learning.training import TrainingOptions, numbers_of, read_labelled
 
@@ -123,21 +124,29 @@ class SVM:
         y : str, or sequence of n labels or numbers
             The target: a column of X, or values. Not needed for "one-class".
 
+        Warns
+        -----
+        DataWarning
+            Of what is to be known before the model is used.
+
         Raises
         ------
         UsageError, DataError, UndecidedError
             If the options, the rows or the kernel do not allow it.
         """
         options = self.options
+        warnings: list[str] = []
         if options.precomputed:
             rows = given_rows(X, y, options)
             chosen = None
         else:
             labelled = kept_together(with_target(as_rows(X), y, options))
-            rows, left_out, _ = rows_of(labelled, options)
+            rows, left_out, found = rows_of(labelled, options)
+            warnings += [*labelled.warnings, *found]
             chosen = chosen_kernel(rows, options, left_out)
         self.fit_ = fit_machine(rows, chosen, options, self._engine)
         self._model = self.fit_.model
+        warn_of([*warnings, *fit_warnings(rows, self.fit_)])
         return self
 
     @property

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 USABLE_GAP = 0.1
 # A share of support vectors at which a machine has learned the rows by heart.
 NEARLY_ALL = 0.9
+# So few rows say nothing of how classes are predicted. Classes are unequal if one has such a share of the rows, and a machine
+# is little better than that one if it gets no larger share of the others right.
+FEWEST_JUDGED, UNEQUAL, LITTLE_BETTER = 20, 0.75, 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,9 +66,16 @@ class Judged:
 
 
 def judge(
-    rows: Rows, fit: SvmFit, tested: Labelled | None, *, options: SvmOptions, kernel: Kernel, engine: Engine
+    rows: Rows,
+    fit: SvmFit,
+    tested: Labelled | None,
+    *,
+    options: SvmOptions,
+    kernel: Kernel,
+    engine: Engine,
+    found: GridSearch | None = None,
 ) -> Judged:
-    """Return a fitted machine judged on its training rows and on others.
+    """Return a fitted machine, which a search may have found, judged on its training rows and on others.
 
     Raises
     ------
@@ -81,6 +91,10 @@ def judge(
         test, warnings = _encoded(tested, rows)
         test_scores = model.scores(test.points, engine)
     baseline = _baseline(rows, test or rows, options, kernel, engine)
+    train_metrics = _metrics(model, rows, train_scores)
+    test_metrics = None if test is None or test_scores is None else _metrics(model, test, test_scores)
+    warnings += fit_warnings(rows, fit, searched=found is not None and len(found.cells) > 1)
+    warnings += _warnings(train_metrics, test_metrics, options, found)
     return Judged(
         rows,
         test,
@@ -89,10 +103,10 @@ def judge(
         options,
         train_scores,
         test_scores,
-        _metrics(model, rows, train_scores),
-        None if test is None or test_scores is None else _metrics(model, test, test_scores),
+        train_metrics,
+        test_metrics,
         baseline,
-        (*warnings, *_warnings(rows, fit, train_scores, test_scores)),
+        tuple(warnings),
     )
 
 
@@ -142,8 +156,8 @@ def _baseline(rows: Rows, judged_by: Rows, options: SvmOptions, kernel: Kernel, 
     return Baseline("nearest mean", found.accuracy, found.balanced_accuracy)
 
 
-def _warnings(rows: Rows, fit: SvmFit, train_scores: Array, test_scores: Array | None) -> list[str]:
-    """Return what a reader must know before trusting the machine."""
+def fit_warnings(rows: Rows, fit: SvmFit, *, searched: bool = False) -> list[str]:
+    """Return what a reader must know of how a machine was fitted; `searched` if a grid has found its options."""
     warnings = []
     if fit.machines and fit.gap is None:
         state = "" if fit.converged else ", and SMO stopped before it was reached"
@@ -161,16 +175,38 @@ def _warnings(rows: Rows, fit: SvmFit, train_scores: Array, test_scores: Array |
     if fit.machines and len(fit.support) >= NEARLY_ALL * len(rows) and len(rows) >= 50:
         warnings.append(
             f"{len(fit.support):,} of {len(rows):,} training rows are support vectors: the kernel may be too narrow, or "
-            "the columns say little of the target; --grid looks for better"
+            f"the columns say little of the target{'' if searched else '; --grid looks for better'}"
         )
-    judged = train_scores if test_scores is None else test_scores
-    if rows.classes is not None and len(judged) >= 20:
-        predicted = fit.model.codes(judged)
-        if len(np.unique(predicted)) == 1:
-            warnings.append(f"every row is predicted as {rows.classes.names[int(predicted[0])]!r}")
-    if test_scores is None and rows.classes is not None:
+    return warnings
+
+
+def _warnings(
+    train: ClassificationMetrics | RegressionMetrics | None,
+    test: ClassificationMetrics | RegressionMetrics | None,
+    options: SvmOptions,
+    found: GridSearch | None,
+) -> list[str]:
+    """Return what a reader must know before trusting what a machine is judged by."""
+    warnings = []
+    judged = train if test is None else test
+    if isinstance(judged, ClassificationMetrics) and judged.n >= FEWEST_JUDGED:
+        largest = max(judged.classes, key=lambda one: one.support)
+        predicted = [one.name for one in judged.classes if one.precision is not None]
+        share = largest.support / judged.n
+        way_out = ""
+        if options.method == "svm" and options.nu is None and options.class_weight is None and share >= UNEQUAL:
+            way_out = "; --class-weight balanced makes the smaller classes count"
+        if len(predicted) == 1:
+            warnings.append(f"every row is predicted as {predicted[0]!r}{way_out}")
+        elif way_out and judged.accuracy - share <= LITTLE_BETTER * (1.0 - share):
+            warnings.append(f"{largest.name!r} for every row would be right as often, or nearly so{way_out}")
+    if test is None and train is not None:
+        numbers = "accuracy and classes" if isinstance(train, ClassificationMetrics) else "RMSE, MAE and r2"
         warnings.append(
             "judged on the rows that it has learned from, which is too good; --test-fraction 0.3 holds rows out"
+            if found is None
+            else f"{numbers} are of the rows that it has learned from, which is too good; the decision is "
+            f"of rows held out in {found.folds} folds"
         )
     return warnings
 

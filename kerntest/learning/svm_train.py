@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kerntest.data.csv_options import CsvOptions
 from kerntest.engines.setting import allowed_bytes, engine_of
-from kerntest.errors import UsageError
+from kerntest.errors import UsageError, telling
 from kerntest.kernels.features import parse_features
 from kerntest.learning.grid import search
 from kerntest.learning.leakage import guarded
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from kerntest.report.svm_record import GridSearch, SvmResult
 
 
+@telling
 def train_svm(
     train: Any,
     target: str | None = None,
@@ -114,6 +115,11 @@ def train_svm(
     -------
     SvmResult
 
+    Warns
+    -----
+    DataWarning
+        Of each of the `warnings` of the result.
+
     Raises
     ------
     UsageError, DataError, UndecidedError
@@ -161,7 +167,7 @@ def train_svm(
     # A search has told how far it is; one fit more is little beside it.
     told = progress if found is None else None
     fit = fit_machine(rows, replace(chosen, kernel=used), options, engine, C=cost, progress=told)
-    judged = judge(rows, fit, tested, options=options, kernel=used, engine=engine)
+    judged = judge(rows, fit, tested, options=options, kernel=used, engine=engine, found=found)
     result = svm_result(
         judged,
         found=found,
@@ -203,9 +209,12 @@ def _work(
         if whole_grid or cv is not None:
             folds = folds_of(part, cv or 5, options.seed)[0]
             search(part, chosen, options, folds, engine, whole_grid=whole_grid)
-        fit_machine(part, chosen, options, engine, C=options.C)
+        fit = fit_machine(part, chosen, options, engine, C=options.C)
+        # The baseline can take longer than the machine.
+        judge(part, fit, None, options=options, kernel=chosen.kernel, engine=engine)
 
-    return FitWork("svm", n, len(rows.encoder.columns) if rows.encoder else 1, options.method, step, held, rehearse)
+    columns = len(rows.encoder.columns) if rows.encoder else 1
+    return FitWork("svm", n, columns, options.method, step, held, rehearse, 1.0 if options.features else 2.0)
 
 
 def _check_call(options: SvmOptions, target: str | None, test: Any, fraction: float | None, cv: int | None) -> None:

@@ -15,7 +15,7 @@ from kerntest.data.blocks import open_blocks
 from kerntest.data.checks import one_of
 from kerntest.data.wording import counted
 from kerntest.engines.setting import engine_of
-from kerntest.errors import ModelError, UndecidedError, UsageError
+from kerntest.errors import ModelError, UndecidedError, UsageError, telling
 from kerntest.learning.kpca_data import distances, encoder_of, in_units
 from kerntest.learning.kpca_file import KIND, kpca_of
 from kerntest.learning.modelfile import read_model
@@ -42,6 +42,7 @@ ERROR, RESIDUAL = "reconstruction_error", "residual"
 MICROSECONDS_A_DAY = 86_400_000_000
 
 
+@telling
 def transform_file(
     model: str | PathLike[str],
     data: str | PathLike[str],
@@ -82,6 +83,11 @@ def transform_file(
     Returns
     -------
     TransformReport
+
+    Warns
+    -----
+    DataWarning
+        Of each of the `warnings` of the result.
 
     Raises
     ------

@@ -132,6 +132,8 @@ def _training_lines(result: RidgeResult) -> list[tuple[str, str]]:
                 f"RMSE {number(result.loo_rmse)} of training {left_out_rows(together=result.n_clusters is not None)}",
             )
         )
+    elif len(result.targets) == 1:
+        lines.append(("left out", f"RMSE {number(result.gcv_rmse)} by generalised cross-validation"))
     if result.judged_on == "test" and len(result.targets) == 1:
         explained = "" if result.train.r2 is None else f", r2 {number(result.train.r2)}"
         lines.append(("training", f"RMSE {number(result.train.rmse)}{explained}"))

@@ -89,7 +89,7 @@ def two_sample_summary(result: TwoSampleResult) -> Summary:
         ("MMD", discrepancy_text(result)),
     ]
     if result.minimum_effect is not None:
-        lines.append(("minimum", minimum_text(result.minimum_effect)))
+        lines.append(("minimum", minimum_text(result.minimum_effect, result.kernel)))
     if result.explanation is not None:
         lines += explanation_lines(result.explanation)
     warnings = tuple(visible(warning) for warning in result.warnings)
@@ -171,9 +171,10 @@ def _minimum_clause(minimum: MinimumEffect | None) -> str:
     if minimum is None:
         return ""
     bound, least = number(minimum.lower_bound), number(minimum.minimum)
+    mmd = f"MMD under {visible(shortened_kernel(minimum.kernel))}"
     if minimum.reached:
-        return f", and by enough to matter (MMD is at least {bound}, the minimum is {least})"
-    return f", but not surely by enough to matter (MMD may be as small as {bound}, the minimum is {least})"
+        return f", and by enough to matter ({mmd} is at least {bound}, the minimum is {least})"
+    return f", but not surely by enough to matter ({mmd} may be as small as {bound}, the minimum is {least})"
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -286,11 +287,13 @@ def discrepancy_text(result: TwoSampleResult) -> str:
     return f"{number(result.mmd)} ({why} for a standard error)"
 
 
-def minimum_text(minimum: MinimumEffect) -> str:
-    """Return how MMD stands to the smallest one that matters."""
+def minimum_text(minimum: MinimumEffect, kernel: str) -> str:
+    """Return how MMD stands to the smallest one that matters; that of the result is of `kernel`."""
     verdict = "reached" if minimum.reached else "not reached"
+    found = "" if minimum.mmd is None or minimum.kernel == kernel else f"{number(minimum.mmd)}, and "
+    other = "" if minimum.kernel == kernel else "another kernel than above, "
     return (
-        f"MMD of {number(minimum.minimum)} {verdict}: at least {number(minimum.lower_bound)} under "
+        f"MMD of {number(minimum.minimum)} {verdict}: {found}at least {number(minimum.lower_bound)}, under {other}"
         f"{visible(shortened_kernel(minimum.kernel))}"
     )
 

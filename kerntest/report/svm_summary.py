@@ -60,9 +60,13 @@ def svm_summary(result: SvmResult) -> Summary:
 def svm_sentence(result: SvmResult) -> str:
     """Return how good a machine is, as a sentence."""
     rows = judged_rows(result)
-    if result.grid is not None and result.judged_on == "train" and result.grid.score == "accuracy":
-        mean = percent(result.grid.mean)
-        return f"{mean} of rows held out in {result.grid.folds} folds are classified correctly."
+    if result.grid is not None and result.judged_on == "train":
+        rows, mean = f"rows held out in {result.grid.folds} folds", result.grid.mean
+        return (
+            f"{percent(mean)} of {rows} are classified correctly."
+            if result.grid.score == "accuracy"
+            else error_sentence(rows, -mean, None)
+        )
     if result.accuracy is not None:
         against = ""
         if result.baseline is not None and result.method != "mean":

@@ -8,6 +8,8 @@ import pytest
 from command_line import ROOT
 from pyarrow import csv, parquet
 
+from kerntest.cli import computing
+
 DATA = ROOT / "sample_data"
 BEFORE, AFTER = DATA / "before.csv", DATA / "after.csv"
 COMMANDS = {
@@ -142,3 +144,12 @@ def test_applying_a_model_has_a_plan_too_and_then_writes_nothing(kerntest, tmp_p
     outcome = kerntest("predict", model, rows, "-o", output, "-v", "--memory", "300MB")
     assert outcome.err.startswith("plan: data: 150 rows, 4 columns\n")
     assert output.exists()
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_who_waits_is_told_how_long(kerntest, monkeypatch, watched):
+    monkeypatch.setattr(computing, "ROWS_TO_WAIT_FOR", 0)
+    monkeypatch.setattr(computing, "SECONDS_TO_WAIT", 0.0)
+    monkeypatch.setattr(computing, "is_terminal", lambda _: watched)
+    said = kerntest("svm", *COMMANDS["svm"]).err
+    assert said.startswith("note: this takes less than a second (") is watched

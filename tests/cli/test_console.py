@@ -8,7 +8,7 @@ import pytest
 from example_results import two_sample_result
 
 from kerntest.cli import console
-from kerntest.cli.console import PIPED_WIDTH, progress_bar, say, summary_text, terminal_width, uses_colour
+from kerntest.cli.console import PIPED_WIDTH, WIPED, progress_bar, say, summary_text, terminal_width, uses_colour
 from kerntest.cli.failures import picture, report, wants_json
 from kerntest.errors import DataError
 from kerntest.report.summary import two_sample_summary
@@ -105,9 +105,36 @@ def test_progress_appears_only_after_a_while_and_goes_away(monkeypatch, patience
     assert ("testing" in shown) is appears
     assert ("100%" in shown) is appears
     if appears:
-        erase_line, show_cursor = "\x1b[2K", "\x1b[?25h"
-        assert screen.getvalue().endswith(erase_line)
-        assert show_cursor in screen.getvalue()
+        assert screen.getvalue().endswith(WIPED)
+
+
+def test_the_time_left_is_told_only_when_it_is_known(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    screen, clock = Terminal(), iter([0.0, 2.0, 3.0, 30.0, 100.0, 101.0])
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(console.time, "monotonic", lambda: next(clock))
+    with progress_bar(quiet=False) as advance:
+        for done in (1, 40, 49, 101):
+            advance(done, 1000)
+        say("a message", label="note")
+        advance(102, 1000)
+    drawn = [line.rstrip() for line in screen.getvalue().split(WIPED)]
+    assert [line.split("%")[1] for line in drawn if line.endswith(("%", "left"))] == [
+        "",
+        "",
+        " 0:14:41 left",
+        " 0:14:40 left",
+    ]
+
+
+def test_messages_on_a_terminal_end_lines_between_words(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    say("--dry-run shows the plan, and the words are whole", label="note")
+    assert screen.getvalue() == "note: --dry-run shows the plan, and the\nwords are whole\n"
 
 
 def test_the_picture_of_a_long_text_shows_the_surroundings():

@@ -54,7 +54,7 @@ def test_the_reason_is_told_and_the_model_is_there(kerntest, tmp_path):
         (SVM, "acuracy<0.9", "--fail-on: the report has no 'acuracy'", "did you mean 'accuracy'?"),
         (SVM, "test.acuracy<0.9", "--fail-on: the report has no 'test.acuracy'", "did you mean 'test.accuracy'?"),
         (SVM, "kernel<1", "'kernel' is no number in the report", "numbers are n_train, n_test, accuracy"),
-        (SVM, "zzz<1", "the report has no 'zzz'", "--json shows"),
+        (SVM, "zzz<1", "the report has no 'zzz'", "numbers are n_train, n_test, accuracy"),
         (SVM, "accuracy", "must be NAME<NUMBER, with <, <=, > or >=, not 'accuracy'", "quote it for the shell"),
         (SVM, "accuracy==1", "must be NAME<NUMBER", "quote"),
         (SVM, "accuracy<nan", "must be NAME<NUMBER", "quote"),
@@ -122,3 +122,20 @@ def test_a_gate_on_rows_learned_from_is_told(kerntest, arguments, gate, way_out)
             "learned from, which"
             not in kerntest(*arguments, "--fail-on", f"{held_out}<0").err.partition("--fail-on")[2]
         )
+
+
+@pytest.mark.parametrize(
+    ("command", "gate", "hint"),
+    [
+        ("predict", "incomplet>0", "did you mean 'incomplete'?"),
+        ("predict", "zzz>0", "numbers are rows, predicted, incomplete, seconds"),
+        ("predict", "model>0", "numbers are rows, predicted, incomplete, seconds"),
+        ("mmd", "zzz>0", "numbers are statistic, p_value"),
+        ("hsic", "zzz>0", "numbers are statistic, p_value"),
+    ],
+)
+def test_a_gate_on_nothing_is_told_before_anything_is_read(kerntest, command, gate, hint):
+    # Neither file is there.
+    outcome = kerntest(command, "no.kt", "no.csv", "--fail-on", gate)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert hint in outcome.err

@@ -189,3 +189,25 @@ def test_the_name_of_a_file_tells_its_format(kerntest, tmp_path, ending, start):
     path = tmp_path / f"result.{ending}"
     assert kerntest(*MMD[:-1], "-o", path).code == 0
     assert path.read_text().startswith(start)
+
+
+def test_no_output_replaces_another_or_what_is_read(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "a,b\n" + "1,2\n3,4\n" * 5
+    Path("x.csv").write_text(rows, encoding="utf-8")
+    Path("link.csv").symlink_to("x.csv")
+    for outputs, told in (
+        (("mmd", "x.csv", "x.csv", "-o", "./link.csv"), "-o ./link.csv would replace the data in x.csv"),
+        (("mmd", "-", "y.csv", "-o", "link.csv"), "-o link.csv would replace the data in -"),
+        (
+            ("hsic", "x.csv", "--x", "a", "-o", "r.csv", "--witness", "./r.csv"),
+            "-o and --witness would both write ./r.csv",
+        ),
+        (("svm", "x.csv", "--target", "b", "-o", "m.json", "--report", "./m.json"), "-o and --report would both write"),
+        (("ridge", "x.csv", "--target", "b", "-o", "m.svg", "--plot", "m.svg"), "-o and --plot would both write"),
+        (("kpca", "link.csv", "--report", "x.csv"), "--report x.csv would replace the data in link.csv"),
+    ):
+        outcome = kerntest(*outputs, stdin="x.csv")
+        assert (outcome.code, outcome.out) == (2, "")
+        assert told in outcome.err
+    assert Path("x.csv").read_text(encoding="utf-8") == rows

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import signal, sys, threading, time, types
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from example_results import two_sample_result
-from kerntest.cli import main
+from kerntest.cli import console, main
 from kerntest.report import write
 
 def work():
@@ -32,6 +33,10 @@ def mmd_test(x, y, **options):
             futures = [pool.submit(work) for _ in range(2)]
             print("ready", file=sys.stderr, flush=True)
             futures[0].result()
+    if x == "bar":
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(work)
+            options["progress"](1, 2)
     if x == "unseen":
         with ThreadPoolExecutor(1) as pool:
             # Where a signal reaches another thread, the main one goes on waiting for its lock.
@@ -58,6 +63,7 @@ if hasattr(signal, "pthread_sigmask"):
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     # Or have told them to outlive its terminal.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+console.PATIENCE_SECONDS = 0
 module = types.ModuleType("kerntest.inference.two_sample")
 module.mmd_test = mmd_test
 sys.modules["kerntest.inference.two_sample"] = module
@@ -158,6 +164,34 @@ def test_a_signal_ends_busy_threads(name):
         out, err = process.communicate(timeout=600)
     assert process.returncode == code
     assert (out, err) == (b"", f"{told}\n".encode())
+
+
+@posix
+@pytest.mark.parametrize("signals", [1, 2])
+def test_an_interruption_wipes_the_progress_bar(signals):
+    pty = pytest.importorskip("pty")
+
+    ours, theirs = pty.openpty()
+    shown = b""
+    try:
+        with started("mmd", "bar", "y", stderr=theirs, env=environment(TERM="xterm")) as process:
+            os.close(theirs)
+            while not shown.endswith(b"50%"):
+                shown += os.read(ours, 4096)
+            for _ in range(signals):
+                process.send_signal(signal.SIGINT)
+                # Two that come at once are one.
+                time.sleep(0.02)
+            with suppress(OSError):  # Linux says end of file so
+                while piece := os.read(ours, 4096):
+                    shown += piece
+            process.communicate(timeout=600)
+    finally:
+        os.close(ours)
+    assert process.returncode == 130
+    wipe, after = b"\r\x1b[2K", shown.partition(b"50%")[2]
+    assert after.startswith(wipe)
+    assert after.replace(wipe, b"") in ([b"interrupted\r\n"] if signals == 1 else [b"interrupted\r\n", b""])
 
 
 @posix

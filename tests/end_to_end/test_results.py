@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 
@@ -232,3 +233,17 @@ def test_verbose_lists_what_each_member_adds(kerntest, shop, monkeypatch, argume
     most = max(members, key=lambda member: member["z"])
     assert f"z = {number(most['z'])}, p = {number(most['p_value'])}, excess = {number(most['excess'])}:" in told
     assert told.count(", excess = ") == len(members)
+
+
+def test_the_bound_of_min_effect_names_its_kernel(kerntest, shop):
+    files = (shop / "gaussian.csv", shop / "laplace.csv")
+    told = " ".join(kerntest("mmd", *files, "--min-effect", "0.01").out.split())
+    assert re.search(r"reached: [\d.]+, and at least [\d.]+, under another kernel than above, gaussian\(0.8977\)", told)
+    assert "(MMD under gaussian(0.8977) is at least" in told
+    assert "another kernel" not in kerntest("mmd", *files, "--min-effect", "0.01", "--kernel", "gaussian(1)").out
+
+
+def test_what_a_hint_recommends_for_missing_values_runs(kerntest, tmp_path):
+    (tmp_path / "gaps.csv").write_text("a,b,y\n1,,3\n2,5,\n3,4,4\n5,6,7\n", encoding="utf-8")
+    assert "--exclude" not in kerntest("ridge", tmp_path / "gaps.csv", "--target", "y").err
+    assert "--exclude b leaves" in kerntest("mmd", tmp_path / "gaps.csv", tmp_path / "gaps.csv", "--columns", "a,b").err

@@ -185,3 +185,19 @@ def test_stdin_is_read_and_stdout_is_whole_or_empty(kerntest, here):
     assert piped.out == kerntest("predict", "species.kt", "iris.csv").out
     (here / "late.csv").write_text((here / "iris.csv").read_text() + "oops,1,1,1,setosa\n")
     check_failure(kerntest("predict", "species.kt", "late.csv"), 3, "line 152", "correct the value")
+
+
+def test_what_is_said_of_the_judgement_is_true(kerntest, here):
+    told = kerntest("svm", here / "iris.csv", "--target", "species", "--cv", "3").out
+    assert "accuracy and classes are of the rows that it has learned from" in told
+    assert "the decision is of rows held out in 3 folds" in " ".join(told.split())
+    rng = np.random.default_rng(0)
+    lines = [f"{a},{b},{'bad' if row % 8 == 0 else 'good'}" for row, (a, b) in enumerate(rng.normal(size=(160, 2)))]
+    (here / "unequal.csv").write_text("\n".join(["a,b,c", *lines]), encoding="utf-8")
+    unequal = ("svm", here / "unequal.csv", "--target", "c", "--test-fraction", "0.5", "--json")
+    way_out = "--class-weight balanced makes the smaller classes count"
+    assert way_out in kerntest(*unequal).err
+    assert way_out not in kerntest(*unequal, "--class-weight", "balanced").err
+    narrow = ("--kernel", "gaussian(0.01)")
+    assert "--grid looks for better" in kerntest(*unequal, *narrow).err
+    assert "--grid" not in kerntest(*unequal, *narrow, "--grid").err

@@ -234,7 +234,11 @@ def test_a_column_that_alone_predicts_is_told():
     assert "alone" not in warnings_of(table.assign(z=3 * table["y"]), columns="z")
     codes = (table["cls"] == "v").astype(int)
     for column in (codes, codes.map({0: "no", 1: "yes"}), codes + r.random(60) / 2):
-        assert "column 'z' alone predicts 'cls'" in warnings_of(table.assign(z=column), "cls")
+        told = warnings_of(table.assign(z=column), "cls")
+        assert "column 'z' alone predicts 'cls'" in told
+        assert "--cluster" not in told
+    cases = table.assign(z=[f"case {place % 6} {name}" for place, name in enumerate(table["cls"])])
+    assert "--exclude z; if 'z' names cases of several rows, with --cluster z" in warnings_of(cases, "cls")
     assert "columns 'z', 'w' each alone predict 'cls'" in warnings_of(table.assign(z=codes, w=-codes), "cls")
     assert "alone" not in warnings_of(table.assign(z=codes + r.random(60) * 1.2), "cls")
     assert "alone" not in warnings_of(table, "cls")

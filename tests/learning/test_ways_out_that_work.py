@@ -21,9 +21,9 @@ def hint_of(table, kind=DataError, **options):
 def test_a_target_cannot_be_excluded_so_no_hint_says_so():
     gaps = ROWS.assign(y=[None, *ROWS["y"][1:]])
     assert hint_of(gaps) == "--missing drop leaves those rows out"
-    assert hint_of(gaps.assign(a=[1.0, None, *ROWS["a"][2:]])) == (
-        "--missing drop leaves those rows out; --exclude a leaves the column out"
-    )
+    # Without a the target still has one.
+    assert hint_of(gaps.assign(a=[1.0, None, *ROWS["a"][2:]])) == "--missing drop leaves those rows out"
+    assert hint_of(ROWS.assign(a=[1.0, None, *ROWS["a"][2:]])).endswith("; --exclude a leaves the column out")
     assert hint_of(ROWS, test=gaps) == "--missing drop leaves those rows out"
 
 

@@ -256,6 +256,7 @@ def hsic(ctx: click.Context, /, data: str, other: str | None, **options: Any) ->
     """
     delivery = Delivery.asked_for(**{name: options.pop(name) for name in DELIVERY})
     mode = mode_asked_for(options)
+    delivery.check_gates(mode.record)
     check_options(ctx, mode, RESULT_PARAMETERS)
     chosen_method(options)
     if options["method"] == "features" and ctx.get_parameter_source("null") is not ParameterSource.COMMANDLINE:

@@ -12,6 +12,7 @@ from kerntest.cli.console import summary_text
 from kerntest.cli.options import option_name
 from kerntest.cli.shared_options import CSV_WORDS
 from kerntest.errors import UsageError
+from kerntest.report.independence_record import IndependenceResult, JointResult, ScreenResult, SelectionResult
 from kerntest.report.independence_summary import (
     independence_notes,
     independence_summary,
@@ -24,7 +25,7 @@ from kerntest.report.independence_summary import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kerntest.report.independence_record import IndependenceResult, JointResult, ScreenResult, SelectionResult
+    from kerntest.report.record import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,11 @@ class Mode:
     draw: Callable[..., str]
     rows: str = ""
 
+    @property
+    def record(self) -> type[Record]:
+        """What the function returns."""
+        return RECORDS[self.function]
+
 
 def _draw_test(result: IndependenceResult, **page: Any) -> str:
     return summary_text(independence_summary(result), **page)
@@ -75,6 +81,12 @@ def _draw_selection(result: SelectionResult, **page: Any) -> str:
     return selection_text(result, **page)
 
 
+RECORDS: dict[str, type[Record]] = {
+    "hsic_test": IndependenceResult,
+    "hsic_pairs": ScreenResult,
+    "hsic_select": SelectionResult,
+    "hsic_joint": JointResult,
+}
 _ALWAYS = CSV_WORDS | frozenset({"exclude", "categorical", "missing", "kernel", "alpha", "seed", "threads"})
 _BOTH_SIDES = frozenset({"x_columns", "y_columns", "columns"})
 _SERIES = (

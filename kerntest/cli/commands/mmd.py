@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -29,10 +29,8 @@ from kerntest.cli.shared_options import (
     resampling_option,
 )
 from kerntest.errors import KerntestError
+from kerntest.report.record import TwoSampleResult
 from kerntest.report.summary import two_sample_notes, two_sample_summary
-
-if TYPE_CHECKING:
-    from kerntest.report.record import TwoSampleResult
 
 MANUAL = Manual(
     examples=(
@@ -185,6 +183,7 @@ def mmd(ctx: click.Context, /, x: str, y: str, **options: Any) -> int:
     """
     asked = {name: options.pop(name) for name in ("output_format", "as_json", "output", "fail_on", "quiet", "verbose")}
     delivery = Delivery.asked_for(**asked)
+    delivery.check_gates(TwoSampleResult)
     check_null(ctx)
     chosen_method(options)
     check_stdin({"X": x, "Y": y}, "kerntest mmd before.csv - < after.csv")

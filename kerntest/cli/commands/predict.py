@@ -15,9 +15,9 @@ from kerntest.cli.inputs import join_names
 from kerntest.cli.learner_options import report_options
 from kerntest.cli.options import PROBABILITY
 from kerntest.cli.shared_options import csv_options
+from kerntest.report.prediction_report import PredictionReport
 
 if TYPE_CHECKING:
-    from kerntest.report.prediction_report import PredictionReport
     from kerntest.report.summary import Summary
 
 PREDICTIONS = "Predictions"
@@ -94,7 +94,7 @@ def predict(model: str, data: str, **options: Any) -> int:
     The columns are found by name and become what they were in training. A missing column, a value that is no number
     where numbers were, and a category that no training row had stop the run and are named.
     """
-    rows = RowDelivery.asked_for("predict", model, data, options, "predictions")
+    rows = RowDelivery.asked_for("predict", model, data, options, "predictions", record=PredictionReport)
     report = _predicted(model, data, options, quiet=rows.delivery.messages.quiet)
     return rows.deliver(report, lambda: _summary(report), f"{report.predicted:,} predicted")
 

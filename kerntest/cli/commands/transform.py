@@ -15,10 +15,10 @@ from kerntest.cli.inputs import join_names
 from kerntest.cli.learner_options import report_options
 from kerntest.cli.options import COUNT
 from kerntest.cli.shared_options import csv_options
+from kerntest.report.transform_report import TransformReport
 
 if TYPE_CHECKING:
     from kerntest.report.summary import Summary
-    from kerntest.report.transform_report import TransformReport
 
 PROJECTION = "Projection"
 
@@ -95,7 +95,7 @@ def transform(model: str, data: str, **options: Any) -> int:
     The columns are found by name and become what they were in training. A missing column, a value that is no number
     where numbers were, and a category that no training row had stop the run and are named.
     """
-    rows = RowDelivery.asked_for("transform", model, data, options, "scores")
+    rows = RowDelivery.asked_for("transform", model, data, options, "scores", record=TransformReport)
     report = _transformed(model, data, options, quiet=rows.delivery.messages.quiet)
     return rows.deliver(report, lambda: _summary(report), f"{report.transformed:,} transformed")
 

@@ -1,0 +1,46 @@
+"""Warnings of results are Python warnings too, at the line of the caller; the command tells each once."""
+
+import warnings
+
+import numpy as np
+import pytest
+from command_line import ROOT
+
+import kerntest
+
+DATA = ROOT / "sample_data"
+ROWS = np.random.default_rng(0).normal(size=(40, 2))
+CALLS = {
+    "mmd_test": lambda: kerntest.mmd_test(ROWS, ROWS),
+    "train_svm": lambda: kerntest.train_svm(DATA / "iris.csv", "species"),
+    "SVM": lambda: kerntest.SVM().fit(np.vstack([ROWS, ROWS]), ["a", "b"] * 40),
+    "KernelRidge": lambda: kerntest.KernelRidge().fit(np.vstack([ROWS, ROWS]), np.tile(ROWS[:, 0], 2)),
+    "KernelPCA": lambda: kerntest.KernelPCA(components=50, kernel="linear").fit_transform(ROWS),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_warning_is_emitted_at_the_line_of_the_caller(name):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = CALLS[name]()
+    assert {(warning.category, warning.filename) for warning in caught} == {(kerntest.DataWarning, __file__)}
+    texts = [str(warning.message) for warning in caught]
+    assert len(set(texts)) == len(texts)
+    assert texts == list(dict.fromkeys(getattr(result, "warnings", texts)))
+
+
+def test_warnings_can_be_filtered():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(kerntest.DataWarning, match="not valid"):
+            kerntest.mmd_test(ROWS, ROWS)
+        warnings.simplefilter("ignore", kerntest.DataWarning)
+        assert kerntest.mmd_test(ROWS, ROWS).warnings
+
+
+def test_the_command_tells_a_warning_once(kerntest):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        outcome = kerntest("svm", DATA / "iris.csv", "--target", "species", "--json")
+    assert outcome.err.count("learned from") == 1
