@@ -1,5 +1,6 @@
 """What holds for all tests: nothing hangs on how fast the machine is, and nothing outlives its module."""
 
+import compileall
 import os
 import tempfile
 import threading
@@ -16,6 +17,9 @@ COMMON = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too
 hypothesis.settings.register_profile("kerntest", derandomize=True, max_examples=50, **COMMON)
 hypothesis.settings.register_profile("searching", **COMMON)
 hypothesis.settings.load_profile("kerntest")
+
+# Processes that tests start find the package compiled, whatever PYTHONDONTWRITEBYTECODE says.
+compileall.compile_dir(Path(__file__).parents[1] / "kerntest", quiet=2)
 
 # Seconds that processes and threads get which have been told to end.
 PATIENCE = 60.0
@@ -62,7 +66,8 @@ def check_nothing_is_left(folder, before, whom):
 @pytest.fixture(scope="session", autouse=True)
 def one_blas_thread():
     """Keep BLAS from waiting for its own threads, which takes most of the time on a machine that is busy."""
-    with threadpool_limits(1, user_api="blas"):
+    with threadpool_limits(1, user_api="blas"), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENBLAS_NUM_THREADS", "1")
         yield
 
 
