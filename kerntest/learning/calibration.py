@@ -23,6 +23,8 @@ MOST_STEPS = 200
 SMALLEST_DECREMENT = 1e-20
 # Keeps the Hessian positive definite where a step leads to nothing but certain probabilities (Lin, Lin and Weng 2007).
 RIDGE = 1e-12
+# The least slope of scores of mean square 1, so that classes with equal chances still are in the order of the scores.
+FLATTEST = 1e-9
 # A pair of classes is never told apart with certainty: with exact zeros the coupling has no unique solution.
 LEAST_CERTAIN = 1e-7
 # Numbers in one block of rows that are coupled at once.
@@ -64,7 +66,8 @@ def fit_sigmoid(scores: Array, positive: NDArray[np.bool_], *, through_threshold
         Rows of the positive class, the one that a score above 0 predicts.
     through_threshold : bool
         Keep B = 0 and A <= 0. Then the probability exceeds 1/2 only where the score exceeds 0: it never contradicts the
-        predicted class. Where higher scores do not go with the positive class, A = 0: every probability is 1/2.
+        predicted class. Where higher scores do not go with the positive class, A is nearly 0: every probability is 1/2
+        but for what lets the larger one be that of the predicted class.
 
     Notes
     -----
@@ -77,7 +80,7 @@ def fit_sigmoid(scores: Array, positive: NDArray[np.bool_], *, through_threshold
     if through_threshold:
         unit = float(np.sqrt(np.square(scaled).mean())) or 1.0
         (slope,) = _newton((scaled / unit)[:, None], target, np.zeros(1))
-        return Sigmoid(min(slope, 0.0) / unit / largest, 0.0)
+        return Sigmoid(min(slope, -FLATTEST) / unit / largest, 0.0)
     # Centred and scaled the two parameters hardly depend on each other, and constant scores are seen as such.
     start = float(-np.log(target.mean() / (1.0 - target.mean())))
     if scores.min() == scores.max():
