@@ -118,7 +118,7 @@ def test_ties_count_as_exceedances():
 @pytest.mark.thorough
 def test_all_cases_together():
     """The same bound for all p-values: a level of 0.09 in place of 0.05 would show."""
-    p = np.concatenate([p_values(case, way) for case, way in [*QUICK, *THOROUGH]])
+    p = np.concatenate([p_values(case, way, repetitions=REPETITIONS) for case, way in [*QUICK, *THOROUGH]])
     # Several see the same data, and ties make p-values large: count half as many independent ones.
     for alpha in ALPHAS:
         share, count = np.mean(p <= alpha), len(p) // 2

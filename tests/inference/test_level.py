@@ -38,7 +38,7 @@ KERNELS = {"auto": {}, "gaussian": {"kernel": "gaussian", "bandwidth": "median"}
 
 
 @functools.cache
-def p_values(case, kernel, repetitions=REPETITIONS):
+def p_values(case, kernel, repetitions):
     options = KERNELS[kernel] | ({"categorical": "*"} if case.startswith("categories") else {})
     found = np.empty(repetitions)
     for repetition in range(repetitions):
@@ -67,7 +67,7 @@ def test_few_data_sets_stay_within_the_level(case):
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("case", CASES)
 def test_rejections_stay_within_the_level(case, kernel):
-    assert_within_level(p_values(case, kernel))
+    assert_within_level(p_values(case, kernel, REPETITIONS))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_rejections_reach_the_level_where_nothing_ties(case, kernel, repetitions
 @pytest.mark.thorough
 def test_all_cases_together():
     """The same bound for all 4,800 p-values: a level of 0.065 in place of 0.05 would show."""
-    p = np.concatenate([p_values(case, kernel) for case in CASES for kernel in KERNELS])
+    p = np.concatenate([p_values(case, kernel, REPETITIONS) for case in CASES for kernel in KERNELS])
     # Both kernels see the same data and cases share no data: count half as many independent ones.
     for alpha in ALPHAS:
         share = np.mean(p <= alpha)
