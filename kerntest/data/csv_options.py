@@ -70,7 +70,11 @@ class CsvOptions:
         ------
         UsageError
             If one of them has no meaning.
+        TypeError
+            If there is no such argument, of the function that hands its own on.
         """
+        for name in words.keys() - CsvWords.__optional_keys__:
+            raise TypeError(f"unexpected keyword argument {name!r}")
         decimal = words.get("decimal", "auto")
         if decimal not in DECIMALS:
             close = suggest(str(decimal), DECIMALS)

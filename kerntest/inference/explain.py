@@ -49,15 +49,6 @@ COMMON = 0.5
 LEVELS = 500
 # Pairs of rows times columns in all tests of the columns without one: each takes as long as the test itself.
 NUMBERS_WITHOUT = 100_000_000
-# Bandwidths of a column of numbers: its median, and so many halves of that in all. The median alone does not see that one
-# hump has become two.
-BANDWIDTHS = 3
-# Of a column of numbers the share that one number holds is told where it is at least this.
-COMMON = 0.5
-# So many different values of a column of numbers are told apart.
-LEVELS = 500
-# Pairs of rows in all tests of the columns without one: each takes as long as the test itself.
-PAIRS_WITHOUT = 10_000_000
 
 
 def explain_columns(

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 JointResult = independence_record.JointResult
 
 
-@np.errstate(over="ignore", invalid="ignore")
 @telling
+@np.errstate(over="ignore", invalid="ignore")
 def hsic_joint(
     data: Any,
     groups: str | Sequence[Patterns],

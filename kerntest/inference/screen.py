@@ -53,8 +53,8 @@ ScreenResult = independence_record.ScreenResult
 SAME_RANK = 1e-8
 
 
-@np.errstate(over="ignore", invalid="ignore")
 @telling
+@np.errstate(over="ignore", invalid="ignore")
 def hsic_pairs(
     data: Any,
     *,

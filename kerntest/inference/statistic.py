@@ -76,6 +76,8 @@ def discrepancy(kernel: Kernel, points: Points, labels: Labels, engine: Engine) 
         + (within_y + diagonal[~in_x].sum()) / n_y**2
         - 2.0 * between / (n_x * n_y)
     )
+    if kernel.positive_definite:
+        biased = max(biased, 0.0)  # but for rounding it is
     # The witness function at each row, left out of its own mean: its spread within each sample drives the error.
     witness_x = to_x[in_x] / (n_x - 1) - to_y[in_x] / n_y
     witness_y = to_x[~in_x] / n_x - to_y[~in_x] / (n_y - 1)

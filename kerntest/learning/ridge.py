@@ -54,7 +54,7 @@ class KernelRidge:
         of the Gaussian process. Of equal cells the smoothest: the largest lambda, then the largest bandwidth. A row is left
         out with its copies.
     cv : int, optional
-        Folds of "cv"; 5 by default.
+        Folds of "cv", the criterion where they are given; 5 by default.
     features : str, optional
         "nystroem:M" or "fourier:M": for very many rows.
     intervals : bool

@@ -56,6 +56,8 @@ class RidgeOptions:
             check_bandwidth(self.bandwidth, (AUTO, "median"))
         if self.cv is not None:
             whole_number("cv", self.cv, at_least=2)
+            if self.criterion == CRITERIA[0]:
+                object.__setattr__(self, "criterion", "cv")
         if self.features is not None:
             parse_features(self.features)
         contradictions = (

@@ -12,6 +12,7 @@ DATA = ROOT / "sample_data"
 ROWS = np.random.default_rng(0).normal(size=(40, 2))
 CALLS = {
     "mmd_test": lambda: kerntest.mmd_test(ROWS, ROWS),
+    "hsic_pairs": lambda: kerntest.hsic_pairs(np.vstack([ROWS, ROWS])),
     "train_svm": lambda: kerntest.train_svm(DATA / "iris.csv", "species"),
     "SVM": lambda: kerntest.SVM().fit(np.vstack([ROWS, ROWS]), ["a", "b"] * 40),
     "KernelRidge": lambda: kerntest.KernelRidge().fit(np.vstack([ROWS, ROWS]), np.tile(ROWS[:, 0], 2)),
@@ -28,6 +29,20 @@ def test_a_warning_is_emitted_at_the_line_of_the_caller(name):
     texts = [str(warning.message) for warning in caught]
     assert len(set(texts)) == len(texts)
     assert texts == list(dict.fromkeys(getattr(result, "warnings", texts)))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: kerntest.mmd_test(ROWS, ROWS, kernl="linear"),
+        lambda: kerntest.hsic_pairs(DATA / "iris.csv", colums="a"),
+        lambda: kerntest.train_ridge(DATA / "iris.csv", "sepal_length_cm", gridd=1),
+        lambda: kerntest.predict_file(DATA / "species.kt", DATA / "iris.csv", probba=True),
+    ],
+)
+def test_a_misspelt_argument_is_none(call):
+    with pytest.raises(TypeError, match="unexpected keyword argument '(kernl|colums|gridd|probba)'"):
+        call()
 
 
 def test_warnings_can_be_filtered():

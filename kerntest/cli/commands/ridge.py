@@ -144,7 +144,7 @@ MANUAL = Manual(
     topic=JUDGED,
     help="What chooses lambda and bandwidth: loo (leave-one-out), gcv, cv (k folds), all exact, or evidence.",
 )
-@option("--cv", type=FOLDS, metavar="K", topic=JUDGED, help="Folds of --criterion cv.  [default: 5]")
+@option("--cv", type=FOLDS, metavar="K", topic=JUDGED, help="Choose by so many folds: --criterion cv.  [default: 5]")
 @option(
     "--interval",
     type=PROBABILITY,
