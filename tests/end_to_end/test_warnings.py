@@ -41,7 +41,7 @@ def test_a_warning_is_emitted_at_the_line_of_the_caller(name):
     ],
 )
 def test_a_misspelt_argument_is_none(call):
-    with pytest.raises(TypeError, match="unexpected keyword argument '(kernl|colums|gridd|probba)'"):
+    with pytest.raises(TypeError, match=r"unexpected keyword argument '(kernl|colums|gridd|probba)'"):
         call()
 
 
