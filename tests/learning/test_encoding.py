@@ -398,6 +398,12 @@ def test_whole_numbers_are_numbers_as_other_writers_of_json_write_them():
     assert encoder_of(plain).columns == (ColumnSpec("a", "number", centre=2.0, spread=1.0),)
 
 
+def test_words_for_missing_values_are_kept(table):
+    usual = Encoder.fit(table("a,b\n1,x\n3,y\n"), "none").encoder
+    assert encoder_of({**to_plain(usual), "na": list(usual.na)}) == usual
+    assert to_plain(encoder_of({**to_plain(usual), "na": []}))["na"] == []
+
+
 NUMBER = {"name": "a", "kind": "number", "centre": 0.5, "spread": 2.0}
 TEXT = {"name": "b", "kind": "text", "levels": ["x", "y"]}
 
@@ -413,6 +419,9 @@ TEXT = {"name": "b", "kind": "text", "levels": ["x", "y"]}
         ({"scale": "standardize", "columns": []}, "encoder.columns must be one column or more"),
         ({"scale": "standardize", "columns": [TEXT, TEXT]}, "each with a name of its own"),
         ({"scale": "standardize", "columns": [TEXT], "units": 1}, "unknown fields: units"),
+        ({"scale": "none", "columns": [{"name": "a", "kind": "number", "spread": 1}]}, "columns[0].centre is missing"),
+        ({"scale": "none", "columns": [{"name": "a", "kind": "text"}]}, "columns[0].levels "),
+        ({"scale": "standardize", "columns": [{**NUMBER, "written": "by hand"}]}, "a way to write a number"),
         ({"scale": "standardize", "columns": [7]}, "encoder.columns[0] must be an object, not 7"),
         *(
             ({"scale": "standardize", "columns": [{**NUMBER, **wrong}]}, message)
