@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import numpy as np
 
@@ -49,8 +49,16 @@ class FeatureMap:
     kind: FeatureKind
     kernel: Kernel
     landmarks: Points
-    projection: Array
-    offsets: Array
+    projection: Annotated[Array, 2]
+    offsets: Annotated[Array, 1]
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it."""
+        inputs, offsets = len(self.landmarks), 0
+        if self.kind == "fourier":
+            inputs, offsets = self.landmarks.numeric.shape[1], self.size
+        fits = len(self.projection) == inputs and len(self.offsets) == offsets
+        return None if fits else "its features do not fit together"
 
     @property
     def size(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from kerntest.data.table import MISSING, Kind
 from kerntest.data.wording import listed
 from kerntest.errors import DataError, UsageError
 from kerntest.kernels.base import Points
-from kerntest.learning.fields import Fields
 from kerntest.learning.incoming import Incoming, select_specs
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from kerntest.learning.incoming import Unknown
 
 Scale: TypeAlias = Literal["standardize", "none"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 SCALES: tuple[Scale, ...] = get_args(Scale)
 # The standard deviation of numbers as small as numbers get may round to 0.
 _SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
@@ -62,50 +60,25 @@ class ColumnSpec:
         """Whether values are codes into `levels`."""
         return self.kind in {"boolean", "text"}
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the column as JSON can hold it."""
+    def stored_fields(self) -> tuple[str, ...]:
+        """Return which fields a model file has of it."""
         if self.is_category:
-            return {"name": self.name, "kind": self.kind, "levels": list(self.levels)}
-        plain = {"name": self.name, "kind": self.kind, "centre": self.centre, "spread": self.spread}
-        return {**plain, "written": self.written} if self.written else plain
+            return ("name", "kind", "levels")
+        return ("name", "kind", "centre", "spread", *(("written",) if self.written else ()))
 
-    @classmethod
-    def from_plain(cls, plain: Any, model: str, place: str) -> ColumnSpec:
-        """Return the column that `to_plain` wrote.
-
-        Raises
-        ------
-        ModelError
-            If it is none.
-        """
-        kind = Fields.of(plain, model, place).one_of("kind", KINDS)
-        if kind in {"boolean", "text"}:
-            fields = Fields.of(plain, model, place, names=("name", "kind", "levels"))
-            levels = fields.texts("levels")
-            if not levels or any(first >= second for first, second in pairwise(levels)):
-                raise fields.refuse("levels", "texts in ascending order, all different")
-            return cls(fields.text("name"), kind, levels)
-        numeric = ("name", "kind", "centre", "spread")
-        fields = Fields.of(plain, model, place, names=(*numeric, "written") if "written" in plain else numeric)
-        return cls(
-            fields.text("name"),
-            kind,
-            centre=fields.number("centre"),
-            spread=fields.number("spread", positive=True),
-            written=_form_name(fields, kind) if "written" in plain else "",
-        )
-
-
-def _form_name(fields: Fields, kind: Kind) -> str:
-    """Return the form in which numbers or dates were written."""
-    name = fields.text("written")
-    try:
-        form = form_of(name)
-    except KeyError:
-        form = PLAIN
-    if not form.name or form.kind != kind:
-        raise fields.refuse("written", f"a way to write a {kind}")
-    return name
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it."""
+        if self.is_category:
+            ascending = self.levels and all(first < second for first, second in pairwise(self.levels))
+            return None if ascending else "levels must be texts in ascending order, all different"
+        if not self.spread > 0:
+            return f"spread must be a positive number, not {self.spread:g}"
+        try:
+            form = form_of(self.written) if self.written else None
+        except KeyError:
+            form = PLAIN
+        known = form is None or (form.name and form.kind == self.kind)
+        return None if known else f"written must be a way to write a {self.kind}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,39 +273,13 @@ class Encoder:
             raise incoming.not_finite(self.numeric[place], row, float(numeric[row, place]))
         return scaled
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the encoder as JSON can hold it; `from_plain` gives back the very numbers."""
-        plain = {"scale": self.scale, "columns": [column.to_plain() for column in self.columns]}
-        return plain if self.na == MISSING else {**plain, "na": list(self.na)}
-
-    @classmethod
-    def from_plain(cls, plain: Any, *, name: str = "the model") -> Encoder:
-        """Return the encoder that `to_plain` wrote.
-
-        Parameters
-        ----------
-        plain : object
-            What JSON gave.
-        name : str
-            How messages call the model.
-
-        Raises
-        ------
-        ModelError
-            If it is not what `to_plain` writes.
-        """
-        given = isinstance(plain, dict) and "na" in plain
-        fields = Fields.of(plain, name, "encoder", names=("scale", "columns", "na") if given else ("scale", "columns"))
-        scale = fields.one_of("scale", SCALES)
-        columns = tuple(
-            ColumnSpec.from_plain(column, name, f"encoder.columns[{index}]")
-            for index, column in enumerate(fields.items("columns"))
-        )
-        if not columns or len({column.name for column in columns}) < len(columns):
-            raise fields.refuse("columns", "one column or more, each with a name of its own")
-        if scale == "none" and any((column.centre, column.spread) != (0.0, 1.0) for column in columns):
-            raise fields.refuse("scale", "'standardize' where a column has a centre or a spread")
-        return cls(columns, scale, fields.texts("na") if given else MISSING)
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it."""
+        if not self.columns or len(set(self.names)) < len(self.columns):
+            return "columns must be one column or more, each with a name of its own"
+        if self.scale == "none" and any((column.centre, column.spread) != (0.0, 1.0) for column in self.columns):
+            return "scale must be 'standardize' where a column has a centre or a spread"
+        return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

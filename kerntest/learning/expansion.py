@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
@@ -36,8 +36,13 @@ class Expansion:
 
     kernel: Kernel
     centres: Points
-    coefficients: Array
-    intercepts: Array
+    coefficients: Annotated[Array, 2]
+    intercepts: Annotated[Array, 1]
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it."""
+        fits = self.coefficients.shape == (len(self.centres), len(self.intercepts))
+        return None if fits else "its centres, coefficients and intercepts do not fit together"
 
     def __call__(self, points: Points, engine: Engine) -> Array:
         """Return the functions at n points, shape (n, J).
@@ -71,8 +76,14 @@ class GivenExpansion:
     """The same for a precomputed matrix: `columns` says which of its columns the coefficients belong to."""
 
     columns: NDArray[np.intp]
-    coefficients: Array
-    intercepts: Array
+    coefficients: Annotated[Array, 2]
+    intercepts: Annotated[Array, 1]
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it."""
+        fits = self.coefficients.shape == (len(self.columns), len(self.intercepts))
+        known = self.columns.min(initial=0) >= 0
+        return None if fits and known else "its centres, coefficients and intercepts do not fit together"
 
     def __call__(self, matrix: Array, engine: Engine) -> Array:
         """Return the functions at the rows of a matrix of kernel values, shape (n, J)."""

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kerntest.learning.expansion import Expansion, GivenExpansion
-from kerntest.learning.kpca_file import kpca_of
-from kerntest.learning.modelfile import ModelFile, read_model
-from kerntest.learning.ridge_file import ridge_of
-from kerntest.learning.svm_file import svm_of
+from kerntest.learning.kpca_model import KpcaModel
+from kerntest.learning.model_file import ModelFile, read_model
+from kerntest.learning.ridge_model import RidgeModel
+from kerntest.learning.saved_models import model_of
+from kerntest.learning.svm_model import SvmModel
 from kerntest.report.model_report import ModelColumn, ModelReport
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ _UNKNOWN: dict[str, Any] = {
 
 def _of_svm(file: ModelFile) -> dict[str, Any]:
     """Return what is told of a support vector machine."""
-    model = svm_of(file)
+    model = model_of(file, SvmModel)
     return _of_expansion(model.encoder, model.expansion, model.features) | {
         "task": model.task,
         "method": model.method,
@@ -95,7 +96,7 @@ def _of_svm(file: ModelFile) -> dict[str, Any]:
 
 def _of_ridge(file: ModelFile) -> dict[str, Any]:
     """Return what is told of a ridge regression."""
-    model = ridge_of(file)
+    model = model_of(file, RidgeModel)
     return _of_expansion(model.encoder, model.expansion, model.features) | {
         "task": "regress",
         "target": ", ".join(model.targets),
@@ -106,7 +107,7 @@ def _of_ridge(file: ModelFile) -> dict[str, Any]:
 
 def _of_kpca(file: ModelFile) -> dict[str, Any]:
     """Return what is told of principal components, whose intercepts are only their centring."""
-    model = kpca_of(file)
+    model = model_of(file, KpcaModel)
     told = _of_expansion(model.encoder, model.expansion, model.features)
     return told | {
         "n_support": None if model.features is not None or model.by_axes else model.n_train,

@@ -10,9 +10,10 @@ from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, warn_of
 from kerntest.learning.given_matrix import as_rows, rows_against, training_matrix
 from kerntest.learning.kpca_data import distances, encoder_of, in_units, rows_of
-from kerntest.learning.kpca_file import load_kpca, save_kpca
 from kerntest.learning.kpca_fit import KpcaFit, KpcaRows, fit_components
+from kerntest.learning.kpca_model import KpcaModel
 from kerntest.learning.kpca_options import KpcaOptions
+from kerntest.learning.saved_models import load_model, save_model
 from kerntest.learning.training import TrainingOptions, read_labelled
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.learning.encoding import Scale
     from kerntest.learning.kernel_choice import Bandwidth
-    from kerntest.learning.kpca_model import KpcaModel
     from kerntest.learning.solvers.eigen import EigenSolver
 
 
@@ -216,12 +216,12 @@ class KernelPCA:
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the model to a file that `kerntest transform` and `KernelPCA.load` read."""
-        save_kpca(path, self.model, force=force)
+        save_model(path, self.model, force=force)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, threads: int | None = None) -> KernelPCA:
         """Return components that project with the model of a file."""
-        model = load_kpca(path)
+        model = load_model(path, KpcaModel)
         loaded = cls(components=model.n_components, threads=threads)
         loaded._model = model
         return loaded

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # What is left of the variance below this share is rounding.
 ALL = 1e-12
+# By so much of itself a trace may lie below the sum of the eigenvalues.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +77,33 @@ class KpcaModel:
 
     encoder: Encoder | None
     expansion: Expansion | GivenExpansion
-    mean: Array
+    mean: Annotated[Array, 1]
     mean_square: float
-    eigenvalues: Array
+    eigenvalues: Annotated[Array, 1]
     trace: float
     n_train: int
     features: FeatureMap | None = None
     constants: tuple[ConstantColumn, ...] = ()
+    KIND: ClassVar[str] = "kpca"
+    CALLED: ClassVar[str] = "kernel principal components"
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it."""
+        if not 0 < self.n_components == len(self.expansion.intercepts):
+            return "its eigenvalues and components do not fit together"
+        if (self.eigenvalues <= 0).any() or (np.diff(self.eigenvalues) > 0).any():
+            return "its eigenvalues are not positive and descending"
+        if len(self.mean) != len(self.expansion.coefficients):
+            return "its mean and its centres do not fit together"
+        if self.trace <= 0:
+            return "trace must be a positive number"
+        if self.trace < (1.0 - ROUNDING) * float(self.eigenvalues.sum()):
+            return "its trace is less than the sum of its eigenvalues"
+        places = [one.place for one in self.constants]
+        names = [*(one.name for one in self.constants), *(() if self.encoder is None else self.encoder.names)]
+        if len(set(names)) < len(names) or places != sorted(set(places)) or max(places, default=-1) >= len(names):
+            return "constants must be columns of their own, each in its place"
+        return None
 
     @property
     def n_components(self) -> int:

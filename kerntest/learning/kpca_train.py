@@ -12,11 +12,11 @@ from kerntest.errors import UsageError, telling
 from kerntest.kernels.features import parse_features
 from kerntest.learning.association import associations
 from kerntest.learning.kpca_data import rows_of
-from kerntest.learning.kpca_file import save_kpca
 from kerntest.learning.kpca_fit import KpcaRows, fit_components
 from kerntest.learning.kpca_options import KpcaOptions
 from kerntest.learning.planning import FitWork, prepare_fit
 from kerntest.learning.provenance import input_of, provenance_of
+from kerntest.learning.saved_models import save_model
 from kerntest.learning.solvers.centred import KEPT_BYTES
 from kerntest.learning.training import TrainingOptions, read_labelled
 from kerntest.report.kpca_record import KpcaPart, KpcaResult
@@ -154,7 +154,7 @@ def train_kpca(
         picture = kpca_picture(result, scores, labelled.beside[0] if labelled.beside else None, drawn_as)
     with written_together():
         if output is not None:
-            save_kpca(output, model, force=force)
+            save_model(output, model, force=force)
         if plot is not None and picture is not None:
             write_file(os.fspath(plot), picture)
     return result

@@ -11,14 +11,14 @@ from kerntest.data.blocks import open_blocks
 from kerntest.data.checks import one_of
 from kerntest.engines.setting import engine_of
 from kerntest.errors import ModelError, UsageError, telling
-from kerntest.learning.modelfile import read_model
+from kerntest.learning.model_file import read_model
 from kerntest.learning.predicted_columns import predicted_columns
 from kerntest.learning.predicting import Predicting, Range, Told, Wanted
 from kerntest.learning.prediction_output import file_format, open_sink
-from kerntest.learning.ridge_file import ridge_of
+from kerntest.learning.ridge_model import RidgeModel
 from kerntest.learning.ridge_prediction import RidgePredictions, check_wanted, output_names
 from kerntest.learning.rowwise import Found, check_columns, kept_columns
-from kerntest.learning.svm_file import svm_of
+from kerntest.learning.saved_models import model_of
 from kerntest.learning.svm_model import SvmModel
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Points
     from kerntest.learning.encoding import Encoder
-    from kerntest.learning.modelfile import ModelFile
-    from kerntest.learning.ridge_model import RidgeModel
+    from kerntest.learning.model_file import ModelFile
     from kerntest.learning.rowwise import MissingRule, UnknownRule
     from kerntest.report.prediction_report import PredictionReport
 
@@ -149,7 +148,7 @@ def predict_file(
 def _load(file: ModelFile, shown: str, wanted: Wanted) -> tuple[SvmModel | RidgeModel, Callable[[str], bool]]:
     """Return the model of a file that can do what is asked for, and which names of columns its predictions take."""
     if file.kind == "ridge":
-        regression = ridge_of(file)
+        regression = model_of(file, RidgeModel)
         check_wanted(regression, wanted, shown)
         return regression, set(output_names(regression, wanted)).__contains__
     if file.kind != "svm":
@@ -161,7 +160,7 @@ def _load(file: ModelFile, shown: str, wanted: Wanted) -> tuple[SvmModel | Ridge
             code="model.kind",
             where={"file": shown},
         )
-    fitted = svm_of(file)
+    fitted = model_of(file, SvmModel)
     if wanted.proba and not fitted.sigmoids:
         raise UsageError(
             f"{shown} has no probabilities",

@@ -15,10 +15,11 @@ from kerntest.learning.kernel_choice import choose_kernel
 from kerntest.learning.leakage import kept_together
 from kerntest.learning.metrics import regression_metrics, root_mean_square
 from kerntest.learning.ridge_data import given_rows, given_targets, rows_of, with_targets
-from kerntest.learning.ridge_file import load_ridge, save_ridge
 from kerntest.learning.ridge_judge import fit_warnings
 from kerntest.learning.ridge_machine import fit_ridge
+from kerntest.learning.ridge_model import RidgeModel
 from kerntest.learning.ridge_options import AUTO, Criterion, RidgeOptions
+from kerntest.learning.saved_models import load_model, save_model
 from kerntest.learning.training import TrainingOptions, numbers_of, read_labelled
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from kerntest.learning.kernel_choice import Bandwidth, ChosenKernel
     from kerntest.learning.ridge_data import RidgeRows
     from kerntest.learning.ridge_machine import RidgeFit
-    from kerntest.learning.ridge_model import RidgeModel
     from kerntest.learning.ridge_options import RidgeBandwidth
     from kerntest.report.ridge_record import RidgeGrid
 
@@ -223,12 +223,12 @@ class KernelRidge:
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the model to a file that `kerntest predict` and `KernelRidge.load` read."""
-        save_ridge(path, self.model, force=force)
+        save_model(path, self.model, force=force)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, threads: int | None = None) -> KernelRidge:
         """Return a regression that predicts with the model of a file."""
-        model = load_ridge(path)
+        model = load_model(path, RidgeModel)
         regression = cls(threads=threads)
         regression._model = model
         regression._flat = len(model.targets) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from scipy.special import stdtrit
@@ -36,9 +36,14 @@ class Spread:
     floor : float
     """
 
-    coefficients: Array
-    intercepts: Array
+    coefficients: Annotated[Array, 2]
+    intercepts: Annotated[Array, 1]
     floor: float
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it."""
+        fits = 0 < len(self.intercepts) == self.coefficients.shape[1]
+        return None if fits else "what its intervals follow from does not fit together"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,10 +70,23 @@ class RidgeModel:
     expansion: Expansion | GivenExpansion
     targets: tuple[str, ...]
     lambda_: float
-    scales: Array
+    scales: Annotated[Array, 1]
     n_train: int
     spread: Spread | None = None
     features: FeatureMap | None = None
+    KIND: ClassVar[str] = "ridge"
+    CALLED: ClassVar[str] = "a ridge regression"
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it."""
+        count = len(self.targets)
+        if not count or len(set(self.targets)) < count or count != len(self.expansion.intercepts):
+            return "targets must be the names of its predictions, all different"
+        if len(self.scales) != count or (self.scales < 0).any():
+            return "its scales and targets do not fit together"
+        if self.spread is not None and len(self.spread.coefficients) != len(self.expansion.coefficients):
+            return "what its intervals follow from does not fit its centres"
+        return None if self.lambda_ > 0 else "lambda must be a positive number"
 
     def predicted(self, points: Points | Array, engine: Engine) -> Array:
         """Return predictions for n rows, shape (n, T)."""

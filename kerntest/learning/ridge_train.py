@@ -20,11 +20,11 @@ from kerntest.learning.planning import FitWork, prepare_fit
 from kerntest.learning.provenance import provenance_of
 from kerntest.learning.ridge import chosen_kernel
 from kerntest.learning.ridge_data import rows_of, target_names
-from kerntest.learning.ridge_file import save_ridge
 from kerntest.learning.ridge_fit import dense_bytes
 from kerntest.learning.ridge_judge import judge_ridge, ridge_result
 from kerntest.learning.ridge_machine import fit_ridge
 from kerntest.learning.ridge_options import AUTO, Criterion, RidgeOptions
+from kerntest.learning.saved_models import save_model
 from kerntest.learning.training import TrainingOptions, read_labelled
 from kerntest.report.plot import picture_kind
 from kerntest.report.write import check_writable, write_file, written_together
@@ -169,7 +169,7 @@ def train_ridge(
         picture = ridge_picture(result, judged, drawn_as, engine)
     with written_together():
         if output is not None:
-            save_ridge(output, fit.model, force=force)
+            save_model(output, fit.model, force=force)
         if plot is not None and picture is not None:
             write_file(os.fspath(plot), picture)
     return result

@@ -12,9 +12,10 @@ from kerntest.learning.given_matrix import as_rows, rows_against
 from kerntest.learning.given_values import target_of
 from kerntest.learning.leakage import kept_together
 from kerntest.learning.metrics import regression_metrics
+from kerntest.learning.saved_models import load_model, save_model
 from kerntest.learning.svm_data import chosen_kernel, fit_machine, given_rows, rows_of, with_target
-from kerntest.learning.svm_file import load_svm, save_svm
 from kerntest.learning.svm_judge import fit_warnings
+from kerntest.learning.svm_model import SvmModel
 from kerntest.learning.svm_options import ClassWeights, SvmOptions
 from kerntest.learning.training import TrainingOptions, numbers_of, read_labelled
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from kerntest.learning.encoding import Scale
     from kerntest.learning.kernel_choice import Bandwidth
     from kerntest.learning.svm_fit import SvmFit
-    from kerntest.learning.svm_model import Method, SvmModel, Task
+    from kerntest.learning.svm_model import Method, Task
 
 
 class SVM:
@@ -189,12 +190,12 @@ class SVM:
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the model to a file that `kerntest predict` and `SVM.load` read."""
-        save_svm(path, self.model, force=force)
+        save_model(path, self.model, force=force)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, threads: int | None = None) -> SVM:
         """Return a machine that predicts with the model of a file."""
-        model = load_svm(path)
+        model = load_model(path, SvmModel)
         machine = cls(task=model.task, method=model.method, threads=threads)
         machine._model = model
         return machine

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -61,6 +62,25 @@ class SvmModel:
     sigmoids: tuple[Sigmoid, ...] = ()
     features: FeatureMap | None = None
     n_train: int = 0
+    KIND: ClassVar[str] = "svm"
+    CALLED: ClassVar[str] = "a support vector machine"
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it: scores are one for each pair, or class, or one in all."""
+        scores = len(self.expansion.intercepts)
+        if self.sigmoids and len(self.sigmoids) != len(self.pairs):
+            return "its sigmoids and pairs do not fit together"
+        if self.task != "classify":
+            fits = self.method == "svm" and self.classes is None and not self.pairs and scores == 1
+            return None if fits else f"a model for {self.task} has method 'svm', one score, no classes and no pairs"
+        if self.classes is None:
+            return "a classifier has classes"
+        count = len(self.classes.names)
+        if sorted(self.pairs) != ([] if self.method == "mean" else list(combinations(range(count), 2))):
+            return f"its pairs are not those of {count:,} classes, each once"
+        if scores != (count if self.method == "mean" else len(self.pairs)):
+            return f"its {scores:,} scores are not those of {count:,} classes"
+        return None
 
     def scores(self, points: Points | Array, engine: Engine) -> Array:
         """Return the scores of n rows (points, or rows of a precomputed matrix), shape (n, J)."""

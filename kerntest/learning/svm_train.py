@@ -16,9 +16,9 @@ from kerntest.learning.leakage import guarded
 from kerntest.learning.parts import check_parts, parts_of
 from kerntest.learning.planning import FitWork, prepare_fit
 from kerntest.learning.provenance import provenance_of
+from kerntest.learning.saved_models import save_model
 from kerntest.learning.solvers.hinge import KEPT_BYTES
 from kerntest.learning.svm_data import chosen_kernel, fit_machine, folds_of, rows_of
-from kerntest.learning.svm_file import save_svm
 from kerntest.learning.svm_judge import judge, svm_result
 from kerntest.learning.svm_options import ClassWeights, SvmOptions
 from kerntest.learning.training import Classes, Labelled, TrainingOptions, read_labelled
@@ -184,7 +184,7 @@ def train_svm(
         picture = svm_picture(result, judged, drawn_as, engine)
     with written_together():
         if output is not None:
-            save_svm(output, fit.model, force=force)
+            save_model(output, fit.model, force=force)
         if plot is not None and picture is not None:
             write_file(os.fspath(plot), picture)
     return result

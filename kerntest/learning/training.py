@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -15,7 +16,7 @@ from kerntest.data.missing import apply_missing, check_usable
 from kerntest.data.read import read_table
 from kerntest.data.selection import match_names
 from kerntest.data.suspicion import as_written
-from kerntest.data.table import Column, Table, unknown_column
+from kerntest.data.table import Column, Kind, Table, unknown_column
 from kerntest.data.wording import listed
 from kerntest.errors import DataError, UsageError
 
@@ -187,7 +188,17 @@ class Classes:
     """
 
     names: tuple[str, ...]
-    kind: str
+    kind: Kind
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with them, if a stranger wrote them."""
+        if len(self.names) < 2 or len(set(self.names)) < len(self.names):
+            return "names must be two classes or more, all different"
+        if self.kind == "number" and not all(map(_is_number, self.names)):
+            return "names must be numbers in their shortest form"
+        if self.kind == "boolean" and self.names != ("false", "true"):
+            return "names must be 'false' and 'true'"
+        return None
 
     @classmethod
     def of(cls, target: Column, table: str) -> Classes:
@@ -250,6 +261,15 @@ class Classes:
         if self.kind == "boolean":
             return np.array([name == "true" for name in self.names])[codes]
         return np.array(self.names, dtype=object)[codes]
+
+
+def _is_number(text: str) -> bool:
+    """Say whether a text is what we write for a finite number."""
+    try:
+        number = float(text)
+    except ValueError:
+        return False
+    return math.isfinite(number) and number_text(number) == text
 
 
 def hardly_classes(target: Column, count: int, table: str) -> DataError:

@@ -17,10 +17,11 @@ from kerntest.data.wording import counted
 from kerntest.engines.setting import engine_of
 from kerntest.errors import ModelError, UndecidedError, UsageError, telling
 from kerntest.learning.kpca_data import distances, encoder_of, in_units
-from kerntest.learning.kpca_file import KIND, kpca_of
-from kerntest.learning.modelfile import read_model
+from kerntest.learning.kpca_model import KpcaModel
+from kerntest.learning.model_file import read_model
 from kerntest.learning.prediction_output import file_format, open_sink
 from kerntest.learning.rowwise import Found, RowWork, check_columns, kept_columns
+from kerntest.learning.saved_models import model_of
 from kerntest.report.transform_report import ColumnError, TransformReport
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from kerntest.data.selection import Patterns
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Points
-    from kerntest.learning.kpca_model import KpcaModel
     from kerntest.learning.preimage import PreImages
     from kerntest.learning.rowwise import Applied, MissingRule, UnknownRule
 
@@ -141,7 +141,7 @@ def transform_file(
 def _load(model: str | PathLike[str], shown: str, components: int | None) -> KpcaModel:
     """Return the model of a file, with as many components as are asked for."""
     file = read_model(model)
-    if file.kind != KIND:
+    if file.kind != KpcaModel.KIND:
         known = file.kind in {"svm", "ridge"}
         raise ModelError(
             f"{shown} holds a model of kind {file.kind!r}, which has no components to project on",
@@ -150,7 +150,7 @@ def _load(model: str | PathLike[str], shown: str, components: int | None) -> Kpc
             code="model.kind",
             where={"file": shown},
         )
-    fitted = kpca_of(file)
+    fitted = model_of(file, KpcaModel)
     if fitted.encoder is None:
         raise ModelError(
             f"{shown} was fitted to a matrix of kernel values, not to columns",
@@ -316,7 +316,7 @@ class _Transformation(RowWork[_Tally]):
             schema="kerntest.transform/1",
             command="transform",
             model=self.shown,
-            kind=KIND,
+            kind=KpcaModel.KIND,
             data=reader.name,
             rows=applied.rows,
             transformed=done,

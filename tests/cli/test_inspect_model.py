@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kerntest import SVM, inspect_model
-from kerntest.learning.modelfile import write_model
+from kerntest.learning.model_file import write_model
 
 ROWS = [
     f"{k * 7 % 11},{'red' if k % 3 else 'blue'},{'true' if k % 2 else 'false'},{'yes' if k * 7 % 11 > 5 else 'no'}"

@@ -4,7 +4,7 @@ import pytest
 from model_archives import ARRAYS, MANIFEST
 
 from kerntest.errors import ModelError
-from kerntest.learning.modelfile import model_bytes, read_model
+from kerntest.learning.model_file import model_bytes, read_model
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from kerntest.errors import DataError, ModelError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.encoding import ColumnSpec, Encoder
+from kerntest.learning.model_fields import from_plain, to_plain
 
 TRAINING = """age,city,member,joined,code
 31,Bonn,true,2024-01-01,007
@@ -24,6 +25,10 @@ TRAINING = """age,city,member,joined,code
 27,Bonn,true,2024-03-01,007
 60,Köln,true,2024-03-09,012
 """
+
+
+def encoder_of(plain):
+    return from_plain(Encoder, plain, "m.model", "encoder")
 
 
 @pytest.fixture
@@ -149,7 +154,7 @@ def test_what_is_kept_scales_alike_again_also_through_json(described, scale):
     except DataError as error:
         assert error.code == "data.no_columns"  # noqa: PT017 - not every table raises
         return
-    encoder = Encoder.from_plain(json.loads(json.dumps(fitted.encoder.to_plain(), allow_nan=False)))
+    encoder = encoder_of(json.loads(json.dumps(to_plain(fitted.encoder), allow_nan=False)))
     assert encoder == fitted.encoder
     assert np.isfinite(fitted.points.numeric).all()
     assert points_equal(encoder.transform(training).points, fitted.points)
@@ -174,7 +179,7 @@ def test_numbers_as_small_and_as_large_as_they_get_are_scaled(values):
     scaled = fitted.points.numeric[:, 0]
     assert np.isfinite(scaled).all()
     assert len(set(scaled)) == len(set(values))
-    assert Encoder.from_plain(fitted.encoder.to_plain()) == fitted.encoder
+    assert encoder_of(to_plain(fitted.encoder)) == fitted.encoder
     assert points_equal(fitted.encoder.transform(read_table(np.array(values))).points, fitted.points)
 
 
@@ -379,7 +384,7 @@ def test_columns_that_cannot_be_used_are_refused_only_where_the_model_needs_them
 
 def test_the_plain_form_is_short_and_stable(table):
     encoder = Encoder.fit(table("a,b\n1,x\n3,y\n"), "standardize").encoder
-    assert encoder.to_plain() == {
+    assert to_plain(encoder) == {
         "scale": "standardize",
         "columns": [
             {"name": "a", "kind": "number", "centre": 2.0, "spread": 1.0},
@@ -390,7 +395,13 @@ def test_the_plain_form_is_short_and_stable(table):
 
 def test_whole_numbers_are_numbers_as_other_writers_of_json_write_them():
     plain = {"scale": "standardize", "columns": [{"name": "a", "kind": "number", "centre": 2, "spread": 1}]}
-    assert Encoder.from_plain(plain).columns == (ColumnSpec("a", "number", centre=2.0, spread=1.0),)
+    assert encoder_of(plain).columns == (ColumnSpec("a", "number", centre=2.0, spread=1.0),)
+
+
+def test_words_for_missing_values_are_kept(table):
+    usual = Encoder.fit(table("a,b\n1,x\n3,y\n"), "none").encoder
+    assert encoder_of({**to_plain(usual), "na": list(usual.na)}) == usual
+    assert to_plain(encoder_of({**to_plain(usual), "na": []}))["na"] == []
 
 
 NUMBER = {"name": "a", "kind": "number", "centre": 0.5, "spread": 2.0}
@@ -408,6 +419,9 @@ TEXT = {"name": "b", "kind": "text", "levels": ["x", "y"]}
         ({"scale": "standardize", "columns": []}, "encoder.columns must be one column or more"),
         ({"scale": "standardize", "columns": [TEXT, TEXT]}, "each with a name of its own"),
         ({"scale": "standardize", "columns": [TEXT], "units": 1}, "unknown fields: units"),
+        ({"scale": "none", "columns": [{"name": "a", "kind": "number", "spread": 1}]}, "columns[0].centre is missing"),
+        ({"scale": "none", "columns": [{"name": "a", "kind": "text"}]}, "columns[0].levels "),
+        ({"scale": "standardize", "columns": [{**NUMBER, "written": "by hand"}]}, "a way to write a number"),
         ({"scale": "standardize", "columns": [7]}, "encoder.columns[0] must be an object, not 7"),
         *(
             ({"scale": "standardize", "columns": [{**NUMBER, **wrong}]}, message)
@@ -420,18 +434,18 @@ TEXT = {"name": "b", "kind": "text", "levels": ["x", "y"]}
                 ({"centre": math.inf}, "centre must be a finite number, not Infinity"),
                 ({"centre": 10**400}, "centre must be a finite number, not a huge number"),
                 ({"spread": 0}, "spread must be a positive number, not 0"),
-                ({"spread": -1.0}, "spread must be a positive number, not -1.0"),
-                ({"spread": math.nan}, "spread must be a positive number, not NaN"),
+                ({"spread": -1.0}, "spread must be a positive number, not -1"),
+                ({"spread": math.nan}, "spread must be a finite number, not NaN"),
                 ({"levels": []}, "unknown fields: levels"),
             ]
         ),
         *(
             ({"scale": "none", "columns": [{**TEXT, "levels": levels}]}, message)
             for levels, message in [
-                ([], "levels must be texts in ascending order, all different, not a list of 0"),
+                ([], "levels must be texts in ascending order, all different"),
                 (["y", "x"], "in ascending order"),
                 (["x", "x"], "all different"),
-                (["x", 1], "levels must be a list of texts"),
+                (["x", 1], "levels[1] must be a text, not 1"),
                 ("xy", "levels must be a list, not 'xy'"),
             ]
         ),
@@ -439,7 +453,7 @@ TEXT = {"name": "b", "kind": "text", "levels": ["x", "y"]}
 )
 def test_nonsense_is_refused_with_its_place(plain, message):
     with pytest.raises(ModelError) as caught:
-        Encoder.from_plain(plain, name="m.model")
+        encoder_of(plain)
     assert caught.value.message.startswith("m.model is damaged: encoder")
     assert message in caught.value.message
     assert caught.value.exit_code == 5
@@ -482,10 +496,10 @@ def test_whatever_stands_in_a_model_there_is_an_encoder_that_works_or_an_error_o
     accepted = 0
     for _ in range(1000):
         try:
-            found = Encoder.from_plain(replaced(encoder.to_plain(), dice, junk))
+            found = encoder_of(replaced(to_plain(encoder), dice, junk))
         except ModelError:
             continue
-        assert Encoder.from_plain(found.to_plain()) == found
+        assert encoder_of(to_plain(found)) == found
         accepted += 1
         try:
             points = found.transform(new, unknown="ignore").points

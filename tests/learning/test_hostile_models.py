@@ -13,9 +13,8 @@ import pytest
 from model_archives import ARRAYS, MANIFEST, archive, members_of, npy, same
 
 from kerntest.errors import ModelError
-from kerntest.learning import manifest as manifest_module
-from kerntest.learning import modelfile
-from kerntest.learning.modelfile import model_bytes, read_model
+from kerntest.learning import model_file
+from kerntest.learning.model_file import model_bytes, read_model
 
 MUTATIONS = 1000
 
@@ -39,9 +38,7 @@ def test_bytes_behind_or_before_an_archive_are_refused(refused, valid, added):
     ["../support.npy", "/etc/passwd", "a\\b.npy", "..", "C:evil.npy", "support.npy/", "Support.npy", "x.pkl", "é.npy"],
 )
 def test_members_with_names_that_no_model_has_are_refused(refused, valid, name):
-    error = refused(archive(*members_of(valid), also=[(name, b"x")]))
-    assert error.code == "model.unsafe"
-    assert "a member that no model has" in error.message
+    assert "a member that no model has" in refused(archive(*members_of(valid), also=[(name, b"x")])).message
 
 
 def test_a_member_whose_name_hides_behind_a_zero_byte_is_refused(refused, valid):
@@ -53,8 +50,8 @@ def test_members_missing_extra_or_twice_are_refused(refused, valid):
     manifest, members = members_of(valid)
     assert "extra.npy is not in its manifest" in refused(archive(manifest, members, also=[("extra.npy", b"x")])).message
     twice = archive(manifest, members, also=[("dual.npy", members["dual.npy"])])
-    assert "it holds dual.npy twice" in refused(twice).message
-    assert "it holds manifest.json twice" in refused(archive(manifest, members, also=[("manifest.json", "{}")])).message
+    assert "one of them twice" in refused(twice).message
+    assert "one of them twice" in refused(archive(manifest, members, also=[("manifest.json", "{}")])).message
     del members["dual.npy"]
     assert "dual.npy is missing" in refused(archive(manifest, members)).message
 
@@ -76,20 +73,20 @@ def test_links_and_encrypted_members_are_refused(refused, valid):
     link = zipfile.ZipInfo("dual.npy")
     link.external_attr = 0o120777 << 16
     del members["dual.npy"]
-    assert "dual.npy is a link" in refused(archive(manifest, members, also=[(link, b"/etc/passwd")])).message
+    assert (
+        "a link or another special file" in refused(archive(manifest, members, also=[(link, b"/etc/passwd")])).message
+    )
     content = bytearray(valid)
     entry = content.rindex(b"PK\x01\x02")
     content[entry + 8] |= 1
-    error = refused(bytes(content))
-    assert "is encrypted" in error.message
-    assert error.code == "model.unsafe"
+    assert "is encrypted" in refused(bytes(content)).message
 
 
 def test_a_directory_that_points_elsewhere_is_refused(refused, valid, monkeypatch):
     content = bytearray(valid)
     entry = content.rindex(b"PK\x01\x02")
     content[entry + 42 : entry + 46] = struct.pack("<L", 2**32 - 2)
-    assert "support.npy reaches beyond the end of the file" in refused(bytes(content)).message
+    assert "reaches beyond the end of the file" in refused(bytes(content)).message
     with_comment = valid[:-2] + b"\x05\x00PK\x05\x06x"
     for moved in (valid + valid, with_comment, valid[:-6] + struct.pack("<L", 30) + valid[-2:]):
         assert "directory" in refused(moved).message
@@ -97,7 +94,7 @@ def test_a_directory_that_points_elsewhere_is_refused(refused, valid, monkeypatc
     monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 300)
     large = bytearray(model_bytes(MANIFEST, ARRAYS))
     large[large.rindex(b"PK\x06\x07") + 8] ^= 1
-    assert "the directory at its end is malformed" in refused(bytes(large)).message
+    assert "its directory does not stand where it should" in refused(bytes(large)).message
 
 
 def test_members_that_share_bytes_are_refused(refused, valid):
@@ -115,7 +112,7 @@ def test_members_that_share_bytes_are_refused(refused, valid):
 
 def test_a_directory_of_very_many_members_is_refused_unread(refused):
     many = archive("{}", {f"a{number}.npy": b"" for number in range(1001)})
-    assert "1,002 members, more than any model" in refused(many).message
+    assert "more than 1,000 members" in refused(many).message
 
 
 def test_a_member_that_is_not_what_its_checksum_says_is_refused(refused, valid):
@@ -130,32 +127,37 @@ def test_a_member_that_is_not_what_its_checksum_says_is_refused(refused, valid):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"\xff\xfe{}", "is not UTF-8 at byte 1"),
+        (b"\xff\xfe{}", "is not strict JSON"),
         ('{"a"', "is not strict JSON"),
         ("\ufeff{}", "is not strict JSON"),
-        ("[1]", r"manifest.json must be an object, not a list of 1"),
-        ("7", "must be an object, not 7"),
-        ('{"a": NaN}', "it holds NaN"),
-        ('{"a": -Infinity}', "it holds -Infinity"),
-        ('{"a": 1e999}', "a number that is too large"),
+        ("[1]", "manifest.json must be an object"),
+        ("7", "manifest.json must be an object"),
+        ('{"a": NaN}', "it holds 'NaN'"),
+        ('{"a": -Infinity}', "it holds '-Infinity'"),
+        ('{"a": 1e999}', "it holds '1e999', which is no finite number"),
         ('{"a": ' + "9" * 5000 + "}", "is not strict JSON"),
         ("[" * 100_000, "is nested too deeply"),
         ('{"a":' * 100_000, "is nested too deeply"),
         ('{"format_version": 1, "format_version": 1}', "the same key twice"),
-        ("{}", "format_version is missing"),
-        ('{"format_version": 1.0}', "format_version must be a whole number of at least 1, not 1.0"),
-        ('{"format_version": true}', "format_version must be a whole number of at least 1, not true"),
-        ('{"format_version": "1"}', "not '1'"),
-        ('{"format_version": 0}', "not 0"),
-        ('{"format_version": 1}', "kind is missing"),
-        ('{"format_version": 1, "kind": ""}', "kind must be a short text"),
-        ('{"format_version": 1, "kind": "a\\nb"}', "kind must be a short text"),
-        ('{"format_version": 1, "kind": "svm", "kerntest_version": 1}', "kerntest_version must be a text, not 1"),
-        ('{"format_version": 1, "kind": "svm", "kerntest_version": "1"}', "members is missing"),
-        ('{"format_version": 1, "kind": "svm", "kerntest_version": "1", "members": []}', "members must be an object"),
+        ({"format_version": None}, "format_version is missing"),
+        ({"format_version": 1.0}, "format_version must be a whole number"),
+        ({"format_version": True}, "format_version must be a whole number"),
+        ({"format_version": "1"}, "not '1'"),
+        ({"format_version": 0}, "format_version must be at least 1"),
+        ({"format_version": -1}, "not -1"),
+        ({"kind": None}, "kind is missing"),
+        ({"kind": ""}, "kind must be a short text"),
+        ({"kind": "a\nb"}, "kind must be a short text"),
+        ({"kerntest_version": 1}, "kerntest_version must be a text, not 1"),
+        ({"kerntest_version": "x" * 41}, "kerntest_version must be a short text"),
+        ({"members": None}, "members is missing"),
+        ({"members": []}, "members must be an object"),
     ],
 )
 def test_manifests_that_are_none_are_refused(refused, text, message):
+    if isinstance(text, dict):
+        whole = {"format_version": 1, "kind": "svm", "kerntest_version": "1", "members": {}}
+        text = {name: value for name, value in (whole | text).items() if value is not None}
     assert message in refused(archive(text, {})).message
 
 
@@ -175,9 +177,8 @@ def test_a_newer_format_is_told_before_anything_else_is_looked_at(refused):
 
 
 def test_a_manifest_that_is_too_large_is_not_read(refused, valid, monkeypatch):
-    monkeypatch.setattr(modelfile, "LARGEST_MANIFEST", 1000)
+    monkeypatch.setattr(model_file, "LARGEST_MANIFEST", 1000)
     assert "manifest.json has 1," in refused(valid).message
-    assert manifest_module.LARGEST_MANIFEST == 64 * 2**20
 
 
 @pytest.mark.parametrize(
@@ -186,19 +187,20 @@ def test_a_manifest_that_is_too_large_is_not_read(refused, valid, monkeypatch):
         ("dtype", "object", "must be 'float64' or 'float32'"),
         ("dtype", "|O", "must be 'float64'"),
         ("dtype", "float32", "members.dual.nbytes must be 12, as dtype and shape say, not 24"),
-        ("dtype", "int64", "dual.npy is of type '<f8', and int64 in its manifest"),
+        ("dtype", "int64", "the header of dual.npy is not that of int64"),
         ("shape", [3.0], "must be a whole number"),
-        ("shape", [-3], "must be a whole number of at least 0, not -3"),
+        ("shape", [-3], "must be a whole number from 0 to 9,007,199,254,740,992, not -3"),
         ("shape", [True], "must be a whole number"),
         ("shape", 3, "must be a list, not 3"),
-        ("shape", [3, 1], "dual.npy is of shape (3,), and (3, 1) in its manifest"),
+        ("shape", [3, 1], "not that of float64 of shape (3, 1)"),
         ("shape", [1] * 9, "larger than that of any model"),
-        ("shape", [0, 2**62], "larger than that of any model"),
+        ("shape", [0, 2**53], "larger than that of any model"),
+        ("shape", [0, 2**62], "must be a whole number"),
         ("shape", [2**40], "larger than that of any model"),
         ("nbytes", 25, "nbytes must be 24"),
         ("nbytes", -24, "nbytes must be a whole number"),
         ("sha256", "0" * 64, "the checksum of dual.npy"),
-        ("sha256", "0" * 63, "sha256 must be 64 hexadecimal digits"),
+        ("sha256", "0" * 63, "the checksum of dual.npy"),
         ("sha256", None, "sha256 must be a text, not null"),
         ("offset", 3, "unknown fields: offset"),
     ],
@@ -219,31 +221,33 @@ def test_nothing_is_allocated_for_an_array_that_is_not_there(refused, valid):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new"),
     [
         (
             b"'<f8', 'fortran_order': False, 'shape': (3,), }",
             b"'|O', 'fortran_order': False, 'shape': (3,), } ",
-            "of type '|O'",
         ),
-        (b"'<f8'", b"'>f8'", "is of type '>f8'"),
-        (b"False", b"True ", "is not that of an array"),
-        (b"False,", b"True, ", "is not that of an array"),
-        (b"False, 'shape': (3,), } ", b"True, 'shape': (3,), }  ", "dual.npy is in Fortran order"),
-        (b"(3,), ", b"(4,), ", "is of shape (4,), and (3,)"),
-        (b"(3,), }", b"(3,)}  ", "is not that of an array"),
-        (b"NUMPY\x01", b"NUMPY\x02", "is not that of an array"),
-        (b"\x93NUMPY", b"\x93NUMPX", "is not that of an array"),
-        (b"{'descr'", b"(((((((((", "is not that of an array"),
-        (b"v\0{", b"w\0{", "is not that of an array"),
+        (b"'<f8'", b"'>f8'"),
+        (b"False", b"True "),
+        (b"False,", b"True, "),
+        (b"False, 'shape': (3,), } ", b"True, 'shape': (3,), }  "),
+        (b"(3,), ", b"(4,), "),
+        (b"(3,), }", b"(3,)}  "),
+        (b"NUMPY\x01", b"NUMPY\x02"),
+        (b"\x93NUMPY", b"\x93NUMPX"),
+        (b"{'descr'", b"((((((((("),
+        (b"v\0{", b"w\0{"),
     ],
 )
-def test_headers_that_do_not_fit_are_refused_unevaluated(refused, valid, old, new, message):
+def test_headers_that_do_not_fit_are_refused_unevaluated(refused, valid, old, new):
     manifest, members = members_of(valid)
     content = members["dual.npy"]
     assert old in content
     npy("dual", content.replace(old, new, 1), manifest, members)
-    assert message in refused(archive(manifest, members)).message
+    assert (
+        "the header of dual.npy is not that of float64 of shape (3,) in C order"
+        in refused(archive(manifest, members)).message
+    )
 
 
 def test_arrays_in_fortran_order_are_refused(refused, valid):
@@ -251,7 +255,7 @@ def test_arrays_in_fortran_order_are_refused(refused, valid):
     stream = io.BytesIO()
     np.lib.format.write_array(stream, np.asfortranarray(ARRAYS["support"]), version=(1, 0))
     npy("support", stream.getvalue(), manifest, members)
-    assert "support.npy is in Fortran order" in refused(archive(manifest, members)).message
+    assert "of shape (3, 4) in C order" in refused(archive(manifest, members)).message
 
 
 def test_headers_that_are_too_long_are_refused(refused, valid):

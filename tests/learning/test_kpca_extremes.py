@@ -7,8 +7,9 @@ from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import KernelPCA, inspect_model, train_kpca
 from kerntest.errors import DataError, ModelError, UndecidedError, UsageError
-from kerntest.learning.kpca_file import load_kpca
-from kerntest.learning.modelfile import read_model, write_model
+from kerntest.learning.kpca_model import KpcaModel
+from kerntest.learning.model_file import read_model, write_model
+from kerntest.learning.saved_models import load_model
 
 RNG = np.random.default_rng(60)
 
@@ -156,7 +157,7 @@ def test_a_model_whose_eigenvalues_are_more_than_all_of_the_variance_is_refused(
     file = read_model(tmp_path / "right.kt")
     write_model(tmp_path / "wrong.kt", {**file.manifest, "trace": 1e-320}, dict(file.arrays), force=False)
     with pytest.raises(ModelError, match="trace is less than the sum of its eigenvalues"):
-        load_kpca(tmp_path / "wrong.kt")
+        load_model(tmp_path / "wrong.kt", KpcaModel)
 
 
 @pytest.mark.parametrize(("kernel", "support"), [("linear", None), ("gaussian", 20)])
@@ -172,4 +173,4 @@ def test_more_rows_than_floats_can_count_are_refused(tmp_path):
     file = read_model(tmp_path / "right.kt")
     write_model(tmp_path / "wrong.kt", {**file.manifest, "n_train": 10**400}, dict(file.arrays), force=False)
     with pytest.raises(ModelError, match="n_train"):
-        load_kpca(tmp_path / "wrong.kt")
+        load_model(tmp_path / "wrong.kt", KpcaModel)

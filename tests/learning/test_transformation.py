@@ -11,8 +11,9 @@ from pyarrow import parquet
 
 from kerntest import KernelPCA, train_kpca, train_svm, transform_file
 from kerntest.errors import DataError, ModelError, UndecidedError, UsageError
-from kerntest.learning.kpca_file import kpca_of, load_kpca
-from kerntest.learning.modelfile import read_model, write_model
+from kerntest.learning.kpca_model import KpcaModel
+from kerntest.learning.model_file import read_model, write_model
+from kerntest.learning.saved_models import load_model
 
 
 def rows(count, seed=0):
@@ -278,14 +279,14 @@ def test_a_model_whose_parts_do_not_fit_is_refused(folder, tmp_path, name):
     arrays = {name: array for name, array in arrays.items() if array is not None}
     write_model(tmp_path / "wrong.kt", fields, arrays, force=False)
     with pytest.raises(ModelError, match=message) as caught:
-        load_kpca(tmp_path / "wrong.kt")
+        load_model(tmp_path / "wrong.kt", KpcaModel)
     assert caught.value.exit_code == 5
 
 
 def test_a_model_of_another_learner_is_told_by_name(folder, tmp_path):
     train_svm(folder / "train.csv", "colour", columns="across,up", output=tmp_path / "svm.kt")
     with pytest.raises(ModelError, match="'svm' model, not kernel principal components"):
-        kpca_of(read_model(tmp_path / "svm.kt"))
+        load_model(tmp_path / "svm.kt", KpcaModel)
 
 
 def test_numbers_too_large_for_a_float_are_refused_and_nothing_is_written(folder, tmp_path):
@@ -309,4 +310,4 @@ def test_a_model_with_a_category_that_its_columns_do_not_have_is_refused(folder,
         codes[5, 0] = wrong
         write_model(tmp_path / "wrong.kt", fields, {**file.arrays, "centres_codes": codes}, force=True)
         with pytest.raises(ModelError, match="categories that its columns do not have"):
-            load_kpca(tmp_path / "wrong.kt")
+            load_model(tmp_path / "wrong.kt", KpcaModel)

@@ -1,0 +1,433 @@
+"""A model on disk: a zip archive of arrays, and one JSON text that says what they mean.
+
+Reading a model runs no code of it: there is no pickle anywhere, and every size, name and checksum is verified before
+use. This page is the format, version 1; whoever can read zip, JSON and little-endian numbers can read a model.
+
+**The archive.** A zip file (with zip64 records from 4 GiB on) whose members are stored, neither compressed nor
+encrypted. The directory ends with the file: no comment behind it. Members, in this order: ``manifest.json``, then one
+``NAME.npy`` for each array, by name. Names of arrays are lower-case ASCII letters, digits and ``_``, begin with a
+letter and have at most 63 characters. The writer dates every member 1980-01-01 and gives all the same permissions, so
+that equal models are equal byte by byte. At most 1000 members and 64 GiB in all.
+
+**manifest.json.** One JSON object (RFC 8259) in ASCII, at most 64 MB, no key twice, no NaN or infinity. Numbers have
+the 17 digits that bring every float64 back. Its fields:
+
+================== ============ =======================================================================================
+format_version     whole number 1 here. Look at it first: a larger one means another format than this page describes
+kind               text         which learner wrote the rest: ``svm``, ``ridge``, ``kpca``, ...
+kerntest_version   text         of the kerntest that wrote it
+members            object       for the name of each array ``{"dtype", "shape", "nbytes", "sha256"}``
+(any other)                     what the learner needs besides arrays: its parameters, its kernel as a text that
+                                `kerntest.kernels.text.parse_kernel` reads, its columns as `Encoder.to_plain` gives them
+================== ============ =======================================================================================
+
+``dtype`` is one of float64, float32, int64, int32, uint8, bool; ``shape`` a list of up to 8 whole numbers; ``nbytes``
+the product of the shape and of the bytes of one entry; ``sha256`` the digest in hexadecimal of the whole member, its
+header included, as ``unzip -p MODEL NAME.npy | sha256sum`` prints it.
+
+**NAME.npy.** As `numpy.save` writes it: the bytes ``93 4E 55 4D 50 59 01 00``; the length h of the header, two bytes,
+little-endian, at most 1024; the header, h bytes of ASCII such as
+``{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }``, filled with blanks and ended by a newline; then
+``nbytes`` bytes of entries: little-endian, the last index fastest (C order), ``bool`` as 0 or 1. So the entries are
+the last ``nbytes`` bytes of the member, and a reader that believes the manifest may skip the header. ``descr`` is
+``<f8 <f4 <i8 <i4 |u1 |b1`` for the dtypes in the order above. All floats are finite.
+
+**Versions.** Within a format version, manifests may gain fields. Whatever an older reader would misunderstand raises
+``format_version``, and a reader refuses what is newer than itself. ``manifest.json`` stays where it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import stat
+import struct
+import zipfile
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields, replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from kerntest import __version__
+from kerntest.data.paths import open_file, unreadable
+from kerntest.data.source import PARQUET_MAGIC
+from kerntest.data.wording import one_line, shown_value
+from kerntest.errors import DataError, ModelError
+from kerntest.learning.model_fields import damaged, from_plain, to_plain
+from kerntest.report.write import check_writable, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import BinaryIO
+
+    from numpy.typing import NDArray
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+ARRAY_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
+MEMBER_NAME = re.compile(rf"{re.escape(MANIFEST)}|{ARRAY_NAME.pattern}\.npy", re.ASCII)
+# What each dtype is called in the header of an .npy file.
+DTYPES = {"float64": "<f8", "float32": "<f4", "int64": "<i8", "int32": "<i4", "uint8": "|u1", "bool": "|b1"}
+MOST_DIMENSIONS = 8
+MOST_MEMBERS = 1000
+LARGEST_MODEL = 2**36
+LARGEST_MANIFEST = 64 * 2**20
+LONGEST_DIRECTORY = 2**20
+LONGEST_HEADER = 1024
+LONGEST_WORD = 40
+
+# Before the header of an .npy file: eight bytes, and two for its length.
+_LEAD = 10
+_END = struct.Struct("<4s4H2LH")
+_END64 = struct.Struct("<4sQ2H2L4Q4sLQL")
+# Before the name of a member, where it stands.
+_LOCAL = 30
+_ENCRYPTED = 0x1 | 0x40 | 0x2000
+# What zipfile raises on bytes that are no archive.
+_MALFORMED = (zipfile.BadZipFile, EOFError, IndexError, KeyError, OverflowError, RuntimeError, ValueError, struct.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What the manifest says of an array; the digest is that of the whole member."""
+
+    dtype: Literal["float64", "float32", "int64", "int32", "uint8", "bool"]
+    shape: tuple[int, ...]
+    nbytes: int
+    sha256: str
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it."""
+        itemsize = np.dtype(DTYPES[self.dtype]).itemsize
+        # Lengths of 0 do not excuse others that no array could have.
+        if len(self.shape) > MOST_DIMENSIONS or itemsize * math.prod(max(1, n) for n in self.shape) > LARGEST_MODEL:
+            return "shape is larger than that of any model"
+        if self.nbytes != itemsize * math.prod(self.shape):
+            return f"nbytes must be {itemsize * math.prod(self.shape)}, as dtype and shape say, not {self.nbytes}"
+        return None
+
+    def header(self, length: int | None = None) -> bytes:
+        """Return how the .npy file begins, filled with blanks to a length."""
+        stream = io.BytesIO()
+        described = {"descr": DTYPES[self.dtype], "fortran_order": False, "shape": self.shape}
+        np.lib.format.write_array_header_1_0(stream, described)
+        found = stream.getvalue()
+        if length is None:
+            return found
+        text = found[_LEAD:].rstrip().ljust(length - _LEAD - 1) + b"\n"
+        return found[: _LEAD - 2] + len(text).to_bytes(2, "little") + text
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What every manifest begins with."""
+
+    format_version: int
+    kind: str
+    kerntest_version: str
+    members: dict[str, Member]
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it."""
+        for name, word in (("kind", self.kind), ("kerntest_version", self.kerntest_version)):
+            if not 0 < len(word) <= LONGEST_WORD or not word.isprintable():
+                return f"{name} must be a short text"
+        if strange := [name for name in self.members if not ARRAY_NAME.fullmatch(name)]:
+            return f"members: no array of a model can be named {shown_value(strange[0])}"
+        return None if self.format_version else "format_version must be at least 1"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelFile:
+    """What a model file holds, checked.
+
+    Parameters
+    ----------
+    manifest : dict
+        As JSON gives it; what the learner put in is not checked beyond being JSON.
+    arrays : dict of str to ndarray
+        By name, read-only.
+    name : str
+        How messages call the file.
+    """
+
+    manifest: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+    name: str
+
+    @property
+    def kind(self) -> str:
+        """Which learner wrote it."""
+        return str(self.manifest["kind"])
+
+    def array(self, name: str, dtype: Literal["float64", "int64"], dimensions: int) -> NDArray[Any]:
+        """Return an array of this kind of numbers and so many dimensions; ModelError if there is none."""
+        array = self.arrays.get(name)
+        if array is None or array.ndim != dimensions or array.dtype.kind != dtype[0]:
+            raise damaged(self.name, f"its array {name!r} is missing, or not {dtype} of {dimensions} dimensions")
+        return array.astype(dtype, copy=False)
+
+    def field(self, name: str, kind: Any) -> Any:
+        """Return a field of the manifest that must be of a type."""
+        if name not in self.manifest:
+            raise damaged(self.name, f"{name} is missing in its manifest")
+        return from_plain(kind, self.manifest[name], self.name, name)
+
+
+def write_model(
+    path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, force: bool
+) -> None:
+    """Write a model to a new file, or with `force` to one that is there: afterwards it is whole, or as it was before.
+
+    DataError if that cannot be, or the model is larger than the format allows. The whole file is in memory once.
+    """
+    check_writable(Path(path), new=not force)
+    write_file(Path(path), model_bytes(manifest, arrays), new=not force)
+
+
+def model_bytes(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return a model as the bytes of its file: the same bytes for equal content, whatever the order of the keys.
+
+    `format_version`, `kerntest_version` and `members` are filled in. ValueError for what the format cannot hold.
+    """
+    if not isinstance(manifest.get("kind"), str) or len(arrays) >= MOST_MEMBERS:
+        raise ValueError(f"a model has a kind, and fewer than {MOST_MEMBERS} arrays")
+    if not all(map(ARRAY_NAME.fullmatch, arrays)):
+        raise ValueError(f"names of arrays are lower-case identifiers, not {sorted(arrays)}")
+    laid_out = {name: _laid_out(name, arrays[name]) for name in sorted(arrays)}
+    contents: dict[str, list[memoryview]] = {}
+    members = {}
+    for name, array in laid_out.items():
+        member = Member(array.dtype.name, array.shape, array.nbytes, "")  # type: ignore[arg-type]
+        contents[f"{name}.npy"] = [memoryview(member.header()), array.reshape(-1).view(np.uint8).data]
+        digest = hashlib.sha256(contents[f"{name}.npy"][0])
+        digest.update(contents[f"{name}.npy"][1])
+        members[name] = to_plain(replace(member, sha256=digest.hexdigest()))
+    versions = {"format_version": FORMAT_VERSION, "kerntest_version": __version__}
+    plain = {**manifest, **versions, "members": members}
+    text = json.dumps(plain, allow_nan=False, ensure_ascii=True, indent=1, sort_keys=True).encode("ascii") + b"\n"
+    total = sum(map(len, chain.from_iterable(contents.values())))
+    for what, size, largest in (("description", len(text), LARGEST_MANIFEST), ("model", total, LARGEST_MODEL)):
+        if size > largest:
+            raise DataError(
+                f"the {what} has {size:,} bytes, more than the {largest:,} that a model file may have",
+                hint="fit it to fewer rows, or leave out text columns with very many different values",
+                code="data.too_large",
+            )
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, parts in [(MANIFEST, [memoryview(text)]), *contents.items()]:
+            # Looks the same whenever and wherever it is written.
+            info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            info.create_system = 3
+            info.external_attr = (stat.S_IFREG | 0o644) << 16
+            # Known in advance, it tells zipfile whether zip64 is needed.
+            info.file_size = sum(map(len, parts))
+            with archive.open(info, "w") as stream:
+                stream.writelines(parts)
+    return file.getvalue()
+
+
+def _laid_out(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as the format has it: little-endian, in C order, finite."""
+    array = np.asarray(array)
+    if array.dtype.name not in DTYPES or array.ndim > MOST_DIMENSIONS:
+        raise ValueError(f"the array {name!r} is {array.dtype.name} of {array.ndim} dimensions, which no model has")
+    laid_out = np.asarray(array, dtype=DTYPES[array.dtype.name], order="C")
+    if not np.isfinite(laid_out).all():
+        raise ValueError(f"the array {name!r} has entries that are not finite")
+    return laid_out
+
+
+def read_model(path: str | os.PathLike[str]) -> ModelFile:
+    """Read a model file, whoever wrote it.
+
+    DataError if the file is not there or cannot be read; ModelError if it is no model, a newer one than this version
+    can read, or not as it was written. Nothing is allocated for more bytes than the file has.
+    """
+    name = os.fspath(path)
+    with _opened(Path(path), name) as file:
+        try:
+            return _checked(file, name)
+        except OSError as error:
+            raise unreadable(name, error) from error
+
+
+def _opened(path: Path, model: str) -> BinaryIO:
+    """Open a regular file."""
+    # What cannot be looked at cannot be opened either, and that says why.
+    with suppress(OSError, ValueError):
+        if not stat.S_ISREG(path.stat().st_mode):
+            what = "a folder" if path.is_dir() else "no regular file"
+            raise _no_model(model, what, "name the file of the model")
+    return open_file(path, model)
+
+
+def _no_model(model: str, what: str, hint: str = "a model is what svm, ridge and kpca write with -o") -> ModelError:
+    """Return the error for a file that never was a model."""
+    return ModelError(
+        f"{model} is not a model: it is {what}", hint=hint, code="model.not_a_model", where={"file": model}
+    )
+
+
+def _checked(file: BinaryIO, model: str) -> ModelFile:
+    """Return what an open file holds."""
+    size = os.fstat(file.fileno()).st_size
+    _check_ends(file, size, model)
+    with _guarded(model):
+        zipped = zipfile.ZipFile(file)
+    infos = {info.filename: info for info in zipped.infolist()}
+    if not MOST_MEMBERS >= len(zipped.infolist()) == len(infos):
+        raise damaged(model, f"it holds more than {MOST_MEMBERS:,} members, or one of them twice")
+    for info in infos.values():
+        _check_member(info, size, model)
+    if MANIFEST not in infos:
+        raise _no_model(model, f"a zip archive without {MANIFEST}")
+    # Members that share bytes would make little stand for much.
+    if sum(info.file_size for info in infos.values()) > size:
+        raise damaged(model, "its members are larger than the file")
+    if infos[MANIFEST].file_size > LARGEST_MANIFEST:
+        raise damaged(model, f"{MANIFEST} has {infos[MANIFEST].file_size:,} bytes, more than {LARGEST_MANIFEST:,}")
+    manifest = _manifest(_content(zipped, infos.pop(MANIFEST), model), model)
+    members = _header(manifest, model).members
+    for member in sorted({f"{name}.npy" for name in members} ^ infos.keys()):
+        raise damaged(model, f"{member} is {'not in its manifest' if member in infos else 'missing'}")
+    arrays = {name: _array(zipped, infos[f"{name}.npy"], member, model) for name, member in members.items()}
+    return ModelFile(manifest, arrays, model)
+
+
+@contextmanager
+def _guarded(model: str) -> Iterator[None]:
+    """Turn what zipfile raises on malformed archives into our error."""
+    try:
+        yield
+    except _MALFORMED as error:
+        raise damaged(model, f"zip: {one_line(str(error)) or type(error).__name__}") from error
+
+
+def _check_ends(file: BinaryIO, size: int, model: str) -> None:
+    """Refuse a file that does not begin with a member, or does not end with a directory of a size that models have."""
+    start = file.read(4096)
+    if not start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        hint = "the model comes first, then the data: kerntest COMMAND MODEL DATA"
+        if not start:
+            raise _no_model(model, "empty")
+        if start.startswith(PARQUET_MAGIC):
+            raise _no_model(model, "a Parquet table", hint)
+        if b"\0" not in start and start[0] < 0x80:
+            raise _no_model(model, "text, such as a CSV table", hint)
+        raise _no_model(model, "neither a zip archive nor text")
+    file.seek(max(0, size - _END.size - _END64.size))
+    tail = file.read()
+    end = tail[-_END.size :]
+    if len(end) < _END.size or not end.startswith(b"PK\x05\x06"):
+        raise damaged(model, "the directory at its end is missing: it was cut off, or something was added to it")
+    *_, length, first, comment = _END.unpack(end)
+    behind = len(end)
+    if tail[-_END.size - 20 :].startswith(b"PK\x06\x07"):
+        behind += _END64.size
+        mark, *_, length, first, _, _, place, _ = _END64.unpack(tail[: _END64.size].ljust(_END64.size))
+        comment |= mark != b"PK\x06\x06" or place != size - behind
+    if comment or first + length + behind != size or length > LONGEST_DIRECTORY:
+        raise damaged(model, "its directory does not stand where it should, or is longer than that of any model")
+
+
+def _check_member(info: zipfile.ZipInfo, size: int, model: str) -> None:
+    """Refuse a member that no model has: by its name, its kind, or its place in the file."""
+    name = info.orig_filename
+    flaws = {
+        "a member that no model has": not MEMBER_NAME.fullmatch(name),
+        "a link or another special file": stat.S_IFMT(info.external_attr >> 16) not in {0, stat.S_IFREG},
+        "which is encrypted": info.flag_bits & _ENCRYPTED,
+        "which is compressed, as members of a model never are": info.compress_type != zipfile.ZIP_STORED
+        or info.compress_size != info.file_size,
+        "which reaches beyond the end of the file": not 0 <= info.header_offset <= size - _LOCAL - info.file_size,
+    }
+    for flaw, found in flaws.items():
+        if found:
+            raise damaged(model, f"it holds {shown_value(name)}, {flaw}")
+
+
+def _content(zipped: zipfile.ZipFile, info: zipfile.ZipInfo, model: str) -> bytes:
+    """Return the bytes of a member whose size has been checked."""
+    with _guarded(model), zipped.open(info) as stream:
+        content = stream.read(info.file_size)
+    if len(content) != info.file_size:
+        raise damaged(model, f"{info.filename} ends too early")
+    return content
+
+
+def _manifest(content: bytes, model: str) -> dict[str, Any]:
+    """Return the object that strict JSON says."""
+    try:
+        manifest = json.loads(
+            content.decode("utf-8"), parse_constant=_finite, parse_float=_finite, object_pairs_hook=_without_repeats
+        )
+    except RecursionError as error:
+        raise damaged(model, f"{MANIFEST} is nested too deeply") from error
+    except ValueError as error:
+        raise damaged(model, f"{MANIFEST} is not strict JSON: {one_line(str(error))}") from error
+    if not isinstance(manifest, dict):
+        raise damaged(model, f"{MANIFEST} must be an object")
+    return manifest
+
+
+def _finite(text: str) -> float:
+    """Return a number; refuse those that JSON does not have, or no float can hold."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"it holds {shown_value(text)}, which is no finite number")
+    return number
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; refuse one that says two things under one key, of which readers would believe either."""
+    plain = dict(pairs)
+    if len(plain) < len(pairs):
+        raise ValueError("an object has the same key twice")
+    return plain
+
+
+def _header(manifest: dict[str, Any], model: str) -> Header:
+    """Return the fields that every manifest has; the version is looked at first."""
+    version, writer = manifest.get("format_version"), manifest.get("kerntest_version")
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        known = isinstance(writer, str) and len(writer) <= LONGEST_WORD and writer.isprintable()
+        shown = str(version) if version < 10**6 else "of a huge number"
+        raise ModelError(
+            f"{model} was written by a newer kerntest (format {shown}; this one reads up to {FORMAT_VERSION}): upgrade",
+            hint=f"kerntest {writer if known else 'of a newer version'} can read it",
+            code="model.newer_format",
+            where={"file": model},
+        )
+    names = {one.name for one in fields(Header)}
+    plain = {name: value for name, value in manifest.items() if name in names}
+    header: Header = from_plain(Header, plain, model, "")
+    return header
+
+
+def _array(zipped: zipfile.ZipFile, info: zipfile.ZipInfo, member: Member, model: str) -> NDArray[Any]:
+    """Return an array, read-only: the bytes of its member, which are checked against the manifest before they are read."""
+    name, length = info.filename, info.file_size - member.nbytes
+    if not _LEAD < length <= _LEAD + LONGEST_HEADER:
+        raise damaged(model, f"{name} has {info.file_size:,} bytes, and its manifest says {member.nbytes:,}")
+    content = _content(zipped, info, model)
+    if hashlib.sha256(content).hexdigest() != member.sha256:
+        raise damaged(model, f"the checksum of {name} is not that of its manifest")
+    if content[:length] != member.header(length):
+        raise damaged(model, f"the header of {name} is not that of {member.dtype} of shape {member.shape} in C order")
+    if member.dtype == "bool" and np.frombuffer(content, np.uint8)[length:].max(initial=0) > 1:
+        raise damaged(model, f"{name} has entries that are neither true nor false")
+    array = np.ndarray(member.shape, DTYPES[member.dtype], content, length)
+    native = np.require(array, array.dtype.newbyteorder("="), "A")
+    if not np.isfinite(native).all():
+        raise damaged(model, f"{name} has entries that are not finite")
+    native.flags.writeable = False
+    return native
