@@ -60,7 +60,7 @@ def engine_options(*engines: str) -> Callable[[AnyCommand], AnyCommand]:
     """Return the decorator that adds the options about the engine; without names the command has only the local one."""
     words = {
         "local": "local (threads)",
-        "gpu": "gpu (float32; needs CuPy or PyTorch)",
+        "gpu": "gpu (needs PyTorch)",
         "dask": "dask (a cluster)",
     }
     choice = option(

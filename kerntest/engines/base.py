@@ -33,9 +33,9 @@ class Engine(Protocol):
     memory : int or None
         Bytes that the computation may take in one process; None for the default limits of each method.
     dtype : str
-        The float type in which blocks are computed.
-    arrays : object or None
-        What computes whole blocks on a device, see `kerntest.engines.device`; None where numpy does.
+        The float type in which everything is computed.
+    device : str or None
+        The GPU in words, where there is one.
     here : Engine
         The engine for pieces that write into memory of this process, or are too small to be sent.
     """
@@ -44,11 +44,15 @@ class Engine(Protocol):
     threads: int
     memory: int | None
     dtype: str
-    arrays: Any
+    device: str | None
 
     @property
     def here(self) -> Engine:
         """The threads of this process."""
+        ...
+
+    def send(self, array: Any) -> Any:
+        """Return an array where work computes: itself, or a copy on a GPU, which numpy's functions take alike."""
         ...
 
     def map(

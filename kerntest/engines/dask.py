@@ -52,7 +52,7 @@ class DaskEngine:
 
     name = "dask"
     dtype = "float64"
-    arrays = None
+    device: str | None = None
 
     def __init__(self, client: Any, here: LocalEngine) -> None:
         self.threads = max(1, sum(client.nthreads().values()))
@@ -100,6 +100,10 @@ class DaskEngine:
     def here(self) -> LocalEngine:
         """The threads of this process."""
         return self._here
+
+    def send(self, array: Any) -> Any:
+        """Return the array itself: work takes its arrays along."""
+        return array
 
     def map(
         self,

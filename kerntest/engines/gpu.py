@@ -1,56 +1,87 @@
-"""A GPU for whole blocks of entries, and the threads of this process for everything else."""
+"""A GPU, through PyTorch: arrays there take part in numpy's functions, so that every formula is written once, in float64.
+
+What is large goes there by `GpuEngine.send`: rows, vectors, factors. Kernel matrices are then computed, transformed and
+summed there block by block, and only sums come back; all else runs on threads of this process.
+"""
+
+# What numpy's arrays have has the same name here.
+# ruff: noqa: D102, N802
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
-from kerntest.engines.device import Device, find_device
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
 from kerntest.engines.local import LocalEngine
+from kerntest.engines.memory import show_memory
+from kerntest.errors import MissingExtraError, UndecidedError, UsageError
+
+try:
+    import torch
+except ImportError as error:
+    raise MissingExtraError(
+        "a GPU needs PyTorch, which is not installed", hint="pip install 'kerntest[gpu]'"
+    ) from error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from numpy.typing import NDArray
+
     from kerntest.engines.base import Item, Progress, Result
 
+VARIABLE = "KERNTEST_DEVICE"
+# Where PyTorch has another name, or none of the same meaning.
+_UFUNCS = {np.equal: torch.eq, np.power: torch.pow, np.invert: torch.bitwise_not, np.conjugate: torch.conj_physical}
+_NAMES = {"axis": "dim"}
 
-class GpuEngine:
-    """Computes blocks on a device (see `Device`) and runs pieces of other work on threads of this process.
 
-    Entries are float32, less the mean of their matrix; sums over blocks are float64. How far this is from float64 is
-    measured on some lines of each computation and kept in `arrays.error`.
+class GpuEngine(LocalEngine):
+    """Threads of this process, which send the large arrays of their work to a GPU.
 
-    Parameters
-    ----------
-    threads : int, optional
-        Threads of this process; all processors by default.
-    memory : int, optional
-        Bytes that blocks may take on the device; a share of what is free there by default.
-    device : Device, optional
-        The device, where it is known already; else it is found, see `find_device`.
+    The environment variable KERNTEST_DEVICE names another device of PyTorch: "cuda:1", or "cpu", the processors, to try
+    the same code without a GPU.
 
     Raises
     ------
-    UsageError
-        If `threads` is not positive.
-    MissingExtraError
-        If CuPy or PyTorch, or array-api-compat, is not installed.
     UndecidedError
         If there is no GPU.
+    UsageError
+        If KERNTEST_DEVICE names no device.
     """
 
     name = "gpu"
 
-    def __init__(self, threads: int | None = None, memory: int | None = None, *, device: Device | None = None) -> None:
-        self._here = LocalEngine(threads, memory)
-        self.threads = self._here.threads
-        self.memory = memory
-        self.arrays = find_device(memory) if device is None else device
-        self.dtype = self.arrays.precision
+    def __init__(self, threads: int | None = None, memory: int | None = None) -> None:
+        super().__init__(threads, memory)
+        asked = os.environ.get(VARIABLE, "cuda").removeprefix("torch:")
+        try:
+            self._place = torch.device(asked)
+        except RuntimeError as error:
+            raise UsageError(
+                f"{VARIABLE}={asked} names no device", hint="cuda, cuda:1 or cpu", code="usage.device"
+            ) from error
+        if self._place.type != "cpu" and (self._place.index or 0) >= torch.cuda.device_count():
+            raise UndecidedError(
+                "no GPU was found on this machine",
+                hint="leave out --engine gpu: the processors of this machine do the same",
+                code="undecided.no_gpu",
+            )
+        self.device = f"{_described(self._place)}, PyTorch {torch.__version__.partition('+')[0]}"
 
     @property
     def here(self) -> LocalEngine:
         """The threads of this process."""
-        return self._here
+        return LocalEngine(self.threads, self.memory)
+
+    def send(self, array: NDArray[Any]) -> Any:
+        """Return a copy on the device."""
+        # PyTorch refuses arrays that may be read only.
+        return DeviceArray(torch.as_tensor(np.array(array, order="C")).to(self._place))
 
     def map(
         self,
@@ -60,5 +91,130 @@ class GpuEngine:
         *,
         total: int | None = None,
     ) -> Iterator[Result]:
-        """Yield work(item) for every item, on threads of this process; see `Engine`."""
-        return self._here.map(work, items, progress, total=total)
+        """Yield work(item) for every item; see `Engine`."""
+        try:
+            yield from super().map(work, items, progress, total=total)
+        except torch.cuda.OutOfMemoryError as error:
+            raise UndecidedError(
+                "the GPU has too little memory for this test",
+                hint="--threads 1 takes less of it; or leave out --engine gpu",
+                code="undecided.memory",
+            ) from error
+
+
+def _described(place: torch.device) -> str:
+    """Return a device in words: "NVIDIA H200, 139 GB"."""
+    if place.type == "cpu":
+        return "the processors"
+    of = torch.cuda.get_device_properties(place)
+    return f"{of.name}, {show_memory(of.total_memory)}"
+
+
+class DeviceArray(NDArrayOperatorsMixin):
+    """A tensor that numpy's functions hand on to PyTorch (NEP 13 and 18); `np.asarray` copies it to this process."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+        self.flags = SimpleNamespace(writeable=True)
+        self.shape, self.strides, self.size = tuple(tensor.shape), tensor.stride(), tensor.numel()
+
+    def __len__(self) -> int:
+        return len(self.tensor)
+
+    def __float__(self) -> float:
+        return float(self.tensor)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.asarray(self.tensor.cpu().numpy(), dtype=dtype)
+
+    def __getitem__(self, key: Any) -> DeviceArray:
+        return DeviceArray(self.tensor[_tensors(key)])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.tensor[_tensors(key)] = self._operand(value)
+
+    @property
+    def T(self) -> DeviceArray:
+        return DeviceArray(self.tensor.T)
+
+    def copy(self) -> DeviceArray:
+        return DeviceArray(self.tensor.clone())
+
+    def reshape(self, *shape: Any) -> DeviceArray:
+        return DeviceArray(self.tensor.reshape(*shape))
+
+    def transpose(self, *axes: int) -> DeviceArray:
+        return DeviceArray(self.tensor.permute(*axes))
+
+    def strided(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> DeviceArray:
+        """Return a view of what begins here; strides count entries."""
+        return DeviceArray(self.tensor.as_strided(shape, strides))
+
+    def astype(self, dtype: Any) -> DeviceArray:
+        return DeviceArray(self.tensor.to(_kind(dtype)))
+
+    def sum(self, axis: int | None = None) -> DeviceArray:
+        return DeviceArray(self.tensor.sum(dim=axis))
+
+    def min(self, initial: float) -> float:
+        return min(initial, float(self.tensor.min())) if self.size else initial
+
+    def max(self, initial: float) -> float:
+        return max(initial, float(self.tensor.max())) if self.size else initial
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = (None,), **options: Any) -> Any:
+        """Apply a ufunc, or sum by `np.add.reduce`; what PyTorch does not know is computed by numpy in this process."""
+        (target,) = out
+        function: Any = _UFUNCS.get(ufunc) or getattr(torch, ufunc.__name__, None)
+        operands = [self._operand(each) for each in inputs]
+        written = target.tensor if isinstance(target, DeviceArray) else None
+        if method == "reduce" and ufunc is np.add:
+            result = operands[0].sum(dim=options["axis"])
+        elif method != "__call__":
+            return NotImplemented
+        elif function is None:
+            result = self._operand(ufunc(*(np.asarray(DeviceArray(each)) for each in operands)))
+        else:
+            result = function(*operands) if written is None else function(*operands, out=written)
+        if np.geterr()["over"] == "raise" and bool(torch.isinf(result).any()):
+            raise FloatingPointError("overflow")
+        if target is None:
+            return DeviceArray(result)
+        if written is not result:
+            target[...] = DeviceArray(result) if written is not None else np.asarray(DeviceArray(result))
+        return target
+
+    def _operand(self, value: Any) -> torch.Tensor:
+        if isinstance(value, DeviceArray):
+            return value.tensor
+        if np.ndim(value):
+            return torch.as_tensor(np.array(value, order="C")).to(self.tensor.device)
+        # A number beside an array may stay in this process.
+        return torch.tensor(float(value), dtype=torch.float64)
+
+    def __array_function__(self, function: Any, types: Any, inputs: Any, options: Any) -> Any:
+        name = function.__name__
+        given = {_NAMES.get(key, key): _tensors(value) for key, value in options.items()}
+        if name in {"zeros_like", "empty_like"}:
+            make = torch.zeros if name == "zeros_like" else torch.empty
+            kind = _kind(given.get("dtype", np.float64))
+            return DeviceArray(make(given.get("shape", inputs[0].shape), dtype=kind, device=self.tensor.device))
+        if name == "vdot":
+            return DeviceArray(torch.vdot(*(each.tensor.flatten() for each in inputs)))
+        if name == "fill_diagonal":
+            self.tensor.fill_diagonal_(inputs[1])
+            return None
+        found = getattr(torch.fft, name, None) or getattr(torch, name, None)
+        return NotImplemented if found is None else DeviceArray(found(*_tensors(inputs), **given))
+
+
+def _tensors(value: Any) -> Any:
+    """Return arguments, or an index, as PyTorch takes them."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_tensors(each) for each in value)
+    return value.tensor if isinstance(value, DeviceArray) else value
+
+
+def _kind(dtype: Any) -> torch.dtype:
+    kind: torch.dtype = getattr(torch, np.dtype(dtype).name)
+    return kind

@@ -50,7 +50,7 @@ class LocalEngine:
 
     name = "local"
     dtype = "float64"
-    arrays = None
+    device: str | None = None
 
     def __init__(self, threads: int | None = None, memory: int | None = None) -> None:
         if threads is not None and (not isinstance(threads, int) or threads < 1):
@@ -64,6 +64,10 @@ class LocalEngine:
     def here(self) -> LocalEngine:
         """The engine itself."""
         return self
+
+    def send(self, array: Any) -> Any:
+        """Return the array itself."""
+        return array
 
     def map(
         self,

@@ -49,9 +49,8 @@ def compute_on(
     Parameters
     ----------
     engine : {"auto", "local", "gpu", "dask"}
-        "local": threads of this process. "gpu": a GPU, through CuPy or PyTorch (extra `gpu`), in float32. "dask": a
-        cluster (extra `dask`). "auto": the cluster where a scheduler is named, else local; never a GPU by itself,
-        because its float32 has but half of the digits.
+        "local": threads of this process. "gpu": a GPU, through PyTorch (extra `gpu`), for the passes over kernel
+        matrices. "dask": a cluster (extra `dask`). "auto": the cluster where a scheduler is named, else local.
     scheduler : str, optional
         Address of a Dask scheduler, such as "tcp://10.0.0.1:8786"; without it "dask" starts a cluster of processes on
         this machine.
@@ -146,28 +145,6 @@ def engine_of(threads: int | None = None) -> Engine:
     if threads is not None and current.engine.name == "local":
         return LocalEngine(threads, current.engine.memory)
     return current.engine
-
-
-def refuse_device(engine: Engine, what: str) -> None:
-    """Refuse a computation on a device that has no code for it.
-
-    Parameters
-    ----------
-    engine : Engine
-    what : str
-        The computation, as a subject: "the joint test".
-
-    Raises
-    ------
-    UsageError
-        As above.
-    """
-    if engine.arrays is not None:
-        raise UsageError(
-            f"{what} is not computed on a GPU",
-            hint="leave out --engine gpu: the processors compute it in float64",
-            code="usage.engine",
-        )
 
 
 def allowed_bytes(usual: int) -> int:

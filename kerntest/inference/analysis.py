@@ -15,7 +15,7 @@ from scipy.special import ndtri
 import kerntest
 from kerntest.data.misleading import misleading
 from kerntest.data.pooling import Pooled, pool
-from kerntest.engines.setting import engine_of, refuse_device
+from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.inference.explain import explain_columns, explanation_work, typical_rows
 from kerntest.inference.family import BandwidthOption, Family, check_bandwidth, choose_kernels
@@ -78,8 +78,6 @@ def analyse_two_samples(
     check_bandwidth(bandwidth)
     check_minimum(min_effect)
     engine = engine_of(threads)
-    if options.resampling == "random":
-        refuse_device(engine, "a set of random permutations")
     reading = reading or Reading()
     tables = read_two(x, y, reading)
     used, dropped = without_missing(tables.matched, reading.missing)
@@ -207,7 +205,7 @@ def _result(
             libraries=library_versions(),
             seconds=time.perf_counter() - started,
             engine=engine.name,
-            **record.device_fields(engine),
+            device=engine.device,
         ),
     )
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kerntest.data.checks import one_of
 from kerntest.data.csv_options import CsvOptions
-from kerntest.engines.setting import engine_of, refuse_device
 from kerntest.errors import UsageError, telling
 from kerntest.inference.options import Method, MissingPolicy, NullMethod, Options, Scale
 from kerntest.inference.pair_analysis import Statistic, analyse_pair
@@ -176,7 +175,6 @@ def hsic_test(
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling, judge)
     reading = PairReading(x_columns, y_columns, columns, exclude, categorical, missing, CsvOptions.of(**csv))
     if method == "features":
-        refuse_device(engine_of(threads), "the test by features")
         from kerntest.inference.streamed.independence import (  # noqa: PLC0415 - few need it
             DEFAULT_FEATURES,
             FeatureTest,

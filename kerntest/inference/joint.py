@@ -11,7 +11,7 @@ import numpy as np
 from kerntest.data.csv_options import CsvOptions
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
-from kerntest.engines.setting import engine_of, refuse_device
+from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError, telling
 from kerntest.inference.dependence import dependence, factor
 from kerntest.inference.family import BandwidthOption, choose_kernel
@@ -120,7 +120,6 @@ def hsic_joint(
     started = time.perf_counter()
     options = Options("biased", "permutation", permutations, alpha, scale, seed)
     engine = engine_of(threads)
-    refuse_device(engine, "the joint test")
     table = read_one(data, PairReading(categorical=categorical, csv=CsvOptions.of(**csv)))
     tables = _groups(table, groups, exclude)
     paired = pair_up(tables, missing, scale)

@@ -7,6 +7,7 @@ their own: one line for each of them, against every row of the circle.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
+
+    from kerntest.engines.base import Engine
 
 # Entries of one tile: its arrays (half a megabyte each) stay in the second-level cache of a core.
 TILE_ENTRIES = 2**16
@@ -101,7 +104,10 @@ def add_row_sums(rows: Array, values: Array, block: Block, circle: int) -> None:
 def _skewed(values: Array, reach: int) -> Array:
     """Return the view s[k, j] = values[k, reach + j - k] of all j that every k has, for reach + 1 lines."""
     down, across = values.strides
-    return as_strided(values[0, reach:], (reach + 1, values.shape[1] - reach), (down - across, across), writeable=False)
+    shape, strides = (reach + 1, values.shape[1] - reach), (down - across, across)
+    if not isinstance(values, np.ndarray):
+        return values[0, reach:].strided(shape, strides)
+    return as_strided(values[0, reach:], shape, strides, writeable=False)
 
 
 def square_sum(values: Array, block: Block, circle: int) -> float:
@@ -122,12 +128,19 @@ class LaidOut:
     """
 
     def __init__(self, points: Points, circle: int) -> None:
-        self.circle = circle
+        self.circle, self.tile = circle, TILE_ENTRIES
         self.fixed = points.take(slice(circle, None))
         # Lags reach at most half the circle beyond its end: rows are repeated so that no index needs a modulo. Columns
         # lie side by side in memory, since arithmetic runs down them one at a time.
         around = np.arange(circle + circle // 2 + 1) % circle
         self.wrapped = Points(np.asfortranarray(points.numeric[around]), np.asfortranarray(points.codes[around]))
+
+    def sent(self, engine: Engine) -> LaidOut:
+        """Return the rows where an engine computes."""
+        there = copy(self)
+        there.fixed, there.wrapped = self.fixed.sent(engine), self.wrapped.sent(engine)
+        there.tile = TILE_ENTRIES * there.wrapped.scale**2
+        return there
 
     def __reduce__(self) -> tuple[type[LaidOut], tuple[Points, int]]:
         """To other processes each row travels once."""
@@ -137,7 +150,7 @@ class LaidOut:
 
     def tiles(self, block: Block) -> Iterator[tuple[Pairs, slice]]:
         """Yield the block's pairs in tiles small enough for the cache, with the columns of the block they fill."""
-        width = max(TILE_ENTRIES // block.count, 1)
+        width = max(self.tile // block.count, 1)
         lines = slice(block.start, block.start + block.count)
         for start in range(0, self.circle, width):
             stop = min(start + width, self.circle)
@@ -151,6 +164,8 @@ class LaidOut:
 
 def window(values: NDArray[Any], lags: int) -> NDArray[Any]:
     """Return the view w[k, i] = values[i + k] of shape (lags, len(values) - lags + 1)."""
+    if not isinstance(values, np.ndarray):
+        return values.strided((lags, len(values) - lags + 1), 2 * values.strides)
     # Not by `as_strided`, which holds the interpreter for 20 microseconds a call: other threads wait.
     values = np.ascontiguousarray(values)
     (step,) = values.strides
@@ -187,6 +202,11 @@ class LagPairs(Pairs):
 
     def _by_product(self, left: Array, right: Array, least: float = -np.inf) -> Array:
         """Return <left_i, right_{i+k}>, or `least` if it is less, by small matrix products: a skewed part is kept."""
+        if not isinstance(left, np.ndarray):
+            total = np.zeros_like(left, shape=self.shape)
+            for column, met in zip(left.T, right.T, strict=True):
+                total += column[None, :] * window(met, self.lags)
+            return np.maximum(total, least, out=total)
         result = np.empty(self.shape)
         height = max(self.lags // 2, 32)
         # The odd row length keeps the steps of the skewed view off powers of two, which would collide in the cache.
@@ -227,7 +247,7 @@ class LagPairs(Pairs):
         for difference in self.differences():
             function(difference, out=difference)
             total = difference if total is None else np.add(total, difference, out=total)
-        return np.zeros(self.shape) if total is None else total
+        return np.zeros_like(self.x.numeric, shape=self.shape, order="C") if total is None else total
 
     @cached_property
     def _manhattan(self) -> Array:
@@ -255,7 +275,7 @@ class LagPairs(Pairs):
         if not columns or self.x.whole is not self.y.whole:
             return super().exponential_manhattan(bandwidth)
         values = np.maximum(powers[:, 0], window(met[:, 0], self.lags))
-        step = np.empty(self.shape)
+        step = np.empty_like(values, order="C")
         for column in range(1, columns):
             np.maximum(powers[:, column], window(met[:, column], self.lags), out=step)
             np.multiply(values, step, out=values)
@@ -266,7 +286,7 @@ class LagPairs(Pairs):
 
     @cached_property
     def _mismatches(self) -> Array:
-        total = np.zeros(self.shape)
+        total = np.zeros_like(self.x.numeric, shape=self.shape, order="C")
         for left, right in zip(self.x.codes.T, self.y.codes.T, strict=True):
             total += left[None, :] != window(right, self.lags)
         return total

@@ -215,12 +215,7 @@ def low_rank_sums(
     Cost: O(C r_K r_L n' log n') time, O((r_K + C r_L) n) memory. Sums have a fixed order.
     """
     engine = enough_for(engine, float(first.rank) * sum(moved.rank for moved in second) * circle)
-    if engine.arrays is not None:
-        from kerntest.inference.device_sweep import device_correlations  # noqa: PLC0415 - only a device needs it
-
-        sums = device_correlations(first, second, circle, engine.arrays, progress)
-    else:
-        sums = _correlated(first, second, circle, engine=engine, progress=progress, tolerance=tolerance)
+    sums = _correlated(first, second, circle, engine=engine, progress=progress, tolerance=tolerance)
     return sums - _diagonal_part(first, second, circle) if hollow else sums
 
 
@@ -268,7 +263,8 @@ def _correlated(
     right = [np.fft.rfft(np.ascontiguousarray(columns[:circle].T), axis=1) for columns in others]
     fixed = first.columns[circle:], [columns[circle:] for columns in others]
     height = max(1, HELD_ENTRIES // circle)
-    work = _Correlations(left, right, fixed, circle)
+    send = engine.send
+    work = _Correlations(send(left), [*map(send, right)], (send(fixed[0]), [*map(send, fixed[1])]), circle)
     pieces = [
         (order, piece)
         for order in range(len(second))

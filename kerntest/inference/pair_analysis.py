@@ -10,7 +10,7 @@ import numpy as np
 
 import kerntest
 from kerntest.data.checks import one_of, whole_number
-from kerntest.engines.setting import engine_of, refuse_device
+from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.analysis import library_versions
 from kerntest.inference.nulls.permutation import JUDGES
@@ -102,7 +102,6 @@ def analyse_pair(
     if min_lag is not None:
         whole_number("min_lag", min_lag, at_least=1)
     engine = engine_of(threads)
-    _refuse_on_device(engine, options, statistic, time_series=time_series)
     reading = reading or PairReading()
     groups = read_pair(x, y, reading)
     paired = pair_up(groups, reading.missing, options.scale)
@@ -156,16 +155,6 @@ def analyse_pair(
         started=started,
     )
     return IndependenceAnalysis(result, paired, verdict.kernels, verdict.relabelled, groups)
-
-
-def _refuse_on_device(engine: Engine, options: Options, statistic: Statistic, *, time_series: bool) -> None:
-    """Refuse, on a GPU, what has no code for one."""
-    if time_series:
-        refuse_device(engine, "the shift test of time series")
-    if statistic == "coco":
-        refuse_device(engine, "the constrained covariance")
-    if options.resampling == "random":
-        refuse_device(engine, "a set of random permutations")
 
 
 def _work(family: PairFamily, variables: Variables, options: Options, statistic: Statistic) -> Work:
@@ -339,5 +328,5 @@ def provenance_of(
         libraries=library_versions(),
         seconds=time.perf_counter() - started,
         engine=engine.name,
-        **record.device_fields(engine),
+        device=engine.device,
     )

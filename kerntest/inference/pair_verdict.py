@@ -248,8 +248,7 @@ def _sources(
                 found[-1][-1] = (points, [*found[-1][-1][1], kernel])
             else:
                 found[-1].append((points, [kernel]))
-    # On a device lines are cheap.
-    return (found[0], found[1]), None if engine.arrays is not None else (centred[:count], centred[count:])
+    return (found[0], found[1]), (centred[:count], centred[count:])
 
 
 def _never_varies(family: PairFamily, variables: Variables, options: Options, engine: Engine) -> bool:

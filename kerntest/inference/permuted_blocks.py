@@ -21,7 +21,6 @@ import numpy as np
 
 from kerntest.engines.base import enough_for
 from kerntest.inference.order import ORDER_STREAM
-from kerntest.inference.sweep import sweep
 from kerntest.kernels.base import DensePairs, Points
 
 if TYPE_CHECKING:
@@ -133,13 +132,9 @@ def block_sums(
     placed = points.take(blocks.order)
     count = len(blocks.in_x)
     engine = enough_for(engine, len(kernels) * len(points) ** 2 / 2)
-    if engine.arrays is not None:
-        inside = np.repeat(np.eye(count), np.diff(blocks.starts), axis=0)
-        products = [sweep(kernel, placed, inside, engine).product for kernel in kernels]
-        return np.stack([inside.T @ product for product in products])
     # Columns side by side in memory, as the tiles walk down them.
-    placed = Points(np.asfortranarray(placed.numeric), np.asfortranarray(placed.codes))
-    work = _Strips(tuple(kernels), placed, tuple(_tiles(blocks)), count)
+    placed = Points(np.asfortranarray(placed.numeric), np.asfortranarray(placed.codes)).sent(engine)
+    work = _Strips(tuple(kernels), placed, tuple(_tiles(blocks, TILE * placed.scale)), count)
     sums = np.zeros((len(kernels), count, count))
     tiles = range(len(work.tiles))
     for number, strip in zip(tiles, engine.map(work, tiles, progress), strict=True):
@@ -158,11 +153,11 @@ class _Tile:
     blocks: int
 
 
-def _tiles(blocks: BlockedRows) -> list[_Tile]:
+def _tiles(blocks: BlockedRows, most: int) -> list[_Tile]:
     """Return the rows in tiles of whole blocks of one size, or of parts of a block that is larger than a tile."""
     tiles: list[_Tile] = []
     size = int(blocks.starts[1])
-    together = max(1, TILE // size)
+    together = max(1, most // size)
     number = 0
     while number < len(blocks.in_x):
         last = min(number + together, blocks.free) if number < blocks.free else number + 1
@@ -170,7 +165,7 @@ def _tiles(blocks: BlockedRows) -> list[_Tile]:
         if last > number + 1:
             tiles.append(_Tile(start, stop, number, last - number))
         else:
-            tiles += [_Tile(some, min(some + TILE, stop), number, 1) for some in range(start, stop, TILE)]
+            tiles += [_Tile(some, min(some + most, stop), number, 1) for some in range(start, stop, most)]
         number = last
     return tiles
 

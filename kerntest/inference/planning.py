@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 REHEARSED = 4800
 REHEARSED_MANY = 600
 REHEARSED_LOW_RANK = 20_000
-REHEARSED_ON_A_DEVICE = 16_384
+REHEARSED_ON_A_GPU = 16_384
 # Of so few rows the time is not worth a rehearsal: seconds for each entry of a matrix (measured: 5e-9 to 3e-8).
 SMALL = 1500
 SMALL_COST = 2e-8
@@ -299,7 +299,7 @@ def described(engine: Engine) -> str:
     """Return an engine in words."""
     count = f"{engine.threads} thread{'' if engine.threads == 1 else 's'}"
     if engine.name == "gpu":
-        return str(engine.arrays.describe())
+        return str(engine.device)
     return f"{count} of this process" if engine.name == "local" else f"{count} of a Dask cluster"
 
 
@@ -308,7 +308,7 @@ def _expected_time(work: Work, engine: Engine) -> tuple[float | None, bool]:
     n = work.rows
     low_rank = n > FEW_ROWS and work.options.null == "permutation" and _all_low_rank(work)
     rehearsed = engine.here if engine.name == "dask" else engine
-    most = REHEARSED_ON_A_DEVICE if engine.name == "gpu" else REHEARSED
+    most = REHEARSED_ON_A_GPU if engine.name == "gpu" else REHEARSED
 
     def scaled(rehearse: Callable[[NDArray[np.intp], Engine], object], most: int, law: Callable[[int], float]) -> float:
         """Return the time of a part: two rehearsals tell what it costs to begin from what each further row costs."""

@@ -214,8 +214,6 @@ def _by_shifts(
             of_lines = _dependences(here, there, found, places[0], estimator)
             for one, other in lined:
                 measured[one][other] = of_lines[f.index(one)][g.index(other)]
-        if found.doubt is not None:
-            doubt[np.ix_(f, g)] = found.doubt
         values = centred_sums(found, places, circle, hollow=hollow)
         sums[np.ix_(f, g)] = values.reshape(len(f), len(g), -1)
     for one, other, x, y in correlated:

@@ -280,8 +280,7 @@ def _by_lines(
     values = centred_sums(sums, places, circle, hollow=hollow)
     for a, b in pairs:
         f, g = left.index(a), right.index(b)
-        doubt = 0.0 if sums.doubt is None else float(sums.doubt[f, g])
-        yield float(unbiased[f, g]), float(biased[f, g]), values[f, g].ravel(), doubt
+        yield float(unbiased[f, g]), float(biased[f, g]), values[f, g].ravel(), 0.0
 
 
 def _tell(progress: Progress | None, done: int, steps: int) -> None:

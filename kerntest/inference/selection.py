@@ -14,7 +14,7 @@ from kerntest.data.copies import copies_warning
 from kerntest.data.csv_options import CsvOptions
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
-from kerntest.engines.setting import engine_of, refuse_device
+from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
 from kerntest.inference.dependence import Dependence, dependence, factor
 from kerntest.inference.explain import step_down
@@ -133,7 +133,6 @@ def hsic_select(
     whole_number("select", k, at_least=1)
     one_of("missing", missing, ("error", "drop"))
     engine = engine_of(threads)
-    refuse_device(engine, "the selection of columns")
     table = read_one(data, PairReading(categorical=categorical, csv=CsvOptions.of(**csv)))
     groups = _groups(table, target, columns, exclude)
     kept, warnings = complete_rows(groups, missing)

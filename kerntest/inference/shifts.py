@@ -20,13 +20,14 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kerntest.engines.base import enough_for, in_pieces
 from kerntest.inference.lags import Block, add_row_sums, halved_lines, plan_blocks, square_sum
+from kerntest.inference.stacks import KernelStack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,8 +66,6 @@ class ShiftSums:
         sum_ij A_ij^2.
     squares_second : ndarray, shape (G,)
         The same of every B_g.
-    doubt : ndarray, shape (F, G), or None
-        How far a sum may be moved beyond the rounding of float64, where entries are of less precision.
     """
 
     values: Array
@@ -74,7 +73,6 @@ class ShiftSums:
     rows_second: Array
     squares_first: Array
     squares_second: Array
-    doubt: Array | None = None
 
 
 def circle_length(n: int) -> int:
@@ -187,13 +185,6 @@ def shift_sums(
     one matrix on either side, up to 2^23 for more, and F G C n for the result; never n x n. Sums have a fixed order:
     the result does not depend on the number of threads.
     """
-    if engine.arrays is not None:
-        from kerntest.inference.device_shifts import device_shift_sums, device_takes  # noqa: PLC0415 - it imports this
-
-        if device_takes(first, second):
-            return device_shift_sums(
-                first, second, n=n, circle=circle, orders=orders, device=engine.arrays, progress=progress
-            )
     wanted = tuple(np.ndindex(first.members, second.members)) if pairs is None else tuple(pairs)
     matrices = second.members * orders
     stacked = min(first.members, matrices) >= MANY
@@ -202,8 +193,8 @@ def shift_sums(
     held = max(1, HELD_ENTRIES // (second.members * circle * max(block.count for block in blocks)))
     values = np.empty((first.members, second.members, orders, circle))
     of_first, of_second = _Margins.of(first, n), _Margins.of(second, n)
-    work = _Summed((_StackedBlock if stacked else _SingleBlock)(first, second, circle, n, wanted))
     engine = enough_for(engine, (first.members + second.members * orders) * n * circle / 2)
+    work = _Summed((_StackedBlock if stacked else _SingleBlock)(first, second, circle, n, wanted).sent(engine))
     for start in range(0, orders, held):
         stop = min(start + held, orders)
         pieces = in_pieces([_Pass(block, start, stop) for block in blocks])
@@ -249,7 +240,14 @@ class _Blocks:
 
     def __init__(self, first: Stack, second: Stack, circle: int, n: int, wanted: tuple[tuple[int, int], ...]) -> None:
         self.first, self.second, self.circle, self.n, self.wanted = first, second, circle, n, wanted
-        self.scratch = _Scratch()
+        self.scratch = _Scratch(np.empty(0))
+
+    def sent(self, engine: Engine) -> Self:
+        """Compute where an engine does, if both sides are rows and kernels; return itself."""
+        if isinstance(self.first, KernelStack) and isinstance(self.second, KernelStack):
+            self.first, self.second = self.first.sent(engine), self.second.sent(engine)
+            self.scratch = _Scratch(engine.send(np.empty(0)))
+        return self
 
     def __reduce__(self) -> tuple[type[_Blocks], tuple[Any, ...]]:
         """Other processes have arrays of their own."""
@@ -323,20 +321,21 @@ class _StackedBlock(_Blocks):
             np.fft.rfft(values, axis=1, out=transformed)
             left[:, member] = transformed.T
         spectrum = np.matmul(left, right.transpose(0, 2, 1))
-        return _Partial(spectrum.transpose(1, 2, 0), of_first, of_second)
+        return _Partial(np.asarray(spectrum.transpose(1, 2, 0)), of_first, of_second)
 
 
 class _Scratch(threading.local):
     """Arrays that a thread uses again for each block: fresh ones would cost as much as the arithmetic, page by page."""
 
-    def __init__(self) -> None:
+    def __init__(self, like: Array) -> None:
+        self._like = like
         self._held: dict[str, NDArray[Any]] = {}
 
     def array(self, name: str, shape: tuple[int, ...], dtype: type) -> NDArray[Any]:
         """Return an array of that shape whose contents are whatever was left in it."""
         size = math.prod(shape)
         if name not in self._held or self._held[name].size < size:
-            self._held[name] = np.empty(size, dtype=dtype)
+            self._held[name] = np.empty_like(self._like, shape=size, dtype=dtype)
         return self._held[name][:size].reshape(shape)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from kerntest.engines.base import Engine
 
 
 class Stack(Protocol):
@@ -74,15 +77,11 @@ class KernelStack:
         """To other processes rows travel once, to be laid out there in every order."""
         return _stacked, (self._sources, self._orders, self._circle, self._hollow, self.centred_by_rows)
 
-    @property
-    def hollow(self) -> bool:
-        """Whether the diagonals are set to zero."""
-        return self._hollow
-
-    def placed(self, order: int) -> Iterator[tuple[Points, NDArray[np.intp], tuple[Kernel, ...]]]:
-        """Yield the rows of each source, which of them stands at each place in one order, and the kernels."""
-        for (points, _), kernels in zip(self._sources, self._kernels, strict=True):
-            yield points, self._orders[order], kernels
+    def sent(self, engine: Engine) -> KernelStack:
+        """Return the stack with its rows where an engine computes."""
+        there = copy(self)
+        there._laid = [[rows.sent(engine) for rows in of_order] for of_order in self._laid]  # noqa: SLF001 - made here
+        return there
 
     def lines(self, order: int, block: Block, out: Array) -> Iterator[int]:
         """Write the block's entries of one member after another into `out`; yields its number."""

@@ -96,19 +96,14 @@ def sweep(
     n = len(points)
     # Columns side by side in memory, as the tiles walk down them.
     points = Points(np.asfortranarray(points.numeric), np.asfortranarray(points.codes))
+    engine = enough_for(engine, n**2 / 2)
+    points = points.sent(engine)
+    tile = TILE * points.scale
     # A strip of a small matrix is one tile high; of a large one a few, so that strips stay few.
-    height = TILE * max(1, n // (64 * TILE))
+    height = tile * max(1, n // (64 * tile))
     starts = list(range(0, n, height))
     weights = np.zeros((n, 0)) if square_vectors is None else square_vectors
-    engine = enough_for(engine, n**2 / 2)
-    if engine.arrays is not None:
-        from kerntest.inference.device_sweep import DeviceSweep  # noqa: PLC0415 - only a device needs it
-
-        strips = DeviceSweep(
-            kernel, points, engine.arrays, vectors=vectors, weights=weights, centring=centring, cubes=cubes
-        )
-        return Sweep(*strips.run(progress))
-    work = _Strips(kernel, points, vectors, weights, centring, height, cubes)
+    work = _Strips(kernel, points, engine.send(vectors), engine.send(weights), centring, height, tile, cubes)
     product, squares, total_square, cube_sum = np.zeros(vectors.shape), np.zeros(weights.shape), 0.0, 0.0
     for start, strip in zip(starts, engine.map(work, starts, progress), strict=True):
         product[start:] += strip.product
@@ -128,6 +123,7 @@ class _Strips:
     weights: Array
     centring: Centring | None
     height: int
+    width: int
     cubes: bool
 
     def tile(self, rows: slice, columns: slice) -> Array:
@@ -147,11 +143,11 @@ class _Strips:
         product = np.zeros((n - start, self.vectors.shape[1]))
         squares = np.zeros((n - start, self.weights.shape[1]))
         total_square = cube_sum = 0.0
-        for top in range(start, min(start + self.height, n), TILE):
-            rows = slice(top, min(top + TILE, n))
+        for top in range(start, min(start + self.height, n), self.width):
+            rows = slice(top, min(top + self.width, n))
             here = slice(rows.start - start, rows.stop - start)
-            for left in range(top, n, TILE):
-                columns = slice(left, min(left + TILE, n))
+            for left in range(top, n, self.width):
+                columns = slice(left, min(left + self.width, n))
                 there = slice(columns.start - start, columns.stop - start)
                 tile = self.tile(rows, columns)
                 # A tile off the diagonal stands for its mirror image too.

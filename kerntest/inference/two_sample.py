@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kerntest.data.checks import one_of
 from kerntest.data.csv_options import CsvOptions
-from kerntest.engines.setting import engine_of, refuse_device
 from kerntest.errors import UsageError, telling
 from kerntest.inference.analysis import analyse_two_samples
 from kerntest.inference.options import Method, MissingPolicy, NullMethod, Options, Scale
@@ -177,7 +176,6 @@ def mmd_test(
         columns, exclude, common=common, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv)
     )
     if method == "features":
-        refuse_device(engine_of(threads), "the test by features")
         from kerntest.inference.streamed.two_sample import analyse_by_features, refuse_exact_only  # noqa: PLC0415 - few need it
 
         refuse_exact_only(explain=explain, witness=witness, plot=plot)

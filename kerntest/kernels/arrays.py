@@ -22,9 +22,7 @@ def shaped(values: Array, shape: tuple[int, int]) -> Array:
 
 def writeable(values: Array) -> Array:
     """Return the array itself, or a copy where it is kept for others."""
-    # Arrays of a device are never kept.
-    kept = isinstance(values, np.ndarray) and not values.flags.writeable
-    return values.copy() if kept else values
+    return values if values.flags.writeable else values.copy()
 
 
 def raised(values: Array, exponent: float) -> Array:

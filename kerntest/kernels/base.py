@@ -11,10 +11,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from kerntest.engines.base import Engine
 
 Array: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.int64]
@@ -41,6 +44,8 @@ class Points:
     """
 
     __slots__ = ("_derived", "_expandable", "_selected", "_whole", "codes", "numeric")
+    # How much higher and wider tiles are best.
+    scale: ClassVar[int] = 1
 
     def __init__(self, numeric: Array, codes: Codes) -> None:
         self.numeric = numeric
@@ -66,6 +71,11 @@ class Points:
         if numeric.ndim == 1:
             numeric = numeric[:, None]
         return cls(numeric, np.empty((len(numeric), 0), dtype=np.int64))
+
+    def sent(self, engine: Engine) -> Points:
+        """Return the rows where an engine computes."""
+        numeric = engine.send(self.numeric)
+        return self if numeric is self.numeric else SentPoints(self, numeric, engine)
 
     def take(self, rows: NDArray[np.intp] | slice) -> Points:
         """Return the named rows, in that order; a slice shares what is derived from the whole."""
@@ -130,6 +140,38 @@ class Points:
             return whole.derive(name, compute)[rows]
         if name not in self._derived:
             self._derived[name] = compute(self.numeric)
+        return self._derived[name]
+
+
+class SentPoints(Points):
+    """Rows on a GPU. What is derived from them is derived in this process, and sent.
+
+    Parameters
+    ----------
+    here : Points
+        The same rows in this process.
+    numeric : DeviceArray, shape (n, p)
+    engine : Engine
+    """
+
+    __slots__ = ("_engine", "_here")
+    scale = 8
+
+    def __init__(self, here: Points, numeric: Array, engine: Engine) -> None:
+        super().__init__(numeric, engine.send(here.codes))
+        self._here, self._engine = here, engine
+        self._expandable = here.expandable
+
+    def select(self, columns: Columns) -> Points:
+        """Return the named columns of every row."""
+        if columns not in self._selected:
+            self._selected[columns] = self._here.select(columns).sent(self._engine)
+        return self._selected[columns]
+
+    def derive(self, name: str, compute: Callable[[Array], Array]) -> Array:
+        """Return compute(numeric), one entry per row."""
+        if name not in self._derived:
+            self._derived[name] = self._engine.send(self._here.derive(name, compute))
         return self._derived[name]
 
 
@@ -346,7 +388,7 @@ class DensePairs(Pairs):
         return self._keep("manhattan", self._manhattan)
 
     def _manhattan(self) -> Array:
-        if len(self.x.whole) >= MANY_ROWS:
+        if len(self.x.whole) >= MANY_ROWS and isinstance(self.x.numeric, np.ndarray):
             from scipy.spatial.distance import cdist  # noqa: PLC0415 - a small test starts without it
 
             return np.asarray(cdist(self.x.numeric, self.y.numeric, "cityblock"))
@@ -354,14 +396,14 @@ class DensePairs(Pairs):
         for difference in self.differences():
             np.abs(difference, out=difference)
             total = difference if total is None else np.add(total, difference, out=total)
-        return np.zeros(self.shape) if total is None else total
+        return np.zeros_like(self.x.numeric, shape=self.shape, order="C") if total is None else total
 
     def mismatches(self) -> Array:
         """Return the number of category columns in which x and y differ."""
         return self._keep("mismatches", self._mismatches)
 
     def _mismatches(self) -> Array:
-        total = np.zeros(self.shape)
+        total = np.zeros_like(self.x.numeric, shape=self.shape, order="C")
         for left, right in zip(self.x.codes.T, self.y.codes.T, strict=True):
             total += left[:, None] != right[None, :]
         return total
@@ -397,7 +439,7 @@ def squared_distances(x: Points, y: Points) -> Array:
         return np.zeros((len(x), len(y)))
     same = x.whole is y.whole
     if not (x if same else Points.of(np.concatenate([x.numeric, y.numeric]))).expandable:
-        total = np.zeros((len(x), len(y)))
+        total = np.zeros_like(x.numeric, shape=(len(x), len(y)), order="C")
         with np.errstate(over="ignore"):
             for left_column, right_column in zip(x.numeric.T, y.numeric.T, strict=True):
                 total += np.square(left_column[:, None] - right_column[None, :])

@@ -9,7 +9,6 @@ from kerntest.report.summary import (
     clearest_lines,
     compared,
     counted,
-    device_lines,
     input_notes,
     input_text,
     member_text,
@@ -70,7 +69,6 @@ def independence_summary(result: IndependenceResult) -> Summary:
         lines.append(("HSIC", f"{number(values['unbiased'])} (unbiased), {number(values['biased'])} (biased)"))
     lines += [
         ("null", null_text(result.null)),
-        *device_lines(result.provenance),
         ("p-value", _p_value_text(result)),
         ("", p_value_meaning(result.p_value, INDEPENDENT)),
     ]

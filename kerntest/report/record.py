@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-    from kerntest.engines.base import Engine
 
 # Says of relabellings that there are no others.
 ALL_PERMUTATIONS = "all permutations"
@@ -58,8 +57,7 @@ class InputRecord(Record):
 class Provenance(Record):
     """What is needed to run the same test, or fit the same model, again and get the same numbers.
 
-    `engine` is where it was computed; on a GPU `device` names it, and `device_error` is the largest error of a statistic
-    against float64 that was measured on a part of the work, in its standard deviations over the relabellings.
+    `engine` is where it was computed; on a GPU `device` names it. `device_error` is None: a GPU computes in float64 too.
     """
 
     version: str
@@ -75,13 +73,6 @@ class Provenance(Record):
     engine: str = "local"
     device: str | None = None
     device_error: float | None = None
-
-
-def device_fields(engine: Engine) -> dict[str, Any]:
-    """Return what a record says of the device that computed blocks, where there was one."""
-    if engine.arrays is None:
-        return {}
-    return {"device": engine.arrays.describe(), "device_error": float(engine.arrays.error)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,6 @@ def two_sample_summary(result: TwoSampleResult) -> Summary:
             f"MMD^2 = {number(result.statistic)} ({result.estimator}), {number(statistics[other])} ({other})",
         ),
         ("null", null_text(result.null)),
-        *device_lines(result.provenance),
         ("p-value", p_value_text(result.p_value, result.null)),
         ("", p_value_meaning(result.p_value)),
         ("effect size", f"{number(result.effect_size)} on a scale from 0 (alike) to 1"),
@@ -121,16 +120,6 @@ def two_sample_notes(result: TwoSampleResult) -> list[str]:
     return [visible(note) for note in notes]
 
 
-def device_lines(provenance: Provenance) -> list[tuple[str, str]]:
-    """Return where blocks were computed in less than float64, and how far off they are; nothing where they were not."""
-    if provenance.device is None:
-        return []
-    error = number(provenance.device_error or 0.0)
-    return [
-        ("device", f"{visible(provenance.device)}, {provenance.dtype}: off by {error} standard deviations of the null")
-    ]
-
-
 def input_notes(provenance: Provenance) -> list[str]:
     """Return what was found in each input, one line each."""
     return [_input_note(record) for record in provenance.inputs]
@@ -139,7 +128,8 @@ def input_notes(provenance: Provenance) -> list[str]:
 def run_note(provenance: Provenance) -> str:
     """Return how it was computed, and how long it took."""
     threads = "1 thread" if provenance.threads == 1 else f"{provenance.threads} threads"
-    return f"{threads}, {provenance.dtype}, {number(provenance.seconds)} seconds"
+    where = threads if provenance.device is None else f"{visible(provenance.device)}, {threads}"
+    return f"{where}, {provenance.dtype}, {number(provenance.seconds)} seconds"
 
 
 def decision_sentence(

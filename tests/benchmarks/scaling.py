@@ -74,7 +74,7 @@ def error_of(result):
     """Return what the result says of its error, as text."""
     approximation = result.get("approximation")
     if approximation is None:
-        return "float32" if result["provenance"]["dtype"] == "float32" else "rounding of float64"
+        return "rounding of float64"
     errors = [value for name, value in sorted(approximation.items()) if name.startswith("kernel_error")]
     return ", ".join(f"{value:.2g}" for value in errors if value is not None)
 

@@ -61,7 +61,7 @@ def pids(engine):
 
 
 def test_it_says_what_it_is(engine):
-    assert (engine.name, engine.dtype, engine.arrays, engine.threads) == ("dask", "float64", None, 2)
+    assert (engine.name, engine.dtype, engine.device, engine.threads) == ("dask", "float64", None, 2)
     assert isinstance(engine.here, LocalEngine)
     assert engine.here.threads == 2
 

@@ -365,7 +365,7 @@ REFUSED = [
     (UsageError, "usage.bandwidth", {"bandwidth": "medain"}),
     (UsageError, "usage.bandwidth", {"bandwidth": -1.0}),
     (UsageError, "usage.cv", {"criterion": "cv", "cv": 1}),
-    (UsageError, "usage.contradiction", {"cv": 5}),
+    (UsageError, "usage.contradiction", {"cv": 5, "criterion": "gcv"}),
     (UsageError, "usage.contradiction", {"kernel": "precomputed", "features": "nystroem:5"}),
     (UsageError, "usage.contradiction", {"kernel": "precomputed", "bandwidth": 1.0}),
     (UsageError, "usage.features", {"features": "nystrom"}),

@@ -28,7 +28,7 @@ Judge: TypeAlias = Literal["together", "smallest"]
 # Rounding errors of the relabelled sums are below this many units (measured: below 1), see `tie_tolerance`.
 ROUNDING_UNITS = 8.0
 
-# Scores are the same up to this: on a device they come from float32.
+# Scores are the same up to this.
 SAME = 1e-4
 
 # How a family may be judged, and what the record says of it.
