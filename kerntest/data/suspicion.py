@@ -323,7 +323,7 @@ def _ambiguous_problem(column: Column, table: Table, reading: Reading) -> Proble
     hint = f"write the dates as {readings[0]}"
     if reading.form.kind == "number":
         ways = " or ".join(readings)
-        hint = "--decimal , or --decimal . says what the comma is: decimal, or between thousands"
+        hint = "--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands"
     return Problem(
         message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, which is {ways}, "
         "and no value tells which",
@@ -361,7 +361,8 @@ def with_remark(text: Column, column: Column, table: Table) -> Column:
     remark, day = None, date_like(column.values) if text.kind == "number" else None
     if column.written:
         form = form_of(column.written)
-        example = next(level for level in text.levels if form.read(level) is not None and not is_number(level))
+        examples = [level for level in text.levels if form.read(level) is not None and not is_number(level)]
+        example = next(filter(form.read, examples), examples[0])
         kept = "; --categorical {} keeps them as text" if form.is_dressed else ""
         remark = Remark(form.said, f"{example.strip()} is {_shown(form, example)}", kept)
     elif day is not None:
@@ -421,7 +422,7 @@ def _comma_problem(column: Column, table: Table, levels: list[int]) -> Problem:
     return Problem(
         message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, "
         "a number written with a comma, which is not read",
-        hint="--decimal , or --decimal . says what the comma is: decimal, or between thousands; "
+        hint="--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands; "
         f"--categorical {word} treats the column as text",
         code="data.not_a_number",
         where={**table.where(row), "column": column.name, "value": value},

@@ -114,7 +114,7 @@ def read_pair(x: Any, y: Any, reading: PairReading) -> Groups:
         _chosen(table, named, _left_out(reading, table, (first, second)))
         for table, named in ((first, reading.x_columns), (second, reading.y_columns))
     )
-    return Groups((first, second), tables, tuple(text for table in tables for text in table.warnings))
+    return Groups((first, second), tables, tuple(dict.fromkeys(text for table in tables for text in table.warnings)))
 
 
 def read_one(data: Any, reading: PairReading) -> Table:

@@ -86,7 +86,7 @@ def test_two_units_and_ambiguous_commas_are_refused(columns, kerntest):
     assert found["p"]["use"] == "refused"
     assert found["p"]["note"].endswith(", and no value tells which")
     outcome = kerntest("mmd", "a.csv", "a.csv", "--columns", "p")
-    assert (outcome.code, outcome.err.splitlines()[1][:35]) == (3, "hint: --decimal , or --decimal . sa")
+    assert (outcome.code, outcome.err.splitlines()[1][:35]) == (3, "hint: --decimal ',' or --decimal '.' ")
     found, _ = columns({"p": many("${2},{1}", "123")}, "--decimal", ".")
     assert found["p"]["minimum"] > 1000
 
@@ -244,3 +244,15 @@ def test_sizes_that_were_categories_in_training_are_so_in_test_rows(kerntest, tm
     write(tmp_path / "b.csv", {"s": ["10 mm", "12 mm", "16 mm"], "y": range(3)})
     assert kerntest("ridge", "a.csv", "--target", "y", "--test", "b.csv", "-o", "m.kt").code == 0
     assert kerntest("predict", "m.kt", "b.csv").code == 0
+
+
+def test_messages_say_what_they_mean_once(columns, kerntest):
+    found, warnings = columns(
+        {"big": range(10**18, 10**18 + 40), "m": [f"\u2212{k / 100:.2f}" for k in range(40)], "p": many("1,{1}")}
+    )
+    assert found["big"]["note"].startswith("has one value in all rows to the 16 digits of a number (--categorical takes")
+    assert found["p"]["use"] == "used"
+    assert any(warning.endswith("in m (\u22120.01 is -0.01)") for warning in warnings)
+    assert any("but could be 1" in warning for warning in warnings)
+    assert kerntest("mmd", "a.csv", "a.csv").out.count("were read as numbers in m") == 1
+    assert "1 byte of memory is too little" in kerntest("mmd", "a.csv", "a.csv", "--memory", "1").err
