@@ -29,6 +29,8 @@ _FEW = 3
 # Numbers with a unit are categories where there are so few of them, and each occurs so often on average.
 _FEW_SIZES, _OFTEN = 20, 2
 _MOST_UNITS = 5
+# Milliseconds since 1970.
+_DAY, _SINCE_1973, _UNTIL_2100 = 86_400_000, 10**11, 4_102_444_800_000
 
 
 def has_comma(text: str) -> bool:
@@ -356,6 +358,19 @@ def date_like(values: NDArray[np.float64]) -> str | None:
     return str(int(present[0])) if len(different) > 1 and valid.all() else None
 
 
+def milliseconds_like(values: NDArray[np.float64]) -> float | None:
+    """Return the first of numbers that are all dates up to 2100 in milliseconds since 1970, as pandas writes them in JSON.
+
+    They are whole days, or whole seconds since 1973.
+    """
+    present = values[~np.isnan(values)]
+    if not len(present) or present.min() == present.max() or not _SINCE_1973 <= present.max() <= _UNTIL_2100:
+        return None
+    low = float(present.min())
+    unit = 1000 if low >= _SINCE_1973 else _DAY
+    return None if low < -_UNTIL_2100 or np.any(present % unit) else float(present[0])
+
+
 def with_remark(text: Column, column: Column, table: Table) -> Column:
     """Return a column with what is told of how it was read from text, or why it was not; as it is where all is plain."""
     remark, day = None, date_like(column.values) if text.kind == "number" else None
@@ -369,6 +384,11 @@ def with_remark(text: Column, column: Column, table: Table) -> Column:
         remark = Remark(
             f"column {column.name!r} looks like dates written as numbers, and is used as numbers, in which the days of two "
             f"months are far apart; {day} is a date if written {day[:4]}-{day[4:6]}-{day[6:]}"
+        )
+    elif text.kind == "number" and (moment := milliseconds_like(column.values)) is not None:
+        remark = Remark(
+            f"column {column.name!r} looks like dates in milliseconds, and is used as numbers; {moment:.0f} is a date if "
+            f"written {date_text(moment / _DAY)}"
         )
     elif column.kind == "text" and column.problem is None and (size := _size(column, table.na)):
         remark = Remark(

@@ -86,7 +86,7 @@ def test_two_units_and_ambiguous_commas_are_refused(columns, kerntest):
     assert found["p"]["use"] == "refused"
     assert found["p"]["note"].endswith(", and no value tells which")
     outcome = kerntest("mmd", "a.csv", "a.csv", "--columns", "p")
-    assert (outcome.code, outcome.err.splitlines()[1][:35]) == (3, "hint: --decimal ',' or --decimal '.' ")
+    assert (outcome.code, outcome.err.splitlines()[1][:35]) == (3, "hint: --decimal ',' or --decimal '.")
     found, _ = columns({"p": many("${2},{1}", "123")}, "--decimal", ".")
     assert found["p"]["minimum"] > 1000
 
@@ -256,3 +256,15 @@ def test_messages_say_what_they_mean_once(columns, kerntest):
     assert any("but could be 1" in warning for warning in warnings)
     assert kerntest("mmd", "a.csv", "a.csv").out.count("were read as numbers in m") == 1
     assert "1 byte of memory is too little" in kerntest("mmd", "a.csv", "a.csv", "--memory", "1").err
+
+
+def test_dates_in_milliseconds_are_told(columns, kerntest, tmp_path):
+    day, start = 86_400_000, 946_684_800_000
+    values = {"t": range(start, start + 40 * day, day), "s": range(-2 * day, start, start // 39 // day * day)}
+    values = {name: list(numbers)[:40] for name, numbers in values.items()} | {"gdp": range(10**9, 10**12, 25 * 10**9)}
+    _, warnings = columns(values)
+    assert len(warnings) == 2
+    assert "'t' looks like dates in milliseconds, and is used as numbers; 946684800000 is a date if" in warnings[0]
+    assert warnings[0].endswith("written 2000-01-01")
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"t": t}) + "\n" for t in values["t"]))
+    assert "milliseconds" in kerntest("inspect", "a.jsonl").out
