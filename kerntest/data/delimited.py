@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import types
 
+from kerntest.data.categories import without_blanks
 from kerntest.data.csv_options import AS_USUAL, CsvOptions
 from kerntest.data.csv_parts import CsvPart, joined_rows, malformed, read_parts, row_places
 from kerntest.data.forms import is_number
@@ -87,7 +88,7 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
         na=options.na,
     )
     columns = {
-        name: _without_empty(column_of(name, values, source.name))
+        name: without_blanks(column_of(name, values, source.name), options.na)
         for name, values in zip(names, arrow.columns, strict=True)
     }
     bare = replace(bare, has_missing=any(column.n_missing for column in columns.values()))
@@ -133,13 +134,6 @@ def _told_of_blanks(columns: Mapping[str, Column], table: Table) -> list[str]:
     if others or words < 2 or not column.levels or any(len(level.split()) != words for level in column.levels):
         return []
     return [f"{table.name} was read as one column, {name!r}; --delimiter space reads its words as {words} columns"]
-
-
-def _without_empty(column: Column) -> Column:
-    """Return a text column in which the empty text, which was quoted, is missing."""
-    if not column.levels or column.levels[0]:
-        return column
-    return replace(column, values=np.maximum(column.values - 1, -1), levels=column.levels[1:])
 
 
 def checked_header(
@@ -200,9 +194,9 @@ class _Body:
     options: CsvOptions
 
     def as_typed(self, names: Sequence[str]) -> list[Column]:
-        """Return columns as text, each value as it stands in the file; only empty fields are missing."""
+        """Return columns as text, each value as it stands in the file but for blanks around it; only empty fields are missing."""
         arrow = self.parse(dict.fromkeys(names, _ENCODED), only=names, na=())
-        return [column_of(name, arrow[name], self.table_name) for name in names]
+        return [without_blanks(column_of(name, arrow[name], self.table_name)) for name in names]
 
     def typed(self, forced: Sequence[str]) -> Any:
         """Return the Arrow table with every column typed on all of its values; `forced` are text.

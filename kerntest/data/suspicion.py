@@ -377,7 +377,7 @@ def with_remark(text: Column, column: Column, table: Table) -> Column:
     if column.written:
         form = form_of(column.written)
         examples = [level for level in text.levels if form.read(level) is not None and not is_number(level)]
-        example = next(filter(form.read, examples), examples[0])
+        example = next(filter(form.read if form.amount else None, examples), examples[0])
         kept = "; --categorical {} keeps them as text" if form.is_dressed else ""
         remark = Remark(form.said, f"{example.strip()} is {_shown(form, example)}", kept)
     elif day is not None:

@@ -250,7 +250,9 @@ def test_messages_say_what_they_mean_once(columns, kerntest):
     found, warnings = columns(
         {"big": range(10**18, 10**18 + 40), "m": [f"\u2212{k / 100:.2f}" for k in range(40)], "p": many("1,{1}")}
     )
-    assert found["big"]["note"].startswith("has one value in all rows to the 16 digits of a number (--categorical takes")
+    assert found["big"]["note"].startswith(
+        "has one value in all rows to the 16 digits of a number (--categorical takes"
+    )
     assert found["p"]["use"] == "used"
     assert any(warning.endswith("in m (\u22120.01 is -0.01)") for warning in warnings)
     assert any("but could be 1" in warning for warning in warnings)
@@ -268,3 +270,20 @@ def test_dates_in_milliseconds_are_told(columns, kerntest, tmp_path):
     assert warnings[0].endswith("written 2000-01-01")
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"t": t}) + "\n" for t in values["t"]))
     assert "milliseconds" in kerntest("inspect", "a.jsonl").out
+
+
+def test_blanks_around_text_make_no_other_category(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    n = 480
+    bare = {"g": ["y", "n", "NA", "NA"] * 120, "k": [k * k % 17 for k in range(n)], "y": range(n)}
+    write(tmp_path / "a.csv", bare)
+    write(tmp_path / "b.csv", bare | {"g": ["y", " n ", " NA", "  "] * 120, "k": [f" {k}" for k in bare["k"]]})
+    columns = [json.loads(kerntest("inspect", name, "--json").out)["columns"] for name in ("a.csv", "b.csv")]
+    assert columns[1] == columns[0]
+    kerntest("ridge", "a.csv", "--target", "y", "-o", "m.kt", "--kernel", "linear", "--missing", "drop")
+    results = [kerntest("predict", "m.kt", name, "--missing", "drop") for name in ("a.csv", "b.csv")]
+    assert (results[0].code, results[1].out) == (0, results[0].out)
+    for method in ("exact", "features"):
+        words = ("--columns", "g,k", "--missing", "drop", "--method", method, "--format", "json")
+        found = [json.loads(kerntest("mmd", "a.csv", name, *words).out) for name in ("a.csv", "b.csv")]
+        assert found[1]["statistic"] == found[0]["statistic"]
