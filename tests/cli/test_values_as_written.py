@@ -287,3 +287,22 @@ def test_blanks_around_text_make_no_other_category(kerntest, tmp_path, monkeypat
         words = ("--columns", "g,k", "--missing", "drop", "--method", method, "--format", "json")
         found = [json.loads(kerntest("mmd", "a.csv", name, *words).out) for name in ("a.csv", "b.csv")]
         assert found[1]["statistic"] == found[0]["statistic"]
+
+
+def test_running_numbers_are_told_by_every_test(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    n = 400
+    write(
+        tmp_path / "a.csv",
+        {"id": range(1, n + 1), **{name: [(k * k + 7 * k * ord(name)) % 97 for k in range(n)] for name in "xy"}},
+    )
+    for words in (
+        ("hsic", "--x", "id,x", "--y", "y"),
+        ("hsic", "--x", "id,x", "--y", "y", "--method", "features"),
+        ("hsic", "--pairwise"),
+        ("hsic", "--target", "y"),
+        ("hsic", "--select", "1", "--target", "y"),
+        ("kpca",),
+    ):
+        outcome = kerntest(words[0], "a.csv", *words[1:])
+        assert (outcome.code, "'id' counts the rows" in " ".join(outcome.out.split())) == (0, True), words
