@@ -15,13 +15,14 @@ from pyarrow import types
 from kerntest.data.categories import without_blanks
 from kerntest.data.csv_options import AS_USUAL, CsvOptions
 from kerntest.data.csv_parts import CsvPart, joined_rows, malformed, read_parts, row_places
-from kerntest.data.forms import is_number
+from kerntest.data.forms import form_of, is_number
 from kerntest.data.missing import infinity
 from kerntest.data.numerals import read_numerals
 from kerntest.data.selection import Patterns, match_names
 from kerntest.data.suspicion import understood, with_remark, with_words
 from kerntest.data.table import Column, Remark, Table, refuse_duplicates
 from kerntest.data.typed import column_of
+from kerntest.data.wording import listed
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
         columns=tuple(
             replace(column, remarks=(*remarks.get(name, ()), *column.remarks)) for name, column in columns.items()
         ),
-        notes=(*source.warnings, *notes, *_told_of_blanks(columns, bare)),
+        notes=(*source.warnings, *notes, *_told_of_blanks(columns, bare), *_told_of_header(columns, bare)),
     )
     return with_words(table, body.as_typed)
 
@@ -136,6 +137,48 @@ def _told_of_blanks(columns: Mapping[str, Column], table: Table) -> list[str]:
     return [f"{table.name} was read as one column, {name!r}; --delimiter space reads its words as {words} columns"]
 
 
+def _told_of_header(columns: Mapping[str, Column], table: Table) -> list[str]:
+    """Return the warning about names that are numbers or dates among the values below them: they are a row's."""
+    found = {name: value for name, column in columns.items() if (value := _as_value(name, column)) is not None}
+    if not found or _like_years(tuple(found)) or all(map(is_number, columns)):
+        return []
+    among = 0
+    for name, value in found.items():
+        present = columns[name].values[np.isfinite(columns[name].values)]
+        if len(present):
+            low, high = present.min(), present.max()
+            # The first of running numbers lies beside the others.
+            step = (high - low) / max(1, len(present) - 1)
+            among += bool(low - 1.5 * step <= value <= high + 1.5 * step)
+    if 2 * among < len(found):
+        return []
+    return [
+        (
+            f"the first line of {table.name} was taken as the header, but {listed(list(found), 3)} "
+            f"{'is a value' if len(found) == 1 else 'are values'} like those below; --no-header reads it as a row"
+        )
+    ]
+
+
+def _as_value(name: str, column: Column) -> float | None:
+    """Return the name of a column of numbers or dates as a value of it; None where it is none."""
+    if column.is_category:
+        return None
+    form = form_of(column.written or ("date, year first" if column.kind == "date" else ""))
+    value = form.read(name)
+    return form.read(name.replace(",", ".")) if value is None and column.kind == "number" else value
+
+
+def _like_years(names: Sequence[str]) -> bool:
+    """Say whether three names or more are whole numbers that run evenly, or years in order, as in a wide table."""
+    if len(names) < 3 or not all(name.isdecimal() for name in names):
+        return False
+    values = np.array([float(name) for name in names])
+    steps = np.diff(values)
+    years = values.min() >= 1500 and values.max() <= 2200
+    return bool(steps.all() and ((steps == steps[0]).all() or (years and abs(np.sign(steps).sum()) == len(steps))))
+
+
 def checked_header(
     header: Sequence[str], table_name: str
 ) -> tuple[list[str], list[str], dict[str, tuple[Remark, ...]]]:
@@ -160,12 +203,14 @@ def checked_header(
             )
         names.append(name)
     refuse_duplicates(names, table_name)
-    if header[0].lstrip().startswith("# "):
+    if names[0].startswith("# "):
+        # Lines below with a delimiter, comments or not, are no rows with names.
+        notes = [note for note in notes if "has no name" not in note]
         notes.append(
             f"the first line of {table_name} was taken as the header, but it begins with #: if that is a comment, "
             "--comment '#' leaves it out"
         )
-    if all(is_number(name) for name in names):
+    if all(map(is_number, names)) and not _like_years(names):
         notes.append(
             f"the first line of {table_name} was taken as the header, but all its names are numbers; --no-header reads it as a row"
         )

@@ -11,7 +11,7 @@ import numpy as np
 
 from kerntest.data.categories import date_text, number_text
 from kerntest.data.forms import FORMS, PLAIN, Dressed, Form, form_of, forms_with, is_number, may_be_read, undressed
-from kerntest.data.table import MISSING, Column, Problem, Remark, Table
+from kerntest.data.table import MISSING, Column, Problem, Remark, Table, comment_hint
 from kerntest.data.wording import option_value, shown_value, taken_as_value
 
 if TYPE_CHECKING:
@@ -286,10 +286,11 @@ def stray_problem(
     row = _first_row(column, levels)
     value = column.levels[column.values[row]]
     word = option_value([column.name])
+    comment = comment_hint([column.name])
     return Problem(
         message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, "
         f"which is not a {form.noun} ({n_numbers:,} of {total:,} values{among} are)",
-        hint=missing_hint([column.levels[index] for index in levels], table)
+        hint=(f"{comment}; " if comment else missing_hint([column.levels[index] for index in levels], table))
         + f"correct it, or treat the column as text with --categorical {word}, or leave it out with --exclude {word}",
         code="data.not_a_number" if form.kind == "number" else "data.not_a_date",
         where={**table.where(row), "column": column.name, "value": value},
@@ -301,6 +302,9 @@ def stray_problem(
 def missing_hint(values: Sequence[str], table: Table) -> str:
     """Return the beginning of a hint for strange values that may stand for a missing one; else nothing."""
     words = sorted(set(values), key=list(values).index)
+    # Errors of spreadsheets begin so, too: #REF!
+    if table.format == "csv" and any(comment_hint([word]) and not word[1:2].isupper() for word in words):
+        return f"{comment_hint(['#'])}; "
     if (
         table.format != "csv"
         or len(words) > _FEW

@@ -306,3 +306,40 @@ def test_running_numbers_are_told_by_every_test(kerntest, tmp_path, monkeypatch)
     ):
         outcome = kerntest(words[0], "a.csv", *words[1:])
         assert (outcome.code, "'id' counts the rows" in " ".join(outcome.out.split())) == (0, True), words
+
+
+def test_a_row_taken_for_the_header_is_told(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.csv", {"59.30": [f"{k}.5" for k in range(40, 100)], "7": range(60), "x": ["x", "y"] * 30})
+    write(tmp_path / "b.csv", {"58.30": [f"{k}.5" for k in range(40, 100)], "8": range(60), "y": ["x", "y"] * 30})
+    told = "the first line of a.csv was taken as the header, but 59.30, 7 are values like those below; --no-header"
+    for words in (("inspect", "a.csv"), ("mmd", "a.csv", "a.csv"), ("hsic", "a.csv", "--pairwise"), ("kpca", "a.csv")):
+        assert told in " ".join(kerntest(*words).out.split())
+    assert (
+        "hint: if the first line is a row and not a header, --no-header says so"
+        in kerntest("mmd", "a.csv", "b.csv").err
+    )
+    assert "--no-header" in kerntest("mmd", "?.csv", "a.csv").err
+    assert kerntest("mmd", "a.csv", "b.csv", "--no-header").code == 0
+    write(tmp_path / "day.csv", {"2024-01-31": [f"2024-02-{k:02}" for k in range(1, 29)], "a": range(28)})
+    assert "but 2024-01-31 is a value like those below" in " ".join(kerntest("inspect", "day.csv").out.split())
+    years = {str(year): [k * year % 2999 for k in range(30)] for year in (1990, 2000, 2005, 2006)}
+    for columns in ({"land": ["a", "b", "c"] * 10, **years}, years, {"land": ["a", "b"] * 15, "2006": range(30)}):
+        write(tmp_path / "wide.csv", columns)
+        assert "--no-header" not in kerntest("inspect", "wide.csv").out
+
+
+def test_comments_above_and_among_the_rows_are_named(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{k},{k * k % 17}\n" for k in range(30))
+    (tmp_path / "a.csv").write_text("# exported by LIMS\n# plate 3, run 2\na,b\n" + rows)
+    outcome = kerntest("hsic", "a.csv", "--x", "a", "--y", "b")
+    assert "hint: if lines that begin with # are comments, --comment '#' leaves them out" in outcome.err
+    for command in ("hsic", "mmd", "inspect"):
+        outcome = kerntest(command, *["a.csv"] * (1 + (command == "mmd")))
+        assert "--comment '#'" in outcome.out + outcome.err
+        assert "row names" not in outcome.out + outcome.err
+    (tmp_path / "b.csv").write_text("a,b\n" + rows + "# checked,\n" + rows)
+    assert "hint: if lines that begin with # are comments, --comment '#'" in kerntest("mmd", "b.csv", "b.csv").err
+    (tmp_path / "b.csv").write_text("a,b\n" + rows + "#REF!,1\n" + rows)
+    assert "#REF!' reads it as missing" in kerntest("mmd", "b.csv", "b.csv", "--columns", "a").err
