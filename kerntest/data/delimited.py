@@ -140,7 +140,10 @@ def _told_of_blanks(columns: Mapping[str, Column], table: Table) -> list[str]:
 def _told_of_header(columns: Mapping[str, Column], table: Table) -> list[str]:
     """Return the warning about names that are numbers or dates among the values below them: they are a row's."""
     found = {name: value for name, column in columns.items() if (value := _as_value(name, column)) is not None}
-    if not found or _like_years(tuple(found)) or all(map(is_number, columns)):
+    # A row has a number wherever those below have one, unless it is missing.
+    names = [name for name, column in columns.items() if not (column.is_category or name in found or name in table.na)]
+    named = any(not name.startswith("unnamed_") for name in names)
+    if not found or named or _like_years(tuple(found)) or all(map(is_number, columns)):
         return []
     among = 0
     for name, value in found.items():

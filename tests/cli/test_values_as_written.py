@@ -321,7 +321,7 @@ def test_a_row_taken_for_the_header_is_told(kerntest, tmp_path, monkeypatch):
     )
     assert "--no-header" in kerntest("mmd", "?.csv", "a.csv").err
     assert kerntest("mmd", "a.csv", "b.csv", "--no-header").code == 0
-    write(tmp_path / "day.csv", {"2024-01-31": [f"2024-02-{k:02}" for k in range(1, 29)], "a": range(28)})
+    write(tmp_path / "day.csv", {"2024-01-31": [f"2024-02-{k:02}" for k in range(1, 29)], "NA": range(28)})
     assert "but 2024-01-31 is a value like those below" in " ".join(kerntest("inspect", "day.csv").out.split())
     years = {str(year): [k * year % 2999 for k in range(30)] for year in (1990, 2000, 2005, 2006)}
     for columns in ({"land": ["a", "b", "c"] * 10, **years}, years, {"land": ["a", "b"] * 15, "2006": range(30)}):
