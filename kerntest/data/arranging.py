@@ -117,8 +117,8 @@ def reason_from_facts(name: str, kind: str, *, n_rows: int, n_levels: int, const
     if constant:
         if abs(value) >= EXACT_INTEGERS:
             return (
-                f"column {name!r} has one value in all rows, to the 16 digits of a number, and is left out; "
-                "--categorical takes every digit"
+                f"column {name!r} has one value in all rows to the 16 digits of a number (--categorical "
+                "takes every digit) and is left out"
             )
         return f"column {name!r} has one value in all rows and is left out"
     if kind == "text" and n_rows >= _FEWEST_ROWS_TO_TELL and n_levels > IDENTIFIES_ROWS * n_rows:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MICROSECONDS_PER_DAY = 86_400_000_000
+# Around a value of CSV they are none of it.
+BLANKS = " \t"
 
 
 def text_column(name: str, codes: NDArray[np.int64], levels: Sequence[str | None]) -> Column:
@@ -26,6 +28,16 @@ def text_column(name: str, codes: NDArray[np.int64], levels: Sequence[str | None
     # One more place at the end: index -1 finds it.
     renamed = [-1 if level is None else position.get(level, -1) for level in levels] + [-1]
     return Column(name, "text", np.array(renamed, dtype=np.int64)[codes], tuple(kept))
+
+
+def without_blanks(column: Column, na: Sequence[str] = ()) -> Column:
+    """Return a text column of CSV without blanks around its values; missing is what is empty then, or a word of `na`."""
+    if column.kind != "text" or all(level and level == level.strip(BLANKS) for level in column.levels):
+        return column
+    # A word without blanks around it was quoted, or it would be missing already.
+    bare = [(level, level.strip(BLANKS)) for level in column.levels]
+    kept = [None if not word or (word != level and word in na) else word for level, word in bare]
+    return replace(text_column(column.name, column.values, kept), problem=column.problem)
 
 
 def as_text(column: Column) -> Column:

@@ -13,7 +13,7 @@ from kerntest.data.forms import form_of, is_number
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import Patterns, find, match_names, missing_name, split_patterns
 from kerntest.data.suspicion import settled
-from kerntest.data.table import Column, Table, comment_hint, unknown_column
+from kerntest.data.table import Column, Table, comment_hint, no_header_hint, unknown_column
 from kerntest.data.wording import listed, option_value, shown_value
 from kerntest.errors import DataError, UsageError, suggest
 
@@ -232,12 +232,14 @@ class _Pair:
                 f"{self.x.name} and {self.y.name} have no column in common",
                 hint=comment_hint(self.x.names)
                 or comment_hint(self.y.names)
+                or no_header_hint(only_x, only_y)
                 or f"{self.x.name} has {listed(only_x)}; {self.y.name} has {listed(only_y)}",
                 code="data.columns_differ",
             )
         return DataError(
             f"{self.x.name} and {self.y.name} have different columns: {self._listed(only_x, only_y)}",
-            hint=f"--common uses the shared ones; --exclude {option_value([*only_x, *only_y])} leaves these out; "
+            hint=no_header_hint(only_x, only_y)
+            or f"--common uses the shared ones; --exclude {option_value([*only_x, *only_y])} leaves these out; "
             "--columns names those to use",
             code="data.columns_differ",
         )

@@ -20,6 +20,7 @@ from kerntest.data.delimited import all_names, checked_header
 from kerntest.data.dialect import ragged_hint, sniff_delimiter, split_separator
 from kerntest.data.paths import open_file
 from kerntest.data.read import read_table
+from kerntest.data.table import no_header_hint
 from kerntest.data.wording import counted
 from kerntest.errors import DataError
 
@@ -136,7 +137,8 @@ class CsvBlocks(BlockReader):
         if delimiter != self._delimiter or _stripped(opened) != _stripped(first):
             raise DataError(
                 f"{shown} has another header than {first.shown}",
-                hint="files that are read together need one header and one delimiter",
+                hint=no_header_hint(_stripped(first), _stripped(opened))
+                or "files that are read together need one header and one delimiter",
                 code="data.headers_differ",
                 where={"file": shown, "line": 1},
             )

@@ -21,6 +21,7 @@ from kerntest.data.dialect import (
     split_header,
     split_separator,
 )
+from kerntest.data.table import no_header_hint
 from kerntest.data.wording import counted, listed
 from kerntest.engines.memory import BYTES_A_VALUE, bytes_to_read, refuse_to_read
 from kerntest.errors import DataError
@@ -119,7 +120,7 @@ def _headers_differ(first: CsvPart, other: CsvPart, delimiter: str) -> DataError
         pieces.append(f"its delimiter seems to be {own!r}, not {delimiter!r}")
     return DataError(
         f"{other.name} has another header than {first.name}: {'; '.join(pieces)}",
-        hint="files that are read together need one header and one delimiter",
+        hint=no_header_hint(lacking, added) or "files that are read together need one header and one delimiter",
         code="data.headers_differ",
         where={"file": other.name, "line": 1},
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kerntest.data.categories import BLANKS, without_blanks
 from kerntest.data.numerals import read_numerals
 from kerntest.data.suspicion import in_form
 from kerntest.data.typed import column_of
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column, Kind, Table
 
 _DATES = (pa.date32(), pa.timestamp("s"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"))
-_BLANKS = " \t"
 _LEADING_ZERO = r"^[+-]?0[0-9xX]"
 
 
@@ -42,31 +42,30 @@ def typed_column(name: str, texts: Any, kind: Kind, table: Table, decimal: Decim
     Values become numbers and dates as those of `read_table` do, each by itself.
     """
     # Words for a missing value are text only in text, and only between quotes.
-    missing = ("", *table.na) if kind in {"number", "date"} else ("",)
-    present = pc.if_else(pc.is_in(texts, value_set=pa.array(missing)), pa.scalar(None, pa.string()), texts)
-    if written and kind in {"number", "date"}:
+    if kind not in {"number", "date"}:
+        return without_blanks(column_of(name, texts, table.name), table.na)
+    texts = pc.utf8_trim(texts, BLANKS)
+    present = pc.if_else(pc.is_in(texts, value_set=pa.array(("", *table.na))), pa.scalar(None, pa.string()), texts)
+    if written:
         text = column_of(name, present, table.name)
         return in_form(text, written) or text
     if kind == "number":
         return _numbers(name, present, table, decimal)
-    if kind == "date":
-        for date in _DATES:
-            if (found := _cast(pc.utf8_trim(present, _BLANKS), date)) is not None:
-                return column_of(name, found, table.name)
-        text = column_of(name, present, table.name)
-        return in_form(text, "date, year first") or text
-    return column_of(name, present, table.name)
+    for date in _DATES:
+        if (found := _cast(present, date)) is not None:
+            return column_of(name, found, table.name)
+    text = column_of(name, present, table.name)
+    return in_form(text, "date, year first") or text
 
 
 def _numbers(name: str, present: Any, table: Table, decimal: Decimal) -> Column:
     """Return numbers; a value like 001 is a name, and makes the column one of text."""
-    trimmed = pc.utf8_trim(present, _BLANKS)
-    if not pc.any(pc.match_substring_regex(trimmed, _LEADING_ZERO)).as_py():
-        found = _cast(trimmed, pa.float64())
+    if not pc.any(pc.match_substring_regex(present, _LEADING_ZERO)).as_py():
+        found = _cast(present, pa.float64())
         # 1e400 stays as it is typed, so that a message can show it.
         if (
             found is not None
-            and not pc.any(pc.and_(pc.is_inf(found), pc.match_substring_regex(trimmed, "[0-9]"))).as_py()
+            and not pc.any(pc.and_(pc.is_inf(found), pc.match_substring_regex(present, "[0-9]"))).as_py()
         ):
             return column_of(name, found, table.name)
     text = column_of(name, present, table.name)

@@ -12,15 +12,17 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import types
 
+from kerntest.data.categories import without_blanks
 from kerntest.data.csv_options import AS_USUAL, CsvOptions
 from kerntest.data.csv_parts import CsvPart, joined_rows, malformed, read_parts, row_places
-from kerntest.data.forms import is_number
+from kerntest.data.forms import form_of, is_number
 from kerntest.data.missing import infinity
 from kerntest.data.numerals import read_numerals
 from kerntest.data.selection import Patterns, match_names
 from kerntest.data.suspicion import understood, with_remark, with_words
 from kerntest.data.table import Column, Remark, Table, refuse_duplicates
 from kerntest.data.typed import column_of
+from kerntest.data.wording import listed
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
@@ -87,7 +89,7 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
         na=options.na,
     )
     columns = {
-        name: _without_empty(column_of(name, values, source.name))
+        name: without_blanks(column_of(name, values, source.name), options.na)
         for name, values in zip(names, arrow.columns, strict=True)
     }
     bare = replace(bare, has_missing=any(column.n_missing for column in columns.values()))
@@ -102,7 +104,7 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
         columns=tuple(
             replace(column, remarks=(*remarks.get(name, ()), *column.remarks)) for name, column in columns.items()
         ),
-        notes=(*source.warnings, *notes, *_told_of_blanks(columns, bare)),
+        notes=(*source.warnings, *notes, *_told_of_blanks(columns, bare), *_told_of_header(columns, bare)),
     )
     return with_words(table, body.as_typed)
 
@@ -135,11 +137,49 @@ def _told_of_blanks(columns: Mapping[str, Column], table: Table) -> list[str]:
     return [f"{table.name} was read as one column, {name!r}; --delimiter space reads its words as {words} columns"]
 
 
-def _without_empty(column: Column) -> Column:
-    """Return a text column in which the empty text, which was quoted, is missing."""
-    if not column.levels or column.levels[0]:
-        return column
-    return replace(column, values=np.maximum(column.values - 1, -1), levels=column.levels[1:])
+def _told_of_header(columns: Mapping[str, Column], table: Table) -> list[str]:
+    """Return the warning about names that are numbers or dates among the values below them: they are a row's."""
+    found = {name: value for name, column in columns.items() if (value := _as_value(name, column)) is not None}
+    # A row has a number wherever those below have one, unless it is missing.
+    names = [name for name, column in columns.items() if not (column.is_category or name in found or name in table.na)]
+    named = any(not name.startswith("unnamed_") for name in names)
+    if not found or named or _like_years(tuple(found)) or all(map(is_number, columns)):
+        return []
+    among = 0
+    for name, value in found.items():
+        present = columns[name].values[np.isfinite(columns[name].values)]
+        if len(present):
+            low, high = present.min(), present.max()
+            # The first of running numbers lies beside the others.
+            step = (high - low) / max(1, len(present) - 1)
+            among += bool(low - 1.5 * step <= value <= high + 1.5 * step)
+    if 2 * among < len(found):
+        return []
+    return [
+        (
+            f"the first line of {table.name} was taken as the header, but {listed(list(found), 3)} "
+            f"{'is a value' if len(found) == 1 else 'are values'} like those below; --no-header reads it as a row"
+        )
+    ]
+
+
+def _as_value(name: str, column: Column) -> float | None:
+    """Return the name of a column of numbers or dates as a value of it; None where it is none."""
+    if column.is_category:
+        return None
+    form = form_of(column.written or ("date, year first" if column.kind == "date" else ""))
+    value = form.read(name)
+    return form.read(name.replace(",", ".")) if value is None and column.kind == "number" else value
+
+
+def _like_years(names: Sequence[str]) -> bool:
+    """Say whether three names or more are whole numbers that run evenly, or years in order, as in a wide table."""
+    if len(names) < 3 or not all(name.isdecimal() for name in names):
+        return False
+    values = np.array([float(name) for name in names])
+    steps = np.diff(values)
+    years = values.min() >= 1500 and values.max() <= 2200
+    return bool(steps.all() and ((steps == steps[0]).all() or (years and abs(np.sign(steps).sum()) == len(steps))))
 
 
 def checked_header(
@@ -166,12 +206,14 @@ def checked_header(
             )
         names.append(name)
     refuse_duplicates(names, table_name)
-    if header[0].lstrip().startswith("# "):
+    if names[0].startswith("# "):
+        # Lines below with a delimiter, comments or not, are no rows with names.
+        notes = [note for note in notes if "has no name" not in note]
         notes.append(
             f"the first line of {table_name} was taken as the header, but it begins with #: if that is a comment, "
             "--comment '#' leaves it out"
         )
-    if all(is_number(name) for name in names):
+    if all(map(is_number, names)) and not _like_years(names):
         notes.append(
             f"the first line of {table_name} was taken as the header, but all its names are numbers; --no-header reads it as a row"
         )
@@ -200,9 +242,9 @@ class _Body:
     options: CsvOptions
 
     def as_typed(self, names: Sequence[str]) -> list[Column]:
-        """Return columns as text, each value as it stands in the file; only empty fields are missing."""
+        """Return columns as text, each value as it stands in the file but for blanks around it; only empty fields are missing."""
         arrow = self.parse(dict.fromkeys(names, _ENCODED), only=names, na=())
-        return [column_of(name, arrow[name], self.table_name) for name in names]
+        return [without_blanks(column_of(name, arrow[name], self.table_name)) for name in names]
 
     def typed(self, forced: Sequence[str]) -> Any:
         """Return the Arrow table with every column typed on all of its values; `forced` are text.

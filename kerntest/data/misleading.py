@@ -11,7 +11,7 @@ from kerntest.data.copies import copies_warning, row_keys
 from kerntest.data.wording import one_line, option_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -23,6 +23,7 @@ LARGEST_SHARE = 0.1
 SIGNIFICANT = 0.01
 FEWEST_ROWS = 20
 _FAR_MORE = 5
+_COUNTS = "counts the rows or identifies them: its whole numbers are all different and run in one direction"
 
 
 def misleading(matched: tuple[Table, Table], used: tuple[Table, Table], pooled: Pooled) -> tuple[str, ...]:
@@ -95,7 +96,7 @@ def time_trouble(kind: str, apart: str | None, counts: Callable[[], bool], runs:
     if counts():
         if apart is not None:
             return f"counts the rows, and {apart}: any two batches differ in it"
-        return "counts the rows or identifies them: its whole numbers are all different and run in one direction"
+        return _COUNTS
     if apart is not None and runs():
         return f"runs in one direction like a time or a counter, and {apart}: any two batches differ in it"
     return None
@@ -118,6 +119,15 @@ def counts_rows(values: NDArray[np.float64]) -> bool:
         return False
     steps = np.diff(values)
     return bool(np.all(steps > 0) or np.all(steps < 0))
+
+
+def counters(columns: Iterable[Column]) -> list[str]:
+    """Return the warnings about columns of one table that count its rows, missing values aside."""
+    return [
+        f"column {column.name!r} {_COUNTS}; leave it out with --exclude {option_value([column.name])}"
+        for column in columns
+        if column.kind == "number" and counts_rows(column.values[~column.missing])
+    ]
 
 
 def _runs_like_time(values: NDArray[np.float64]) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kerntest.data.categories import date_text, number_text
 from kerntest.data.forms import FORMS, PLAIN, Dressed, Form, form_of, forms_with, is_number, may_be_read, undressed
-from kerntest.data.table import MISSING, Column, Problem, Remark, Table
+from kerntest.data.table import MISSING, Column, Problem, Remark, Table, comment_hint
 from kerntest.data.wording import option_value, shown_value, taken_as_value
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ _FEW = 3
 # Numbers with a unit are categories where there are so few of them, and each occurs so often on average.
 _FEW_SIZES, _OFTEN = 20, 2
 _MOST_UNITS = 5
+# Milliseconds since 1970.
+_DAY, _SINCE_1973, _UNTIL_2100 = 86_400_000, 10**11, 4_102_444_800_000
 
 
 def has_comma(text: str) -> bool:
@@ -284,10 +286,11 @@ def stray_problem(
     row = _first_row(column, levels)
     value = column.levels[column.values[row]]
     word = option_value([column.name])
+    comment = comment_hint([column.name])
     return Problem(
         message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, "
         f"which is not a {form.noun} ({n_numbers:,} of {total:,} values{among} are)",
-        hint=missing_hint([column.levels[index] for index in levels], table)
+        hint=(f"{comment}; " if comment else missing_hint([column.levels[index] for index in levels], table))
         + f"correct it, or treat the column as text with --categorical {word}, or leave it out with --exclude {word}",
         code="data.not_a_number" if form.kind == "number" else "data.not_a_date",
         where={**table.where(row), "column": column.name, "value": value},
@@ -299,6 +302,9 @@ def stray_problem(
 def missing_hint(values: Sequence[str], table: Table) -> str:
     """Return the beginning of a hint for strange values that may stand for a missing one; else nothing."""
     words = sorted(set(values), key=list(values).index)
+    # Errors of spreadsheets begin so, too: #REF!
+    if table.format == "csv" and any(comment_hint([word]) and not word[1:2].isupper() for word in words):
+        return f"{comment_hint(['#'])}; "
     if (
         table.format != "csv"
         or len(words) > _FEW
@@ -323,7 +329,7 @@ def _ambiguous_problem(column: Column, table: Table, reading: Reading) -> Proble
     hint = f"write the dates as {readings[0]}"
     if reading.form.kind == "number":
         ways = " or ".join(readings)
-        hint = "--decimal , or --decimal . says what the comma is: decimal, or between thousands"
+        hint = "--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands"
     return Problem(
         message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, which is {ways}, "
         "and no value tells which",
@@ -356,18 +362,37 @@ def date_like(values: NDArray[np.float64]) -> str | None:
     return str(int(present[0])) if len(different) > 1 and valid.all() else None
 
 
+def milliseconds_like(values: NDArray[np.float64]) -> float | None:
+    """Return the first of numbers that are all dates up to 2100 in milliseconds since 1970, as pandas writes them in JSON.
+
+    They are whole days, or whole seconds since 1973.
+    """
+    present = values[~np.isnan(values)]
+    if not len(present) or present.min() == present.max() or not _SINCE_1973 <= present.max() <= _UNTIL_2100:
+        return None
+    low = float(present.min())
+    unit = 1000 if low >= _SINCE_1973 else _DAY
+    return None if low < -_UNTIL_2100 or np.any(present % unit) else float(present[0])
+
+
 def with_remark(text: Column, column: Column, table: Table) -> Column:
     """Return a column with what is told of how it was read from text, or why it was not; as it is where all is plain."""
     remark, day = None, date_like(column.values) if text.kind == "number" else None
     if column.written:
         form = form_of(column.written)
-        example = next(level for level in text.levels if form.read(level) is not None and not is_number(level))
+        examples = [level for level in text.levels if form.read(level) is not None and not is_number(level)]
+        example = next(filter(form.read if form.amount else None, examples), examples[0])
         kept = "; --categorical {} keeps them as text" if form.is_dressed else ""
         remark = Remark(form.said, f"{example.strip()} is {_shown(form, example)}", kept)
     elif day is not None:
         remark = Remark(
             f"column {column.name!r} looks like dates written as numbers, and is used as numbers, in which the days of two "
             f"months are far apart; {day} is a date if written {day[:4]}-{day[4:6]}-{day[6:]}"
+        )
+    elif text.kind == "number" and (moment := milliseconds_like(column.values)) is not None:
+        remark = Remark(
+            f"column {column.name!r} looks like dates in milliseconds, and is used as numbers; {moment:.0f} is a date if "
+            f"written {date_text(moment / _DAY)}"
         )
     elif column.kind == "text" and column.problem is None and (size := _size(column, table.na)):
         remark = Remark(
@@ -421,7 +446,7 @@ def _comma_problem(column: Column, table: Table, levels: list[int]) -> Problem:
     return Problem(
         message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, "
         "a number written with a comma, which is not read",
-        hint="--decimal , or --decimal . says what the comma is: decimal, or between thousands; "
+        hint="--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands; "
         f"--categorical {word} treats the column as text",
         code="data.not_a_number",
         where={**table.where(row), "column": column.name, "value": value},

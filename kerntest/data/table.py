@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kerntest.data.forms import is_number
+from kerntest.data.forms import FORMS
 from kerntest.data.wording import listed, option_value
 from kerntest.errors import DataError, UsageError, suggest
 
@@ -249,15 +249,19 @@ def comment_hint(names: Sequence[str]) -> str:
     return "if lines that begin with # are comments, --comment '#' leaves them out" if commented else ""
 
 
+def no_header_hint(names: Sequence[str], others: Sequence[str] | None = None) -> str:
+    """Return the hint for names, of two files where there are others, of which some are numbers or dates; else nothing."""
+    odd = all(any(form.read(name) is not None for name in some for form in FORMS) for some in (names, others or names))
+    return "if the first line is a row and not a header, --no-header says so" if odd else ""
+
+
 def refuse_duplicates(names: Sequence[str], table_name: str) -> None:
     """Refuse a table in which a column name occurs twice: columns are told apart by name."""
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise DataError(
             f"{table_name} has more than one column named {listed([repr(name) for name in repeated])}",
-            hint="if the first line is a row and not a header, --no-header says so"
-            if all(map(is_number, repeated))
-            else "give every column a name of its own",
+            hint=no_header_hint(names) or "give every column a name of its own",
             code="data.duplicate_columns",
             where={"file": table_name, "column": repeated[0]},
         )

@@ -101,8 +101,11 @@ def parse_memory(amount: str | int) -> int:
         )
     size = float(found[1]) * _UNITS[(found[2] or "").lower()]
     if not SMALLEST <= size < math.inf:
+        shown = str(amount).strip()
+        if shown.isdigit():
+            shown += " byte" if size == 1 else " bytes"
         raise UsageError(
-            f"{str(amount).strip()} of memory are too few: the program itself takes 130 MB",
+            f"{shown} of memory is too little: the program itself takes 130 MB",
             hint="write --memory 4GB, or 500MB",
             code="usage.memory",
         )

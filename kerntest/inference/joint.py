@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.csv_options import CsvOptions
+from kerntest.data.misleading import counters
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
 from kerntest.engines.setting import engine_of
@@ -172,6 +173,7 @@ def hsic_joint(
         warnings=(
             *tables.warnings,
             *paired.warnings,
+            *(text for table in tables.tables for text in counters(table.columns)),
             *paired_copies(paired),
             *relabelling_warning(judged.p_value, len(values), alpha),
         ),

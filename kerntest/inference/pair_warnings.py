@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.copies import copies_warning
-from kerntest.data.misleading import counts_rows
+from kerntest.data.misleading import counters, counts_rows
 from kerntest.data.wording import counted, listed
 from kerntest.kernels.characteristic import why_not_characteristic
 
@@ -42,7 +42,7 @@ def pair_warnings(
     """
     warnings = series_warnings(groups, paired, time_series=time_series)
     if not time_series:
-        warnings += paired_copies(paired)
+        warnings += [text for table in groups.tables for text in counters(table.columns)] + paired_copies(paired)
     warnings += kernel_warnings(family, verdict)
     if time_series:
         warnings.append(

@@ -13,7 +13,7 @@ from kerntest.data.csv_options import AS_USUAL, CsvOptions
 from kerntest.data.missing import apply_missing, check_usable
 from kerntest.data.read import read_table
 from kerntest.data.selection import find, match_names, split_patterns
-from kerntest.data.table import Table, unknown_column
+from kerntest.data.table import Table, comment_hint, unknown_column
 from kerntest.data.wording import listed
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.variables import Variable, variable_of
@@ -114,7 +114,7 @@ def read_pair(x: Any, y: Any, reading: PairReading) -> Groups:
         _chosen(table, named, _left_out(reading, table, (first, second)))
         for table, named in ((first, reading.x_columns), (second, reading.y_columns))
     )
-    return Groups((first, second), tables, tuple(text for table in tables for text in table.warnings))
+    return Groups((first, second), tables, tuple(dict.fromkeys(text for table in tables for text in table.warnings)))
 
 
 def read_one(data: Any, reading: PairReading) -> Table:
@@ -197,7 +197,8 @@ def _from_one(data: Any, reading: PairReading) -> Groups:
         if len(names) != 2:
             raise UsageError(
                 f"which of the {len(names)} columns of {table.name} are x, and which are y?",
-                hint="--x a,b --y c names them; --y c alone takes all others as x; --pairwise tests every pair",
+                hint=comment_hint(names)
+                or "--x a,b --y c names them; --y c alone takes all others as x; --pairwise tests every pair",
                 code="usage.no_groups",
                 where={"file": table.name},
             )

@@ -127,7 +127,9 @@ def read_two(
         common=reading.common,
         categorical=reading.categorical,
     )
-    return TwoTables((read[0], read[1]), (first, second), (*first.warnings, *second.warnings, *warnings))
+    # Two inputs of one name have the same to tell.
+    told = tuple(dict.fromkeys((*first.warnings, *second.warnings, *warnings)))
+    return TwoTables((read[0], read[1]), (first, second), told)
 
 
 def names_apart(tables: tuple[Table, Table]) -> tuple[str, str]:

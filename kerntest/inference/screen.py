@@ -12,6 +12,7 @@ from kerntest.data.arranging import reason_to_leave_out, recoded
 from kerntest.data.checks import one_of
 from kerntest.data.copies import copies_warning
 from kerntest.data.csv_options import CsvOptions
+from kerntest.data.misleading import counters
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
 from kerntest.engines.setting import engine_of
@@ -201,7 +202,7 @@ def hsic_pairs(
         n=table.n_rows,
         columns=tuple(column.name for column in usable),
         pairs=effects,
-        warnings=(*chosen.warnings, *left_out.values(), *_series(usable), *copies, *coarse),
+        warnings=(*chosen.warnings, *left_out.values(), *_series(usable), *counters(usable), *copies, *coarse),
         provenance=provenance_of(
             options,
             Groups((table,), (chosen,), ()),

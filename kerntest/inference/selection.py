@@ -12,6 +12,7 @@ from kerntest.data.arranging import arrange
 from kerntest.data.checks import one_of, whole_number
 from kerntest.data.copies import copies_warning
 from kerntest.data.csv_options import CsvOptions
+from kerntest.data.misleading import counters
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
 from kerntest.engines.setting import engine_of
@@ -177,6 +178,7 @@ def hsic_select(
             *groups.warnings,
             *warnings,
             *(text for one in arranged for text in one.warnings),
+            *(text for table in groups.tables for text in counters(table.columns)),
             *copies_warning([column for one in arranged for column in (*one.numeric.T, *one.codes.T)]),
         ),
         provenance=provenance_of(

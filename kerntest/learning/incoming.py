@@ -171,7 +171,7 @@ class Incoming:
         if 2 * n_odd > total > 1:
             hint = f"write {spec.name!r} as in training, such as {form.example}, or train with rows written as these"
         if _NUMBER_WITH_COMMA.fullmatch(value):
-            hint = "--decimal , or --decimal . says what the comma is: decimal, or between thousands"
+            hint = "--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands"
         return DataError(
             f"{self.table.name}, {self.table.place(row)}: column {spec.name!r} holds {shown_value(value)}, which is "
             f"not a {form.noun} ({total - n_odd:,} of {total:,} values are), but {self.model} was fitted to "

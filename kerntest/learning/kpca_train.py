@@ -14,6 +14,7 @@ from kerntest.learning.association import associations
 from kerntest.learning.kpca_data import rows_of
 from kerntest.learning.kpca_fit import KpcaRows, fit_components
 from kerntest.learning.kpca_options import KpcaOptions
+from kerntest.learning.leakage import running_numbers
 from kerntest.learning.planning import FitWork, prepare_fit
 from kerntest.learning.provenance import input_of, provenance_of
 from kerntest.learning.saved_models import save_model
@@ -144,7 +145,7 @@ def train_kpca(
         model=None if output is None else os.fspath(output),
         columns=_names(model),
         columns_left_out=left_out,
-        warnings=(*labelled.warnings, *warnings, *fit.warnings),
+        warnings=(*labelled.warnings, *running_numbers(labelled), *warnings, *fit.warnings),
         provenance=provenance_of(options, (input_of(labelled),), chosen.rule, engine, started),
     )
     picture = None

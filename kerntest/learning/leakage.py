@@ -42,7 +42,7 @@ def guarded(labelled: Labelled, *, by_class: bool = False) -> Labelled:
         Whether the target is one of classes.
     """
     marked = kept_together(labelled)
-    found = [*_running_numbers(labelled), *_telling(labelled, by_class=by_class)]
+    found = [*running_numbers(labelled), *_telling(labelled, by_class=by_class)]
     if labelled.cluster is None:
         found += _possible_clusters(labelled)
     return replace(marked, warnings=(*marked.warnings, *found))
@@ -128,7 +128,7 @@ def _numbers_rows(column: Column) -> bool:
     return counts_rows(column.values) or bool(values[0] == np.floor(values[0]) and np.all(np.diff(values) == 1.0))
 
 
-def _running_numbers(labelled: Labelled) -> list[str]:
+def running_numbers(labelled: Labelled) -> list[str]:
     """Return a warning about numbers of rows among the columns to learn from, where these are not all there is."""
     names = [column.name for column in labelled.features.columns if _numbers_rows(column)]
     if not names or len(names) == len(labelled.features.columns):

@@ -86,7 +86,7 @@ def test_without_verbose_nobody_hears_of_the_plan_of_few_rows(kerntest):
             "a scheduler is for the engine dask, not for local",
         ),
         (("--memory", "much"), "'much' is no amount of memory"),
-        (("--memory", "1MB"), "1MB of memory are too few"),
+        (("--memory", "1MB"), "1MB of memory is too little"),
         (("--dry-run", "-q"), "--dry-run and -q contradict each other"),
     ],
 )

@@ -86,7 +86,7 @@ def test_two_units_and_ambiguous_commas_are_refused(columns, kerntest):
     assert found["p"]["use"] == "refused"
     assert found["p"]["note"].endswith(", and no value tells which")
     outcome = kerntest("mmd", "a.csv", "a.csv", "--columns", "p")
-    assert (outcome.code, outcome.err.splitlines()[1][:35]) == (3, "hint: --decimal , or --decimal . sa")
+    assert (outcome.code, outcome.err.splitlines()[1][:35]) == (3, "hint: --decimal ',' or --decimal '.")
     found, _ = columns({"p": many("${2},{1}", "123")}, "--decimal", ".")
     assert found["p"]["minimum"] > 1000
 
@@ -244,3 +244,102 @@ def test_sizes_that_were_categories_in_training_are_so_in_test_rows(kerntest, tm
     write(tmp_path / "b.csv", {"s": ["10 mm", "12 mm", "16 mm"], "y": range(3)})
     assert kerntest("ridge", "a.csv", "--target", "y", "--test", "b.csv", "-o", "m.kt").code == 0
     assert kerntest("predict", "m.kt", "b.csv").code == 0
+
+
+def test_messages_say_what_they_mean_once(columns, kerntest):
+    found, warnings = columns(
+        {"big": range(10**18, 10**18 + 40), "m": [f"\u2212{k / 100:.2f}" for k in range(40)], "p": many("1,{1}")}
+    )
+    assert found["big"]["note"].startswith(
+        "has one value in all rows to the 16 digits of a number (--categorical takes"
+    )
+    assert found["p"]["use"] == "used"
+    assert any(warning.endswith("in m (\u22120.01 is -0.01)") for warning in warnings)
+    assert any("but could be 1" in warning for warning in warnings)
+    assert kerntest("mmd", "a.csv", "a.csv").out.count("were read as numbers in m") == 1
+    assert "1 byte of memory is too little" in kerntest("mmd", "a.csv", "a.csv", "--memory", "1").err
+
+
+def test_dates_in_milliseconds_are_told(columns, kerntest, tmp_path):
+    day, start = 86_400_000, 946_684_800_000
+    values = {"t": range(start, start + 40 * day, day), "s": range(-2 * day, start, start // 39 // day * day)}
+    values = {name: list(numbers)[:40] for name, numbers in values.items()} | {"gdp": range(10**9, 10**12, 25 * 10**9)}
+    _, warnings = columns(values)
+    assert len(warnings) == 2
+    assert "'t' looks like dates in milliseconds, and is used as numbers; 946684800000 is a date if" in warnings[0]
+    assert warnings[0].endswith("written 2000-01-01")
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"t": t}) + "\n" for t in values["t"]))
+    assert "milliseconds" in kerntest("inspect", "a.jsonl").out
+
+
+def test_blanks_around_text_make_no_other_category(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    n = 480
+    bare = {"g": ["y", "n", "NA", "NA"] * 120, "k": [k * k % 17 for k in range(n)], "y": range(n)}
+    write(tmp_path / "a.csv", bare)
+    write(tmp_path / "b.csv", bare | {"g": ["y", " n ", " NA", "  "] * 120, "k": [f" {k}" for k in bare["k"]]})
+    columns = [json.loads(kerntest("inspect", name, "--json").out)["columns"] for name in ("a.csv", "b.csv")]
+    assert columns[1] == columns[0]
+    kerntest("ridge", "a.csv", "--target", "y", "-o", "m.kt", "--kernel", "linear", "--missing", "drop")
+    results = [kerntest("predict", "m.kt", name, "--missing", "drop") for name in ("a.csv", "b.csv")]
+    assert (results[0].code, results[1].out) == (0, results[0].out)
+    for method in ("exact", "features"):
+        words = ("--columns", "g,k", "--missing", "drop", "--method", method, "--format", "json")
+        found = [json.loads(kerntest("mmd", "a.csv", name, *words).out) for name in ("a.csv", "b.csv")]
+        assert found[1]["statistic"] == found[0]["statistic"]
+
+
+def test_running_numbers_are_told_by_every_test(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    n = 400
+    write(
+        tmp_path / "a.csv",
+        {"id": range(1, n + 1), **{name: [(k * k + 7 * k * ord(name)) % 97 for k in range(n)] for name in "xy"}},
+    )
+    for words in (
+        ("hsic", "--x", "id,x", "--y", "y"),
+        ("hsic", "--x", "id,x", "--y", "y", "--method", "features"),
+        ("hsic", "--pairwise"),
+        ("hsic", "--target", "y"),
+        ("hsic", "--select", "1", "--target", "y"),
+        ("kpca",),
+    ):
+        outcome = kerntest(words[0], "a.csv", *words[1:])
+        assert (outcome.code, "'id' counts the rows" in " ".join(outcome.out.split())) == (0, True), words
+
+
+def test_a_row_taken_for_the_header_is_told(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.csv", {"59.30": [f"{k}.5" for k in range(40, 100)], "7": range(60), "x": ["x", "y"] * 30})
+    write(tmp_path / "b.csv", {"58.30": [f"{k}.5" for k in range(40, 100)], "8": range(60), "y": ["x", "y"] * 30})
+    told = "the first line of a.csv was taken as the header, but 59.30, 7 are values like those below; --no-header"
+    for words in (("inspect", "a.csv"), ("mmd", "a.csv", "a.csv"), ("hsic", "a.csv", "--pairwise"), ("kpca", "a.csv")):
+        assert told in " ".join(kerntest(*words).out.split())
+    assert (
+        "hint: if the first line is a row and not a header, --no-header says so"
+        in kerntest("mmd", "a.csv", "b.csv").err
+    )
+    assert "--no-header" in kerntest("mmd", "?.csv", "a.csv").err
+    assert kerntest("mmd", "a.csv", "b.csv", "--no-header").code == 0
+    write(tmp_path / "day.csv", {"2024-01-31": [f"2024-02-{k:02}" for k in range(1, 29)], "NA": range(28)})
+    assert "but 2024-01-31 is a value like those below" in " ".join(kerntest("inspect", "day.csv").out.split())
+    years = {str(year): [k * year % 2999 for k in range(30)] for year in (1990, 2000, 2005, 2006)}
+    for columns in ({"land": ["a", "b", "c"] * 10, **years}, years, {"land": ["a", "b"] * 15, "2006": range(30)}):
+        write(tmp_path / "wide.csv", columns)
+        assert "--no-header" not in kerntest("inspect", "wide.csv").out
+
+
+def test_comments_above_and_among_the_rows_are_named(kerntest, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{k},{k * k % 17}\n" for k in range(30))
+    (tmp_path / "a.csv").write_text("# exported by LIMS\n# plate 3, run 2\na,b\n" + rows)
+    outcome = kerntest("hsic", "a.csv", "--x", "a", "--y", "b")
+    assert "hint: if lines that begin with # are comments, --comment '#' leaves them out" in outcome.err
+    for command in ("hsic", "mmd", "inspect"):
+        outcome = kerntest(command, *["a.csv"] * (1 + (command == "mmd")))
+        assert "--comment '#'" in outcome.out + outcome.err
+        assert "row names" not in outcome.out + outcome.err
+    (tmp_path / "b.csv").write_text("a,b\n" + rows + "# checked,\n" + rows)
+    assert "hint: if lines that begin with # are comments, --comment '#'" in kerntest("mmd", "b.csv", "b.csv").err
+    (tmp_path / "b.csv").write_text("a,b\n" + rows + "#REF!,1\n" + rows)
+    assert "#REF!' reads it as missing" in kerntest("mmd", "b.csv", "b.csv", "--columns", "a").err

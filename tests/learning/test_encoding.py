@@ -254,7 +254,7 @@ def test_numbers_with_a_stray_value_name_it_and_the_way_out(table):
     assert caught.value.hint == "--na x reads it as missing; correct the value, or leave its row out"
     with pytest.raises(DataError, match="holds '1,5', which is not a number") as caught:
         encoder.transform(table('a,b\n1,x\n2,x\n"1,5",x\n' + "3,x\n" * 17))
-    assert caught.value.hint.startswith("--decimal , or --decimal .")
+    assert caught.value.hint.startswith("--decimal ',' or --decimal '.'")
 
 
 def test_texts_that_are_all_numbers_are_numbers(table):

@@ -9,6 +9,7 @@ import numpy as np
 
 import kerntest
 from kerntest.data.copies import copies_warning
+from kerntest.data.misleading import counters
 from kerntest.engines.local import LocalEngine
 from kerntest.inference.analysis import library_versions
 from kerntest.inference.pair_analysis import variable_names
@@ -110,6 +111,7 @@ def feature_result(
             *groups.warnings,
             *(text for text in known.warnings if text not in groups.warnings),
             *series_warning([runs_of(table.columns) for table in groups.tables]),
+            *(text for table in groups.tables for text in counters(table.columns)),
             *copies_warning([*known.sample.numeric.T, *known.sample.codes.T], total=sum(known.n)),
             *kernel_warnings(family, verdict),
             *warnings,

@@ -308,6 +308,7 @@ def _typed_again(block: Block, reading: Reading) -> Table:
     import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
     from pyarrow import csv  # noqa: PLC0415 - the same
 
+    from kerntest.data.categories import without_blanks  # noqa: PLC0415 - the same
     from kerntest.data.delimited import read_delimited  # noqa: PLC0415 - the same
     from kerntest.data.typed import column_of  # noqa: PLC0415 - the same
 
@@ -326,7 +327,7 @@ def _typed_again(block: Block, reading: Reading) -> Table:
         # Rows of one empty value are blank lines.
         return head
     kept = block.kept.slice(0, table.n_rows)
-    return with_words(head, lambda names: [column_of(name, kept[name], table.name) for name in names])
+    return with_words(head, lambda names: [without_blanks(column_of(name, kept[name], table.name)) for name in names])
 
 
 def _compression(stored: Sequence[tuple[str, Path]]) -> str | None:

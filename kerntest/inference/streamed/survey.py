@@ -187,7 +187,7 @@ def _surveyed(
         reader=replace(reader, layout=layout),
         sample=pooled_sample(facts, layout, sampled),
         warnings=(
-            *(text for one in sources for text in one.warnings),
+            *dict.fromkeys(text for one in sources for text in one.warnings),
             *warnings,
             *(text for one, tally in zip(sources, facts, strict=True) for text in _dropped(one, tally)),
             *(misleading_facts(reader.names, wanted, facts, layout) if len(facts) > 1 else ()),
