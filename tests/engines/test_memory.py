@@ -42,7 +42,7 @@ def test_what_is_no_amount_is_refused(text):
 
 @pytest.mark.parametrize("text", ["0", "1", "100MB", "0GB", 10**6])
 def test_too_little_for_the_program_is_refused(text):
-    with pytest.raises(UsageError, match="too few"):
+    with pytest.raises(UsageError, match="too little"):
         parse_memory(text)
 
 
