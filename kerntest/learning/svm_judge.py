@@ -172,7 +172,8 @@ def fit_warnings(rows: Rows, fit: SvmFit, *, searched: bool = False) -> list[str
         warnings.append("every row is predicted as the same number: no error is larger than --epsilon")
     if fit.gap is None and not fit.machines and not fit.converged and rows.codes is not None:
         warnings.append("the perceptron still makes mistakes on the training rows: the classes may not be separable")
-    if fit.machines and len(fit.support) >= NEARLY_ALL * len(rows) and len(rows) >= 50:
+    of_numbers = rows.encoder is None or rows.encoder.numeric_names
+    if of_numbers and fit.machines and len(fit.support) >= NEARLY_ALL * len(rows) and len(rows) >= 50:
         warnings.append(
             f"{len(fit.support):,} of {len(rows):,} training rows are support vectors: the kernel may be too narrow, or "
             f"the columns say little of the target{'' if searched else '; --grid looks for better'}"

@@ -13,7 +13,7 @@ from kerntest.learning.metrics import roc_auc, roc_curve
 from kerntest.report.decision_plot import DecisionPicture
 from kerntest.report.learning_plot import ConfusionPicture, RocCurve, RocPicture, SearchPicture, learning_figure
 from kerntest.report.plot import picture_bytes
-from kerntest.report.summary import number
+from kerntest.report.svm_summary import svm_sentence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,12 +47,8 @@ def svm_picture(result: SvmResult, judged: Judged, kind: str, engine: Engine) ->
 
 def _title(result: SvmResult) -> str:
     """Return what the picture says in a line."""
-    rows = f"{result.n_test:,} test rows" if result.judged_on == "test" else f"{result.n_train:,} training rows"
-    if result.task == "regress":
-        return f"{result.target}: root mean squared error {number(result.rmse or 0.0)} on {rows}"
-    if result.task == "one-class":
-        return f"{number(100.0 * (result.outliers or 0.0), 3)} % of {rows} are outliers"
-    return f"{result.target}: {number(100.0 * (result.accuracy or 0.0), 3)} % of {rows} are classified correctly"
+    sentence = svm_sentence(result).removesuffix(".")
+    return sentence if result.target is None else f"{result.target}: {sentence}"
 
 
 def _over_two_columns(judged: Judged) -> bool:
