@@ -9,11 +9,12 @@ binomial. Exact tests stay at or below the level but for chance; ties make them 
 from __future__ import annotations
 
 import argparse
+import warnings
 
 import numpy as np
 from scipy.stats import binom
 
-from kerntest import mmd_test
+from kerntest import DataWarning, mmd_test
 
 CASES = {
     "m = n = 5": lambda rng: (rng.normal(size=(5, 2)), rng.normal(size=(5, 2))),
@@ -61,4 +62,5 @@ def main():
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore", DataWarning)
     main()

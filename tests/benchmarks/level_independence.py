@@ -10,11 +10,12 @@ are approximate.
 from __future__ import annotations
 
 import argparse
+import warnings
 
 import numpy as np
 from level import shares
 
-from kerntest import KerntestError, hsic_test
+from kerntest import DataWarning, KerntestError, hsic_test
 
 
 def normal(n, d):
@@ -74,4 +75,5 @@ def main():
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore", DataWarning)
     main()

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import argparse
 import time
+import warnings
 
 import numpy as np
 from problems import PROBLEMS, streams
 
-from kerntest import mmd_test
+from kerntest import DataWarning, mmd_test
 
 ALPHA = 0.05
 OURS = {
@@ -88,4 +89,5 @@ def main():
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore", DataWarning)
     main()

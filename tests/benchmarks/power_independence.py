@@ -21,7 +21,7 @@ import warnings
 
 import numpy as np
 
-from kerntest import hsic_test
+from kerntest import DataWarning, hsic_test
 
 ALPHA = 0.05
 INDEPENDENT = "multimodal_independence"
@@ -111,4 +111,5 @@ def main():
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore", DataWarning)
     main()
