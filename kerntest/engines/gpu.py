@@ -4,8 +4,7 @@ What is large goes there by `GpuEngine.send`: rows, vectors, factors. Kernel mat
 summed there block by block, and only sums come back; all else runs on threads of this process.
 """
 
-# What numpy's arrays have has the same name here.
-# ruff: noqa: D102, N802
+# ruff: noqa: D102, N802 - numpy names these methods
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def model_bytes(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
     contents: dict[str, list[memoryview]] = {}
     members = {}
     for name, array in laid_out.items():
-        member = Member(array.dtype.name, array.shape, array.nbytes, "")  # type: ignore[arg-type]
+        member = Member(array.dtype.name, array.shape, array.nbytes, "")  # type: ignore[arg-type]  # laid out: one of DTYPES
         contents[f"{name}.npy"] = [memoryview(member.header()), array.reshape(-1).view(np.uint8).data]
         digest = hashlib.sha256(contents[f"{name}.npy"][0])
         digest.update(contents[f"{name}.npy"][1])

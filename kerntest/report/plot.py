@@ -350,9 +350,9 @@ def _draw_column(axis: Any, column: ColumnPicture, names: list[str]) -> None:
         if column.dates:
             from matplotlib import dates  # noqa: PLC0415 - only to draw
 
-            locator: Any = dates.AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+            locator: Any = dates.AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]  # no types there
             axis.xaxis.set_major_locator(locator)
-            axis.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+            axis.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]  # no types there
         else:
             axis.locator_params(axis="x", nbins=6)
     if not column.values and effect.x is not None and effect.y is not None and effect.x.value is not None:

@@ -166,6 +166,15 @@ def test_a_signal_ends_busy_threads(name):
     assert (out, err) == (b"", f"{told}\n".encode())
 
 
+def rest_of(terminal):
+    """Return what comes from a terminal until nobody writes to it any more."""
+    shown = b""
+    with suppress(OSError):  # Linux says end of file so
+        while piece := os.read(terminal, 4096):
+            shown += piece
+    return shown
+
+
 @posix
 @pytest.mark.parametrize("signals", [1, 2])
 def test_an_interruption_wipes_the_progress_bar(signals):
@@ -182,9 +191,7 @@ def test_an_interruption_wipes_the_progress_bar(signals):
                 process.send_signal(signal.SIGINT)
                 # Two that come at once are one.
                 time.sleep(0.02)
-            with suppress(OSError):  # Linux says end of file so
-                while piece := os.read(ours, 4096):
-                    shown += piece
+            shown += rest_of(ours)
             process.communicate(timeout=600)
     finally:
         os.close(ours)
@@ -227,13 +234,10 @@ def test_colours_on_a_terminal_obey_no_color(no_color, coloured):
     pty = pytest.importorskip("pty")
 
     ours, theirs = pty.openpty()
-    shown = b""
     try:
         with started("mmd", "x", "y", stdout=theirs, env=environment(NO_COLOR=no_color, TERM="xterm")) as process:
             os.close(theirs)
-            with suppress(OSError):  # Linux says end of file so
-                while piece := os.read(ours, 4096):
-                    shown += piece
+            shown = rest_of(ours)
             process.communicate(timeout=600)
     finally:
         os.close(ours)
