@@ -5,7 +5,7 @@ import math
 import numpy as np
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest.inference import lags
+from kerntest.matrices import lags
 
 
 def numbers(result):

@@ -17,10 +17,11 @@ ALLOWED = {
     "engines": {"errors"},
     "kernels": {"errors", "engines"},
     "data": {"errors", "engines"},
+    "matrices": {"errors", "engines", "kernels"},
     "report": {"errors", "engines"},
-    "inference": {"errors", "engines", "kernels", "data", "report"},
-    "learning": {"errors", "engines", "kernels", "data", "report"},
-    "cli": {"errors", "engines", "kernels", "data", "report", "inference", "learning"},
+    "inference": {"errors", "engines", "kernels", "matrices", "data", "report"},
+    "learning": {"errors", "engines", "kernels", "matrices", "data", "report"},
+    "cli": {"errors", "engines", "kernels", "matrices", "data", "report", "inference", "learning"},
     "__main__": {"cli"},
 }
 # The package itself only names what lives below, for readers of types, and keeps the version that reports print.

@@ -16,10 +16,10 @@ from threadpoolctl import threadpool_limits
 
 from kerntest.engines.base import enough_for
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.inference.lanczos import leading_eigenvalues
 from kerntest.inference.verdict import overflow
 from kerntest.kernels.base import DensePairs
-from kerntest.kernels.factors import Factor, centred, kernel_factor
+from kerntest.matrices.eigen import leading_eigenvalues
+from kerntest.matrices.factor import Factor, centred, kernel_factor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

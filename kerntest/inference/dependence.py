@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.engines.base import enough_for
-from kerntest.inference.low_rank import FEW_ROWS, inner, low_rank_pair
-from kerntest.inference.sweep import TILE
+from kerntest.inference.low_rank import inner, low_rank_pair
 from kerntest.kernels.additive import is_additive
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
+from kerntest.matrices.factor import FEW_ROWS
+from kerntest.matrices.matrix import TILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.labels import Estimator
-    from kerntest.inference.low_rank import LowRank
-    from kerntest.inference.sweep import Centring
+    from kerntest.matrices.factor import LowRank
+    from kerntest.matrices.matrix import Centring
 
 
 @dataclass(frozen=True, slots=True)

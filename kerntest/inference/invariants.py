@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.inference.low_rank import centred_factor, low_rank
 from kerntest.inference.low_rank_invariants import CANCELLED, low_rank_invariants, trace_cube
 from kerntest.inference.nulls.moments import Invariants
 from kerntest.inference.nulls.spectral import Spectrum, completed
-from kerntest.inference.sweep import Centring, Sweep, sweep
-from kerntest.kernels.factors import kernel_factor
+from kerntest.matrices.factor import centred_factor, kernel_factor, low_rank
+from kerntest.matrices.matrix import Centring, Sweep, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,8 @@ from kerntest.inference.nulls.moments import Invariants, label_invariants
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.nulls.spectral import Spectrum, label_spectrum
 from kerntest.inference.statistic import discrepancy
-from kerntest.inference.sweep import sweep
 from kerntest.inference.verdict import Verdict, degenerate_kernel, overflow, relabel
+from kerntest.matrices.matrix import sweep
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress

@@ -12,17 +12,13 @@ needs r_K r_L circular correlations of length n. U-centring takes out the diagon
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from scipy.linalg.lapack import dpstrf
 
 from kerntest.engines.base import PIECES, enough_for, in_pieces
-from kerntest.kernels.algebra import Sum
-from kerntest.kernels.columns import BoundGroups, OnColumns
-from kerntest.kernels.factors import Factor, centred, kernel_factor
+from kerntest.matrices.factor import TOLERANCE, LowRank, low_rank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,117 +30,10 @@ if TYPE_CHECKING:
 
     Spectrum: TypeAlias = NDArray[np.complex128]
 
-# What a factor may leave of the trace: less than rounding moves the sums over the whole matrices.
-TOLERANCE = 1e-15
-# And what those of a family may leave, of a trace or of the product of two: it moves sums by less than their promised
-# digits, and counts in the tolerance for ties.
-LEFT_OUT = 1e-12
-# So many columns are tried first. Where they do not do, a matrix of so many rows, and of so many for each column there
-# may be, shows whether more will.
-FIRST_COLUMNS = 32
-SAMPLED, SAMPLED_PER_COLUMN = 400, 4
-# A factor costs more than the shifts that it saves beyond so many columns, in units of sqrt(n).
-MOST_COLUMNS = 1.5
 # One correlation costs about what one line of lags does on both sides: forming it, and its transform.
 CORRELATIONS_PER_ROW = 1.0
-# Of so few rows the whole matrix is looked at in the time that finding out takes.
-FEW_ROWS = 2000
 # Entries of the correlations under way in one thread (4 MB).
 HELD_ENTRIES = 2**19
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LowRank:
-    """A centred kernel matrix HKH = G G'.
-
-    Parameters
-    ----------
-    columns : ndarray, shape (n, r)
-        G, its columns centred.
-    diagonal : ndarray, shape (n,)
-        The diagonal of G G'.
-    residual : float
-        The trace of what the factor leaves out: bounds how far any sum moves, per unit of the other matrix's norm.
-    """
-
-    columns: Array
-    diagonal: Array
-    residual: float
-
-    @property
-    def rank(self) -> int:
-        """The number of columns r."""
-        return int(self.columns.shape[1])
-
-    @property
-    def lengths(self) -> Array:
-        """The squared lengths of the columns; their sum is the trace."""
-        return np.asarray(np.einsum("ir,ir->r", self.columns, self.columns))
-
-    def take(self, order: NDArray[np.intp]) -> LowRank:
-        """Return the same matrix with its rows and columns in this order."""
-        return LowRank(self.columns[order], self.diagonal[order], self.residual)
-
-
-def terms(kernel: Kernel) -> tuple[Kernel, ...]:
-    """Return the kernels of which this one is the sum."""
-    if isinstance(kernel, BoundGroups) and len(kernel.groups) == 1:
-        return terms(kernel.groups[0].kernel)
-    return kernel.operands if isinstance(kernel, Sum) else (kernel,)
-
-
-def low_rank_factor(kernel: Kernel, points: Points, tolerance: float = TOLERANCE) -> Factor | None:
-    """Return a kernel matrix as a product of few columns, but for so much of its trace; None where it has no such form.
-
-    Cost: O(32 n (p + 32)) time to find out, O(n r (p + r)) to do, with r up to 1.5 sqrt(n); O(n r) memory. A sum has
-    the columns of its terms.
-    """
-    if not kernel.positive_definite:
-        return None
-    if isinstance(kernel, OnColumns):
-        return low_rank_factor(kernel.kernel, points.select(kernel.columns), tolerance)
-    if terms(kernel) != (kernel,):
-        factors: list[Factor] = []
-        for term in terms(kernel):
-            found = low_rank_factor(term, points, tolerance)
-            if found is None:
-                return None
-            factors.append(found)
-        columns = np.concatenate([factor.columns for factor in factors], axis=1)
-        return Factor(columns, sum(factor.residual for factor in factors), complete=True)
-    most = int(MOST_COLUMNS * math.sqrt(len(points)))
-    with np.errstate(over="ignore", invalid="ignore"):
-        factor = kernel_factor(kernel, points, tolerance=tolerance, most=min(FIRST_COLUMNS, most))
-        if not factor.complete:
-            sampled = max(SAMPLED, SAMPLED_PER_COLUMN * most)
-            step = max(1, len(points) // sampled)
-            if _rank(kernel, points.take(slice(0, sampled * step, step)), tolerance) <= most:
-                factor = kernel_factor(kernel, points, tolerance=tolerance, most=most)
-    return factor if factor.complete else None
-
-
-def _rank(kernel: Kernel, points: Points, tolerance: float) -> int:
-    """Return after how many columns no diagonal has more than such a share left. Cost: O(n^2 r) time, O(n^2) memory."""
-    matrix = kernel(points)
-    least = max(tolerance, len(points) * np.finfo(np.float64).eps) * float(matrix.diagonal().max())
-    return int(dpstrf(matrix, tol=least, lower=1)[2])
-
-
-def low_rank(kernel: Kernel, points: Points) -> LowRank | None:
-    """Return the centred matrix of a kernel as a product of few columns; None where it has no such form.
-
-    Cost: as of `low_rank_factor`.
-    """
-    factor = low_rank_factor(kernel, points)
-    return None if factor is None else centred_factor(factor)
-
-
-def centred_factor(factor: Factor) -> LowRank:
-    """Return HKH as a product of few columns from K as one: orthogonal columns, the longest first."""
-    # Twice: what is left of the means after once is rounding of large columns.
-    columns = centred(centred(factor.columns))
-    columns = columns @ np.linalg.eigh(columns.T @ columns)[1][:, ::-1]
-    return LowRank(columns, np.einsum("ir,ir->i", columns, columns), factor.residual)
 
 
 def low_rank_pair(

@@ -19,8 +19,8 @@ import numpy as np
 from kerntest.inference.nulls.moments import Invariants
 
 if TYPE_CHECKING:
-    from kerntest.inference.low_rank import LowRank
     from kerntest.kernels.base import Array
+    from kerntest.matrices.factor import LowRank
 
 # The cubes cost q^3 products a row: more than the n kernel values that they save beyond so many per row.
 CUBES_PER_ROW = 40

@@ -13,7 +13,6 @@ from kerntest.errors import UndecidedError
 from kerntest.inference.curves import curve_p_value
 from kerntest.inference.dependence import Dependence, dependence, factor, pair_sums
 from kerntest.inference.invariants import centre, first_invariants, kernel_invariants, kernel_spectrum
-from kerntest.inference.low_rank import FEW_ROWS, LEFT_OUT, centred_factor, low_rank_factor
 from kerntest.inference.nulls.moments import permutation_moments
 from kerntest.inference.nulls.permutation import Judged, judge, tie_tolerance
 from kerntest.inference.relabelling import Factors, Relabelled, Source, relabelled_sums
@@ -22,18 +21,18 @@ from kerntest.kernels.additive import is_additive, plain
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
 from kerntest.kernels.stationary import Gaussian
+from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, centred_factor, low_rank_factor
 from kerntest.report import record
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.low_rank import LowRank
     from kerntest.inference.nulls.moments import Invariants
     from kerntest.inference.nulls.spectral import Spectrum
     from kerntest.inference.options import Options
     from kerntest.inference.pair_family import PairFamily
     from kerntest.inference.variables import Variable
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.kernels.factors import Factor
+    from kerntest.matrices.factor import Factor, LowRank
     from kerntest.report.independence_record import Lags
 
 Variables = tuple["Variable", "Variable"]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.labels import LabelMatrix, Labels
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.kernels.factors import Factor
+    from kerntest.matrices.factor import Factor
 
 # Blocks of both files together at most, where both can have so many, and of the smaller one at least: with more the power
 # grows no further (measured).

@@ -18,13 +18,13 @@ from kerntest.engines.memory import PROGRAM_BYTES, refuse_beyond
 from kerntest.engines.setting import announce, plan_wanted
 from kerntest.errors import KerntestError
 from kerntest.inference.invariants import EXACT_TRACE_ROWS, PROBES
-from kerntest.inference.lags import HELD_ENTRIES, plan_blocks
-from kerntest.inference.low_rank import FEW_ROWS, low_rank_factor
 from kerntest.inference.permuted_blocks import BLOCKS
 from kerntest.inference.randomly import TOGETHER
 from kerntest.inference.relabelling import refuse_whole
 from kerntest.inference.shifts import HELD_ENTRIES as TRANSFORMED_ENTRIES
 from kerntest.inference.shifts import MANY, circle_length, orders_needed
+from kerntest.matrices.factor import FEW_ROWS, low_rank_factor
+from kerntest.matrices.lags import HELD_ENTRIES, plan_blocks
 from kerntest.report.plan import Plan
 
 if TYPE_CHECKING:

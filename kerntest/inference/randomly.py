@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.inference.sweep import sweep
+from kerntest.matrices.matrix import sweep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

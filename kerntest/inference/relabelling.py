@@ -11,11 +11,12 @@ import numpy as np
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError
 from kerntest.inference.dependence import Dependence, effect_size, factor, low_rank_dependence, u_centred
-from kerntest.inference.low_rank import FEW_ROWS, LEFT_OUT, correlations_needed, low_rank_pair, low_rank_sums
+from kerntest.inference.low_rank import correlations_needed, low_rank_pair, low_rank_sums
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.shifts import ShiftSums, circle_length, orders_needed, shift_sums
-from kerntest.inference.stacks import KernelStack
+from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT
+from kerntest.matrices.lags import KernelStack
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.labels import Estimator
-    from kerntest.inference.low_rank import LowRank
     from kerntest.inference.options import Resampling
     from kerntest.kernels.base import Array, Kernel, Points
+    from kerntest.matrices.factor import LowRank
 
 # Random permutations work on whole matrices: so many entries of all of them together (1 GB).
 DENSE_ENTRIES = 2**27

@@ -10,15 +10,16 @@ import numpy as np
 from kerntest.inference.dependence import effect_size, factor
 from kerntest.inference.family import BandwidthOption, choose_kernel
 from kerntest.inference.invariants import first_invariants, kernel_invariants
-from kerntest.inference.low_rank import CORRELATIONS_PER_ROW, inner, low_rank, low_rank_sums
+from kerntest.inference.low_rank import CORRELATIONS_PER_ROW, inner, low_rank_sums
 from kerntest.inference.low_rank_invariants import low_rank_invariants
 from kerntest.inference.nulls.moments import Invariants, moments_p_value, permutation_moments
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.relabelling import both_estimates, centred_sums
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
-from kerntest.inference.stacks import KernelStack
 from kerntest.kernels.bandwidth import BandwidthChooser
+from kerntest.matrices.factor import low_rank
+from kerntest.matrices.lags import KernelStack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.labels import Estimator
-    from kerntest.inference.low_rank import LowRank
     from kerntest.inference.variables import Variable
     from kerntest.kernels.base import Array, Kernel, Points
+    from kerntest.matrices.factor import LowRank
 
 # Columns whose transforms are held together: pairs are done a square of so many columns at a time,
 TOGETHER = 32

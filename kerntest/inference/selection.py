@@ -28,14 +28,13 @@ from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.pairing import FEWEST_ROWS, Groups, PairReading, complete_rows, read_one, too_few_rows
 from kerntest.inference.planning import announce_many, held_by_stacks
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
-from kerntest.inference.stacks import KernelStack
 from kerntest.inference.variables import Variable, variable_of
-from kerntest.inference.weighted import CentredProduct
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.columns import BoundGroups, ColumnName, Group, OnColumns
 from kerntest.kernels.discrete import Hamming
 from kerntest.kernels.stationary import Gaussian
+from kerntest.matrices.lags import CentredProduct, KernelStack
 from kerntest.report import independence_record, record
 from kerntest.report.independence_record import SelectedColumn
 from kerntest.report.independence_summary import selection_sentence

@@ -26,15 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kerntest.engines.base import enough_for, in_pieces
-from kerntest.inference.lags import Block, add_row_sums, halved_lines, plan_blocks, square_sum
-from kerntest.inference.stacks import KernelStack
+from kerntest.matrices.lags import Block, KernelStack, add_row_sums, halved_lines, plan_blocks, square_sum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.stacks import Stack
     from kerntest.kernels.base import Array
+    from kerntest.matrices.lags import Stack
 
 Spectrum: TypeAlias = NDArray[np.complex128]
 

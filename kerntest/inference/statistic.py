@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.inference.labels import Labels, label_matrix
-from kerntest.inference.low_rank import FEW_ROWS, low_rank_factor
-from kerntest.inference.sweep import sweep
+from kerntest.matrices.factor import FEW_ROWS, low_rank_factor
+from kerntest.matrices.matrix import sweep
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine

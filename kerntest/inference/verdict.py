@@ -12,12 +12,12 @@ import numpy as np
 from kerntest.data.wording import counted
 from kerntest.errors import UndecidedError
 from kerntest.inference.labels import LabelMatrix, label_matrix
-from kerntest.inference.low_rank import FEW_ROWS, LEFT_OUT, low_rank_factor, terms
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
 from kerntest.inference.order import random_orders
 from kerntest.inference.permuted_blocks import ALL, BlockedRows, block_sums, factor_sums, relabelled_sums
 from kerntest.inference.randomly import random_sums
 from kerntest.inference.statistic import Discrepancy, discrepancy
+from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, low_rank_factor, terms
 from kerntest.report import record
 
 if TYPE_CHECKING:

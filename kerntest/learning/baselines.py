@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.learning.solvers.matrices import products
+from kerntest.matrices.matrix import products
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
-    from kerntest.learning.solvers.matrices import Matrix
+    from kerntest.matrices.matrix import Matrix
 
 EPOCHS = 100
 # Rows of the matrix that the perceptron keeps: 400 MB of them.

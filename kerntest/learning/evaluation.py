@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.kernels.base import Points
-from kerntest.kernels.features import BLOCK
 from kerntest.learning.expansion import Expansion
+from kerntest.matrices.factor import BLOCK
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array
-    from kerntest.kernels.features import FeatureMap
     from kerntest.learning.expansion import GivenExpansion
+    from kerntest.matrices.factor import FeatureMap
 
 
 def expanded(

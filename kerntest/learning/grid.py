@@ -13,9 +13,9 @@ from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.learning.kernel_choice import at_multiple
-from kerntest.learning.solvers.matrices import matrix_of
 from kerntest.learning.svm_fit import fit_rows
 from kerntest.learning.ties import smoothest
+from kerntest.matrices.matrix import matrix_of
 from kerntest.report.svm_record import GridCell, GridSearch
 
 if TYPE_CHECKING:

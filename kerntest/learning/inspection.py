@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike
 
-    from kerntest.kernels.features import FeatureMap
     from kerntest.learning.encoding import ColumnSpec, Encoder
+    from kerntest.matrices.factor import FeatureMap
 
 _CHUNK = 1 << 20
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.learning.encoding import Scale
     from kerntest.learning.kernel_choice import Bandwidth
-    from kerntest.learning.solvers.eigen import EigenSolver
+    from kerntest.matrices.eigen import EigenSolver
 
 
 class KernelPCA:

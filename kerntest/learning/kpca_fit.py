@@ -11,13 +11,11 @@ import numpy as np
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
-from kerntest.kernels.features import feature_error, make_features
 from kerntest.learning.expansion import Expansion, GivenExpansion
 from kerntest.learning.kpca_model import ConstantColumn, KpcaModel
-from kerntest.learning.solvers.centred import CentredMatrix
-from kerntest.learning.solvers.covariance import Directions, leading_directions
-from kerntest.learning.solvers.eigen import leading_eigenpairs
-from kerntest.learning.solvers.matrices import GivenMatrix, matrix_of
+from kerntest.matrices.eigen import Directions, leading_directions, leading_eigenpairs
+from kerntest.matrices.factor import feature_error, make_features
+from kerntest.matrices.matrix import CentredMatrix, GivenMatrix, matrix_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +26,8 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.encoding import Encoder
     from kerntest.learning.kpca_options import KpcaOptions
-    from kerntest.learning.solvers.eigen import Eigenpairs
-    from kerntest.learning.solvers.matrices import Matrix
+    from kerntest.matrices.eigen import Eigenpairs
+    from kerntest.matrices.matrix import Matrix
 
 # Eigenvalues below minus this share of the largest are no rounding: the kernel is not positive definite.
 NEGATIVE = 1e-8

@@ -18,9 +18,9 @@ from kerntest.learning.preimage import PreImages, Projections, preimages
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.kernels.features import FeatureMap
     from kerntest.learning.encoding import Encoder
     from kerntest.learning.expansion import GivenExpansion
+    from kerntest.matrices.factor import FeatureMap
 
 # What is left of the variance below this share is rounding.
 ALL = 1e-12

@@ -9,16 +9,16 @@ import numpy as np
 
 from kerntest.data.checks import one_of, whole_number
 from kerntest.errors import UsageError
-from kerntest.kernels.features import parse_features
 from kerntest.learning.given_matrix import is_precomputed
 from kerntest.learning.kernel_choice import check_bandwidth, check_kernel
-from kerntest.learning.solvers.eigen import SOLVERS
+from kerntest.matrices.eigen import SOLVERS
+from kerntest.matrices.factor import parse_features
 
 if TYPE_CHECKING:
     from kerntest.kernels.base import Kernel
     from kerntest.learning.encoding import Scale
     from kerntest.learning.kernel_choice import Bandwidth
-    from kerntest.learning.solvers.eigen import EigenSolver
+    from kerntest.matrices.eigen import EigenSolver
 
 
 @dataclass(frozen=True, slots=True)

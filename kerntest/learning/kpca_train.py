@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from kerntest.data.csv_options import CsvOptions
 from kerntest.engines.setting import allowed_bytes, engine_of
 from kerntest.errors import UsageError, telling
-from kerntest.kernels.features import parse_features
 from kerntest.learning.association import associations
 from kerntest.learning.kpca_data import rows_of
 from kerntest.learning.kpca_fit import KpcaRows, fit_components
@@ -18,8 +17,9 @@ from kerntest.learning.leakage import running_numbers
 from kerntest.learning.planning import FitWork, prepare_fit
 from kerntest.learning.provenance import input_of, provenance_of
 from kerntest.learning.saved_models import save_model
-from kerntest.learning.solvers.centred import KEPT_BYTES
 from kerntest.learning.training import TrainingOptions, read_labelled
+from kerntest.matrices.factor import parse_features
+from kerntest.matrices.matrix import KEPT_BYTES
 from kerntest.report.kpca_record import KpcaPart, KpcaResult
 from kerntest.report.plot import picture_kind
 from kerntest.report.write import check_writable, write_file, written_together
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from kerntest.learning.encoding import Scale
     from kerntest.learning.kernel_choice import Bandwidth
     from kerntest.learning.kpca_model import KpcaModel
-    from kerntest.learning.solvers.eigen import EigenSolver
     from kerntest.learning.training import MissingPolicy
+    from kerntest.matrices.eigen import EigenSolver
 
 
 @telling

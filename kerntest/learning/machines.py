@@ -13,9 +13,9 @@ from numpy.linalg import LinAlgError
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
-from kerntest.learning.solvers.matrices import Repeated
 from kerntest.learning.solvers.problem import Problem, Solution
 from kerntest.learning.solvers.smo import solve_indefinite
+from kerntest.matrices.matrix import Repeated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array
-    from kerntest.learning.solvers.matrices import Matrix
+    from kerntest.matrices.matrix import Matrix
 
 # The costs at which a machine without errors is looked for, and the share of the cost that a coefficient may have.
 HARD_COSTS, REACHED = (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, 1e8), 0.99

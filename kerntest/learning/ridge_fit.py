@@ -12,14 +12,13 @@ from kerntest.engines.local import LocalEngine
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.kernels.factors import kernel_factor
-from kerntest.kernels.features import make_features, parse_features
 from kerntest.learning.folds import plain_folds
 from kerntest.learning.kernel_choice import at_multiples
 from kerntest.learning.ridge_options import AUTO
 from kerntest.learning.solvers.ridge_path import RidgePath
 from kerntest.learning.solvers.spectrum import DENSE_ARRAYS, dense_spectrum, thin_spectrum
 from kerntest.learning.ties import smoothest
+from kerntest.matrices.factor import kernel_factor, make_features, parse_features
 from kerntest.report.ridge_record import RidgeCell, RidgeGrid
 
 if TYPE_CHECKING:
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.kernels.features import FeatureMap
     from kerntest.learning.kernel_choice import ChosenKernel
     from kerntest.learning.ridge_data import RidgeRows
     from kerntest.learning.ridge_options import RidgeOptions
+    from kerntest.matrices.factor import FeatureMap
 
 # Bandwidths as multiples of the median, in fifths of a decade, and lambdas as multiples of the size of the kernel, in
 # halves of a decade.

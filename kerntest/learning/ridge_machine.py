@@ -10,14 +10,14 @@ import numpy as np
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import Points
-from kerntest.kernels.features import feature_error, make_features, parse_features
 from kerntest.learning.evaluation import expanded
 from kerntest.learning.expansion import Expansion, GivenExpansion
 from kerntest.learning.ridge_fit import choose
 from kerntest.learning.ridge_model import RidgeModel, Spread
 from kerntest.learning.solvers.falkon import centre_ridge
-from kerntest.learning.solvers.matrices import matrix_of
 from kerntest.learning.solvers.ridge_path import RidgePath
+from kerntest.matrices.factor import feature_error, make_features, parse_features
+from kerntest.matrices.matrix import matrix_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,8 +16,8 @@ from kerntest.learning.expansion import Expansion, GivenExpansion
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.kernels.features import FeatureMap
     from kerntest.learning.encoding import Encoder
+    from kerntest.matrices.factor import FeatureMap
 
 
 @dataclass(frozen=True, slots=True, eq=False)

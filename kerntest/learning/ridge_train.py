@@ -13,7 +13,6 @@ from kerntest.data.read import read_table
 from kerntest.data.table import Table, unknown_column
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError, telling
-from kerntest.kernels.features import parse_features
 from kerntest.learning.leakage import guarded
 from kerntest.learning.parts import check_parts, parts_of
 from kerntest.learning.planning import FitWork, prepare_fit
@@ -26,6 +25,7 @@ from kerntest.learning.ridge_machine import fit_ridge
 from kerntest.learning.ridge_options import AUTO, Criterion, RidgeOptions
 from kerntest.learning.saved_models import save_model
 from kerntest.learning.training import TrainingOptions, read_labelled
+from kerntest.matrices.factor import parse_features
 from kerntest.report.plot import picture_kind
 from kerntest.report.write import check_writable, write_file, written_together
 

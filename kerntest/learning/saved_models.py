@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from kerntest.errors import ModelError, UsageError
 from kerntest.kernels.base import Array, Kernel, Points
 from kerntest.kernels.binding import bind
-from kerntest.kernels.features import FeatureKind, FeatureMap
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.encoding import Encoder
 from kerntest.learning.expansion import Expansion, GivenExpansion
 from kerntest.learning.model_fields import damaged, to_plain
 from kerntest.learning.model_file import ModelFile, read_model, write_model
 from kerntest.learning.training import Classes
+from kerntest.matrices.factor import FeatureKind, FeatureMap
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -12,13 +12,13 @@ import numpy as np
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
-from kerntest.kernels.features import feature_error, make_features
 from kerntest.learning.baselines import nearest_mean, perceptron
 from kerntest.learning.expansion import Expansion, GivenExpansion
 from kerntest.learning.machines import Costs, Machine, fit_numbers, fit_one_class, fit_pairs
-from kerntest.learning.solvers.matrices import GivenMatrix, Repeated, matrix_of
 from kerntest.learning.svm_model import SvmModel
 from kerntest.learning.ties import EQUAL_SCORES
+from kerntest.matrices.factor import feature_error, make_features
+from kerntest.matrices.matrix import GivenMatrix, Repeated, matrix_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.kernels.features import FeatureMap
     from kerntest.learning.encoding import Encoder
-    from kerntest.learning.solvers.matrices import Matrix
     from kerntest.learning.solvers.problem import Solution
     from kerntest.learning.svm_options import SvmOptions
     from kerntest.learning.training import Classes
+    from kerntest.matrices.factor import FeatureMap
+    from kerntest.matrices.matrix import Matrix
 
 # Kernel values up to this can be squared.
 LARGEST_VALUE = 1e150

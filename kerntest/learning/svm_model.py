@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array, Points
-    from kerntest.kernels.features import FeatureMap
     from kerntest.learning.encoding import Encoder
     from kerntest.learning.expansion import Expansion, GivenExpansion
     from kerntest.learning.training import Classes
+    from kerntest.matrices.factor import FeatureMap
 
 Task: TypeAlias = Literal["classify", "regress", "one-class"]
 Method: TypeAlias = Literal["svm", "mean", "perceptron"]

@@ -12,9 +12,9 @@ import numpy as np
 from kerntest.data.categories import number_text
 from kerntest.data.checks import one_of, positive, whole_number
 from kerntest.errors import UsageError, suggest
-from kerntest.kernels.features import parse_features
 from kerntest.learning.given_matrix import is_precomputed
 from kerntest.learning.kernel_choice import check_bandwidth
+from kerntest.matrices.factor import parse_features
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

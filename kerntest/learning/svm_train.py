@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from kerntest.data.csv_options import CsvOptions
 from kerntest.engines.setting import allowed_bytes, engine_of
 from kerntest.errors import UsageError, telling
-from kerntest.kernels.features import parse_features
 from kerntest.learning.grid import search
 from kerntest.learning.leakage import guarded
 from kerntest.learning.parts import check_parts, parts_of
@@ -22,6 +21,7 @@ from kerntest.learning.svm_data import chosen_kernel, fit_machine, folds_of, row
 from kerntest.learning.svm_judge import judge, svm_result
 from kerntest.learning.svm_options import ClassWeights, SvmOptions
 from kerntest.learning.training import Classes, Labelled, TrainingOptions, read_labelled
+from kerntest.matrices.factor import parse_features
 from kerntest.report.plot import picture_kind
 from kerntest.report.write import check_writable, write_file, written_together
 

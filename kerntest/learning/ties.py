@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 # Scores of a grid that differ by less than this share of the best are equal: they come from systems of a condition of
 # up to 1e7.
 EQUAL_SCORES = 1e-9
-# Entries of an eigenvector that differ in size by less than this share are equal: what is 1e-12 off in the matrix is
-# 1e-8 off in the vectors of eigenvalues that differ by 1e-4.
-EQUAL_ENTRIES = 1e-8
 # Sums that differ by less than this share of their largest term are equal.
 EQUAL_SUMS = 1e-10
 
@@ -39,12 +36,6 @@ def smoothest(scores: Array, orders: Sequence[Array]) -> int:
     best = float(scores.min())
     ties = np.flatnonzero(scores <= best + EQUAL_SCORES * abs(best))
     return int(ties[np.lexsort([order[ties] for order in reversed(orders)])[-1]])
-
-
-def largest_entries(vectors: Array) -> NDArray[np.intp]:
-    """Return for each column the place of the entry largest in size, of equal ones the first, shape (k,)."""
-    sizes = np.abs(vectors)
-    return np.asarray(np.argmax(sizes >= (1.0 - EQUAL_ENTRIES) * sizes.max(axis=0), axis=0))
 
 
 def largest_first(values: Array, count: int, slack: Array | float) -> NDArray[np.intp]:

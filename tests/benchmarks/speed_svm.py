@@ -24,8 +24,8 @@ import numpy as np  # noqa: E402 - see above
 from kerntest.kernels.base import Points  # noqa: E402 - see above
 from kerntest.kernels.stationary import Gaussian  # noqa: E402 - see above
 from kerntest.learning.solvers.hinge import solve_hinge  # noqa: E402 - see above
-from kerntest.learning.solvers.matrices import GivenMatrix, matrix_of  # noqa: E402 - see above
 from kerntest.learning.solvers.problem import Problem  # noqa: E402 - see above
+from kerntest.matrices.matrix import GivenMatrix, matrix_of  # noqa: E402 - see above
 
 COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 QUICK = ("bc", "moons_1000_0.3", "moons_5000_0.3", "mclass", "gmix", "checker")

@@ -23,9 +23,9 @@ from kerntest.engines.dask import DaskEngine
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import DataError, MissingExtraError, UndecidedError, UsageError
 from kerntest.inference.shifts import shift_sums
-from kerntest.inference.stacks import KernelStack
 from kerntest.kernels.base import Points
 from kerntest.kernels.stationary import Gaussian
+from kerntest.matrices.lags import KernelStack
 
 distributed = pytest.importorskip("distributed")
 config = pytest.importorskip("dask.config")

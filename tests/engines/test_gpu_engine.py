@@ -13,14 +13,13 @@ import kerntest
 from kerntest.cli.main import run
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import MissingExtraError, UndecidedError, UsageError
-from kerntest.inference.lags import LagPairs
-from kerntest.inference.low_rank import centred_factor, low_rank_sums
+from kerntest.inference.low_rank import low_rank_sums
 from kerntest.inference.permuted_blocks import BlockedRows, block_sums
 from kerntest.inference.shifts import shift_sums
-from kerntest.inference.stacks import KernelStack
-from kerntest.inference.sweep import Centring, sweep
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.kernels.factors import kernel_factor
+from kerntest.matrices.factor import centred_factor, kernel_factor
+from kerntest.matrices.lags import KernelStack, LagPairs
+from kerntest.matrices.matrix import Centring, sweep
 
 HERE = LocalEngine(1)
 TEXTS = [*UNBOUND, *GROUPED]

@@ -9,11 +9,10 @@ from tolerances import SAME_MACHINE, assert_close
 from kerntest.engines.base import enough_for, in_pieces
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import DataError, MissingExtraError, UsageError
-from kerntest.inference.lags import LaidOut, plan_blocks
 from kerntest.inference.shifts import shift_sums
-from kerntest.inference.stacks import KernelStack
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.stationary import Gaussian, Laplacian
+from kerntest.matrices.lags import KernelStack, LaidOut, plan_blocks
 
 pytest.importorskip("cloudpickle")
 

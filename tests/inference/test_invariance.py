@@ -12,8 +12,9 @@ from same_results import assert_same, assert_same_statistic, small_blocks
 from tolerances import assert_close
 
 from kerntest import hsic_test, mmd_test, parse_kernel
-from kerntest.inference import lags, shifts
+from kerntest.inference import shifts
 from kerntest.kernels import bandwidth
+from kerntest.matrices import lags
 
 # The family, and a curve.
 NULLS = ({}, {"kernel": "gaussian", "bandwidth": "median", "null": "moments"})

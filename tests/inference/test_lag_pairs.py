@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tolerances import assert_close
 
-from kerntest.inference import lags
-from kerntest.inference.lags import Block, LagPairs, LaidOut, halved_lines, plan_blocks, window
 from kerntest.kernels.base import Columns, DensePairs, Points
+from kerntest.matrices import lags
+from kerntest.matrices.lags import Block, LagPairs, LaidOut, halved_lines, plan_blocks, window
 
 SHAPES = [(p, q) for p in (0, 1, 2, 3, 10) for q in (0, 1, 3)]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tolerances import assert_close
 
-from kerntest.inference.lanczos import STEPS, leading_eigenvalues
+from kerntest.matrices.eigen import CHECKED, leading_eigenvalues
 
 
 def matrices_with(eigenvalues, seed=0):
@@ -33,7 +33,7 @@ def assert_leading(matrices, found):
     assert_close(applied, found.values[:, None] * found.vectors, scale=found.values.max())
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, STEPS, 17, 60, 130])
+@pytest.mark.parametrize("size", [1, 2, 3, CHECKED, 17, 60, 130])
 def test_random_matrices(size):
     rng = np.random.default_rng(size)
     columns = rng.normal(size=(5, size, size))
@@ -87,9 +87,9 @@ def test_converged_operators_are_applied_no_more():
         return np.einsum("bij,bj->bi", matrices[numbers], vectors)
 
     leading_eigenvalues(operator, np.random.default_rng(0).normal(size=(2, 100)), accuracy=1e-11)
-    assert asked[:STEPS] == [[0, 1]] * STEPS
-    assert asked[STEPS:] == [[1]] * (len(asked) - STEPS)
-    assert STEPS < len(asked) < 100
+    assert asked[:CHECKED] == [[0, 1]] * CHECKED
+    assert asked[CHECKED:] == [[1]] * (len(asked) - CHECKED)
+    assert CHECKED < len(asked) < 100
 
 
 def test_a_coarser_accuracy_takes_fewer_steps_and_keeps_what_it_says():

@@ -16,12 +16,13 @@ from kerntest.inference import low_rank as low_rank_module
 from kerntest.inference import relabelling, screening, statistic, verdict
 from kerntest.inference.dependence import dependence
 from kerntest.inference.labels import label_matrix
-from kerntest.inference.low_rank import correlations_needed, inner, low_rank, low_rank_pair, low_rank_sums
+from kerntest.inference.low_rank import correlations_needed, inner, low_rank_pair, low_rank_sums
 from kerntest.inference.low_rank_invariants import low_rank_invariants
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.relabelling import shifted_statistics
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
+from kerntest.matrices.factor import low_rank
 
 ENGINE = LocalEngine(1)
 

@@ -12,13 +12,13 @@ from tolerances import assert_close
 from kerntest import mmd_test
 from kerntest.engines.local import LocalEngine
 from kerntest.inference.labels import label_matrix
-from kerntest.inference.low_rank import low_rank_factor
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS, tie_tolerance
 from kerntest.inference.permuted_blocks import FEWEST, MOST, BlockedRows, block_sums, factor_sums, relabelled_sums
 from kerntest.kernels.base import Points
 from kerntest.kernels.binding import bind
 from kerntest.kernels.stationary import Gaussian, Laplacian
 from kerntest.kernels.text import parse_kernel
+from kerntest.matrices.factor import low_rank_factor
 
 
 def labels_of(n_x, n_y):

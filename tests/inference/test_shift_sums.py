@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.engines.local import LocalEngine
-from kerntest.inference import lags, shifts
+from kerntest.inference import shifts
 from kerntest.inference.labels import label_matrix
 from kerntest.inference.relabelling import shifted_statistics
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
-from kerntest.inference.stacks import KernelStack
 from kerntest.inference.statistic import discrepancy
 from kerntest.kernels.base import Points
 from kerntest.kernels.binding import bind
 from kerntest.kernels.catalogue import KERNELS
 from kerntest.kernels.text import parse_kernel
+from kerntest.matrices import lags
+from kerntest.matrices.lags import KernelStack
 
 ESTIMATORS = ("unbiased", "biased")
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.engines.local import LocalEngine
-from kerntest.inference import lags, shifts
-from kerntest.inference.lags import Block, add_row_sums, plan_blocks
+from kerntest.inference import shifts
 from kerntest.inference.shifts import shift_sums
-from kerntest.inference.stacks import KernelStack
 from kerntest.kernels.base import Points
+from kerntest.matrices import lags
+from kerntest.matrices.lags import Block, KernelStack, add_row_sums, plan_blocks
 
 NEVER, ALWAYS = 10**9, 1
 TEXTS = ("gaussian(1.5)", "linear", "hamming(2)", "laplacian(0.7)", "polynomial(2)", "delta")

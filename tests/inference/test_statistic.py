@@ -8,11 +8,11 @@ import pytest
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.engines.local import LocalEngine
-from kerntest.inference import sweep as sweeping
 from kerntest.inference.statistic import discrepancy
-from kerntest.inference.sweep import Centring, sweep
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
+from kerntest.matrices import matrix as sweeping
+from kerntest.matrices.matrix import Centring, sweep
 
 ENGINE = LocalEngine(1)
 SIZES = [(2, 2), (2, 3), (3, 2), (2, 20), (20, 2), (11, 12), (9, 20)]

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from tolerances import assert_close
 
 from kerntest.engines.local import LocalEngine
-from kerntest.inference import lags
 from kerntest.inference.invariants import centre
-from kerntest.inference.lags import Block
 from kerntest.inference.shifts import shift_sums
-from kerntest.inference.stacks import KernelStack
-from kerntest.inference.weighted import CentredProduct
+from kerntest.matrices import lags
+from kerntest.matrices.lags import Block, CentredProduct, KernelStack
 
 ENGINE = LocalEngine(1)
 

@@ -6,7 +6,6 @@ import pytest
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.errors import UsageError
-from kerntest.inference.lags import LagPairs
 from kerntest.kernels.additive import Additive
 from kerntest.kernels.algebra import Sum
 from kerntest.kernels.bandwidth import BandwidthChooser, median_distance
@@ -16,6 +15,7 @@ from kerntest.kernels.characteristic import why_not_characteristic
 from kerntest.kernels.columns import OnColumns
 from kerntest.kernels.stationary import Gaussian
 from kerntest.kernels.text import parse_kernel
+from kerntest.matrices.lags import LagPairs
 
 rng = np.random.default_rng(5)
 ROWS = Points(rng.normal(size=(14, 3)) * [1, 2, 3], rng.integers(0, 3, size=(14, 2)))

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kerntest.kernels import factors
 from kerntest.kernels.base import Points
-from kerntest.kernels.factors import centred, kernel_factor
 from kerntest.kernels.text import parse_kernel
+from kerntest.matrices import factor as factors
+from kerntest.matrices.factor import centred, kernel_factor
 
 
 def points_of(n, p=2, seed=0):

@@ -6,8 +6,8 @@ from learning.naive_qp import certificate
 from kerntest.kernels.base import Points
 from kerntest.kernels.stationary import Gaussian
 from kerntest.learning.solvers.hinge import solve_hinge
-from kerntest.learning.solvers.matrices import GivenMatrix, Repeated, matrix_of
 from kerntest.learning.solvers.problem import Problem
+from kerntest.matrices.matrix import GivenMatrix, Repeated, matrix_of
 
 
 def gaussian(X, gamma):

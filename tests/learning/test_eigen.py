@@ -13,11 +13,8 @@ from tolerances import SAME_MACHINE, assert_close
 from kerntest.engines.local import LocalEngine
 from kerntest.kernels.base import Points
 from kerntest.kernels.stationary import Gaussian, Laplacian
-from kerntest.learning.solvers import centred
-from kerntest.learning.solvers.centred import CentredMatrix
-from kerntest.learning.solvers.covariance import leading_directions
-from kerntest.learning.solvers.eigen import block_lanczos, leading_eigenpairs, signed
-from kerntest.learning.solvers.matrices import GivenMatrix, matrix_of
+from kerntest.matrices.eigen import block_lanczos, leading_directions, leading_eigenpairs, signed
+from kerntest.matrices.matrix import FEWEST_ROWS, STRIP, CentredMatrix, GivenMatrix, _edges, matrix_of
 
 ENGINE = LocalEngine(2)
 
@@ -86,11 +83,11 @@ def test_a_matrix_that_is_not_kept_gives_the_same(monkeypatch):
 
 def test_no_strip_is_wider_than_its_share_and_they_cover_every_row():
     for n in (1, 2, 17, 5000, 100_000):
-        edges = centred._edges(n)
+        edges = _edges(n)
         assert edges[0][0] == 0
         assert edges[-1][1] == n
         assert all(first[1] == second[0] for first, second in pairwise(edges))
-        assert all((b - a) * (n - a) <= max(centred.STRIP, centred.FEWEST_ROWS * (n - a)) for a, b in edges)
+        assert all((b - a) * (n - a) <= max(STRIP, FEWEST_ROWS * (n - a)) for a, b in edges)
 
 
 def test_threads_change_nothing():

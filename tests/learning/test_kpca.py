@@ -296,7 +296,7 @@ def test_wine_comes_apart_in_two_components_as_the_picture_shows():
 
 
 def test_eigenvalues_that_have_not_converged_are_told(monkeypatch):
-    monkeypatch.setattr("kerntest.learning.solvers.eigen.STEPS", 2)
+    monkeypatch.setattr("kerntest.matrices.eigen.STEPS", 2)
     found = KernelPCA(5, "gaussian(0.3)", solver="lanczos", scale="none").fit(X)
     assert "--solver dense" in found.fit_.warnings[-1]
 

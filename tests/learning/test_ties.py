@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from kerntest.learning.ties import largest_entries, largest_first, levelled, smoothest
+from kerntest.learning.ties import largest_first, levelled, smoothest
+from kerntest.matrices.eigen import largest_entries
 
 ROUNDINGS = [np.random.default_rng(seed).choice([-1e-15, 0.0, 1e-15], 6) for seed in range(8)]
 

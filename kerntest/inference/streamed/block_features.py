@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from kerntest.errors import UsageError
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.kernels.features import FEATURE_STREAM, parse_features
 from kerntest.kernels.stationary import Gaussian, Laplacian, Laplacian2, Matern, RationalQuadratic, StudentT
+from kerntest.matrices.factor import FEATURE_STREAM, parse_features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

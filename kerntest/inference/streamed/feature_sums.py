@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Item, Progress
     from kerntest.kernels.base import Array, Columns
-    from kerntest.kernels.features import FeatureMap
+    from kerntest.matrices.factor import FeatureMap
 
 # Kernel values of the rows under way in one thread: 2 MB, which stay in the cache (measured: twice as fast as 8 MB).
 HELD_ENTRIES = 2**18

@@ -31,7 +31,7 @@ from kerntest.inference.streamed.sources import open_source
 from kerntest.inference.streamed.survey import survey
 from kerntest.inference.variables import Variable
 from kerntest.kernels.base import Columns
-from kerntest.kernels.features import parse_features
+from kerntest.matrices.factor import parse_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

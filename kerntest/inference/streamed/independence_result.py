@@ -16,7 +16,7 @@ from kerntest.inference.pair_analysis import variable_names
 from kerntest.inference.pair_warnings import kernel_warnings, runs_of, series_warning
 from kerntest.inference.relabelling import centred_matrix
 from kerntest.inference.streamed.verdict import LARGE_ERROR, LEFT_OUT
-from kerntest.kernels.features import feature_error
+from kerntest.matrices.factor import feature_error
 from kerntest.report import record
 from kerntest.report.approximation import PairApproximation
 from kerntest.report.independence_record import IndependenceResult

@@ -15,13 +15,13 @@ import numpy as np
 from kerntest.inference.streamed.block_features import distinct_rows
 from kerntest.inference.streamed.feature_sums import SideFeatures, variable_at
 from kerntest.kernels.dot import Linear
-from kerntest.kernels.features import make_features
+from kerntest.matrices.factor import make_features
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Columns, Kernel, Points
-    from kerntest.kernels.features import FeatureMap
+    from kerntest.matrices.factor import FeatureMap
 
 # Tells the stream that splits the sample from other streams of the same seed.
 SPLIT_STREAM = 6

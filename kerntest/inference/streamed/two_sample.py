@@ -29,7 +29,7 @@ from kerntest.inference.streamed.verdict import LARGE_ERROR, LEFT_OUT, features_
 from kerntest.kernels.additive import is_additive
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.dot import Linear
-from kerntest.kernels.features import parse_features
+from kerntest.matrices.factor import parse_features
 from kerntest.report import record
 from kerntest.report.summary import decision_sentence, percent
 

@@ -16,17 +16,17 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from kerntest.learning.solvers.active_set import Schedule, Sets, active_set, single_changes
-from kerntest.learning.solvers.matrices import products
 from kerntest.learning.solvers.newton import Widths, newton
 from kerntest.learning.solvers.problem import Problem, Solution, certify, feasible
 from kerntest.learning.solvers.systems import DenseSystem, solve_positive
+from kerntest.matrices.matrix import products
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
     from kerntest.learning.solvers.budget import Budget
-    from kerntest.learning.solvers.matrices import Matrix
+    from kerntest.matrices.matrix import Matrix
 
 # Turns, rows that may join in one, and systems of the active set method without progress.
 TURNS, JOIN, PATIENCE = 40, 50, 3

@@ -23,17 +23,17 @@ from kerntest.learning.solvers.active_set import Point, Schedule, Sets, active_s
 from kerntest.learning.solvers.budget import Budget
 from kerntest.learning.solvers.finish import ENTRY_BYTES, LEAST_RIDGE, Exact, Finish, Guess, gap_of
 from kerntest.learning.solvers.newton import Widths, newton
-from kerntest.learning.solvers.nystroem import pivoted_factor
 from kerntest.learning.solvers.subsets import Start, full_rank, levels, near_margin, random_subset
 from kerntest.learning.solvers.systems import CachedSystem, DenseSystem, FactorSystem
+from kerntest.matrices.factor import pivoted_factor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
-    from kerntest.learning.solvers.matrices import Matrix
     from kerntest.learning.solvers.problem import Problem, Solution
     from kerntest.learning.solvers.systems import System
+    from kerntest.matrices.matrix import Matrix
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 

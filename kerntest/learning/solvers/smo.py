@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.learning.solvers.budget import Budget
-from kerntest.learning.solvers.matrices import products
 from kerntest.learning.solvers.problem import AT_BOUND, Solution, intercept_of, violation
+from kerntest.matrices.matrix import products
 
 if TYPE_CHECKING:
     from kerntest.kernels.base import Array
-    from kerntest.learning.solvers.matrices import Matrix
     from kerntest.learning.solvers.problem import Problem
+    from kerntest.matrices.matrix import Matrix
 
 # What a curvature that is not positive is replaced by, in units of the largest diagonal entry.
 LEAST_CURVATURE = 1e-12

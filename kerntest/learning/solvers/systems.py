@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kerntest.kernels.base import Array
-    from kerntest.learning.solvers.matrices import Matrix
     from kerntest.learning.solvers.problem import Problem
+    from kerntest.matrices.matrix import Matrix
 
 # Entries of the matrix made at once.
 BLOCK = 2**18

@@ -18,8 +18,8 @@ from kerntest.inference.streamed.chunk_shifts import Chunks, regrouped, shifted_
 from kerntest.inference.streamed.pair_features import split_sample, without_small
 from kerntest.inference.streamed.shuffled import shuffled
 from kerntest.kernels.base import Points
-from kerntest.kernels.features import make_features
 from kerntest.kernels.stationary import Gaussian
+from kerntest.matrices.factor import make_features
 
 ENGINE = LocalEngine(1)
 HOLLOW = pytest.mark.parametrize("hollow", [True, False], ids=["U-centred", "HKH"])

@@ -10,19 +10,30 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from kerntest.kernels.base import Array, Columns, DensePairs, Pairs, Points, left_factor, right_factor, root
+from kerntest.kernels.base import (
+    Array,
+    Columns,
+    DensePairs,
+    Kernel,
+    Pairs,
+    Points,
+    left_factor,
+    right_factor,
+    root,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine
+    from kerntest.matrices.matrix import Centring
 
 # Entries of one tile: its arrays (half a megabyte each) stay in the second-level cache of a core.
 TILE_ENTRIES = 2**16
@@ -73,17 +84,7 @@ def halved_lines(block: Block, circle: int) -> list[int]:
 
 
 def add_row_sums(rows: Array, values: Array, block: Block, circle: int) -> None:
-    """Add what a block of lines contributes to the row sums of its matrix.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (n,)
-        Row sums along the places, the circle first; changed.
-    values : ndarray, shape (block.count, circle)
-        The entries of the block.
-    block : Block
-    circle : int
-    """
+    """Add to the row sums of a matrix, the circle first, what a block of its lines contributes."""
     rows[:circle] += values.sum(axis=0)
     if block.kind == "fixed":
         first = circle + block.start
@@ -117,15 +118,7 @@ def square_sum(values: Array, block: Block, circle: int) -> float:
 
 
 class LaidOut:
-    """The rows of a kernel matrix in their order on the circle, with the fixed rows after it.
-
-    Parameters
-    ----------
-    points : Points
-        n rows; the first `circle` of them lie on the circle.
-    circle : int
-        Length of the circle.
-    """
+    """The rows of a kernel matrix in their order, of which the first `circle` lie on the circle."""
 
     def __init__(self, points: Points, circle: int) -> None:
         self.circle, self.tile = circle, TILE_ENTRIES
@@ -175,17 +168,7 @@ def window(values: NDArray[Any], lags: int) -> NDArray[Any]:
 
 
 class LagPairs(Pairs):
-    """The pairs (x_i, y_{i+k}) for k < lags and all i: shape (lags, len(x)).
-
-    Parameters
-    ----------
-    x : Points
-        m rows, a slice of the same whole as y.
-    y : Points
-        m + lags - 1 rows.
-    lags : int
-        Number of lags.
-    """
+    """The pairs (x_i, y_{i+k}) for k < lags and all i of m rows, with m + lags - 1 rows y: shape (lags, m)."""
 
     def __init__(self, x: Points, y: Points, lags: int) -> None:
         self.x, self.y, self.lags = x, y, lags
@@ -333,3 +316,177 @@ def _powers(numeric: Array, bandwidth: float) -> Array:
     for column in range(columns):
         powers[:, columns] *= powers[:, column]
     return powers
+
+
+class Stack(Protocol):
+    """Symmetric matrices over the same rows, in one or more orders of them. The first order is the observed.
+
+    `centred_by_rows` says whether their row sums are wanted, for a centring after the sums.
+    """
+
+    members: int
+    centred_by_rows: bool
+
+    def lines(self, order: int, block: Block, out: Array) -> Iterator[int]:
+        """Write the block's entries of one member after another into `out`, shape (block.count, circle).
+
+        Yields the number of the member that `out` holds.
+        """
+        ...
+
+    def fixed_entries(self, order: int) -> Array:
+        """Return the entries between fixed rows in one order, shape (members, fixed, fixed)."""
+        ...
+
+
+class KernelStack:
+    """Kernel matrices, several kernels on the same columns or kernels on different columns of the same rows.
+
+    Parameters
+    ----------
+    sources : sequence of (Points, sequence of Kernel)
+        n rows each, in one shared order; kernels of one source share its distances, and those whose bandwidths halve from
+        one to the next their values.
+    orders : sequence of ndarray of int, shape (n,)
+        Which row stands at each place, one array per order.
+    circle : int
+        How many places lie on the circle.
+    hollow : bool
+        Whether the diagonals are set to zero (for the unbiased estimator).
+    centred_by_rows : bool
+        Whether row sums are wanted.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[tuple[Points, Sequence[Kernel]]],
+        orders: Sequence[NDArray[np.intp]],
+        circle: int,
+        *,
+        hollow: bool = False,
+        centred_by_rows: bool = False,
+    ) -> None:
+        self.members = sum(len(kernels) for _, kernels in sources)
+        self.centred_by_rows = centred_by_rows
+        self._hollow = hollow
+        self._sources, self._orders, self._circle = sources, orders, circle
+        self._kernels = [tuple(kernels) for _, kernels in sources]
+        self._laid = [[LaidOut(points.take(order), circle) for points, _ in sources] for order in orders]
+
+    def __reduce__(self) -> tuple[Callable[..., KernelStack], tuple[Any, ...]]:
+        """To other processes rows travel once, to be laid out there in every order."""
+        return _stacked, (self._sources, self._orders, self._circle, self._hollow, self.centred_by_rows)
+
+    def sent(self, engine: Engine) -> KernelStack:
+        """Return the stack with its rows where an engine computes."""
+        there = copy(self)
+        there._laid = [[rows.sent(engine) for rows in of_order] for of_order in self._laid]  # noqa: SLF001 - made here
+        return there
+
+    def lines(self, order: int, block: Block, out: Array) -> Iterator[int]:
+        """Write the block's entries of one member after another into `out`; yields its number."""
+        number = 0
+        for rows, kernels in zip(self._laid[order], self._kernels, strict=True):
+            # Kept alive, the tiles share their distances between the kernels; a single kernel needs no such memory.
+            kept = list(rows.tiles(block)) if len(kernels) > 1 else None
+            for pairs, _ in kept or ():
+                pairs.halve_bandwidths()
+            for kernel in kernels:
+                for pairs, columns in kept if kept is not None else rows.tiles(block):
+                    out[:, columns] = kernel.evaluate(pairs)
+                if self._hollow and block.kind == "lags" and block.start == 0:
+                    out[0] = 0.0
+                yield number
+                number += 1
+
+    def fixed_entries(self, order: int) -> Array:
+        """Return the entries between fixed rows in one order, shape (members, fixed, fixed)."""
+        entries: list[NDArray[Any]] = []
+        for rows, kernels in zip(self._laid[order], self._kernels, strict=True):
+            pairs = DensePairs(rows.fixed, rows.fixed)
+            entries += [kernel.evaluate(pairs) for kernel in kernels]
+        stacked: Array = np.stack(entries)
+        if self._hollow:
+            places = np.arange(stacked.shape[1])
+            stacked[:, places, places] = 0.0
+        return stacked
+
+
+def _stacked(
+    sources: Sequence[tuple[Points, Sequence[Kernel]]],
+    orders: Sequence[NDArray[np.intp]],
+    circle: int,
+    hollow: bool,
+    centred_by_rows: bool,
+) -> KernelStack:
+    return KernelStack(sources, orders, circle, hollow=hollow, centred_by_rows=centred_by_rows)
+
+
+class CentredProduct:
+    """The matrix K o U(L) with zero diagonal, or U(L) alone: a `Stack` of one member in one order.
+
+    Parameters
+    ----------
+    factor : (Points, Kernel) or None
+        n rows and the kernel of K.
+    target : (Points, Kernel)
+        The same of L.
+    centring : Centring
+        The U-centring of L.
+    order : ndarray of int, shape (n,)
+        Which row stands at each place.
+    circle : int
+        How many places lie on the circle.
+    """
+
+    members = 1
+    centred_by_rows = False
+
+    def __init__(
+        self,
+        factor: tuple[Points, Kernel] | None,
+        target: tuple[Points, Kernel],
+        centring: Centring,
+        order: NDArray[np.intp],
+        circle: int,
+    ) -> None:
+        sides = [target] if factor is None else [target, factor]
+        self._kernels = [kernel for _, kernel in sides]
+        self._laid = [LaidOut(points.take(order), circle) for points, _ in sides]
+        rows = centring.row[order]
+        self._fixed_rows = rows[circle:]
+        self._rows = rows[np.arange(circle + circle // 2 + 1) % circle]
+        self._grand = centring.grand
+
+    def lines(self, order: int, block: Block, out: Array) -> Iterator[int]:
+        """Write the block's entries into `out`, shape (block.count, circle); yields 0."""
+        del order
+        for place, (kernel, laid) in enumerate(zip(self._kernels, self._laid, strict=True)):
+            for pairs, columns in laid.tiles(block):
+                if place == 0:
+                    out[:, columns] = kernel.evaluate(pairs)
+                    out[:, columns] -= self._row_means(block, columns)
+                else:
+                    out[:, columns] *= kernel.evaluate(pairs)
+        if block.kind == "lags" and block.start == 0:
+            out[0] = 0.0
+        yield 0
+
+    def _row_means(self, block: Block, columns: slice) -> Array:
+        """Return what centring takes from the entries of a tile."""
+        here = self._rows[columns][None, :] - self._grand
+        if block.kind == "fixed":
+            return here + self._fixed_rows[block.start : block.start + block.count, None]
+        met = self._rows[columns.start + block.start : columns.stop + block.start + block.count - 1]
+        means: Array = here + window(met, block.count)
+        return means
+
+    def fixed_entries(self, order: int) -> Array:
+        """Return the entries between fixed rows, shape (1, fixed, fixed)."""
+        del order
+        entries: Array = np.asarray(-self._fixed_rows[:, None] - self._fixed_rows[None, :] + self._grand)
+        for place, (kernel, laid) in enumerate(zip(self._kernels, self._laid, strict=True)):
+            values = kernel.evaluate(DensePairs(laid.fixed, laid.fixed))
+            entries = entries + values if place == 0 else entries * values
+        np.fill_diagonal(entries, 0.0)
+        return entries[None]

@@ -9,14 +9,16 @@ import numpy as np
 from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 
-from kerntest.learning.ties import largest_entries
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kerntest.kernels.base import Array
-    from kerntest.learning.solvers.centred import CentredMatrix
+    from numpy.typing import NDArray
 
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.kernels.base import Array
+    from kerntest.matrices.matrix import CentredMatrix
+
+Operator: TypeAlias = "Callable[[Array, NDArray[np.intp]], Array]"
 EigenSolver: TypeAlias = Literal["auto", "lanczos", "dense"]
 SOLVERS: tuple[EigenSolver, ...] = get_args(EigenSolver)
 # LAPACK is as fast for matrices up to so many rows, or where so large a share of all eigenvectors is wanted.
@@ -33,6 +35,9 @@ NARROWEST, WIDEST, SPARE = 4, 24, 2
 # Columns of the basis, in blocks, at which it is condensed to the best ones; and steps at which to give up.
 BLOCKS, STEPS = 30, 300
 START_STREAM = 5
+# Entries of an eigenvector that differ in size by less than this share are equal: what is 1e-12 off in the matrix is
+# 1e-8 off in the vectors of eigenvalues that differ by 1e-4.
+EQUAL_ENTRIES = 1e-8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +100,12 @@ def leading_eigenpairs(matrix: CentredMatrix, count: int, *, solver: EigenSolver
     vectors = vectors - vectors.mean(axis=0)
     vectors /= np.linalg.norm(vectors, axis=0)
     return Eigenpairs(found.values[kept], signed(vectors), found.smallest, found.solver, found.converged)
+
+
+def largest_entries(vectors: Array) -> NDArray[np.intp]:
+    """Return for each column the place of the entry largest in size, of equal ones the first, shape (k,)."""
+    sizes = np.abs(vectors)
+    return np.asarray(np.argmax(sizes >= (1.0 - EQUAL_ENTRIES) * sizes.max(axis=0), axis=0))
 
 
 def signed(vectors: Array) -> Array:
@@ -234,3 +245,228 @@ def _orthonormal(vectors: Array, least: float) -> tuple[Array, Array]:
     left, lengths, right = np.linalg.svd(vectors, full_matrices=False)
     kept = lengths > least
     return left[:, kept], lengths[kept, None] * right[kept]
+
+
+# Convergence is looked at after so many steps each: it takes an eigendecomposition of its own.
+CHECKED = 4
+# Room for so many vectors at first, and whenever it is full.
+ROOM = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leading:
+    """The largest eigenvalue of each operator, and its eigenvector.
+
+    Parameters
+    ----------
+    values : ndarray, shape (b,)
+    vectors : ndarray, shape (b, m)
+        Of unit length.
+    """
+
+    values: Array
+    vectors: Array
+
+
+def leading_eigenvalues(operator: Operator, start: Array, *, accuracy: float) -> Leading:
+    """Return the largest eigenvalue of operators B_k, each symmetric and positive semi-definite.
+
+    Some eigenvalue lies within the residual |B a - theta a| of theta; it is the largest unless the start has no part in
+    its direction.
+
+    Parameters
+    ----------
+    operator : callable
+        Maps vectors, shape (b, m), and the numbers k of their operators, shape (b,), to B_k a, shape (b, m).
+    start : ndarray, shape (b, m)
+        A generic vector for each operator.
+    accuracy : float
+        The residual, relative to the eigenvalue, at which to stop.
+
+    Notes
+    -----
+    Cost: t <= m applications of each operator, O(b m t^2) time and O(b m t) memory beside. An operator whose
+    eigenvalue has converged is set aside while others go on.
+    """
+    count, size = start.shape
+    values, vectors = np.zeros(count), np.zeros((count, size))
+    basis = _Bases.of(start)
+    for step in range(1, size + 1):
+        basis.advance(operator)
+        if step % CHECKED and step < size:
+            continue
+        theta, weights = basis.largest()
+        residual = basis.below[:, step - 1] * np.abs(weights[:, -1])
+        done = (residual <= accuracy * theta) | (step == size)
+        values[basis.numbers[done]] = theta[done]
+        vectors[basis.numbers[done]] = np.matmul(weights[done, None, :], basis.vectors[done, :step])[:, 0]
+        basis.keep(~done)
+        if not len(basis.numbers):
+            break
+    return Leading(values, vectors)
+
+
+@dataclass(slots=True, eq=False)
+class _Bases:
+    """The Lanczos vectors of the operators that have not converged, and the tridiagonal matrices between them."""
+
+    numbers: NDArray[np.intp]
+    vectors: Array
+    diagonal: Array
+    below: Array
+    steps: int = 0
+
+    @classmethod
+    def of(cls, start: Array) -> _Bases:
+        """Begin with one vector for each operator."""
+        count, size = start.shape
+        basis = cls(np.arange(count), np.empty((count, 0, size)), np.empty((count, 0)), np.empty((count, 0)))
+        basis._make_room()
+        basis.vectors[:, 0] = start / np.linalg.norm(start, axis=1, keepdims=True)
+        return basis
+
+    def advance(self, operator: Operator) -> None:
+        """Apply every operator to its last vector; what is new in the result is the next vector."""
+        last = self.steps
+        vectors = self.vectors[:, : last + 1]
+        found, overlaps = _reduced(operator(vectors[:, last], self.numbers), vectors)
+        # Once more, for what rounding has left.
+        found, _ = _reduced(found, vectors)
+        self.diagonal[:, last] = overlaps[:, last]
+        length = np.linalg.norm(found, axis=1)
+        new = length > EXHAUSTED * self.diagonal[:, : last + 1].max(axis=1)
+        self.below[:, last] = np.where(new, length, 0.0)
+        self.steps += 1
+        if self.steps == self.vectors.shape[1]:
+            self._make_room()
+        # Where nothing is new the sequence ends in zeros.
+        inverse = np.divide(1.0, length, out=np.zeros_like(length), where=new)
+        np.multiply(found, inverse[:, None], out=self.vectors[:, self.steps])
+
+    def largest(self) -> tuple[Array, Array]:
+        """Return the largest eigenvalue of each tridiagonal matrix, shape (b,), and its eigenvector, (b, steps)."""
+        steps = np.arange(self.steps)
+        tridiagonal = np.zeros((len(self.numbers), self.steps, self.steps))
+        tridiagonal[:, steps, steps] = self.diagonal[:, : self.steps]
+        tridiagonal[:, steps[1:], steps[:-1]] = self.below[:, : self.steps - 1]
+        eigenvalues, eigenvectors = np.linalg.eigh(tridiagonal)
+        return eigenvalues[:, -1], eigenvectors[:, :, -1]
+
+    def keep(self, wanted: NDArray[np.bool_]) -> None:
+        """Drop the operators that are not wanted."""
+        if wanted.all():
+            return
+        for name in ("numbers", "vectors", "diagonal", "below"):
+            setattr(self, name, getattr(self, name)[wanted])
+
+    def _make_room(self) -> None:
+        for name in ("vectors", "diagonal", "below"):
+            values = getattr(self, name)
+            more = np.empty((values.shape[0], ROOM, *values.shape[2:]))
+            setattr(self, name, np.concatenate([values, more], axis=1))
+
+
+def _reduced(found: Array, vectors: Array) -> tuple[Array, Array]:
+    """Return each vector less its projections on orthonormal ones, shape (b, t, m), and its inner products with them."""
+    overlaps = np.matmul(vectors, found[:, :, None])
+    return found - np.matmul(overlaps.transpose(0, 2, 1), vectors)[:, 0], overlaps[:, :, 0]
+
+
+# Entries of one block of features, and rows from whose mean deviations are taken.
+BLOCK, FIRST = 2**19, 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Directions:
+    """Orthonormal directions of largest variance.
+
+    Parameters
+    ----------
+    values : ndarray, shape (k,)
+        Of Z'HZ, descending: those of HZZ'H other than 0.
+    axes : ndarray, shape (r, k)
+        The score largest in size of the rows is positive on each.
+    mean : ndarray, shape (r,)
+        Of the rows.
+    trace : float
+    """
+
+    values: Array
+    axes: Array
+    mean: Array
+    trace: float
+
+
+def leading_directions(
+    rows: Callable[[slice], Array],
+    n: int,
+    count: int,
+    engine: Engine,
+    *,
+    projected: Callable[[slice, Array], Array] | None = None,
+    progress: Progress | None = None,
+) -> Directions:
+    """Return the leading eigenvectors of Z'HZ, for the features Z of n rows.
+
+    Parameters
+    ----------
+    rows : callable
+        From a slice of the rows to their features, shape (b, r).
+    n : int
+    count : int
+        How many; fewer are returned where the rank is less.
+    engine : Engine
+    projected : callable, optional
+        From a slice and axes, shape (r, k), to the products of features and axes, where that is cheaper.
+    progress : callable, optional
+
+    Notes
+    -----
+    Products are those of deviations from the mean of the first rows, so that far-off rows keep the digits in which they
+    differ, and the mean of all is put right afterwards: each feature is computed once. Cost: O(n r^2 + r^3) time, O(r^2)
+    memory for each thread.
+    """
+    first = rows(slice(0, min(n, FIRST)))
+    width, near = first.shape[1], first.mean(axis=0)
+    step = max(64, BLOCK // max(width, 1))
+    parts = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+    def scatter(part: slice) -> tuple[Array, Array]:
+        moved = rows(part) - near
+        return moved.T @ moved, moved.sum(axis=0)
+
+    products, rest = np.zeros((width, width)), np.zeros(width)
+    # Not sent anywhere: for wide features the products are larger than what they are made of.
+    for product, remainder in engine.here.map(scatter, parts, progress):
+        products += product
+        rest += remainder
+    products -= np.outer(rest, rest) / n
+    mean = near + rest / n
+    with threadpool_limits(limits=None if width > SHARED_ROWS else 1, user_api="blas"):
+        values, vectors = np.linalg.eigh(products)
+    wanted = min(count, n - 1)
+    values, axes = values[::-1][:wanted], vectors[:, ::-1][:, :wanted]
+    kept = values > ZERO * float(values.max(initial=0.0))
+    values, axes = values[kept], axes[:, kept]
+    return Directions(
+        values,
+        axes * _signs(projected or (lambda part, onto: rows(part) @ onto), parts, mean, axes, engine),
+        mean,
+        float(np.trace(products)),
+    )
+
+
+def _signs(
+    projected: Callable[[slice, Array], Array], parts: list[slice], mean: Array, axes: Array, engine: Engine
+) -> Array:
+    """Return the sign of the score that is largest in size on each axis, shape (k,): as of the eigenvectors of HZZ'H."""
+
+    def extreme(part: slice) -> Array:
+        scores = projected(part, axes) - mean @ axes
+        return np.asarray(scores[largest_entries(scores), np.arange(axes.shape[1])])
+
+    if not axes.shape[1]:
+        return np.ones(0)
+    extremes = np.stack(list(engine.here.map(extreme, parts)))
+    largest = extremes[largest_entries(extremes), np.arange(axes.shape[1])]
+    return np.where(largest < 0, -1.0, 1.0)

@@ -1,0 +1,1 @@
+"""What both wings need: kernel matrices, their factors and their eigenvalues."""

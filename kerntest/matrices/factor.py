@@ -1,0 +1,459 @@
+"""Kernel matrices as products of a few columns, K ~ G G', without forming them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+import numpy as np
+from scipy.linalg import blas, solve_triangular
+from scipy.linalg.lapack import dpstrf
+
+from kerntest.errors import UsageError
+from kerntest.kernels.algebra import Sum
+from kerntest.kernels.base import DensePairs, Kernel, Points
+from kerntest.kernels.columns import BoundGroups, OnColumns
+from kerntest.kernels.stationary import Gaussian
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kerntest.engines.base import Engine
+    from kerntest.kernels.base import Array
+    from kerntest.matrices.matrix import Matrix
+
+# The first pivots are taken one at a time: the rows that stand out most are then often neighbours, one of which makes
+# the others superfluous. Later several together, which is one matrix product instead of many.
+SINGLE_PIVOTS = 64
+TOGETHER = 32
+# Room for so many columns at first; twice as many when it is full.
+ROOM = 128
+# A row is taken along with others while it stands out at least so much of what the first of them does.
+STANDS_OUT = 0.5
+# Diagonals below minus this share of the largest are no rounding: the kernel is not positive definite.
+NEGATIVE = 1e-8
+# Diagonals that differ by less than this share are equal to rounding, until hardly anything is left of them.
+EQUAL = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factor:
+    """A matrix of low rank near a kernel matrix: K ~ G G', and K - G G' is positive semi-definite.
+
+    Parameters
+    ----------
+    columns : ndarray, shape (n, r)
+        G.
+    residual : float
+        tr(K - G G'), which bounds every entry and every eigenvalue of the difference.
+    complete : bool
+        Whether the residual is within the tolerance. Never for a kernel that is not known to be positive definite: a
+        small trace then says nothing of the other entries.
+    """
+
+    columns: Array
+    residual: float
+    complete: bool
+
+
+def kernel_factor(kernel: Kernel, points: Points, *, tolerance: float = 1e-12, most: int = 1000) -> Factor:
+    """Return an incomplete Cholesky factor of a kernel matrix.
+
+    With d the diagonal of K - G G', the next pivot is the row i with the largest d_i; its column of G is
+    (K_.i - G G_i.') / sqrt(d_i). Fine and Scheinberg (2001), "Efficient SVM training using low-rank kernel
+    representations"; Bach and Jordan (2002), "Kernel independent component analysis".
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : Points
+        n rows.
+    tolerance : float
+        The share of the trace of K at which to stop.
+    most : int
+        The largest number of columns.
+
+    Returns
+    -------
+    Factor
+        Not complete if `most` columns are too few, if the kernel overflows, or where a diagonal turns negative, as it
+        does for kernels that are not positive definite.
+
+    Notes
+    -----
+    Cost: O(n r (p + r)) time, O(n r) memory; K is never formed.
+    """
+    n = len(points)
+    left = kernel.diagonal(points).astype(np.float64)
+    trace, largest = float(left.sum()), float(left.max(initial=0.0))
+    most = min(most, n)
+    transposed = np.empty((min(most, ROOM), n))
+    rank, width = 0, 1
+    while math.isfinite(trace) and rank < most and left.sum() > tolerance * trace:
+        width = min(width, most - rank)
+        if rank + width > len(transposed):
+            transposed = np.concatenate([transposed, np.empty((min(rank, most - rank), n))])
+        candidates = _largest(left, width)
+        wanted = _kernel_rows(kernel, points, candidates)
+        wanted -= transposed[:rank, candidates].T @ transposed[:rank]
+        pivots, found = _eliminate(wanted, candidates, left[candidates])
+        transposed[rank : rank + len(pivots)] = found
+        rank += len(pivots)
+        left -= np.einsum("rn,rn->n", found, found)
+        left[pivots] = 0.0
+        if not left.min() > -NEGATIVE * largest:
+            break
+        np.maximum(left, 0.0, out=left)
+        if rank >= SINGLE_PIVOTS:
+            # Twice as many next time if all of them served.
+            width = min(2 * width, TOGETHER) if len(pivots) == width else len(pivots)
+    residual = float(left.sum())
+    complete = kernel.positive_definite and math.isfinite(trace) and left.min(initial=0.0) >= 0.0
+    return Factor(transposed[:rank].T.copy(), residual, bool(complete and residual <= tolerance * trace))
+
+
+def _largest(left: Array, width: int) -> NDArray[np.intp]:
+    """Return the rows with the largest diagonals; of those equal to rounding the first, whatever the processor."""
+    least = np.partition(left, len(left) - width)[len(left) - width]
+    larger = np.flatnonzero(left > least * (1.0 + EQUAL))
+    tied = np.flatnonzero((left >= least * (1.0 - EQUAL)) & (left <= least * (1.0 + EQUAL)))
+    return np.concatenate([larger, tied[: width - len(larger)]])
+
+
+def centred(columns: Array) -> Array:
+    """Return the columns minus their means: with K ~ G G', that is HG, and HKH ~ HG (HG)'.
+
+    Parameters
+    ----------
+    columns : ndarray, shape (n, r)
+
+    Returns
+    -------
+    ndarray, shape (n, r)
+    """
+    moved: Array = columns - columns.mean(axis=0)
+    return moved
+
+
+def _kernel_rows(kernel: Kernel, points: Points, rows: NDArray[np.intp]) -> Array:
+    """Return some rows of the kernel matrix, shape (len(rows), n)."""
+    # One at a time as slices, which share what the points have derived from all rows.
+    single = [kernel.evaluate(DensePairs(points.take(slice(i, i + 1)), points)) for i in rows.tolist()]
+    found = np.concatenate(single)
+    # A row's distance to itself may be rounding, which a narrow kernel would take for a distance.
+    found[np.arange(len(rows)), rows] = kernel.diagonal(points.take(rows))
+    return found
+
+
+def _eliminate(wanted: Array, candidates: NDArray[np.intp], left: Array) -> tuple[NDArray[np.intp], Array]:
+    """Return the pivots among the candidates, at least one, and the columns of G that belong to them, as rows.
+
+    Parameters
+    ----------
+    wanted : ndarray, shape (c, n)
+        The rows of K - G G' that belong to the candidates.
+    candidates : ndarray of int, shape (c,)
+    left : ndarray, shape (c,)
+        Their diagonals.
+    """
+    if len(candidates) == 1:
+        return candidates, wanted / np.sqrt(left)
+    block = wanted[:, candidates]
+    np.fill_diagonal(block, left)
+    lower, order, rank, _ = dpstrf(block, tol=STANDS_OUT * left.max(), lower=1)
+    kept = order[:rank] - 1
+    found: Array = solve_triangular(lower[:rank, :rank], wanted[kept], lower=True, check_finite=False)
+    return candidates[kept], found
+
+
+# What a factor may leave of the trace: less than rounding moves the sums over the whole matrices.
+TOLERANCE = 1e-15
+# And what those of a family may leave, of a trace or of the product of two: it moves sums by less than their promised
+# digits, and counts in the tolerance for ties.
+LEFT_OUT = 1e-12
+# So many columns are tried first. Where they do not do, a matrix of so many rows, and of so many for each column there
+# may be, shows whether more will.
+FIRST_COLUMNS = 32
+SAMPLED, SAMPLED_PER_COLUMN = 400, 4
+# A factor costs more than the shifts that it saves beyond so many columns, in units of sqrt(n).
+MOST_COLUMNS = 1.5
+# Of so few rows the whole matrix is looked at in the time that finding out takes.
+FEW_ROWS = 2000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LowRank:
+    """A centred kernel matrix HKH = G G'.
+
+    Parameters
+    ----------
+    columns : ndarray, shape (n, r)
+        G, its columns centred.
+    diagonal : ndarray, shape (n,)
+        The diagonal of G G'.
+    residual : float
+        The trace of what the factor leaves out: bounds how far any sum moves, per unit of the other matrix's norm.
+    """
+
+    columns: Array
+    diagonal: Array
+    residual: float
+
+    @property
+    def rank(self) -> int:
+        """The number of columns r."""
+        return int(self.columns.shape[1])
+
+    @property
+    def lengths(self) -> Array:
+        """The squared lengths of the columns; their sum is the trace."""
+        return np.asarray(np.einsum("ir,ir->r", self.columns, self.columns))
+
+    def take(self, order: NDArray[np.intp]) -> LowRank:
+        """Return the same matrix with its rows and columns in this order."""
+        return LowRank(self.columns[order], self.diagonal[order], self.residual)
+
+
+def terms(kernel: Kernel) -> tuple[Kernel, ...]:
+    """Return the kernels of which this one is the sum."""
+    if isinstance(kernel, BoundGroups) and len(kernel.groups) == 1:
+        return terms(kernel.groups[0].kernel)
+    return kernel.operands if isinstance(kernel, Sum) else (kernel,)
+
+
+def low_rank_factor(kernel: Kernel, points: Points, tolerance: float = TOLERANCE) -> Factor | None:
+    """Return a kernel matrix as a product of few columns, but for so much of its trace; None where it has no such form.
+
+    Cost: O(32 n (p + 32)) time to find out, O(n r (p + r)) to do, with r up to 1.5 sqrt(n); O(n r) memory. A sum has
+    the columns of its terms.
+    """
+    if not kernel.positive_definite:
+        return None
+    if isinstance(kernel, OnColumns):
+        return low_rank_factor(kernel.kernel, points.select(kernel.columns), tolerance)
+    if terms(kernel) != (kernel,):
+        factors: list[Factor] = []
+        for term in terms(kernel):
+            found = low_rank_factor(term, points, tolerance)
+            if found is None:
+                return None
+            factors.append(found)
+        columns = np.concatenate([factor.columns for factor in factors], axis=1)
+        return Factor(columns, sum(factor.residual for factor in factors), complete=True)
+    most = int(MOST_COLUMNS * math.sqrt(len(points)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        factor = kernel_factor(kernel, points, tolerance=tolerance, most=min(FIRST_COLUMNS, most))
+        if not factor.complete:
+            sampled = max(SAMPLED, SAMPLED_PER_COLUMN * most)
+            step = max(1, len(points) // sampled)
+            if _rank(kernel, points.take(slice(0, sampled * step, step)), tolerance) <= most:
+                factor = kernel_factor(kernel, points, tolerance=tolerance, most=most)
+    return factor if factor.complete else None
+
+
+def _rank(kernel: Kernel, points: Points, tolerance: float) -> int:
+    """Return after how many columns no diagonal has more than such a share left. Cost: O(n^2 r) time, O(n^2) memory."""
+    matrix = kernel(points)
+    least = max(tolerance, len(points) * np.finfo(np.float64).eps) * float(matrix.diagonal().max())
+    return int(dpstrf(matrix, tol=least, lower=1)[2])
+
+
+def low_rank(kernel: Kernel, points: Points) -> LowRank | None:
+    """Return the centred matrix of a kernel as a product of few columns; None where it has no such form.
+
+    Cost: as of `low_rank_factor`.
+    """
+    factor = low_rank_factor(kernel, points)
+    return None if factor is None else centred_factor(factor)
+
+
+def centred_factor(factor: Factor) -> LowRank:
+    """Return HKH as a product of few columns from K as one: orthogonal columns, the longest first."""
+    # Twice: what is left of the means after once is rounding of large columns.
+    columns = centred(centred(factor.columns))
+    columns = columns @ np.linalg.eigh(columns.T @ columns)[1][:, ::-1]
+    return LowRank(columns, np.einsum("ir,ir->i", columns, columns), factor.residual)
+
+
+FeatureKind: TypeAlias = Literal["nystroem", "fourier"]
+FEATURE_STREAM = 4
+# Pairs of rows at which the error of the features is measured.
+ERROR_ROWS = 400
+# Entries of the features of one block of rows.
+BLOCK = 2**19
+# Eigenvalues of K(C, C) below this share of the largest are rounding.
+SMALLEST = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureMap:
+    """Explicit features.
+
+    Parameters
+    ----------
+    kind : "nystroem" or "fourier"
+    kernel : Kernel
+    landmarks : Points
+        C, M rows; none for Fourier features.
+    projection : ndarray, shape (M, r)
+        K(C, C)^(-1/2); W' of shape (p, M) for Fourier features.
+    offsets : ndarray, shape (M,)
+        c; empty for Nystroem.
+    """
+
+    kind: FeatureKind
+    kernel: Kernel
+    landmarks: Points
+    projection: Annotated[Array, 2]
+    offsets: Annotated[Array, 1]
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it."""
+        inputs, offsets = len(self.landmarks), 0
+        if self.kind == "fourier":
+            inputs, offsets = self.landmarks.numeric.shape[1], self.size
+        fits = len(self.projection) == inputs and len(self.offsets) == offsets
+        return None if fits else "its features do not fit together"
+
+    @property
+    def size(self) -> int:
+        """Number of features."""
+        return int(self.projection.shape[1])
+
+    def __call__(self, points: Points, engine: Engine) -> Array:
+        """Return the features of n rows, shape (n, size). Cost: O(n M (p + size)) time."""
+        result = np.empty((len(points), self.size))
+        step = max(16, BLOCK // max(self.size, 1))
+        starts = list(range(0, len(points), step))
+
+        def work(start: int) -> Array:
+            return self.of_block(points.take(slice(start, start + step)))
+
+        for start, values in zip(starts, engine.here.map(work, starts), strict=True):
+            result[start : start + step] = values
+        return result
+
+    def diagonal(self, points: Points) -> Array:
+        """Return the prior variance of a function at n rows, shape (n,).
+
+        k(x, x) for Nystroem, whose features lack a part of it that no row of the centres tells of; |z(x)|^2 for random
+        Fourier features, which are a process of their own. Cost: O(n M p) for these.
+        """
+        if self.kind == "nystroem":
+            return self.kernel.diagonal(points)
+        result = np.empty(len(points))
+        step = max(16, BLOCK // max(self.size, 1))
+        for start in range(0, len(points), step):
+            values = self.of_block(points.take(slice(start, start + step)))
+            result[start : start + step] = np.einsum("ij,ij->i", values, values)
+        return result
+
+    def of_block(self, points: Points, onto: Array | None = None) -> Array:
+        """Return the features of a few rows, all at once; or their products with a matrix, shape (size, k)."""
+        if self.kind == "fourier":
+            waves: Array = points.numeric @ self.projection + self.offsets
+            np.cos(waves, out=waves)
+            waves *= math.sqrt(2.0 / self.size)
+            return waves if onto is None else waves @ onto
+        projection = self.projection if onto is None else self.projection @ onto
+        values: Array = self.kernel.evaluate(DensePairs(points, self.landmarks)) @ projection
+        return values
+
+
+def parse_features(text: str) -> tuple[FeatureKind, int]:
+    """Return the kind and the number of features that a text like 'nystroem:500' asks for.
+
+    Raises
+    ------
+    UsageError
+        If it asks for neither.
+    """
+    kind, _, count = str(text).strip().lower().partition(":")
+    if kind not in {"nystroem", "fourier"} or not count.isdigit() or not 1 <= int(count) <= 10**5:
+        raise UsageError(
+            f"{text!r} are no features",
+            hint="write --features nystroem:500 or --features fourier:2000",
+            code="usage.features",
+        )
+    return ("nystroem" if kind == "nystroem" else "fourier"), int(count)
+
+
+def make_features(text: str, kernel: Kernel, points: Points, seed: int) -> FeatureMap:
+    """Return features for a kernel.
+
+    Raises
+    ------
+    UsageError
+        If the kernel has no Fourier features here: they are for the Gaussian of numbers.
+    """
+    kind, count = parse_features(text)
+    rng = np.random.default_rng((seed, FEATURE_STREAM))
+    if kind == "fourier":
+        if not isinstance(kernel, Gaussian) or points.codes.shape[1] or kernel.bandwidth is None:
+            raise UsageError(
+                f"random Fourier features are for the Gaussian of numbers, not for '{kernel}'",
+                hint=f"--features nystroem:{count} is for every kernel",
+                code="usage.features",
+            )
+        frequencies = rng.normal(size=(points.numeric.shape[1], count)) / float(kernel.bandwidth)
+        nothing = Points(np.empty((0, points.numeric.shape[1])), np.empty((0, 0), dtype=np.int64))
+        return FeatureMap(kind, kernel, nothing, frequencies, rng.uniform(0.0, 2.0 * np.pi, count))
+    chosen = np.sort(rng.choice(len(points), min(count, len(points)), replace=False))
+    landmarks = Points(points.numeric[chosen], points.codes[chosen])
+    values, vectors = np.linalg.eigh(kernel(landmarks))
+    kept = values > SMALLEST * float(values[-1])
+    return FeatureMap(kind, kernel, landmarks, vectors[:, kept] / np.sqrt(values[kept]), np.empty(0))
+
+
+def feature_error(features: FeatureMap, points: Points, engine: Engine, seed: int) -> float:
+    """Return the root mean square of <z(x), z(y)> - k(x, y) over pairs of up to 400 random rows."""
+    rng = np.random.default_rng((seed, FEATURE_STREAM, 1))
+    rows = np.sort(rng.choice(len(points), min(ERROR_ROWS, len(points)), replace=False))
+    sample = Points(points.numeric[rows], points.codes[rows])
+    Z = features(sample, engine)
+    return float(np.sqrt(np.mean((Z @ Z.T - features.kernel(sample)) ** 2)))
+
+
+WORST, ROUNDS = 200, 8
+
+
+def pivoted_factor(matrix: Matrix, tolerance: float, most: int, sample: NDArray[np.intp]) -> Array | None:
+    """Return G with 0 <= (K - G G')_ii <= tolerance; None if that takes more than `most` columns.
+
+    Pivots come from the Cholesky factorisation of a sample; then the rows with the largest residual take part, until
+    none is left (Fine and Scheinberg 2001, without the loop over columns).
+
+    Notes
+    -----
+    Cost: O(n r^2) time in few matrix products, O(n r) memory.
+    """
+    n = matrix.n
+    candidates = sample
+    residual = matrix.diagonal.copy()
+    # Only what is written is ever in memory.
+    G, rank = np.empty((n, most)), 0
+    for _ in range(ROUNDS):
+        K = np.asarray(matrix.block(candidates, candidates), dtype=np.float64)
+        known = G[candidates, :rank]
+        K -= known @ known.T
+        L, order, added, _info = dpstrf(K.T, lower=1, tol=tolerance, overwrite_a=1)
+        if added == 0:
+            break
+        if rank + added > most:
+            return None
+        pivots = candidates[order[:added] - 1]
+        columns = np.asarray(matrix.block(slice(None), pivots), dtype=np.float64)
+        if rank:
+            columns -= G[:, :rank] @ G[pivots, :rank].T
+        # In place: the transpose is in the order that BLAS wants.
+        blas.dtrsm(1.0, L[:added, :added], columns.T, lower=1, overwrite_b=1)
+        residual -= np.einsum("ij,ij->i", columns, columns)
+        G[:, rank : rank + added] = columns
+        rank += added
+        missed = np.flatnonzero(residual > tolerance)
+        if not len(missed):
+            return G[:, :rank]
+        worst = np.argsort(-residual[missed], kind="stable")[:WORST]
+        candidates = missed[worst]
+    return None

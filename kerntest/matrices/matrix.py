@@ -1,0 +1,466 @@
+"""Kernel matrices as operators: blocks of entries, products, sums and centring, never the whole matrix."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from kerntest.engines.base import enough_for
+from kerntest.engines.setting import allowed_bytes
+from kerntest.kernels.base import ROUNDING_UNITS, Array, DensePairs, Kernel, Points, left_factor, right_factor
+from kerntest.kernels.stationary import Gaussian
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kerntest.engines.base import Engine, Progress
+
+# Entries of one block of outputs.
+BLOCK = 2**18
+# Squared distances from the mean, in units of 2 s^2, up to which single precision keeps the digits of exp(-d^2/2s^2).
+SINGLE_RANGE = 30.0
+# And up to which double precision is sure to keep twelve digits of it.
+EXPANDED = 1e4
+# Beyond so much rounding in an exponent, exponents within it are those of equal rows.
+BLURRED = 1e-13
+
+
+class Matrix(Protocol):
+    """A symmetric positive semi-definite matrix of n rows.
+
+    `single` says whether single precision keeps its digits; `quick`, whether entries are made as fast as they are read.
+    """
+
+    n: int
+    diagonal: Array
+    single: bool
+    quick: bool
+
+    def block(
+        self,
+        rows: NDArray[np.intp] | slice,
+        columns: NDArray[np.intp] | slice,
+        dtype: type = np.float64,
+        out: NDArray[np.floating] | None = None,
+    ) -> NDArray[np.floating]:
+        """Return the entries of some rows and columns, in `out` (of this dtype) or as a new array."""
+        ...
+
+
+class GaussianMatrix:
+    """The matrix of a Gaussian of numbers: a block is one matrix product and one exponential, in place.
+
+    exp(-|x - y|^2 / 2s^2) = exp(<u(x), v(y)>) with two columns appended to the scaled rows.
+    """
+
+    quick = True
+
+    def __init__(self, kernel: Gaussian, points: Points) -> None:
+        scale = 1.0 / (math.sqrt(2.0) * float(kernel.bandwidth or 1.0))
+        scaled = points.numeric * scale
+        self.n = len(points)
+        self.diagonal = np.ones(self.n)
+        self._left = np.ascontiguousarray(-left_factor(scaled))
+        self._right = np.ascontiguousarray(right_factor(scaled))
+        self.largest = float(self._right[:, -1].max(initial=0.0))
+        self.single = self.largest < SINGLE_RANGE
+        rounding = ROUNDING_UNITS * float(np.finfo(np.float64).eps) * self.largest
+        self._equal = rounding if rounding > BLURRED else 0.0
+        self._singles: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
+
+    def block(
+        self,
+        rows: NDArray[np.intp] | slice,
+        columns: NDArray[np.intp] | slice,
+        dtype: type = np.float64,
+        out: NDArray[np.floating] | None = None,
+    ) -> NDArray[np.floating]:
+        """Return the entries of some rows and columns."""
+        left: NDArray[np.floating] = self._left
+        right: NDArray[np.floating] = self._right
+        if dtype is np.float32:
+            if self._singles is None:
+                self._singles = (self._left.astype(np.float32), self._right.astype(np.float32))
+            left, right = self._singles
+        product = np.matmul(left[rows], right[columns].T, out=out)
+        if self._equal:
+            # Large costs multiply what rounding makes of the zeros, which differ with the shape of the block.
+            product[product > -self._equal] = 0.0
+        # Rounding may leave values above 1 by its own size: clipping them would take as long as the exponential.
+        return np.asarray(np.exp(product, out=product))
+
+
+class KernelMatrix:
+    """The matrix of any kernel."""
+
+    single = quick = False
+
+    def __init__(self, kernel: Kernel, points: Points) -> None:
+        self.kernel, self.points = kernel, points
+        self.n = len(points)
+        self.diagonal = kernel.diagonal(points).astype(np.float64)
+
+    def block(
+        self,
+        rows: NDArray[np.intp] | slice,
+        columns: NDArray[np.intp] | slice,
+        dtype: type = np.float64,
+        out: NDArray[np.floating] | None = None,
+    ) -> NDArray[np.floating]:
+        """Return the entries of some rows and columns."""
+        values = self.kernel.evaluate(DensePairs(self.points.take(rows), self.points.take(columns)))
+        return _written(values, dtype, out)
+
+
+class GivenMatrix:
+    """A matrix that is there: a precomputed Gram matrix."""
+
+    single = quick = False
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix = matrix
+        self.n = len(matrix)
+        self.diagonal = matrix.diagonal().astype(np.float64)
+
+    def block(
+        self,
+        rows: NDArray[np.intp] | slice,
+        columns: NDArray[np.intp] | slice,
+        dtype: type = np.float64,
+        out: NDArray[np.floating] | None = None,
+    ) -> NDArray[np.floating]:
+        """Return the entries of some rows and columns."""
+        if isinstance(rows, slice) or isinstance(columns, slice):
+            return _written(self.matrix[rows][:, columns], dtype, out)
+        # One gather of the entries: whole rows would be copied first otherwise.
+        return _written(self.matrix[rows[:, None], columns], dtype, out)
+
+
+class Repeated:
+    """A matrix whose rows stand for rows of another one: regression has two rows for each case."""
+
+    def __init__(self, matrix: Matrix, origin: NDArray[np.intp]) -> None:
+        self.matrix, self.origin = matrix, origin
+        self.n = len(origin)
+        self.diagonal = matrix.diagonal[origin]
+        self.single, self.quick = matrix.single, matrix.quick
+
+    def block(
+        self,
+        rows: NDArray[np.intp] | slice,
+        columns: NDArray[np.intp] | slice,
+        dtype: type = np.float64,
+        out: NDArray[np.floating] | None = None,
+    ) -> NDArray[np.floating]:
+        """Return the entries of some rows and columns."""
+        return self.matrix.block(self.origin[rows], self.origin[columns], dtype, out)
+
+
+def _written(values: Array, dtype: type, out: NDArray[np.floating] | None) -> NDArray[np.floating]:
+    """Return the values in `out`, or as an array of their own."""
+    if out is None:
+        return np.array(values, dtype=dtype)
+    out[:] = values
+    return out
+
+
+def matrix_of(kernel: Kernel, points: Points) -> Matrix:
+    """Return the matrix of a kernel on some rows, in the form that evaluates fastest."""
+    if isinstance(kernel, Gaussian) and points.numeric.shape[1]:
+        fast = GaussianMatrix(kernel, points)
+        # Expanded squares are wrong by so many units in the last place of the largest: as much as the exponent is.
+        if fast.largest < EXPANDED or points.expandable:
+            return fast
+    return KernelMatrix(kernel, points)
+
+
+def products(
+    matrix: Matrix,
+    columns: NDArray[np.intp],
+    coefficients: Array,
+    rows: NDArray[np.intp] | None = None,
+) -> Array:
+    """Return K[rows, columns] @ coefficients, a block of rows at a time.
+
+    Notes
+    -----
+    Cost: O(rows x columns) kernel values, 2 MB at a time, which stay in the cache of a core.
+    """
+    n = matrix.n if rows is None else len(rows)
+    result = np.zeros(n)
+    if not len(columns) or not n:
+        return result
+    step = min(n, max(16, BLOCK // len(columns)))
+    block = np.empty((step, len(columns)))
+    for start in range(0, n, step):
+        stop = min(start + step, n)
+        chosen: NDArray[np.intp] | slice = slice(start, stop) if rows is None else rows[start:stop]
+        result[start:stop] = matrix.block(chosen, columns, out=block[: stop - start]) @ coefficients
+    return result
+
+
+# Entries of one strip: small enough that its kernel values are in the cache when they are used.
+STRIP = 2**18
+FEWEST_ROWS = 16
+# Triangles of more bytes than this are evaluated anew for every product.
+KEPT_BYTES = 2**31
+USUAL_PASSES = 12
+
+
+class CentredMatrix:
+    """HKH for a kernel matrix K of n rows, H = I - 11'/n.
+
+    A strip holds rows a..b of the upper triangle, K[a:b, a:n]; by symmetry it serves the rows below too, so that half of
+    the entries are evaluated, kept and read. H is applied to vectors, never to the matrix.
+
+    Parameters
+    ----------
+    matrix : Matrix
+    engine : Engine
+    kept_bytes : int, optional
+        At most so many bytes of the triangle are kept, all of it or none; 2 GB, or what is allowed, by default.
+    progress : callable, optional
+        Told of the strips of each product.
+
+    Attributes
+    ----------
+    n : int
+    row_means : ndarray, shape (n,)
+        Of K.
+    trace : float
+        Of HKH: sum_i K_ii - sum_ij K_ij / n.
+    rounding : float
+        Eigenvalues up to this may be rounding errors of the products.
+    """
+
+    def __init__(
+        self, matrix: Matrix, engine: Engine, *, kept_bytes: int | None = None, progress: Progress | None = None
+    ) -> None:
+        kept_bytes = allowed_bytes(KEPT_BYTES) if kept_bytes is None else kept_bytes
+        self.n = matrix.n
+        # Strips are kept in this process, and what one adds is almost as large as what it is made of.
+        self._matrix, self._engine = matrix, engine.here
+        self._edges = _edges(matrix.n)
+        self._kept: dict[int, Array] | None = {} if 4 * matrix.n**2 <= kept_bytes else None
+        self._progress, self._passes = progress, 0
+        sums = self._times(np.ones((self.n, 1)))[:, 0]
+        self.row_means = sums / self.n
+        self.trace = float(matrix.diagonal.sum() - self.row_means.sum())
+        self.rounding = 4.0 * float(np.finfo(np.float64).eps) * float(np.abs(sums).max(initial=0.0))
+
+    def __call__(self, vectors: Array) -> Array:
+        """Return HKH times vectors, shape (n, b).
+
+        Notes
+        -----
+        Cost: n^2 b flops; n^2 / 2 kernel values as well where the triangle is not kept.
+        """
+        product = self._times(vectors - vectors.mean(axis=0))
+        product -= product.mean(axis=0)
+        return product
+
+    def dense(self) -> Array:
+        """Return HKH as an array of its own, shape (n, n)."""
+        centred = np.empty((self.n, self.n))
+        for a, b in self._edges:
+            strip = self._strip(a, b)
+            centred[a:b, a:] = strip
+            centred[b:, a:b] = strip[:, b - a :].T
+        centred -= self.row_means
+        centred -= self.row_means[:, None]
+        centred += self.row_means.mean()
+        return centred
+
+    def _advanced(self, done: int, strips: int) -> None:
+        """Say how far the work is, as if there were a usual number of passes; nobody knows before."""
+        if self._progress is not None:
+            total = strips * max(USUAL_PASSES, self._passes + 1)
+            self._progress((self._passes - 1) * strips + done, total)
+
+    def _strip(self, a: int, b: int) -> Array:
+        """Return K[a:b, a:n]."""
+        if isinstance(self._matrix, GivenMatrix):
+            return self._matrix.matrix[a:b, a:]
+        if self._kept is not None and a in self._kept:
+            return self._kept[a]
+        strip: Array = np.asarray(self._matrix.block(slice(a, b), slice(a, None)), dtype=np.float64)
+        if self._kept is not None:
+            self._kept[a] = strip
+        return strip
+
+    def _times(self, vectors: Array) -> Array:
+        """Return K times vectors; summed in the order of the strips, however many threads there are."""
+        self._passes += 1
+
+        def work(edge: tuple[int, int]) -> tuple[Array, Array]:
+            a, b = edge
+            strip = self._strip(a, b)
+            return strip @ vectors[a:], strip[:, b - a :].T @ vectors[a:b]
+
+        product = np.zeros(vectors.shape)
+        for (a, b), (own, below) in zip(self._edges, self._engine.map(work, self._edges, self._advanced), strict=True):
+            product[a:b] += own
+            product[b:] += below
+        return product
+
+
+def _edges(n: int) -> list[tuple[int, int]]:
+    """Return where strips of about equally many entries begin and end; it depends on n alone."""
+    edges, a = [], 0
+    while a < n:
+        b = min(n, a + max(FEWEST_ROWS, STRIP // (n - a)))
+        edges.append((a, b))
+        a = b
+    return edges
+
+
+# A tile of 256 x 256 entries takes half a megabyte: its few arrays stay in the second-level cache of a core.
+TILE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Centring:
+    """How a kernel matrix K becomes its centring A: A_ij = K_ij - row_i - row_j + grand.
+
+    Parameters
+    ----------
+    row : ndarray, shape (n,)
+    grand : float
+    hollow : bool
+        Whether the diagonal of A is zero (U-centring).
+    """
+
+    row: Array
+    grand: float
+    hollow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Sums over a symmetric matrix M.
+
+    Parameters
+    ----------
+    product : ndarray, shape (n, q)
+        M V.
+    total_square : float
+        sum_ij M_ij^2.
+    squares : ndarray, shape (n, r)
+        sum_j M_ij^2 W_jk, W the `square_vectors`.
+    cubes : float
+        sum_ij M_ij^3; 0 unless they were asked for.
+    """
+
+    product: Array
+    total_square: float
+    squares: Array
+    cubes: float
+
+
+def sweep(
+    kernel: Kernel,
+    points: Points,
+    vectors: Array,
+    engine: Engine,
+    *,
+    centring: Centring | None = None,
+    square_vectors: Array | None = None,
+    cubes: bool = False,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Return products and sums of the kernel matrix without its diagonal, or of its centring.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : Points
+        n rows.
+    vectors : ndarray, shape (n, q)
+        V.
+    engine : Engine
+    centring : Centring, optional
+        M is this centring of K, diagonal included; without it, M is K with a zero diagonal.
+    square_vectors : ndarray, shape (n, r), optional
+        W, to be multiplied by the squares of the entries.
+    cubes : bool
+        Whether to sum cubes too.
+    progress : callable, optional
+
+    Notes
+    -----
+    Cost: O(n^2 (p + q) / 2) time, O(n q) memory for each strip under way. Sums have a fixed order.
+    """
+    n = len(points)
+    # Columns side by side in memory, as the tiles walk down them.
+    points = Points(np.asfortranarray(points.numeric), np.asfortranarray(points.codes))
+    engine = enough_for(engine, n**2 / 2)
+    points = points.sent(engine)
+    tile = TILE * points.scale
+    # A strip of a small matrix is one tile high; of a large one a few, so that strips stay few.
+    height = tile * max(1, n // (64 * tile))
+    starts = list(range(0, n, height))
+    weights = np.zeros((n, 0)) if square_vectors is None else square_vectors
+    work = _Strips(kernel, points, engine.send(vectors), engine.send(weights), centring, height, tile, cubes)
+    product, squares, total_square, cube_sum = np.zeros(vectors.shape), np.zeros(weights.shape), 0.0, 0.0
+    for start, strip in zip(starts, engine.map(work, starts, progress), strict=True):
+        product[start:] += strip.product
+        squares[start:] += strip.squares
+        total_square += strip.total_square
+        cube_sum += strip.cubes
+    return Sweep(product, total_square, squares, cube_sum)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Strips:
+    """The work on one strip; its results cover the rows from the start of the strip on."""
+
+    kernel: Kernel
+    points: Points
+    vectors: Array
+    weights: Array
+    centring: Centring | None
+    height: int
+    width: int
+    cubes: bool
+
+    def tile(self, rows: slice, columns: slice) -> Array:
+        """Return the entries of M for some rows and columns."""
+        tile = self.kernel.evaluate(DensePairs(self.points.take(rows), self.points.take(columns)))
+        centring = self.centring
+        if centring is not None:
+            tile -= centring.row[rows, None]
+            tile -= centring.row[columns] - centring.grand
+        if rows.start == columns.start and (centring is None or centring.hollow):
+            np.fill_diagonal(tile, 0.0)
+        return tile
+
+    def __call__(self, start: int) -> Sweep:
+        """Return the sums over the strip that begins at row `start`."""
+        n = len(self.points)
+        product = np.zeros((n - start, self.vectors.shape[1]))
+        squares = np.zeros((n - start, self.weights.shape[1]))
+        total_square = cube_sum = 0.0
+        for top in range(start, min(start + self.height, n), self.width):
+            rows = slice(top, min(top + self.width, n))
+            here = slice(rows.start - start, rows.stop - start)
+            for left in range(top, n, self.width):
+                columns = slice(left, min(left + self.width, n))
+                there = slice(columns.start - start, columns.stop - start)
+                tile = self.tile(rows, columns)
+                # A tile off the diagonal stands for its mirror image too.
+                mirrored = left > top
+                product[here] += tile @ self.vectors[columns]
+                if mirrored:
+                    product[there] += tile.T @ self.vectors[rows]
+                total_square += (1 + mirrored) * float(np.vdot(tile, tile))
+                if self.weights.shape[1] or self.cubes:
+                    square = tile * tile
+                    squares[here] += square @ self.weights[columns]
+                    if mirrored:
+                        squares[there] += square.T @ self.weights[rows]
+                    if self.cubes:
+                        cube_sum += (1 + mirrored) * float(np.vdot(square, tile))
+        return Sweep(product, total_square, squares, cube_sum)
