@@ -32,6 +32,14 @@ FILES = (
     "kerntest has no configuration files and no network access. It reads the files it is given; a file written with "
     "-o is complete under a temporary name in the same folder (.kerntest-*.tmp) before it takes its own name."
 )
+# Pages that are written by hand, in the same folder.
+FURTHER = (
+    ("kerntest-tests", 7),
+    ("kerntest-kernels", 7),
+    ("kerntest-learning", 7),
+    ("kerntest-files", 5),
+    ("kerntest-json", 5),
+)
 _ROFF = {
     "\\": "\\e",
     "-": "\\-",
@@ -59,7 +67,8 @@ def page(command: Documented, path: str, all_pages: list[str]) -> str:
     parent = click.Context(group, info_name=PROGRAM, **group.context_settings)
     ctx = parent if command is group else click.Context(command, info_name=command.name, parent=parent)
     title = path.replace(" ", "-")
-    see_also = ", ".join(f"\\fB{_escaped(name)}\\fR(1)" for name in all_pages if name != title)
+    others = [*((name, 1) for name in all_pages if name != title), *FURTHER]
+    see_also = ", ".join(f"\\fB{_escaped(name)}\\fR({section})" for name, section in others)
     lines = [
         f'.TH "{_escaped(title.upper())}" "1" "{RELEASE_DATE}" "{PROGRAM} {__version__}" "User Commands"',
         # No hyphens at the ends of lines: they would be copied with a command.

@@ -1,90 +1,57 @@
-"""The README tells the truth: its commands are run, its output compared, its lists checked against the code.
+"""What is written for readers is true: commands are run, their output compared, lists checked against the code.
 
-A ```console block is run from the root of the repository, command by command. Below each `$ command` stands what it prints on stdout and stderr, where a line of `...` stands
-for any lines, and seconds, versions and thread counts may be others. A ```python block is a doctest.
+A ```console block of a text in Markdown, and an example in a man page that begins with `$ `, is run from the root of the
+repository, command by command. Below each `$ command` stands what it prints on stdout and stderr, where a line of `...`
+stands for any lines, and seconds, versions and thread counts may be others. Python is a doctest.
 """
 
-import dataclasses
 import doctest
+import json
 import math
 import os
 import re
 import shutil
+import subprocess
+import sys
 from tempfile import TemporaryFile
-from typing import get_args
 
 import pytest
 from command_line import ROOT, run_line
 
-from kerntest.cli.documented import EXIT_CODES
-from kerntest.inference.options import NullMethod
-from kerntest.kernels.names import NAMES
-from kerntest.report import (
-    approximation,
-    independence_record,
-    kpca_record,
-    learning_record,
-    model_report,
-    plan,
-    prediction_report,
-    record,
-    ridge_record,
-    svm_record,
-    transform_report,
-)
+import kerntest
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+TEXTS = ("README.md", "kerntest/README.md", "tests/benchmarks/README.md")
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "man").glob("*.[57]"))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-BLOCKS = [(README[: found.start()].count("\n") + 1, *found.groups()) for found in FENCE.finditer(README)]
-RECORDS = (
-    record.TwoSampleResult,
-    record.Null,
-    record.Family,
-    record.FamilyMember,
-    record.Provenance,
-    record.InputRecord,
-    record.MinimumEffect,
-    record.Explanation,
-    record.ColumnEffect,
-    record.ColumnContents,
-    record.TypicalRow,
-    independence_record.IndependenceResult,
-    independence_record.KernelPairs,
-    independence_record.KernelPair,
-    independence_record.Lags,
-    independence_record.ScreenResult,
-    independence_record.PairEffect,
-    independence_record.SelectionResult,
-    independence_record.SelectedColumn,
-    independence_record.JointResult,
-    independence_record.JointGroup,
-    independence_record.GroupPair,
-    svm_record.SvmResult,
-    svm_record.GridSearch,
-    svm_record.GridCell,
-    svm_record.Baseline,
-    ridge_record.RidgeResult,
-    ridge_record.RidgeGrid,
-    ridge_record.RidgeCell,
-    ridge_record.TargetFit,
-    ridge_record.IntervalMetrics,
-    learning_record.ClassificationMetrics,
-    learning_record.ClassMetrics,
-    learning_record.RegressionMetrics,
-    prediction_report.PredictionReport,
-    prediction_report.UnknownLevels,
-    prediction_report.NumberSummary,
-    kpca_record.KpcaResult,
-    kpca_record.KpcaPart,
-    kpca_record.ComponentAssociation,
-    transform_report.TransformReport,
-    transform_report.ColumnError,
-    model_report.ModelReport,
-    model_report.ModelColumn,
-    plan.Plan,
-    record.Approximation,
-    approximation.PairApproximation,
-)
+EXAMPLE = re.compile(r"^\.EX\n(.*?)^\.EE$", re.MULTILINE | re.DOTALL)
+ROFF = {"\\e": "\\", "\\-": "-", "\\(aq": "'", "\\(ga": "`", "\\(ha": "^", "\\(ti": "~", "\\&": ""}
+GOLDENS = "tests/end_to_end/goldens"
+LANGUAGES = {"$ ": "console", ">>>": "python"}
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def plain(roff):
+    """Return text as a man page shows it."""
+    return re.sub(r"\\(?:\(\w\w|[-e&]|f[BIR])", lambda found: ROFF.get(found[0], ""), roff)
+
+
+def blocks_of(name):
+    """Give the blocks of a text: language and content."""
+    if name in PAGES:
+        for found in EXAMPLE.finditer(read(name)):
+            text = plain(found[1])
+            yield next((LANGUAGES[start] for start in LANGUAGES if text.startswith(start)), ""), text
+    else:
+        yield from (found.groups() for found in FENCE.finditer(read(name)))
+
+
+README = read("README.md")
+BLOCKS = [
+    (f"{name}-{number}", *block) for name in (*TEXTS, *PAGES) for number, block in enumerate(blocks_of(name), start=1)
+]
 MASKS = (
     (re.compile(r'("seconds": )[\d.e-]+'), r"\1..."),
     (re.compile(r'("threads": )\d+'), r"\1..."),
@@ -96,7 +63,7 @@ LONG_NUMBER = re.compile(r"-?\d+\.\d{8,}(?:e[-+]?\d+)?")
 
 
 def blocks(language):
-    return [pytest.param(text, id=f"line-{line}") for line, name, text in BLOCKS if name == language]
+    return [pytest.param(text, id=name) for name, found, text in BLOCKS if found == language]
 
 
 def dialogue(text):
@@ -136,7 +103,7 @@ def matches(shown, printed):
 
 @pytest.fixture
 def root(tmp_path, shop, monkeypatch):
-    """Stand in a copy of the root of the repository, as far as the README needs it."""
+    """Stand in a copy of the root of the repository, as far as readers need it."""
     folder = tmp_path / "root"
     folder.mkdir()
     shutil.copytree(shop, folder / "sample_data")
@@ -145,7 +112,7 @@ def root(tmp_path, shop, monkeypatch):
 
 
 @pytest.mark.parametrize("text", blocks("console"))
-def test_commands_print_what_the_readme_shows(text, root):
+def test_commands_print_what_is_shown(text, root):
     del root
     code = 0
     for command, shown in dialogue(text):
@@ -159,7 +126,7 @@ def test_commands_print_what_the_readme_shows(text, root):
 @pytest.mark.parametrize("text", blocks("python"))
 def test_python_blocks_are_true(text, root):
     del root
-    test = doctest.DocTestParser().get_doctest(text, {}, "README", "README.md", 0)
+    test = doctest.DocTestParser().get_doctest(text, {}, "example", None, 0)
     assert test.examples
     said = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
@@ -167,8 +134,9 @@ def test_python_blocks_are_true(text, root):
 
 
 def test_there_is_something_to_run():
-    assert len(blocks("console")) >= 4
-    assert len(blocks("python")) >= 1
+    assert len(blocks("console")) >= 16
+    assert len(blocks("python")) >= 4
+    assert {language for _, language, _ in BLOCKS} == {"sh", "console", "python"}
 
 
 def test_a_wildcard_stands_for_any_lines_and_masks_hide_what_varies():
@@ -195,28 +163,47 @@ def test_the_set_up_commands_are_those_of_ci():
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
-def section(title):
-    """Return the text below a heading of the README, up to the next one of its level."""
-    level = title.partition(" ")[0]
-    assert f"\n{title}\n" in README, title
-    return re.split(rf"^{level} ", README.partition(f"\n{title}\n")[2], flags=re.MULTILINE)[0]
+def fields(value, parent=""):
+    """Give the names of the fields of a JSON text, but for those that users choose."""
+    if isinstance(value, list):
+        for one in value:
+            yield from fields(one, parent)
+    elif isinstance(value, dict) and parent not in {"predictions", "libraries", "by_target"}:
+        for name, one in value.items():
+            yield name
+            yield from fields(one, name)
 
 
-def test_the_tables_of_the_readme_are_complete():
-    contract = section("## JSON")
-    for kept in RECORDS:
-        names = [field.name.rstrip("_") for field in dataclasses.fields(kept)]
-        missing = [name for name in names if f"`{name}`" not in contract]
-        assert missing == [], kept.__name__
-    codes = re.findall(r"^\| (\d+) \|", section("## Exit codes"), flags=re.MULTILINE)
-    assert codes == [code for code, _ in EXIT_CODES]
-    nulls = re.findall(r"^\| `(\w+)` \|", section("## Where the p-value comes from"), flags=re.MULTILINE)
-    assert sorted(nulls) == sorted(get_args(NullMethod))
-    kernels = section("## Kernels")
-    assert [name for name in NAMES if f"`{name}" not in kernels] == []
+def test_the_manual_names_every_field_of_the_json():
+    manual = plain(read("man/kerntest-json.5").replace("\\fB", "`").replace("\\fR", "`"))
+    results = [json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / GOLDENS).glob("*.json")]
+    named = set(fields([result["stdout"] for result in results if isinstance(result["stdout"], dict)]))
+    assert len(named) > 150
+    assert sorted(name for name in named if not re.search(rf"`{name}`|\.{name}`", manual)) == []
 
 
-def test_the_readme_names_every_part_of_the_package():
-    built = section("## How it is built")
+def test_the_lists_of_the_readme_and_the_manual_are_complete():
+    codes = set(re.findall(r"^\| (\d+) \|", README, flags=re.MULTILINE))
+    assert codes == set(re.findall(r"^\\fB(\d+)\\fR$", read("man/kerntest.1"), flags=re.MULTILINE))
+    nulls = {"permutation", "moments", "pearson", "spectral", "gamma"}
+    assert nulls <= set(re.findall(r"^\.TP\n\\fB(\w+)\\fR$", read("man/kerntest-tests.7"), flags=re.MULTILINE))
+    kernels = plain(read("man/kerntest-kernels.7"))
+    listed = subprocess.run(
+        [sys.executable, "-m", "kerntest", "kernels", "--json"], capture_output=True, check=True, timeout=600
+    ).stdout
+    assert [one["name"] for one in json.loads(listed)["kernels"] if one["name"] not in kernels] == []
+    assert [name for name in kerntest.__all__ if name[0].islower() and name not in README] == []
+
+
+def test_the_contributors_guide_names_every_part_of_the_package():
+    built = read("kerntest/README.md")
     parts = [path.name for path in (ROOT / "kerntest").iterdir() if path.is_dir() and (path / "__init__.py").exists()]
     assert [part for part in parts if f"`{part}/`" not in built] == []
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_of_the_manual_is_clean(name):
+    done = subprocess.run(["groff", "-man", "-ww", "-Tutf8", ROOT / name], capture_output=True, check=True, timeout=600)
+    assert done.stderr == b""
+    assert name.rpartition("/")[2][:-2].upper() in done.stdout.decode().splitlines()[0]
