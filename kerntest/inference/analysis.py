@@ -21,7 +21,7 @@ from kerntest.inference.explain import explain_columns, explanation_work, typica
 from kerntest.inference.family import BandwidthOption, Family, check_bandwidth, choose_kernels
 from kerntest.inference.labelled import curve_verdict
 from kerntest.inference.planning import Work, prepare
-from kerntest.inference.sample import Reading, Sample, TwoTables, lay_out, read_two, without_missing
+from kerntest.inference.sides import Groups, Reading, Sample, lay_out, read_two, without_missing
 from kerntest.inference.statistic import discrepancy
 from kerntest.inference.verdict import Verdict, different_relabellings, permutation_verdict
 from kerntest.kernels.bandwidth import BandwidthChooser
@@ -32,7 +32,7 @@ from kerntest.report.summary import decision_sentence
 if TYPE_CHECKING:
     from kerntest.data.table import Table
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.options import Options
+    from kerntest.inference.sides import Options
     from kerntest.kernels.base import Kernel
 
 LIBRARIES = ("numpy", "scipy", "pyarrow")
@@ -80,7 +80,8 @@ def analyse_two_samples(
     engine = engine_of(threads)
     reading = reading or Reading()
     tables = read_two(x, y, reading)
-    used, dropped = without_missing(tables.matched, reading.missing)
+    matched = tables.tables[0], tables.tables[1]
+    used, dropped = without_missing(matched, reading.missing)
     pooled = pool(*used)
     sample = lay_out(pooled, options.scale)
     chooser = BandwidthChooser(sample.points, options.seed)
@@ -109,7 +110,7 @@ def analyse_two_samples(
     explanation = None
     if explain:
         rows = typical_rows(sample, verdict.kernel, found.witness, used)
-        columns = explain_columns(sample, options, engine, read=tables.matched, used=used, progress=progress)
+        columns = explain_columns(sample, options, engine, read=matched, used=used, progress=progress)
         explanation = record.Explanation(columns, rows)
     result = _result(
         options,
@@ -125,7 +126,7 @@ def analyse_two_samples(
         warnings=(
             *tables.warnings,
             *dropped,
-            *misleading(tables.matched, used, pooled),
+            *misleading(matched, used, pooled),
             *pooled.warnings,
             *kernel_warnings(family, verdict.kernel),
             *adapted,
@@ -142,7 +143,7 @@ def _result(
     family: Family,
     pooled: Pooled,
     *,
-    tables: TwoTables,
+    tables: Groups,
     used: tuple[Table, Table],
     kernel: str,
     engine: Engine,

@@ -21,7 +21,7 @@ from kerntest.report import record
 if TYPE_CHECKING:
     from kerntest.errors import UndecidedError
     from kerntest.inference.nulls.spectral import Spectrum
-    from kerntest.inference.options import NullMethod
+    from kerntest.inference.sides import NullMethod
     from kerntest.kernels.base import Array
 
 # The kurtosis of the Pearson null comes from at least so many relabellings.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.labels import Estimator
+    from kerntest.inference.sides import Estimator
     from kerntest.matrices.factor import LowRank
     from kerntest.matrices.matrix import Centring
 

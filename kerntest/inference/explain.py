@@ -16,7 +16,7 @@ from kerntest.inference.labels import label_matrix
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance
 from kerntest.inference.permuted_blocks import BlockedRows, relabelled_sums
 from kerntest.inference.planning import Further
-from kerntest.inference.sample import names_apart
+from kerntest.inference.sides import names_apart
 from kerntest.inference.statistic import effect_of_levels
 from kerntest.inference.verdict import different_relabellings, relabel
 from kerntest.kernels.bandwidth import LARGEST, SMALLEST, BandwidthChooser, median_distance
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.table import Column, Table
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.options import Options
-    from kerntest.inference.sample import Sample
+    from kerntest.inference.sides import Options, Sample
     from kerntest.kernels.base import Array, Kernel
 
 # How many of the most typical rows of each sample are shown.

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from kerntest.data.checks import one_of
 from kerntest.data.csv_options import CsvOptions
 from kerntest.errors import UsageError, telling
-from kerntest.inference.options import Method, MissingPolicy, NullMethod, Options, Scale
 from kerntest.inference.pair_analysis import Statistic, analyse_pair
 from kerntest.inference.pair_picture import pair_figure
 from kerntest.inference.pair_witness import pair_witness_bytes
-from kerntest.inference.pairing import PairReading
+from kerntest.inference.sides import Method, MissingPolicy, NullMethod, Options, Reading, Scale
 from kerntest.inference.witness import witness_kind
 from kerntest.report import independence_record
 from kerntest.report.plot import picture_bytes, picture_kind
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from kerntest.data.csv_options import CsvWords
     from kerntest.engines.base import Progress
     from kerntest.inference.family import BandwidthOption
-    from kerntest.inference.labels import Estimator
-    from kerntest.inference.nulls.permutation import Judge
+    from kerntest.inference.sides import Estimator, Judge
     from kerntest.kernels.base import Kernel
 
 IndependenceResult = independence_record.IndependenceResult
@@ -173,7 +171,15 @@ def hsic_test(
     null = null or ("permutation" if method == "exact" else "moments")
     one_of("resampling", resampling, ("shifts", "random"))
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling, judge)
-    reading = PairReading(x_columns, y_columns, columns, exclude, categorical, missing, CsvOptions.of(**csv))
+    reading = Reading(
+        columns,
+        exclude,
+        categorical=categorical,
+        missing=missing,
+        csv=CsvOptions.of(**csv),
+        x_columns=x_columns,
+        y_columns=y_columns,
+    )
     if method == "features":
         from kerntest.inference.streamed.independence import (  # noqa: PLC0415 - few need it
             DEFAULT_FEATURES,

@@ -20,13 +20,11 @@ from kerntest.inference.invariants import kernel_invariants
 from kerntest.inference.joint_sums import joint_bound, refuse_too_many, relabelled_joint
 from kerntest.inference.nulls.moments import moments_p_value, permutation_moments
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
-from kerntest.inference.options import MissingPolicy, Options, Scale
-from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.pair_verdict import degenerate_pair
 from kerntest.inference.pair_warnings import paired_copies
-from kerntest.inference.pairing import Groups, PairReading, pair_up, read_one
 from kerntest.inference.planning import announce_many
+from kerntest.inference.sides import ORDER_STREAM, Groups, MissingPolicy, Options, Reading, Scale, pair_up, read_one
 from kerntest.inference.verdict import refuse_overflow, relabelling_warning
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.report import independence_record, record
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from kerntest.data.selection import Patterns
     from kerntest.data.table import Table
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.pairing import Paired
+    from kerntest.inference.sides import Paired
     from kerntest.kernels.base import Kernel
 
 JointResult = independence_record.JointResult
@@ -121,7 +119,7 @@ def hsic_joint(
     started = time.perf_counter()
     options = Options("biased", "permutation", permutations, alpha, scale, seed)
     engine = engine_of(threads)
-    table = read_one(data, PairReading(categorical=categorical, csv=CsvOptions.of(**csv)))
+    table = read_one(data, Reading(categorical=categorical, csv=CsvOptions.of(**csv)))
     tables = _groups(table, groups, exclude)
     paired = pair_up(tables, missing, scale)
     refuse_too_many(paired.n, len(paired.variables))

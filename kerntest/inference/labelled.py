@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.errors import UndecidedError
     from kerntest.inference.family import Family
-    from kerntest.inference.options import Options
-    from kerntest.inference.sample import Sample
+    from kerntest.inference.sides import Options, Sample
     from kerntest.kernels.base import Array, Kernel
 
 

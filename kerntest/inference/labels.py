@@ -10,16 +10,13 @@ a factor: centring is an orthogonal projection, so that K itself needs none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from kerntest.inference.sides import Estimator
     from kerntest.kernels.base import Array
-
-Estimator: TypeAlias = Literal["unbiased", "biased"]
-Labels: TypeAlias = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ from kerntest.inference.pair_verdict import (
     pair_permutation_verdict,
 )
 from kerntest.inference.pair_warnings import pair_warnings
-from kerntest.inference.pairing import Groups, Paired, PairReading, pair_up, read_pair
 from kerntest.inference.planning import Work, prepare
 from kerntest.inference.series import shift_verdict, shifts_of
+from kerntest.inference.sides import Groups, Paired, Reading, pair_up, read_pair
 from kerntest.inference.strongest import coco_verdict
 from kerntest.kernels.dot import moved_to_origin
 from kerntest.report import record
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.family import BandwidthOption
-    from kerntest.inference.options import Options
     from kerntest.inference.pair_verdict import Variables
+    from kerntest.inference.sides import Options
     from kerntest.kernels.base import Kernel
 
 Statistic: TypeAlias = Literal["hsic", "coco"]
@@ -80,7 +80,7 @@ def analyse_pair(
     statistic: Statistic = "hsic",
     time_series: bool = False,
     min_lag: int | None = None,
-    reading: PairReading | None = None,
+    reading: Reading | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> IndependenceAnalysis:
@@ -102,7 +102,7 @@ def analyse_pair(
     if min_lag is not None:
         whole_number("min_lag", min_lag, at_least=1)
     engine = engine_of(threads)
-    reading = reading or PairReading()
+    reading = reading or Reading()
     groups = read_pair(x, y, reading)
     paired = pair_up(groups, reading.missing, options.scale)
     if time_series:
@@ -125,8 +125,8 @@ def analyse_pair(
         single=single,
         relabellings=different_pairings(relabellings, paired.n),
     )
-    first = first.at(moved_to_origin(first.points, family.first.kernels))
-    second = second.at(moved_to_origin(second.points, family.second.kernels))
+    first = replace(first, points=moved_to_origin(first.points, family.first.kernels))
+    second = replace(second, points=moved_to_origin(second.points, family.second.kernels))
     engine = prepare(_work(family, (first, second), options, statistic), engine)
     if time_series:
         verdict = shift_verdict(family, (first, second), options, engine, progress, minimum=min_lag)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.inference.variables import Variable
+    from kerntest.inference.sides import Variable
     from kerntest.kernels.base import Kernel
 
 # How many bandwidths Gaussian, Laplacian and additive kernels have on each side, by the number of rows: a family costs

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import Table
     from kerntest.inference.coco import Coco
     from kerntest.inference.pair_analysis import IndependenceAnalysis
-    from kerntest.inference.variables import Variable
+    from kerntest.inference.sides import Variable
     from kerntest.kernels.base import Array, Kernel
 
 # For so many rows, the witness functions of any kernels are found in seconds.

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.nulls.moments import Invariants
     from kerntest.inference.nulls.spectral import Spectrum
-    from kerntest.inference.options import Options
     from kerntest.inference.pair_family import PairFamily
-    from kerntest.inference.variables import Variable
+    from kerntest.inference.sides import Options, Variable
     from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import Factor, LowRank
     from kerntest.report.independence_record import Lags

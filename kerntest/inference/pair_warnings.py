@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column
     from kerntest.inference.pair_family import PairFamily
     from kerntest.inference.pair_verdict import PairVerdict
-    from kerntest.inference.pairing import Groups, Paired
+    from kerntest.inference.sides import Groups, Paired
 
 # Neighbouring rows that are this much alike, in standard errors of the serial correlation, are no random sample.
 SERIAL_ERRORS = 6.0

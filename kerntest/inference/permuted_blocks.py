@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.engines.base import enough_for
-from kerntest.inference.order import ORDER_STREAM
+from kerntest.inference.sides import ORDER_STREAM
 from kerntest.kernels.base import DensePairs, Points
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.labels import LabelMatrix, Labels
+    from kerntest.inference.labels import LabelMatrix
+    from kerntest.inference.sides import Labels
     from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import Factor
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.inference.explain import common_number, moved
-from kerntest.inference.sample import names_apart
+from kerntest.inference.sides import names_apart
 from kerntest.inference.witness import witness_at
 from kerntest.kernels.base import Points
 from kerntest.report.plot import ColumnPicture, NullPicture, WitnessPicture, figure
@@ -16,7 +16,7 @@ from kerntest.report.summary import shortened_kernel
 if TYPE_CHECKING:
     from kerntest.data.table import Table
     from kerntest.inference.analysis import TwoSampleAnalysis
-    from kerntest.inference.sample import Sample
+    from kerntest.inference.sides import Sample
     from kerntest.kernels.base import Array, Kernel
     from kerntest.report.record import ColumnEffect, Null
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine
-    from kerntest.inference.options import Options
+    from kerntest.inference.sides import Options
     from kerntest.kernels.base import Kernel, Points
 
 # Rows of a rehearsal: beyond `FEW_ROWS`, so that it goes the same way; more where the cost is nearly linear.

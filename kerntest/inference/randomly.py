@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.inference.sides import ORDER_STREAM
 from kerntest.matrices.matrix import sweep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.labels import LabelMatrix, Labels
+    from kerntest.inference.labels import LabelMatrix
+    from kerntest.inference.sides import Labels
     from kerntest.kernels.base import Array, Kernel, Points
 
 # Labellings in one product: the strips of a sweep hold as many numbers for each row.
@@ -75,3 +79,11 @@ def random_sums(
             if progress is not None:
                 progress(number * len(starts) + part + 1, len(kernels) * len(starts))
     return sums
+
+
+def random_orders(labels: Labels, orders: int, seed: int) -> tuple[NDArray[np.intp], list[Labels]]:
+    """Return a random order of the rows, and the labels along it in `orders` orders of which the first is the true one."""
+    rng = np.random.default_rng((seed, ORDER_STREAM))
+    order = rng.permutation(len(labels))
+    observed = labels[order]
+    return order, [observed] + [rng.permutation(observed) for _ in range(orders - 1)]

@@ -13,8 +13,8 @@ from kerntest.errors import UndecidedError
 from kerntest.inference.dependence import Dependence, effect_size, factor, low_rank_dependence, u_centred
 from kerntest.inference.low_rank import correlations_needed, low_rank_pair, low_rank_sums
 from kerntest.inference.nulls.permutation import tie_tolerance
-from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.shifts import ShiftSums, circle_length, orders_needed, shift_sums
+from kerntest.inference.sides import ORDER_STREAM
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT
 from kerntest.matrices.lags import KernelStack
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.labels import Estimator
-    from kerntest.inference.options import Resampling
+    from kerntest.inference.sides import Estimator, Resampling
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.matrices.factor import LowRank
 

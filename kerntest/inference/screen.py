@@ -20,13 +20,12 @@ from kerntest.errors import DataError, UsageError, telling
 from kerntest.inference.corrections import Correction, adjusted
 from kerntest.inference.explain import step_down
 from kerntest.inference.nulls.permutation import descending, scores
-from kerntest.inference.options import MissingPolicy, Options
 from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.pair_warnings import runs_of
-from kerntest.inference.pairing import Groups, PairReading, complete_rows, read_one
 from kerntest.inference.planning import announce_many, held_by_stacks
 from kerntest.inference.screen_pairs import TestedPair, tested_pairs
 from kerntest.inference.screening import ScreenOptions
+from kerntest.inference.sides import Groups, MissingPolicy, Options, Reading, complete_rows, read_one
 from kerntest.report import independence_record
 from kerntest.report.heatmap import pairs_figure, ranking_figure
 from kerntest.report.independence_record import PairEffect
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column, Table
     from kerntest.engines.base import Progress
     from kerntest.inference.family import BandwidthOption
-    from kerntest.inference.labels import Estimator
+    from kerntest.inference.sides import Estimator
     from kerntest.kernels.base import Array, Kernel
 
 ScreenResult = independence_record.ScreenResult
@@ -154,7 +153,7 @@ def hsic_pairs(
     if plot is not None:
         check_writable(os.fspath(plot))
     engine = engine_of(threads)
-    table = read_one(data, PairReading(categorical=categorical, csv=CsvOptions.of(**csv)))
+    table = read_one(data, Reading(categorical=categorical, csv=CsvOptions.of(**csv)))
     sides = _sides(table, target, x=x_columns, y=y_columns, columns=columns, exclude=exclude)
     chosen = check_usable(table.select([name for name in table.names if name in {*sides[0], *sides[1]}]))
     if missing == "error":

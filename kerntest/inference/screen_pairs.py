@@ -10,9 +10,8 @@ import numpy as np
 from kerntest.data.arranging import arrange, reason_to_leave_out, recoded
 from kerntest.engines.local import LocalEngine
 from kerntest.inference.coefficients import Coefficients, coefficients_of_pairs
-from kerntest.inference.pairing import FEWEST_ROWS
 from kerntest.inference.screening import ScreenedPair, ScreenOptions, screen
-from kerntest.inference.variables import variable_of
+from kerntest.inference.sides import FEWEST_ROWS, Variable
 
 # From so many sets of rows, sets are tested side by side.
 MANY_SETS = 4
@@ -140,7 +139,7 @@ def _over_rows(
     found: list[ScreenedPair] = []
     kernels: list[Kernel] = []
     if wanted:
-        variables = [variable_of(arrange([taken[place]], n), "standardize") for place in tested]
+        variables = [Variable.of(arrange([taken[place]], n), "standardize") for place in tested]
         found, kernels = screen(variables, wanted, options, engine, keep=keep, progress=progress)
     coefficients = _coefficients(taken, pairs)
     remaining = iter(found)

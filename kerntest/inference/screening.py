@@ -14,9 +14,9 @@ from kerntest.inference.low_rank import CORRELATIONS_PER_ROW, inner, low_rank_su
 from kerntest.inference.low_rank_invariants import low_rank_invariants
 from kerntest.inference.nulls.moments import Invariants, moments_p_value, permutation_moments
 from kerntest.inference.nulls.permutation import tie_tolerance
-from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.relabelling import both_estimates, centred_sums
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
+from kerntest.inference.sides import ORDER_STREAM
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.matrices.factor import low_rank
 from kerntest.matrices.lags import KernelStack
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.labels import Estimator
-    from kerntest.inference.variables import Variable
+    from kerntest.inference.sides import Estimator, Variable
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.matrices.factor import LowRank
 

@@ -22,13 +22,21 @@ from kerntest.inference.explain import step_down
 from kerntest.inference.family import choose_kernels
 from kerntest.inference.invariants import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
-from kerntest.inference.options import MissingPolicy, Options
-from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.pair_analysis import provenance_of
-from kerntest.inference.pairing import FEWEST_ROWS, Groups, PairReading, complete_rows, read_one, too_few_rows
 from kerntest.inference.planning import announce_many, held_by_stacks
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
-from kerntest.inference.variables import Variable, variable_of
+from kerntest.inference.sides import (
+    FEWEST_ROWS,
+    ORDER_STREAM,
+    Groups,
+    MissingPolicy,
+    Options,
+    Reading,
+    Variable,
+    complete_rows,
+    read_one,
+    too_few_rows,
+)
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.columns import BoundGroups, ColumnName, Group, OnColumns
@@ -133,7 +141,7 @@ def hsic_select(
     whole_number("select", k, at_least=1)
     one_of("missing", missing, ("error", "drop"))
     engine = engine_of(threads)
-    table = read_one(data, PairReading(categorical=categorical, csv=CsvOptions.of(**csv)))
+    table = read_one(data, Reading(categorical=categorical, csv=CsvOptions.of(**csv)))
     groups = _groups(table, target, columns, exclude)
     kept, warnings = complete_rows(groups, missing)
     if len(kept) < FEWEST_ROWS:
@@ -147,7 +155,7 @@ def hsic_select(
                 code="data.no_columns",
                 where={"file": table.name, "column": group.names[0]},
             )
-    candidates, goal = (variable_of(one, "standardize") for one in arranged)
+    candidates, goal = (Variable.of(one, "standardize") for one in arranged)
     steps = min(k, len(candidates.names))
     announce_many(
         "hsic",
@@ -214,7 +222,7 @@ class _Candidates:
         self.names = variable.names
         self.numbers = len(variable.numeric_names)
         medians = [
-            BandwidthChooser(variable.with_column(place).points, seed).median("euclidean", None)
+            BandwidthChooser(variable.with_columns({place}).points, seed).median("euclidean", None)
             for place in range(self.numbers)
         ]
         self.numeric = variable.points.numeric / np.array(medians)

@@ -24,8 +24,8 @@ from kerntest.report.independence_record import Lags
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.options import Options
     from kerntest.inference.pair_family import PairFamily
+    from kerntest.inference.sides import Options
     from kerntest.kernels.base import Array
 
 # The default minimum is this share of the rows.

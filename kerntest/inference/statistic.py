@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.inference.labels import Labels, label_matrix
+from kerntest.inference.labels import label_matrix
+from kerntest.inference.sides import Labels
 from kerntest.matrices.factor import FEW_ROWS, low_rank_factor
 from kerntest.matrices.matrix import sweep
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine
+    from kerntest.inference.sides import Labels
     from kerntest.kernels.base import Array, Kernel, Points
 
 

@@ -10,15 +10,15 @@ from kerntest.errors import UsageError
 from kerntest.inference.coco import RELATIVE_ERROR, Coco, coco, relabelled_coco
 from kerntest.inference.dependence import dependence
 from kerntest.inference.nulls.permutation import judge
-from kerntest.inference.order import ORDER_STREAM
 from kerntest.inference.pair_verdict import PairVerdict, Variables, degenerate_pair
+from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.verdict import relabelling_warning
 from kerntest.report import record
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.options import Options
     from kerntest.inference.pair_family import PairFamily
+    from kerntest.inference.sides import Options
 
 
 def coco_verdict(

@@ -9,9 +9,8 @@ from kerntest.data.checks import one_of
 from kerntest.data.csv_options import CsvOptions
 from kerntest.errors import UsageError, telling
 from kerntest.inference.analysis import analyse_two_samples
-from kerntest.inference.options import Method, MissingPolicy, NullMethod, Options, Scale
 from kerntest.inference.picture import two_sample_figure
-from kerntest.inference.sample import Reading
+from kerntest.inference.sides import Method, MissingPolicy, NullMethod, Options, Reading, Scale
 from kerntest.inference.witness import witness_bytes, witness_kind
 from kerntest.report import record
 from kerntest.report.plot import picture_bytes, picture_kind
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from kerntest.data.csv_options import CsvWords
     from kerntest.engines.base import Progress
     from kerntest.inference.family import BandwidthOption
-    from kerntest.inference.labels import Estimator
-    from kerntest.inference.nulls.permutation import Judge
+    from kerntest.inference.sides import Estimator, Judge
     from kerntest.kernels.base import Kernel
 
 TwoSampleResult = record.TwoSampleResult

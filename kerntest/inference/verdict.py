@@ -13,9 +13,8 @@ from kerntest.data.wording import counted
 from kerntest.errors import UndecidedError
 from kerntest.inference.labels import LabelMatrix, label_matrix
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
-from kerntest.inference.order import random_orders
 from kerntest.inference.permuted_blocks import ALL, BlockedRows, block_sums, factor_sums, relabelled_sums
-from kerntest.inference.randomly import random_sums
+from kerntest.inference.randomly import random_orders, random_sums
 from kerntest.inference.statistic import Discrepancy, discrepancy
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, low_rank_factor, terms
 from kerntest.report import record
@@ -25,10 +24,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.family import Family
-    from kerntest.inference.labels import Labels
-    from kerntest.inference.nulls.permutation import Judge
-    from kerntest.inference.options import Options
-    from kerntest.inference.sample import Sample
+    from kerntest.inference.sides import Judge, Labels, Options, Sample
     from kerntest.kernels.base import Array, Kernel, Points
 
 # What helps where relabellings are too few.

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.errors import UsageError
-from kerntest.inference.sample import names_apart
+from kerntest.inference.sides import names_apart
 from kerntest.kernels.base import DensePairs
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from kerntest.data.table import Table
-    from kerntest.inference.sample import Sample
+    from kerntest.inference.sides import Sample
     from kerntest.kernels.base import Array, Kernel, Points
 
 # Entries of one block of kernel values.

@@ -26,8 +26,7 @@ from kerntest.inference.nulls.moments import (
 )
 from kerntest.inference.nulls.pearson import pearson_tail
 from kerntest.inference.nulls.spectral import label_spectrum, spectral_p_value
-from kerntest.inference.options import Options
-from kerntest.inference.sample import lay_out
+from kerntest.inference.sides import Options, lay_out
 from kerntest.inference.verdict import relabel
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.stationary import Gaussian

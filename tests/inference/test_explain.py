@@ -14,8 +14,8 @@ from kerntest.errors import DataError, MissingExtraError, UsageError
 from kerntest.inference import explain
 from kerntest.inference.analysis import analyse_two_samples
 from kerntest.inference.explain import step_down
-from kerntest.inference.options import Options
 from kerntest.inference.picture import two_sample_figure
+from kerntest.inference.sides import Options
 from kerntest.inference.witness import witness_at
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel

@@ -10,8 +10,8 @@ from two_variables import arrays, frame
 
 from kerntest import hsic_test, parse_kernel
 from kerntest.inference import strongest
-from kerntest.inference.options import Options
 from kerntest.inference.pair_analysis import analyse_pair
+from kerntest.inference.sides import Options
 
 KERNELS = [("gaussian(1)", "gaussian(0.5)"), ("gaussian(1)", "laplacian(1)"), ("linear", "polynomial(2)")]
 

@@ -11,8 +11,8 @@ from two_variables import arrays, columns_of, frame
 
 from kerntest import hsic_test, parse_kernel
 from kerntest.inference import shifts
-from kerntest.inference.options import Options
 from kerntest.inference.pair_analysis import analyse_pair
+from kerntest.inference.sides import Options
 from kerntest.kernels import bandwidth
 
 MEDIAN = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}

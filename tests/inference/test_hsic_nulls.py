@@ -14,8 +14,8 @@ from kerntest import hsic_test
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.inference.dependence import factor
 from kerntest.inference.nulls.pearson import pearson_tail
-from kerntest.inference.options import Options
 from kerntest.inference.pair_analysis import analyse_pair
+from kerntest.inference.sides import Options
 
 ESTIMATORS = ("unbiased", "biased")
 CURVES = ("moments", "gamma", "spectral", "pearson")

@@ -17,8 +17,8 @@ from two_variables import arrays, columns_of, frame
 
 import kerntest
 from kerntest import hsic_test
-from kerntest.inference.options import Options
 from kerntest.inference.pair_analysis import analyse_pair
+from kerntest.inference.sides import Options
 from kerntest.kernels.base import DensePairs
 
 ESTIMATORS = ("unbiased", "biased")

@@ -18,8 +18,7 @@ from kerntest.inference.nulls.moments import (
     moments_p_value,
     permutation_moments,
 )
-from kerntest.inference.order import random_orders
-from kerntest.inference.randomly import random_sums
+from kerntest.inference.randomly import random_orders, random_sums
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerntest.inference.order import canonical_order, random_orders
+from kerntest.inference.randomly import random_orders
+from kerntest.inference.sides import canonical_order
 
 
 def data(n, seed, *, values=4):

@@ -17,11 +17,10 @@ from kerntest import hsic_test
 from kerntest.errors import MissingExtraError
 from kerntest.inference import pair_picture as pair_picture_module
 from kerntest.inference.coco import coco, coco_function
-from kerntest.inference.options import Options
 from kerntest.inference.pair_analysis import analyse_pair
 from kerntest.inference.pair_picture import pair_figure, pair_picture
-from kerntest.inference.pairing import PairReading
 from kerntest.inference.picture import null_picture
+from kerntest.inference.sides import Options, Reading
 from kerntest.kernels.base import Points
 from kerntest.report.pair_plot import LAGS_DRAWN, LEVELS_DRAWN, _outline
 from kerntest.report.plot import bin_edges, picture_bytes
@@ -81,7 +80,7 @@ CASES = {
 
 
 def analysed(frame, y=None, *, null="permutation", permutations=200, seed=0, **options):
-    reading = PairReading(options.pop("x_columns", None), options.pop("y_columns", None))
+    reading = Reading(x_columns=options.pop("x_columns", None), y_columns=options.pop("y_columns", None))
     fixed = Options("unbiased", null, permutations, 0.05, "standardize", seed, "shifts")
     return analyse_pair(frame, y, fixed, reading=reading, threads=1, **options)
 

@@ -18,7 +18,7 @@ from kerntest.inference.corrections import adjusted
 from kerntest.inference.dependence import factor
 from kerntest.inference.nulls.permutation import scores
 from kerntest.inference.screening import ScreenOptions, screen
-from kerntest.inference.variables import Variable
+from kerntest.inference.sides import Variable
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 

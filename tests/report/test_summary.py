@@ -6,7 +6,7 @@ from example_results import FAMILY, MOMENTS, PERMUTATION, two_sample_result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerntest.inference.options import NullMethod
+from kerntest.inference.sides import NullMethod
 from kerntest.report.record import ColumnContents, ColumnEffect, Explanation, FamilyMember, InputRecord, TypicalRow
 from kerntest.report.summary import (
     contents_lines,

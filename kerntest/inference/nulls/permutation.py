@@ -9,7 +9,7 @@ rows differ in their last digits only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kerntest.inference.sides import Judge
     from kerntest.kernels.base import Array
 
-Judge: TypeAlias = Literal["together", "smallest"]
 
 # Rounding errors of the relabelled sums are below this many units (measured: below 1), see `tie_tolerance`.
 ROUNDING_UNITS = 8.0

@@ -21,12 +21,12 @@ import numpy as np
 
 from kerntest.inference.labels import label_matrix
 from kerntest.inference.nulls.permutation import tie_tolerance
-from kerntest.inference.order import ORDER_STREAM
+from kerntest.inference.sides import ORDER_STREAM
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kerntest.inference.labels import Estimator
+    from kerntest.inference.sides import Estimator
     from kerntest.inference.streamed.assignment import Blocks
     from kerntest.kernels.base import Array
 

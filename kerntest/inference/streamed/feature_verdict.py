@@ -24,10 +24,9 @@ from kerntest.report import record
 
 if TYPE_CHECKING:
     from kerntest.errors import UndecidedError
-    from kerntest.inference.labels import Estimator
     from kerntest.inference.nulls.moments import Invariants
     from kerntest.inference.nulls.spectral import Spectrum
-    from kerntest.inference.options import Options
+    from kerntest.inference.sides import Estimator, Options
     from kerntest.inference.streamed.feature_sums import CentredSums, PairFeatures
     from kerntest.kernels.base import Array, Kernel, Points
 

@@ -27,7 +27,7 @@ from kerntest.kernels.base import Points
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.inference.options import Scale
+    from kerntest.inference.sides import Scale
     from kerntest.inference.streamed.rows import Wanted
     from kerntest.inference.streamed.tally import Tally
 

@@ -17,8 +17,7 @@ from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.pair_analysis import fitting
 from kerntest.inference.pair_family import PairFamily, choose_pair
-from kerntest.inference.pairing import FEWEST_ROWS, Groups, PairReading, read_pair, too_few_rows
-from kerntest.inference.sample import Reading
+from kerntest.inference.sides import FEWEST_ROWS, Groups, Reading, Variable, read_pair, too_few_rows
 from kerntest.inference.streamed.block_features import refuse_indefinite
 from kerntest.inference.streamed.chunk_shifts import Chunks, shifted_inner, spectrum_bytes
 from kerntest.inference.streamed.feature_sums import PairFeatures, pair_sums, piece_sums
@@ -29,7 +28,6 @@ from kerntest.inference.streamed.planning import announce_features
 from kerntest.inference.streamed.shuffled import shuffled
 from kerntest.inference.streamed.sources import open_source
 from kerntest.inference.streamed.survey import survey
-from kerntest.inference.variables import Variable
 from kerntest.kernels.base import Columns
 from kerntest.matrices.factor import parse_features
 
@@ -38,8 +36,8 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.family import BandwidthOption
-    from kerntest.inference.options import Options
     from kerntest.inference.pair_verdict import PairVerdict
+    from kerntest.inference.sides import Options
     from kerntest.inference.streamed.rows import Piece, RowReader
     from kerntest.inference.streamed.sources import Source
     from kerntest.inference.streamed.survey import Survey
@@ -106,7 +104,7 @@ def analyse_features(
     x: Any,
     y: Any,
     test: FeatureTest,
-    reading: PairReading,
+    reading: Reading,
     *,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -156,7 +154,7 @@ def analyse_features(
 
 
 @contextmanager
-def _opened(x: Any, y: Any, reading: PairReading) -> Iterator[tuple[Source, Groups]]:
+def _opened(x: Any, y: Any, reading: Reading) -> Iterator[tuple[Source, Groups]]:
     """Give an input with its two groups of columns, as its first rows show them."""
     if y is None:
         name = None if isinstance(x, Table) else "data"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine
     from kerntest.inference.pair_family import PairFamily
     from kerntest.inference.pair_verdict import PairVerdict
-    from kerntest.inference.pairing import Groups
+    from kerntest.inference.sides import Groups
     from kerntest.inference.streamed.chunk_shifts import Chunks
     from kerntest.inference.streamed.feature_sums import SideFeatures
     from kerntest.inference.streamed.feature_verdict import Found

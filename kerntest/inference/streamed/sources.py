@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from kerntest.data.blocks import Block, BlockReader
-    from kerntest.inference.options import MissingPolicy
-    from kerntest.inference.sample import Reading
+    from kerntest.inference.sides import MissingPolicy, Reading
 
 # A CSV file up to this size is read at once, like every table of the exact test.
 SMALL_BYTES = 1 << 24

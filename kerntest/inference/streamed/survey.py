@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.options import Scale
-    from kerntest.inference.sample import Reading
+    from kerntest.inference.sides import Reading, Scale
     from kerntest.inference.streamed.rows import Layout, Piece
     from kerntest.inference.streamed.sources import Source
 

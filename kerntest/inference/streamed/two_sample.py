@@ -19,7 +19,7 @@ from kerntest.errors import UsageError
 from kerntest.inference.analysis import check_minimum, fitting, kernel_warnings, library_versions
 from kerntest.inference.family import check_bandwidth, choose_kernels, two_sample_exponents
 from kerntest.inference.labels import label_matrix
-from kerntest.inference.sample import Reading
+from kerntest.inference.sides import Reading
 from kerntest.inference.streamed.block_features import make_block_features, values_at
 from kerntest.inference.streamed.block_sums import BlockSummer, block_sums, plan_blocks
 from kerntest.inference.streamed.blocked import Blocked
@@ -36,7 +36,7 @@ from kerntest.report.summary import decision_sentence, percent
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.family import BandwidthOption, Family
-    from kerntest.inference.options import Options
+    from kerntest.inference.sides import Options
     from kerntest.inference.streamed.survey import Survey
     from kerntest.inference.streamed.verdict import FeaturesVerdict
     from kerntest.kernels.base import Array, Kernel, Points

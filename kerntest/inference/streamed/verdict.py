@@ -11,7 +11,7 @@ from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family
 from kerntest.inference.labelled import curve_verdict
 from kerntest.inference.nulls.permutation import judge
-from kerntest.inference.sample import Sample
+from kerntest.inference.sides import Sample
 from kerntest.inference.verdict import (
     OTHER_RELABELLINGS,
     degenerate_kernel,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kerntest.engines.base import Engine
-    from kerntest.inference.options import Options
+    from kerntest.inference.sides import Options
     from kerntest.inference.streamed.blocked import Blocked
     from kerntest.kernels.base import Array, Kernel
 

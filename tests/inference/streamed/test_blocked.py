@@ -9,8 +9,7 @@ from tolerances import assert_close
 
 from kerntest.data.table import Column, Table
 from kerntest.engines.local import LocalEngine
-from kerntest.inference.order import ORDER_STREAM
-from kerntest.inference.sample import Reading
+from kerntest.inference.sides import ORDER_STREAM, Reading
 from kerntest.inference.streamed.assignment import Blocks, RandomOrder
 from kerntest.inference.streamed.block_features import make_block_features, values_at
 from kerntest.inference.streamed.block_sums import BlockSummer, block_sums, plan_blocks

@@ -12,7 +12,7 @@ from two_samples import arrays, frames
 from kerntest import compute_on, hsic_test, mmd_test
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.inference.sample import Reading
+from kerntest.inference.sides import Reading
 from kerntest.inference.streamed import rows, two_sample
 from kerntest.inference.streamed.survey import survey
 

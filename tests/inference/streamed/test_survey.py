@@ -20,7 +20,7 @@ from kerntest.data.pooling import pool
 from kerntest.data.scaling import standardize
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import DataError, UsageError
-from kerntest.inference.sample import Reading, without_missing
+from kerntest.inference.sides import Reading, without_missing
 from kerntest.inference.streamed import findings, rows, sources, tally
 from kerntest.inference.streamed.survey import survey
 from kerntest.inference.streamed.tally import NumberFacts

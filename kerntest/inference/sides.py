@@ -1,0 +1,434 @@
+"""What is tested against what: two groups of columns over the same rows, or pooled rows against the label of their table.
+
+Tables are read, missing values left out, columns scaled; what kernels then see of a side is a `Variable`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerntest.data.arranging import Arranged, arrange
+from kerntest.data.checks import one_of, whole_number
+from kerntest.data.columns import match_tables
+from kerntest.data.csv_options import AS_USUAL, CsvOptions
+from kerntest.data.missing import apply_missing, check_usable
+from kerntest.data.read import read_table
+from kerntest.data.scaling import standardize
+from kerntest.data.selection import find, match_names, split_patterns
+from kerntest.data.table import Table, comment_hint, unknown_column
+from kerntest.data.wording import counted, listed
+from kerntest.errors import DataError, UsageError
+from kerntest.kernels.base import Columns, Points
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kerntest.data.pooling import Pooled
+    from kerntest.data.selection import Patterns
+    from kerntest.kernels.base import Array, Codes
+
+Estimator: TypeAlias = Literal["unbiased", "biased"]
+NullMethod: TypeAlias = Literal["permutation", "moments", "gamma", "spectral", "pearson"]
+Method: TypeAlias = Literal["exact", "features"]
+Judge: TypeAlias = Literal["together", "smallest"]
+Resampling: TypeAlias = Literal["blocks", "shifts", "random"]
+Scale: TypeAlias = Literal["standardize", "none"]
+MissingPolicy: TypeAlias = Literal["error", "drop"]
+Labels: TypeAlias = NDArray[np.uint8]
+
+# The unbiased estimator of HSIC divides by n - 3.
+FEWEST_ROWS = 4
+# Tells the stream of random orders from other streams of the same seed.
+ORDER_STREAM = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of a test that are not about reading tables, checked."""
+
+    estimator: Estimator
+    null: NullMethod
+    permutations: int
+    alpha: float
+    scale: Scale
+    seed: int
+    resampling: Resampling = "shifts"
+    judge: Judge = "together"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        one_of("estimator", self.estimator, ("unbiased", "biased"))
+        one_of("null", self.null, ("permutation", "moments", "gamma", "spectral", "pearson"))
+        one_of("judge", self.judge, ("together", "smallest"))
+        one_of("scale", self.scale, ("standardize", "none"))
+        is_number = isinstance(self.alpha, (int, float, np.number))
+        if not is_number or not 0 < self.alpha < 1:
+            shown = f"{self.alpha:g}" if is_number else repr(self.alpha)
+            raise UsageError(f"alpha must be between 0 and 1, not {shown}", hint="0.05 is usual", code="usage.alpha")
+        whole_number("permutations", self.permutations, at_least=1)
+        whole_number("seed", self.seed, at_least=0)
+
+    @property
+    def hollow(self) -> bool:
+        """Whether matrices are U-centred, with a zero diagonal."""
+        return self.estimator == "unbiased"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Which columns and rows of the tables to use; each as in `mmd_test` and `hsic_test`."""
+
+    columns: Patterns = None
+    exclude: Patterns = None
+    common: bool = False
+    categorical: str | Sequence[str] = ()
+    missing: MissingPolicy = "error"
+    csv: CsvOptions = AS_USUAL
+    x_columns: Patterns = None
+    y_columns: Patterns = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """The tables as they were read, one table for each side with its columns, and what to warn of."""
+
+    read: tuple[Table, ...]
+    tables: tuple[Table, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variable:
+    """n rows of some columns as kernels see them; numbers in their own units are points.numeric * spread + centre."""
+
+    points: Points
+    centre: Array
+    spread: Array
+    numeric_names: tuple[str, ...]
+    category_names: tuple[str, ...]
+    levels: tuple[tuple[str, ...], ...] = ()
+
+    @classmethod
+    def of(cls, arranged: Arranged | Pooled, scale: Scale) -> Variable:
+        """Return arranged columns, scaled."""
+        numeric = arranged.numeric
+        centre, spread = np.zeros(numeric.shape[1]), np.ones(numeric.shape[1])
+        if scale == "standardize":
+            numeric, centre, spread = standardize(numeric)
+        points = Points(numeric, arranged.codes)
+        return cls(points, centre, spread, arranged.numeric_names, arranged.category_names, arranged.levels)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns, numeric ones first."""
+        return self.numeric_names + self.category_names
+
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """Return some of the rows, scaled as before."""
+        return replace(self, points=Points(self.points.numeric[rows], self.points.codes[rows]))
+
+    def with_columns(self, wanted: set[int]) -> Self:
+        """Return the columns at the wanted positions, numeric ones counted first."""
+        p = len(self.numeric_names)
+        numeric = [place for place in range(p) if place in wanted]
+        categories = [place for place in range(len(self.category_names)) if p + place in wanted]
+        chosen = self.points.select(Columns(tuple(numeric), tuple(categories)))
+        return replace(
+            self,
+            points=Points(chosen.numeric, chosen.codes),
+            centre=self.centre[numeric],
+            spread=self.spread[numeric],
+            numeric_names=tuple(self.numeric_names[place] for place in numeric),
+            category_names=tuple(self.category_names[place] for place in categories),
+            levels=tuple(self.levels[place] for place in categories),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Sample(Variable):
+    """The pooled rows of two tables in canonical order: 1 is the label of X; `origin` counts rows of their own table."""
+
+    labels: Labels
+    origin: NDArray[np.intp]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The numbers of rows of X and of Y."""
+        n_x = int(self.labels.sum())
+        return n_x, len(self.labels) - n_x
+
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """Return some of the rows, and at least two of each table where it has as many."""
+        found = np.unique(np.concatenate([rows, *(np.flatnonzero(self.labels == label)[:2] for label in (0, 1))]))
+        return replace(self, points=self.points.take(found), labels=self.labels[found], origin=self.origin[found])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paired:
+    """Variables over the same n rows, the rows of the tables that these are, from 0, and what each was made from."""
+
+    variables: tuple[Variable, ...]
+    origin: NDArray[np.intp]
+    arranged: tuple[Arranged, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.origin)
+
+    def take(self, rows: NDArray[np.intp]) -> Paired:
+        """Return some of the rows, scaled as before."""
+        return replace(self, variables=tuple(one.take(rows) for one in self.variables), origin=self.origin[rows])
+
+
+# Two samples
+
+
+def read_two(x: Any, y: Any, reading: Reading) -> Groups:
+    """Return both tables with their shared columns; x and y as in `mmd_test`."""
+    read = (read_one(x, reading, "x"), read_one(y, reading, "y"))
+    first, second, warnings = match_tables(
+        *read,
+        columns=reading.columns,
+        exclude=reading.exclude,
+        common=reading.common,
+        categorical=reading.categorical,
+    )
+    # Two inputs of one name have the same to tell.
+    told = tuple(dict.fromkeys((*first.warnings, *second.warnings, *warnings)))
+    return Groups(read, (first, second), told)
+
+
+def names_apart(tables: Sequence[Table]) -> tuple[str, str]:
+    """Return the names of X and Y; of one name, with the letter by which they can be told apart."""
+    x, y = (table.name for table in tables)
+    return (f"{x} (X)", f"{y} (Y)") if x == y else (x, y)
+
+
+def without_missing(tables: Sequence[Table], policy: MissingPolicy) -> tuple[tuple[Table, Table], list[str]]:
+    """Return both tables without missing values, and a warning for each that lost rows."""
+    one_of("missing", policy, ("error", "drop"))
+    used, warnings = [], []
+    for table in tables:
+        kept, dropped = apply_missing(table, policy)
+        used.append(kept)
+        warnings += _left_out_rows(table.name, dropped, table.n_rows)
+    return (used[0], used[1]), warnings
+
+
+def _left_out_rows(name: str, dropped: int, n: int) -> list[str]:
+    return [f"{name}: {counted(dropped, 'row')} of {n:,} with missing values left out"] if dropped else []
+
+
+def lay_out(pooled: Pooled, scale: Scale) -> Sample:
+    """Return the pooled rows scaled and in canonical order."""
+    labels = (np.arange(pooled.n_x + pooled.n_y) < pooled.n_x).astype(np.uint8)
+    order = canonical_order(pooled.numeric, pooled.codes, pooled.numeric_names, pooled.category_names, labels)
+    placed = replace(pooled, numeric=pooled.numeric[order], codes=pooled.codes[order])
+    variable = Variable.of(placed, scale)
+    return Sample(
+        points=variable.points,
+        centre=variable.centre,
+        spread=variable.spread,
+        numeric_names=variable.numeric_names,
+        category_names=variable.category_names,
+        levels=variable.levels,
+        labels=labels[order],
+        origin=np.where(order < pooled.n_x, order, order - pooled.n_x),
+    )
+
+
+def canonical_order(
+    numeric: Array, codes: Codes, numeric_names: Sequence[str], category_names: Sequence[str], labels: Labels
+) -> NDArray[np.intp]:
+    """Return the rows in ascending order of their values, columns compared in the order of their names.
+
+    What is drawn at random afterwards depends on the rows as a set, so that the test is exact for every single seed, and
+    not only on average over seeds, where files are sorted. Rows that are equal in every column are told apart by their
+    label; kernels cannot tell them apart at all.
+    """
+    keys = sorted(
+        [*zip(numeric_names, numeric.T, strict=True), *zip(category_names, codes.T, strict=True)],
+        key=lambda named: named[0],
+    )
+    # lexsort takes the most important key last.
+    return np.lexsort([labels, *(column for _, column in reversed(keys))])
+
+
+# Two variables, or more
+
+
+def read_pair(x: Any, y: Any, reading: Reading) -> Groups:
+    """Return the two groups of columns of a test; x and y as in `hsic_test`."""
+    if y is None:
+        return _from_one(x, reading)
+    first, second = _read_both(x, y, reading)
+    if first.n_rows != second.n_rows:
+        raise DataError(
+            f"{first.name} has {first.n_rows:,} rows and {second.name} {second.n_rows:,}: rows cannot be paired",
+            hint="row i of one must be the same case as row i of the other; `kerntest mmd` compares files without pairs",
+            code="data.rows_do_not_pair",
+            where={"file": second.name},
+        )
+    tables = tuple(
+        _chosen(table, named, _left_out(reading, table, (first, second)))
+        for table, named in ((first, reading.x_columns), (second, reading.y_columns))
+    )
+    return Groups((first, second), tables, tuple(dict.fromkeys(text for table in tables for text in table.warnings)))
+
+
+def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale) -> Paired:
+    """Return groups of columns as variables over the rows without missing values."""
+    one_of("missing", missing, ("error", "drop"))
+    kept, warnings = complete_rows(groups, missing)
+    n = len(kept)
+    if n < FEWEST_ROWS:
+        raise too_few_rows(groups, n, dropped=bool(warnings))
+    arranged = []
+    for table in groups.tables:
+        one = arrange(table.take(kept).columns if n < table.n_rows else table.columns, n)
+        if one.empty:
+            raise DataError(
+                f"no column is left to test among {listed(table.names)} of {table.name}: {'; '.join(one.warnings)}",
+                hint="a column must hold at least two different values, and not one per row",
+                code="data.no_columns",
+                where={"file": table.name},
+            )
+        arranged.append(one)
+    warnings += [warning for one in arranged for warning in one.warnings]
+    return Paired(tuple(Variable.of(one, scale) for one in arranged), kept, tuple(arranged), tuple(warnings))
+
+
+def too_few_rows(groups: Groups, n: int, *, dropped: bool) -> DataError:
+    """Return the error for tables with fewer rows than the unbiased estimator needs."""
+    return DataError(
+        f"{_named(groups)} has {counted(n, 'row')}{' without missing values' if dropped else ''}; "
+        f"the test needs at least {FEWEST_ROWS}",
+        hint="give it more rows",
+        code="data.too_few_rows",
+        where={"file": groups.read[0].name},
+    )
+
+
+def complete_rows(groups: Groups, missing: MissingPolicy) -> tuple[NDArray[np.intp], list[str]]:
+    """Return the rows without a missing value in any group, and a warning where some are left out."""
+    tables = groups.tables
+    rows = np.arange(tables[0].n_rows)
+    everything = replace(tables[0], columns=tuple(column for table in tables for column in table.columns))
+    # Tables that were read apart each by itself, so that an error names the right file.
+    for table in (everything,) if len({id(read) for read in groups.read}) == 1 else tables:
+        apply_missing(table, missing)
+    absent = np.zeros(len(rows), dtype=bool)
+    for column in everything.columns:
+        absent |= column.missing
+    return rows[~absent], _left_out_rows(_named(groups), int(np.count_nonzero(absent)), len(rows))
+
+
+def _from_one(data: Any, reading: Reading) -> Groups:
+    """Return two groups of columns of one table."""
+    table = read_one(data, reading)
+    excluded = _left_out(reading, table, (table,))
+    names = [name for name in table.names if name not in excluded]
+    x = _named_columns(reading.x_columns, table)
+    y = _named_columns(reading.y_columns, table)
+    if x is None and y is None:
+        if len(names) != 2:
+            raise UsageError(
+                f"which of the {len(names)} columns of {table.name} are x, and which are y?",
+                hint=comment_hint(names)
+                or "--x a,b --y c names them; --y c alone takes all others as x; --pairwise tests every pair",
+                code="usage.no_groups",
+                where={"file": table.name},
+            )
+        x, y = names[:1], names[1:]
+    # One of the two alone is tested against all other columns.
+    x = [name for name in names if name not in set(y or ())] if x is None else x
+    y = [name for name in names if name not in set(x)] if y is None else y
+    x, y = ([name for name in group if name not in excluded] for group in (x, y))
+    both = [name for name in x if name in set(y)]
+    if both:
+        raise UsageError(
+            f"column {both[0]!r} is in both --x and --y",
+            hint="a column depends on itself: name it in one of the two",
+            code="usage.column_twice",
+            where={"file": table.name, "column": both[0]},
+        )
+    for group, option in ((x, "--x"), (y, "--y")):
+        if not group:
+            raise UsageError(
+                f"no column of {table.name} is left for {option}",
+                hint="name at least one column in each of --x and --y",
+                code="usage.no_columns",
+                where={"file": table.name},
+            )
+    tables = tuple(check_usable(table.select(group)) for group in (x, y))
+    return Groups((table,), tables, table.select([*x, *y]).warnings)
+
+
+def _named_columns(patterns: Patterns, table: Table) -> list[str] | None:
+    """Return the names that an option means; None where it was not given."""
+    if patterns is None or (not patterns and patterns != ""):
+        return None
+    return match_names(patterns, table.names, table.name)
+
+
+def _chosen(table: Table, patterns: Patterns, excluded: set[str]) -> Table:
+    named = _named_columns(patterns, table)
+    names = [name for name in (table.names if named is None else named) if name not in excluded]
+    if not names:
+        raise UsageError(
+            f"no column of {table.name} is selected",
+            hint="name at least one in --x and --y, and exclude fewer",
+            code="usage.no_columns",
+            where={"file": table.name},
+        )
+    return check_usable(table.select(names))
+
+
+def _left_out(reading: Reading, table: Table, tables: tuple[Table, ...]) -> set[str]:
+    """Return the columns of one table that do not take part; a name must be in at least one of the tables."""
+    every = tuple(dict.fromkeys(name for each in tables for name in each.names))
+    where = " or ".join(dict.fromkeys(each.name for each in tables))
+    excluded = set(match_names(reading.exclude, every, where))
+    if reading.columns:
+        excluded |= set(every) - set(match_names(reading.columns, every, where))
+    return excluded & set(table.names)
+
+
+def _read_both(x: Any, y: Any, reading: Reading) -> tuple[Table, Table]:
+    """Return both tables; a name in `categorical` must be in one of them."""
+    tables = []
+    patterns = split_patterns(reading.categorical)
+    unknown = set(patterns)
+    for source, letter in ((x, "x"), (y, "y")):
+        if isinstance(source, np.ndarray) and letter == "y":
+            # So that x1 of one array is not taken for x1 of the other.
+            plain = read_table(source, name=letter)
+            named = tuple(replace(column, name=f"y{k + 1}") for k, column in enumerate(plain.columns))
+            source = replace(plain, columns=named)  # noqa: PLW2901 - the same source under names of its own
+        known = patterns
+        if patterns and not (isinstance(source, str) and source == "-"):
+            # Which of the names are here, is known only once the table is read. Stdin can be read once only.
+            names = read_one(source, replace(reading, categorical=()), letter).names
+            known = [pattern for pattern in patterns if find(pattern, names)]
+        tables.append(read_one(source, replace(reading, categorical=known), letter))
+        unknown -= set(known)
+    if unknown:
+        names = tuple(name for table in tables for name in table.names)
+        raise unknown_column(min(unknown), f"{tables[0].name} or {tables[1].name}", names)
+    return tables[0], tables[1]
+
+
+def read_one(source: Any, reading: Reading, letter: str = "data") -> Table:
+    """Return one table; `letter` is what arrays are called."""
+    named = isinstance(source, (str, Table)) or hasattr(source, "__fspath__")
+    return read_table(source, name=None if named else letter, categorical=reading.categorical, **reading.csv.words())
+
+
+def _named(groups: Groups) -> str:
+    return " and ".join(dict.fromkeys(read.name for read in groups.read))
