@@ -112,7 +112,7 @@ def hsic_test(
     method : "exact" or "features"
         The kernel matrices as they are, or explicit features of one pair of kernels (auto: Gaussian at the median
         bandwidths), for any number of rows: one file with all columns is read row group by row group and never held.
-        Its null is moments, permutation (by shifts inside chunks of random rows, exact), gamma or spectral.
+        Its null is moments, gamma or spectral.
     features : str, optional
         With `method="features"`: "nystroem:M" for M random rows of each side as landmarks, 200 by default; or
         "fourier:M", for the Gaussian of numbers.

@@ -25,8 +25,8 @@ class PairApproximation(Record):
         Error of the centred kernel matrix of sampled rows, relative to it (Frobenius norm).
     rows_sampled : int
         Rows from which bandwidths and landmarks were chosen.
-    rows_per_chunk, fixed_rows : int or None
-        Rows in which each relabelling moved y cyclically, and rows that kept their partner; None without resampling.
+    rows_per_chunk, fixed_rows : None
+        Of results of earlier versions, which moved the rows of y inside chunks.
     """
 
     features: str
@@ -38,5 +38,5 @@ class PairApproximation(Record):
     matrix_error_x: float
     matrix_error_y: float
     rows_sampled: int
-    rows_per_chunk: int | None
-    fixed_rows: int | None
+    rows_per_chunk: int | None = None
+    fixed_rows: int | None = None

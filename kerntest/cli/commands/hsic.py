@@ -178,7 +178,7 @@ MANUAL = Manual(
     help="hsic sums all ways in which functions of x and y go together; coco, the constrained covariance, is the "
     "strongest one, for one pair of kernels.",
 )
-@method_options("the null is moments, or permutation", "nystroem:200")
+@method_options("the null is moments", "nystroem:200")
 @estimator_option("HSIC")
 @null_option("one pair of kernels")
 @permutations_option(" at least")

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -246,10 +246,7 @@ class CentredSums:
         )
 
 
-Real = TypeVar("Real", float, "Array")
-
-
-def hollow(whole: Real, diagonals: Real, traces: float, n: int) -> Real:
+def hollow(whole: float, diagonals: float, traces: float, n: int) -> float:
     """Return <U(K), U(L)> from <HKH, HLH>, sum_i d_i e_i and sum_i d_i sum_i e_i."""
     return whole - n / (n - 2) * diagonals + traces / ((n - 1) * (n - 2))
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from kerntest.inference.curves import curve_p_value
 from kerntest.inference.dependence import factor
-from kerntest.inference.nulls.moments import permutation_moments
-from kerntest.inference.nulls.permutation import judge, tie_tolerance
+from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.pair_verdict import PairVerdict, degenerate_pair
 from kerntest.inference.streamed.feature_invariants import (
     SampledRows,
@@ -19,8 +18,7 @@ from kerntest.inference.streamed.feature_invariants import (
     feature_spectrum,
     first_feature_invariants,
 )
-from kerntest.inference.verdict import overflow, relabelling_warning
-from kerntest.report import record
+from kerntest.inference.verdict import overflow
 
 if TYPE_CHECKING:
     from kerntest.errors import UndecidedError
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from kerntest.inference.sides import Estimator, Options
     from kerntest.inference.streamed.feature_sums import CentredSums, PairFeatures
     from kerntest.kernels.base import Array, Kernel, Points
-
-RESAMPLING = "cyclic shifts inside chunks of random rows"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,45 +80,6 @@ def curve_verdict(found: Found, options: Options) -> PairVerdict:
     if options.null == "gamma" and len(found.rows) < found.sums.n:
         warnings = (f"the variance of the Gamma null is that of {len(found.rows):,} rows drawn at random",)
     return PairVerdict(p_value, found.kernels, found.sums.dependence(), null, (), None, warnings)
-
-
-def shift_verdict(found: Found, shifted: Array, options: Options) -> PairVerdict:
-    """Judge the observed statistic by its values under shifts inside chunks.
-
-    Parameters
-    ----------
-    found : Found
-    shifted : ndarray, shape (L,)
-        <A, B> for every shift, the observed first.
-    options : Options
-
-    Raises
-    ------
-    UndecidedError
-        If no relabelling changes the statistic, or a kernel overflows.
-    """
-    refuse_overflow(found)
-    pair = _FeaturePair(found, options.estimator)
-    judged = judge(shifted[None], np.array([pair.rounding]))
-    if judged.degenerate.all() and not pair.varies():
-        raise pair.degenerate()
-    used = len(shifted)
-    null = record.Null(
-        method="permutation",
-        permutations=used,
-        requested=options.permutations,
-        p_floor=1.0 / used,
-        exact=True,
-        resampling=RESAMPLING,
-        orders=None,
-        mean=float(pair.factor * judged.mean[0]),
-        standard_deviation=float(pair.factor * judged.standard_deviation[0]),
-        skewness=float(judged.skewness[0]),
-        trace=None,
-    )
-    warnings = relabelling_warning(judged.p_value, used, options.alpha)
-    values = pair.factor * shifted
-    return PairVerdict(judged.p_value, found.kernels, found.sums.dependence(), null, (), values, warnings)
 
 
 def refuse_overflow(found: Found) -> None:
@@ -180,11 +137,6 @@ class _FeaturePair:
         sums = self.found.sums
         a, b = (feature_spectrum(side, hollow=self.hollow) for side in (sums.x, sums.y))
         return a, b, not self.hollow
-
-    def varies(self) -> bool:
-        """Say whether pairing the rows otherwise changes the statistic, by its exact variance over all pairings."""
-        a, b = self.first_invariants()
-        return permutation_moments(a, b, self.n).standard_deviation > self.rounding
 
     def squared_products(self) -> float:
         """Return sum_{i != j} (A_ij B_ij)^2, scaled up from the sampled rows."""

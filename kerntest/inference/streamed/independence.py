@@ -1,4 +1,4 @@
-"""The independence test on explicit features: one pass over any number of rows, and a second for relabellings."""
+"""The independence test on explicit features: two passes over any number of rows."""
 
 from __future__ import annotations
 
@@ -12,20 +12,17 @@ import numpy as np
 
 from kerntest.data.table import Table
 from kerntest.data.wording import listed
-from kerntest.engines.memory import refuse_beyond
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.pair_analysis import fitting
 from kerntest.inference.pair_family import PairFamily, choose_pair
 from kerntest.inference.sides import FEWEST_ROWS, Groups, Reading, Variable, read_pair, too_few_rows
 from kerntest.inference.streamed.block_features import refuse_indefinite
-from kerntest.inference.streamed.chunk_shifts import Chunks, shifted_inner, spectrum_bytes
 from kerntest.inference.streamed.feature_sums import PairFeatures, pair_sums, piece_sums
-from kerntest.inference.streamed.feature_verdict import Found, curve_verdict, shift_verdict
+from kerntest.inference.streamed.feature_verdict import Found, curve_verdict
 from kerntest.inference.streamed.independence_result import feature_result
 from kerntest.inference.streamed.pair_features import side_features, split_sample
 from kerntest.inference.streamed.planning import announce_features
-from kerntest.inference.streamed.shuffled import shuffled
 from kerntest.inference.streamed.sources import open_source
 from kerntest.inference.streamed.survey import survey
 from kerntest.kernels.base import Columns
@@ -36,20 +33,16 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.family import BandwidthOption
-    from kerntest.inference.pair_verdict import PairVerdict
     from kerntest.inference.sides import Options
-    from kerntest.inference.streamed.rows import Piece, RowReader
     from kerntest.inference.streamed.sources import Source
     from kerntest.inference.streamed.survey import Survey
     from kerntest.kernels.base import Kernel, Points
     from kerntest.report.independence_record import IndependenceResult
 
 DEFAULT_FEATURES = "nystroem:200"
-NULLS = ("moments", "permutation", "gamma", "spectral")
+NULLS = ("moments", "gamma", "spectral")
 # Rows of the sample for so many landmarks on each side, and at least.
 SAMPLED_ROWS = 2000
-# What relabellings may take where nothing was said.
-MEMORY = 2 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +75,7 @@ class FeatureTest:
         if self.options.null not in NULLS:
             raise UsageError(
                 f"--null {self.options.null} needs relabelled values that the features do not give",
-                hint="with --method features the null is moments, permutation, gamma or spectral",
+                hint="with --method features the null is moments, gamma or spectral",
                 code="usage.method",
             )
         if self.options.resampling != "shifts":
@@ -113,8 +106,8 @@ def analyse_features(
 
     Notes
     -----
-    Cost: O(n (M (p + r) + r^2)) time for M landmarks and r features on both sides; the relabellings of
-    `null="permutation"` about as much again, and 8 n (p + 1) bytes on disk. Memory does not grow with n.
+    Cost: O(n (M (p + r) + r^2)) time for M landmarks and r features on both sides. Memory does not
+    grow with n.
     """
     started = time.perf_counter()
     engine = engine_of(threads)
@@ -134,11 +127,7 @@ def analyse_features(
         ) as known:
             sides = _sides(groups, known)
             found, family = _summed(test, known, sides, engine, progress, started=started)
-            chunks = Chunks.of(found.sums.n, options.permutations) if options.null == "permutation" else None
-            if chunks is None:
-                verdict = curve_verdict(found, options)
-            else:
-                verdict = _relabelled_verdict(test, known, found, chunks, engine=engine.here, progress=progress)
+            verdict = curve_verdict(found, options)
             return feature_result(
                 test,
                 verdict,
@@ -146,7 +135,6 @@ def analyse_features(
                 found=found,
                 known=known,
                 groups=groups,
-                chunks=chunks,
                 engine=engine,
                 warnings=adapted,
                 started=started,
@@ -286,54 +274,3 @@ def _variable(known: Survey, columns: Columns, rows: Points) -> Variable:
         category_names=tuple(layout.category_names[place] for place in categories),
         levels=tuple(layout.levels[place] for place in categories),
     )
-
-
-def _relabelled_verdict(
-    test: FeatureTest, known: Survey, found: Found, chunks: Chunks, *, engine: Engine, progress: Progress | None
-) -> PairVerdict:
-    """Return what the relabellings say, of rows in random order.
-
-    Raises
-    ------
-    UndecidedError
-        If they would take too much memory.
-    """
-    options = test.options
-    refuse_beyond(
-        spectrum_bytes(chunks, found.features),
-        MEMORY if engine.memory is None else engine.memory,
-        f"{chunks.length:,} relabellings of {found.features.x.rank:,} and {found.features.y.rank:,} features take",
-        "fewer --features or --permutations take less, and --null moments nothing",
-    )
-    with shuffled(
-        found.sums.n,
-        known.pieces(),
-        _Numbered(known.reader),
-        seed=options.seed,
-        engine=engine,
-        progress=progress,
-        total=known.n_pieces,
-    ) as rows:
-        values = shifted_inner(
-            found.features,
-            found.sums,
-            rows,
-            chunks,
-            engine=engine,
-            hollow_matrices=options.estimator == "unbiased",
-            progress=progress,
-        )
-    return shift_verdict(found, values, options)
-
-
-@dataclass(frozen=True, slots=True)
-class _Numbered:
-    """Reads pieces, and says how many used rows stand before what it gives."""
-
-    reader: RowReader
-
-    def __call__(self, piece: Piece) -> Iterator[tuple[int, Points]]:
-        before = piece.used_before
-        for rows in self.reader.read(piece):
-            yield before, rows
-            before += len(rows)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from kerntest.inference.pair_family import PairFamily
     from kerntest.inference.pair_verdict import PairVerdict
     from kerntest.inference.sides import Groups
-    from kerntest.inference.streamed.chunk_shifts import Chunks
     from kerntest.inference.streamed.feature_sums import SideFeatures
     from kerntest.inference.streamed.feature_verdict import Found
     from kerntest.inference.streamed.independence import FeatureTest
@@ -47,7 +46,6 @@ def feature_result(
     found: Found,
     known: Survey,
     groups: Groups,
-    chunks: Chunks | None,
     engine: Engine,
     warnings: tuple[str, ...],
     started: float,
@@ -64,8 +62,6 @@ def feature_result(
     known : Survey
     groups : Groups
         The columns of each side.
-    chunks : Chunks or None
-        Where rows were relabelled.
     engine : Engine
     warnings : tuple of str
         Beside those of the file, the kernels and the verdict.
@@ -77,7 +73,7 @@ def feature_result(
     texts = [str(kernel) for kernel in verdict.kernels]
     unused = {*known.left_out, *family.first.unused, *family.second.unused}
     used = [tuple(name for name in table.names if name not in unused) for table in groups.tables]
-    approximation = _approximation(test, found, chunks)
+    approximation = _approximation(test, found)
     return IndependenceResult(
         schema="kerntest.hsic/1",
         command="hsic",
@@ -125,7 +121,7 @@ def feature_result(
     )
 
 
-def _approximation(test: FeatureTest, found: Found, chunks: Chunks | None) -> PairApproximation:
+def _approximation(test: FeatureTest, found: Found) -> PairApproximation:
     """Return how well the features stand for the kernels, at rows that had no say in them."""
     seed = test.options.seed
     x, y = (
@@ -141,8 +137,6 @@ def _approximation(test: FeatureTest, found: Found, chunks: Chunks | None) -> Pa
         matrix_error_x=x[1],
         matrix_error_y=y[1],
         rows_sampled=len(found.rows),
-        rows_per_chunk=None if chunks is None else chunks.length,
-        fixed_rows=None if chunks is None else chunks.fixed,
     )
 
 
