@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import click
 
-    from kerntest.report.plan import Plan
+    from kerntest.engines.plan import Plan
 
 COMPUTING = "Computing"
 # A computation of so many rows that takes so many seconds is announced unasked, a shorter one where somebody waits for it.

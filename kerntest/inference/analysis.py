@@ -97,8 +97,7 @@ def analyse_two_samples(
         [(sample.points, family.kernels)],
         len(sample.numeric_names) + len(sample.category_names),
         options,
-        lambda rows, some: judged_by(family, sample.take(rows), options, some, None),
-        explanation_work(sample, options) if explain else (),
+        further=explanation_work(sample, options) if explain else (),
     )
     engine = prepare(work, engine)
     verdict = judged_by(family, sample, options, engine, progress)

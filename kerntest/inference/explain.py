@@ -14,8 +14,8 @@ from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family, choose_kernels
 from kerntest.inference.labels import label_matrix
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance
-from kerntest.inference.permuted_blocks import BlockedRows, relabelled_sums
-from kerntest.inference.planning import Further
+from kerntest.inference.permuted_blocks import BLOCKS, BlockedRows, relabelled_sums
+from kerntest.inference.planning import Further, Work, operations_of
 from kerntest.inference.sides import names_apart
 from kerntest.inference.statistic import effect_of_levels
 from kerntest.inference.verdict import different_relabellings, relabel
@@ -126,22 +126,15 @@ def columns_left_out(sample: Sample) -> int:
 def explanation_work(sample: Sample, options: Options) -> tuple[Further, ...]:
     """Return what `explain_columns` takes."""
     columns, first = len(sample.numeric_names) + len(sample.category_names), columns_left_out(sample)
-
-    def alone(rows: NDArray[np.intp], engine: Engine) -> object:
-        return _each_alone(sample.take(rows), options, engine)
-
+    sums = BANDWIDTHS * columns * options.permutations * float(min(len(sample.points), 2 * BLOCKS)) ** 2
     what = f"tests of {counted(columns, 'column')} alone"
-    further = [Further(what, 1, BANDWIDTHS * min(columns, TOGETHER), alone, linear=True)]
+    further = [Further(what, BANDWIDTHS * min(columns, TOGETHER), {"product": sums})]
     if first:
         others = sample.with_columns(set(range(1, columns)))
-
-        def without(rows: NDArray[np.intp], engine: Engine) -> object:
-            return _p_value(others.take(rows), options, engine)
-
+        test = Work("mmd", [(others.points, _family(others, options).kernels)], columns - 1, options)
         which = "each" if first == columns else f"each of the first {first}"
-        further.append(
-            Further(f"tests of all columns without {which}", first, len(_family(others, options).kernels), without)
-        )
+        operations = {name: first * count for name, count in operations_of(test).items()}
+        further.append(Further(f"tests of all columns without {which}", test.matrices[0], operations))
     return tuple(further)
 
 

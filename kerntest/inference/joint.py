@@ -12,6 +12,7 @@ from kerntest.data.csv_options import CsvOptions
 from kerntest.data.misleading import counters
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
+from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError, telling
 from kerntest.inference.dependence import dependence, factor
@@ -23,7 +24,7 @@ from kerntest.inference.nulls.permutation import judge, tie_tolerance
 from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.pair_verdict import degenerate_pair
 from kerntest.inference.pair_warnings import paired_copies
-from kerntest.inference.planning import announce_many
+from kerntest.inference.planning import ABOUT_COLUMNS
 from kerntest.inference.sides import ORDER_STREAM, Groups, MissingPolicy, Options, Reading, Scale, pair_up, read_one
 from kerntest.inference.verdict import refuse_overflow, relabelling_warning
 from kerntest.kernels.bandwidth import BandwidthChooser
@@ -134,14 +135,18 @@ def hsic_joint(
         for variable in paired.variables
     ]
     kernels = [family.kernels[0] for family in families]
-    announce_many(
+    columns = sum(len(one.names) for one in paired.variables)
+    tell(
         "hsic",
         paired.n,
-        sum(len(one.names) for one in paired.variables),
-        step=f"{len(kernels)} kernel matrices whole, under {permutations:,} random permutations of all groups but one",
-        held=8.0 * len(kernels) * paired.n**2,
-        rehearse=lambda rows: _relabelled(kernels, paired.take(rows), options, engine, None),
+        columns,
+        steps=(
+            f"{len(kernels)} kernel matrices whole, under {permutations:,} random permutations of all groups but one",
+        ),
+        held=TABLE_BYTES * paired.n * columns + 8.0 * len(kernels) * paired.n**2,
+        operations={"relabelled": (len(kernels) - 1.0) * permutations * paired.n**2},
         engine=engine,
+        refusal=(f"this test of {paired.n:,} rows takes", ABOUT_COLUMNS),
     )
     values, null = _relabelled(kernels, paired, options, engine, progress)
     judged = judge(values[None], np.array([joint_bound(kernels, [one.points for one in paired.variables])]))

@@ -34,8 +34,6 @@ from kerntest.report.independence_summary import independence_sentence
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.pair_verdict import Variables
@@ -159,16 +157,9 @@ def analyse_pair(
 
 def _work(family: PairFamily, variables: Variables, options: Options, statistic: Statistic) -> Work:
     """Return the test as far as its cost goes."""
-    judged = coco_verdict if statistic == "coco" else pair_permutation_verdict
-    if statistic == "hsic" and options.null != "permutation":
-        judged = pair_curve_verdict
     sides = [(one.points, side.kernels) for one, side in zip(variables, (family.first, family.second), strict=True)]
-    first, second = variables
-
-    def rehearse(rows: NDArray[np.intp], engine: Engine) -> object:
-        return judged(family, (first.take(rows), second.take(rows)), options, engine, None)
-
-    return Work("hsic", sides, len(first.names) + len(second.names), options, rehearse)
+    columns = sum(len(one.names) for one in variables)
+    return Work("hsic", sides, columns, options, statistic)
 
 
 def _refuse_gaps(paired: Paired, groups: Groups) -> None:

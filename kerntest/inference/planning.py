@@ -1,22 +1,16 @@
-"""The plan of an exact test before it runs: what, where, in how much memory, and about how long.
-
-The time comes from a rehearsal: the same computation on a part of the rows, scaled up by the law of its cost.
-"""
+"""What an exact test computes and holds, counted before it runs."""
 
 from __future__ import annotations
 
 import math
-import time
-from contextlib import suppress
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.engines.local import LocalEngine
-from kerntest.engines.memory import PROGRAM_BYTES, refuse_beyond
-from kerntest.engines.setting import announce, plan_wanted
-from kerntest.errors import KerntestError
+from kerntest.engines.plan import TABLE_BYTES, fitting, tell
+from kerntest.engines.setting import plan_wanted
 from kerntest.inference.invariants import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.permuted_blocks import BLOCKS
 from kerntest.inference.randomly import TOGETHER
@@ -25,27 +19,16 @@ from kerntest.inference.shifts import HELD_ENTRIES as TRANSFORMED_ENTRIES
 from kerntest.inference.shifts import MANY, circle_length, orders_needed
 from kerntest.matrices.factor import FEW_ROWS, low_rank_factor
 from kerntest.matrices.lags import HELD_ENTRIES, plan_blocks
-from kerntest.report.plan import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Mapping, Sequence
 
     from kerntest.engines.base import Engine
     from kerntest.inference.sides import Options
     from kerntest.kernels.base import Kernel, Points
 
-# Rows of a rehearsal: beyond `FEW_ROWS`, so that it goes the same way; more where the cost is nearly linear.
-REHEARSED = 4800
-REHEARSED_MANY = 600
-REHEARSED_LOW_RANK = 20_000
-REHEARSED_ON_A_GPU = 16_384
-# Of so few rows the time is not worth a rehearsal: seconds for each entry of a matrix (measured: 5e-9 to 3e-8).
-SMALL = 1500
-SMALL_COST = 2e-8
-# What a number of the table takes on its way from the file to the circle.
-COPIES = 8
+# Rows on which it is looked up whether a matrix has few columns.
+SAMPLED = 4800
 # Of measured peaks: what tiles and FFT take besides the arrays of a block, finished pieces that wait, copies of the sums
 # while they are judged, and of vectors while a matrix is multiplied with them.
 BLOCK_SHARE = 1.3
@@ -56,56 +39,31 @@ SWEPT = 8
 TILE_BYTES = 2**22
 # The same of blocks of many matrices, in bytes for each entry.
 STACKED_BYTES = 24.0
-# Starting a cluster of processes on this machine, in seconds.
-CLUSTER_START = 4.0
+# A piece of a file, and each of its columns.
+PIECE_BYTES, COLUMN_BYTES = 90 * 10**6, 3 * 10**6
 
 ABOUT_FEATURES = "--method features takes any number of rows"
+ABOUT_COLUMNS = "test fewer columns, or a part of the rows"
 
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """What an exact test computes besides, once or several times.
-
-    Parameters
-    ----------
-    what : str
-    times : int
-    matrices : int
-        How many are held at once.
-    rehearse : callable
-        As in `Work`, of one of them.
-    linear : bool
-        Whether the time grows about with the rows, not with their square.
-    """
+    """What an exact test computes besides: in words, how many matrices are held at once, and its operations."""
 
     what: str
-    times: int
     matrices: int
-    rehearse: Callable[[NDArray[np.intp], Engine], object]
-    linear: bool = False
+    operations: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """An exact test as far as its cost goes.
-
-    Parameters
-    ----------
-    command : str
-    sides : sequence of (Points, sequence of Kernel)
-        The kernels over the rows, on one side (the other is the label) or on two.
-    columns : int
-    options : Options
-    rehearse : callable
-        From an array of rows and an engine to the test of these rows.
-    further : sequence of Further
-    """
+    """An exact test as far as its cost goes: the kernels over the rows, on one side (the other is the label) or on two."""
 
     command: str
     sides: Sequence[tuple[Points, Sequence[Kernel]]]
     columns: int
     options: Options
-    rehearse: Callable[[NDArray[np.intp], Engine], object]
+    statistic: str = "hsic"
     further: Sequence[Further] = ()
 
     @property
@@ -121,37 +79,35 @@ class Work:
 
 
 def prepare(work: Work, engine: Engine) -> Engine:
-    """Tell the plan of a test to whoever listens, and return the engine on which it fits into the memory.
-
-    Raises
-    ------
-    UndecidedError
-        If it does not, even on one thread.
-    """
-    engine = _fitting(work, engine)
+    """Tell the plan of a test to whoever listens, and return the engine on which it fits into the memory."""
+    engine = fitting(
+        engine,
+        lambda threads: _held(work, threads),
+        what=f"the exact test of {work.rows:,} rows takes",
+        hint=ABOUT_FEATURES,
+    )
     if work.options.resampling == "random" and len(work.sides) > 1 and work.options.null == "permutation":
         refuse_whole(work.rows, sum(work.matrices))
     if plan_wanted(work.rows):
-        announce(_plan(work, engine))
+        ranks = _ranks(work)
+        operations = Counter(operations_of(work, ranks))
+        for one in work.further:
+            operations.update(one.operations)
+        tell(
+            work.command,
+            work.rows,
+            work.columns,
+            steps=(_step(work, low_rank=ranks is not None), *(one.what for one in work.further)),
+            held=_held(work, engine.threads if engine.name == "local" else 1),
+            operations=operations,
+            engine=engine,
+        )
     return engine
 
 
-def _fitting(work: Work, engine: Engine) -> Engine:
-    """Return the engine with as many threads as the memory allows."""
-    if engine.memory is None:
-        return engine
-    refuse_beyond(_memory(work, 1), engine.memory, f"the exact test of {work.rows:,} rows takes", ABOUT_FEATURES)
-    if engine.name != "local":
-        return engine
-    threads = engine.threads
-    while threads > 1 and _memory(work, threads) > engine.memory:
-        threads -= 1
-    return LocalEngine(threads, engine.memory)
-
-
-def _memory(work: Work, threads: int) -> int:
-    """Return the bytes that a test takes, about: the program, the rows, the blocks under way, and the sums."""
-    held: float = 8 * COPIES * work.rows * work.columns
+def _held(work: Work, threads: int) -> float:
+    """Return about the bytes that a test holds: the rows, the blocks under way, and the sums."""
+    held: float = TABLE_BYTES * work.rows * work.columns
     null = work.options.null
     if null in {"permutation", "pearson"} or work.further:
         held += _of_relabellings(work, threads)
@@ -159,7 +115,7 @@ def _memory(work: Work, threads: int) -> int:
         held += _of_sweeps(work.rows, work.rows if work.rows <= EXACT_TRACE_ROWS else 2 * PROBES + 1, threads)
     elif null == "spectral":
         held += _of_sweeps(work.rows, work.rows if work.rows <= EXACT_TRACE_ROWS else PROBES, threads)
-    return int(PROGRAM_BYTES + held)
+    return held
 
 
 def _of_relabellings(work: Work, threads: int) -> float:
@@ -191,59 +147,52 @@ def _of_sweeps(n: int, vectors: int, threads: int) -> float:
     return 8.0 * n * vectors * (threads + SWEPT)
 
 
-def _plan(work: Work, engine: Engine) -> Plan:
-    """Return the plan of a test."""
-    seconds, low_rank = _expected_time(work, engine)
+def _step(work: Work, *, low_rank: bool) -> str:
+    """Return in words what will be computed."""
     first, second = work.matrices
     what = "matrix" if max(first, second) == 1 else "matrices"
     counted = f"{first} kernel {what}" if len(work.sides) == 1 else f"{first} + {second} kernel {what}"
-    circle = circle_length(work.rows)
+    circle, permutations = circle_length(work.rows), work.options.permutations
     if work.options.null != "permutation":
-        step = f"{counted} in tiles, for the {work.options.null} null"
-    elif work.options.resampling == "random":
+        return f"{counted} in tiles, for the {work.options.null} null"
+    if work.options.resampling == "random":
         whole = "whole" if len(work.sides) > 1 else "in tiles"
-        step = f"{counted} {whole}, under {work.options.permutations:,} random permutations"
-    elif len(work.sides) == 1:
+        return f"{counted} {whole}, under {permutations:,} random permutations"
+    if len(work.sides) == 1:
         way = "as products of few columns" if low_rank else "in tiles"
-        step = f"{counted} {way}, summed over blocks of rows, under {work.options.permutations:,} permutations of these"
-    else:
-        orders = orders_needed(work.options.permutations, circle)
-        blocks = len(plan_blocks(circle, work.rows - circle))
-        way = (
-            "as products of few columns"
-            if low_rank
-            else f"a block of lags at a time, {blocks:,} block{'' if blocks == 1 else 's'}"
-        )
-        step = f"{counted} {way}, under {orders * circle:,} cyclic relabellings"
-    memory = _memory(work, engine.threads if engine.name == "local" else 1)
-    steps = (step, *(one.what for one in work.further))
-    return _told(work.command, work.rows, work.columns, steps=steps, memory=memory, engine=engine, seconds=seconds)
+        return f"{counted} {way}, summed over blocks of rows, under {permutations:,} permutations of these"
+    blocks = len(plan_blocks(circle, work.rows - circle))
+    way = f"a block of lags at a time, {blocks:,} block{'' if blocks == 1 else 's'}"
+    if low_rank:
+        way = "as products of few columns"
+    return f"{counted} {way}, under {orders_needed(permutations, circle) * circle:,} cyclic relabellings"
 
 
-def _told(
-    command: str,
-    rows: int,
-    columns: int,
-    *,
-    steps: tuple[str, ...],
-    memory: float,
-    engine: Engine,
-    seconds: float | None,
-) -> Plan:
-    return Plan(
-        schema="kerntest.plan/1",
-        command=command,
-        method="exact",
-        engine=engine.name,
-        where=described(engine),
-        dtype=engine.dtype,
-        rows=rows,
-        columns=columns,
-        work=steps,
-        memory_bytes=int(memory),
-        memory_limit=engine.memory,
-        seconds=seconds,
-    )
+def operations_of(work: Work, ranks: Sequence[int] | None = None) -> dict[str, float]:
+    """Return how many operations of which kind a test takes."""
+    n, permutations, null = work.rows, work.options.permutations, work.options.null
+    pairs, (first, second) = float(n * n), work.matrices
+    sides = len(work.sides)
+    matrices = first + second * (sides - 1)
+    passes = {"distance": sides * pairs, "product": work.columns * pairs, "kernel": matrices * pairs}
+    if work.statistic == "coco":
+        return passes | {"relabelled": 6.0 * permutations * pairs}
+    if null != "permutation":
+        vectors = {"moments": 2 * PROBES, "pearson": 2 * PROBES, "spectral": PROBES}.get(null, 0)
+        if n <= EXACT_TRACE_ROWS and vectors:
+            vectors = n
+        # Sums, then the sums of squares and of products, then what the vectors need.
+        return {"distance": 4.0 * matrices * pairs, "product": 2.0 * matrices * vectors * pairs}
+    if work.options.resampling == "random":
+        if sides == 1:
+            return passes | {"product": (work.columns + permutations * matrices) * pairs}
+        return passes | {"relabelled": 6.0 * permutations * first * second * pairs}
+    if ranks is not None:
+        return {"product": 1e4 * n * matrices + 150.0 * n * math.prod(ranks)}
+    if sides == 1:
+        return passes | {"product": work.columns * pairs + permutations * first * float(min(n, 2 * BLOCKS)) ** 2}
+    orders = orders_needed(permutations, circle_length(n))
+    return passes | {"lag": (first + second * orders) * pairs, "pair": first * second * orders * pairs}
 
 
 def held_by_stacks(rows: int, matrices: int, engine: Engine) -> float:
@@ -251,110 +200,25 @@ def held_by_stacks(rows: int, matrices: int, engine: Engine) -> float:
     return STACKED_BYTES * min(HELD_ENTRIES, 128 * rows * matrices) * engine.threads
 
 
-def announce_many(
-    command: str,
-    rows: int,
-    columns: int,
-    *,
-    step: str,
-    held: float,
-    rehearse: Callable[[NDArray[np.intp]], object],
-    engine: Engine,
-) -> None:
-    """Tell the plan of a test of many columns to whoever listens.
-
-    Parameters
-    ----------
-    command : str
-    rows, columns : int
-    step : str
-        What will be computed.
-    held : float
-        Bytes of whatever is kept besides the table.
-    rehearse : callable
-        From an array of rows to the test of these rows, whose cost grows with the square of their number.
-    engine : Engine
-
-    Raises
-    ------
-    UndecidedError
-        If it takes more memory than is allowed.
-    """
-    memory = PROGRAM_BYTES + 8 * COPIES * rows * columns + held
-    refuse_beyond(
-        memory, engine.memory, f"this test of {rows:,} rows takes", "test fewer columns, or a part of the rows"
-    )
-    if not plan_wanted(rows):
-        return
-    seconds = None
-    chosen = _some_rows(rows, min(REHEARSED_MANY, rows // 2))
-    with suppress(KerntestError):
-        fewer, more = (_timed(rehearse, some) for some in (chosen[::2], chosen))
-        slope = max(more - fewer, 0.3 * more) / (_quadratic(len(chosen)) - _quadratic(len(chosen[::2])))
-        seconds = slope * _quadratic(rows)
-    announce(_told(command, rows, columns, steps=(step,), memory=memory, engine=engine, seconds=seconds))
+def piece_bytes(columns: int) -> int:
+    """Return what a piece of a file takes while it is read and worked on (in Parquet its pages too)."""
+    return PIECE_BYTES + COLUMN_BYTES * columns
 
 
-def described(engine: Engine) -> str:
-    """Return an engine in words."""
-    count = f"{engine.threads} thread{'' if engine.threads == 1 else 's'}"
-    if engine.name == "gpu":
-        return str(engine.device)
-    return f"{count} of this process" if engine.name == "local" else f"{count} of a Dask cluster"
+def pieces_read_twice(count: int) -> str:
+    """Return in words what both passes over files read."""
+    return f", in {count:,} piece{'' if count == 1 else 's'} read twice"
 
 
-def _expected_time(work: Work, engine: Engine) -> tuple[float | None, bool]:
-    """Return about how many seconds the test takes, None if that cannot be said, and whether all its matrices are of low rank."""
-    n = work.rows
-    low_rank = n > FEW_ROWS and work.options.null == "permutation" and _all_low_rank(work)
-    rehearsed = engine.here if engine.name == "dask" else engine
-    most = REHEARSED_ON_A_GPU if engine.name == "gpu" else REHEARSED
-
-    def scaled(rehearse: Callable[[NDArray[np.intp], Engine], object], most: int, law: Callable[[int], float]) -> float:
-        """Return the time of a part: two rehearsals tell what it costs to begin from what each further row costs."""
-        rows = _some_rows(n, min(most, n // 2))
-        fewer, more = (_timed(lambda part: rehearse(part, rehearsed), some) for some in (rows[::2], rows))
-        slope = max(more - fewer, 0.3 * more) / (law(len(rows)) - law(len(rows[::2])))
-        return more + slope * (law(n) - law(len(rows)))
-
-    try:
-        if n <= SMALL:
-            seconds = SMALL_COST * n * n * sum(work.matrices)
-        elif low_rank:
-            seconds = scaled(work.rehearse, max(most, REHEARSED_LOW_RANK), _nearly_linear)
-        else:
-            seconds = scaled(work.rehearse, most, _quadratic)
-        for one in work.further:
-            seconds += one.times * scaled(one.rehearse, most, _nearly_linear if one.linear else _quadratic)
-    except KerntestError:
-        # What these rows cannot tell the others may.
-        return None, low_rank
-    if engine.name == "dask":
-        seconds = CLUSTER_START + seconds * rehearsed.threads / engine.threads
-    return seconds, low_rank
-
-
-def _timed(rehearse: Callable[[NDArray[np.intp]], object], rows: NDArray[np.intp]) -> float:
-    started = time.perf_counter()
-    rehearse(rows)
-    return time.perf_counter() - started
-
-
-def _all_low_rank(work: Work) -> bool:
-    rows = _some_rows(work.rows, REHEARSED)
-    return all(
-        low_rank_factor(kernel, points.take(rows)) is not None for points, kernels in work.sides for kernel in kernels
-    )
-
-
-def _some_rows(n: int, count: int) -> NDArray[np.intp]:
-    """Return `count` rows spread over all."""
-    return np.unique(np.linspace(0, n - 1, min(count, n)).astype(np.intp))
-
-
-def _quadratic(n: int) -> float:
-    return n * n * math.log(n)
-
-
-def _nearly_linear(n: int) -> float:
-    return n * math.log(n)
+def _ranks(work: Work) -> list[int] | None:
+    """Return the columns of all matrices of each side as products of few, as a sample of the rows shows; None where one is not."""
+    if work.rows <= FEW_ROWS or work.options.null != "permutation":
+        return None
+    rows = np.unique(np.linspace(0, work.rows - 1, SAMPLED).astype(np.intp))
+    ranks = []
+    for points, kernels in work.sides:
+        factors = [low_rank_factor(kernel, points.take(rows)) for kernel in kernels]
+        if None in factors:
+            return None
+        ranks.append(sum(factor.columns.shape[1] for factor in factors if factor is not None))
+    return ranks

@@ -15,6 +15,7 @@ from kerntest.data.csv_options import CsvOptions
 from kerntest.data.misleading import counters
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
+from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
 from kerntest.inference.corrections import Correction, adjusted
@@ -22,7 +23,7 @@ from kerntest.inference.explain import step_down
 from kerntest.inference.nulls.permutation import descending, scores
 from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.pair_warnings import runs_of
-from kerntest.inference.planning import announce_many, held_by_stacks
+from kerntest.inference.planning import ABOUT_COLUMNS, held_by_stacks
 from kerntest.inference.screen_pairs import TestedPair, tested_pairs
 from kerntest.inference.screening import ScreenOptions
 from kerntest.inference.sides import Groups, MissingPolicy, Options, Reading, complete_rows, read_one
@@ -168,19 +169,25 @@ def hsic_pairs(
             where={"file": table.name},
         )
     how = ScreenOptions(kernel, bandwidth, estimator, permutations, seed)
-    announce_many(
+    entries = float(table.n_rows) ** 2
+    tell(
         "hsic",
         table.n_rows,
         len(usable),
-        step=f"{len(pairs):,} pairs of {len(usable):,} columns, each under {permutations:,} cyclic relabellings or more",
+        steps=(
+            f"{len(pairs):,} pairs of {len(usable):,} columns, each under {permutations:,} cyclic relabellings or more",
+        ),
         # One statistic for each relabelling of each pair, where they are kept, and the blocks of lines under way.
-        held=8.0 * table.n_rows * (len(pairs) if target is not None else 64)
+        held=TABLE_BYTES * table.n_rows * len(usable)
+        + 8.0 * table.n_rows * (len(pairs) if target is not None else 64)
         # A target has one matrix on its side: no stack.
         + held_by_stacks(table.n_rows, 2 if target is not None else len(usable), engine),
-        rehearse=lambda rows: tested_pairs(
-            [column.take(rows) for column in usable], pairs, how, engine, keep=target is not None, progress=None
-        ),
+        operations={
+            **dict.fromkeys(("distance", "kernel", "lag"), entries * len(usable)),
+            "pair": 2.0 * entries * len(pairs),
+        },
         engine=engine,
+        refusal=(f"this test of {table.n_rows:,} rows takes", ABOUT_COLUMNS),
     )
     tested = tested_pairs(usable, pairs, how, engine, keep=target is not None, progress=progress)
     effects, count, coarse = _effects(tested, correction, alpha, target=target)

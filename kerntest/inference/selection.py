@@ -15,6 +15,7 @@ from kerntest.data.csv_options import CsvOptions
 from kerntest.data.misleading import counters
 from kerntest.data.missing import check_usable
 from kerntest.data.selection import match_names
+from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
 from kerntest.inference.dependence import Dependence, dependence, factor
@@ -23,7 +24,7 @@ from kerntest.inference.family import choose_kernels
 from kerntest.inference.invariants import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.pair_analysis import provenance_of
-from kerntest.inference.planning import announce_many, held_by_stacks
+from kerntest.inference.planning import ABOUT_COLUMNS, held_by_stacks
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
 from kerntest.inference.sides import (
     FEWEST_ROWS,
@@ -157,14 +158,18 @@ def hsic_select(
             )
     candidates, goal = (Variable.of(one, "standardize") for one in arranged)
     steps = min(k, len(candidates.names))
-    announce_many(
+    count = len(candidates.names)
+    tell(
         "hsic",
         len(kept),
-        len(candidates.names) + 1,
-        step=f"{steps} of {len(candidates.names)} columns, one after another, each step under {permutations:,} relabellings or more",
-        held=held_by_stacks(len(kept), len(candidates.names), engine),
-        rehearse=lambda rows: _Selection(candidates.take(rows), goal.take(rows), options, engine).steps(steps, None),
+        count + 1,
+        steps=(
+            f"{steps} of {count} columns, one after another, each step under {permutations:,} relabellings or more",
+        ),
+        held=TABLE_BYTES * len(kept) * (count + 1) + held_by_stacks(len(kept), count, engine),
+        operations={"lag": 4.0 * steps * count * len(kept) ** 2},
         engine=engine,
+        refusal=(f"this test of {len(kept):,} rows takes", ABOUT_COLUMNS),
     )
     selection = _Selection(candidates, goal, options, engine)
     chosen = selection.steps(steps, progress)

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from kerntest.data.csv_options import CsvOptions
+from kerntest.engines.plan import prepare_fit
 from kerntest.engines.setting import allowed_bytes, engine_of
 from kerntest.errors import UsageError, telling
 from kerntest.learning.association import associations
@@ -14,7 +15,6 @@ from kerntest.learning.kpca_data import rows_of
 from kerntest.learning.kpca_fit import KpcaRows, fit_components
 from kerntest.learning.kpca_options import KpcaOptions
 from kerntest.learning.leakage import running_numbers
-from kerntest.learning.planning import FitWork, prepare_fit
 from kerntest.learning.provenance import input_of, provenance_of
 from kerntest.learning.saved_models import save_model
 from kerntest.learning.training import TrainingOptions, read_labelled
@@ -116,7 +116,7 @@ def train_kpca(
     reading = TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv))
     labelled = read_labelled(train, None, reading, beside=() if color is None else (color,))
     rows, chosen, left_out, warnings = rows_of(labelled.features, options)
-    prepare_fit(_work(rows, options, engine), engine)
+    _plan(rows, options, engine)
     fit = fit_components(rows, options, engine, progress)
     model = fit.model
     scores = model.scores(rows.points, engine)
@@ -161,26 +161,20 @@ def train_kpca(
     return result
 
 
-def _work(rows: KpcaRows, options: KpcaOptions, engine: Engine) -> FitWork:
-    """Return the fit as far as its cost goes."""
+def _plan(rows: KpcaRows, options: KpcaOptions, engine: Engine) -> None:
+    """Tell the plan of the fit."""
     n = len(rows.points)
+    columns = len(rows.encoder.columns) if rows.encoder else 1
     if options.features is not None:
         size = parse_features(options.features)[1]
         method, step, held = "features", f"covariance of {size:,} features of {n:,} rows", 6.0 * 8 * size * size
+        operations = {"kernel": 1.0 * n * size, "product": 2.0 * n * size**2}
     else:
         kept = 4.0 * n * n
         method, step = "exact", f"{options.components:,} components of the kernel matrix of {n:,} rows"
         held = kept if kept <= allowed_bytes(KEPT_BYTES) else 8.0 * n * 64
-    return FitWork(
-        "kpca",
-        n,
-        len(rows.encoder.columns) if rows.encoder else 1,
-        method,
-        step,
-        held,
-        lambda some: fit_components(rows.take(some), options, engine),
-        1.0 if options.features else 2.0,
-    )
+        operations = {"distance": 2.0 * n * n, "product": 100.0 * n * n}
+    prepare_fit("kpca", n, columns, method=method, step=step, held=held, operations=operations, engine=engine)
 
 
 def _names(model: KpcaModel) -> tuple[str, ...]:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kerntest.data.checks import check_probability
 from kerntest.data.csv_options import CsvOptions
 from kerntest.data.read import read_table
 from kerntest.data.table import Table, unknown_column
+from kerntest.engines.plan import prepare_fit
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError, telling
 from kerntest.learning.leakage import guarded
 from kerntest.learning.parts import check_parts, parts_of
-from kerntest.learning.planning import FitWork, prepare_fit
 from kerntest.learning.provenance import provenance_of
 from kerntest.learning.ridge import chosen_kernel
 from kerntest.learning.ridge_data import rows_of, target_names
-from kerntest.learning.ridge_fit import dense_bytes
+from kerntest.learning.ridge_fit import dense_bytes, kernels_of
 from kerntest.learning.ridge_judge import judge_ridge, ridge_result
 from kerntest.learning.ridge_machine import fit_ridge
 from kerntest.learning.ridge_options import AUTO, Criterion, RidgeOptions
@@ -149,7 +148,7 @@ def train_ridge(
             hint="leave out --criterion, or --lambda",
             code="usage.criterion",
         )
-    prepare_fit(_work(rows, chosen, options, engine), engine)
+    _plan(rows, chosen, options, engine)
     fit = fit_ridge(rows, chosen, options, engine, progress=progress)
     judged = judge_ridge(rows, fit, tested, options=options, interval=interval, fixed=fixed, engine=engine)
     result = ridge_result(
@@ -175,24 +174,18 @@ def train_ridge(
     return result
 
 
-def _work(rows: RidgeRows, chosen: ChosenKernel, options: RidgeOptions, engine: Engine) -> FitWork:
-    """Return the fit as far as its cost goes."""
-    n = len(rows)
+def _plan(rows: RidgeRows, chosen: ChosenKernel, options: RidgeOptions, engine: Engine) -> None:
+    """Tell the plan of the fit."""
+    n, kernels = len(rows), len(kernels_of(rows, chosen, options)[0])
+    columns = len(rows.encoder.columns) if rows.encoder else 1
     if options.features is None:
         method, step, held = "dense", f"eigenvalues of the kernel matrix of {n:,} rows", dense_bytes(n, engine)
+        operations = {"spectrum": 1.0 * kernels * n**3}
     else:
         size = min(parse_features(options.features)[1], n)
         method, step, held = "features", f"{size:,} features of {n:,} rows", 2.0 * 8 * size * (size + n / 16)
-    return FitWork(
-        "ridge",
-        n,
-        len(rows.encoder.columns) if rows.encoder else 1,
-        method,
-        step,
-        held,
-        lambda some: fit_ridge(replace(rows.take(some), clusters=None), chosen, options, engine),
-        1.0 if options.features else 2.0,
-    )
+        operations = {"product": 10.0 * kernels * n * size**2}
+    prepare_fit("ridge", n, columns, method=method, step=step, held=held, operations=operations, engine=engine)
 
 
 def _check_call(options: RidgeOptions, test: Any, fraction: float | None, interval: float) -> None:

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kerntest.data.csv_options import CsvOptions
+from kerntest.engines.plan import prepare_fit
 from kerntest.engines.setting import allowed_bytes, engine_of
 from kerntest.errors import UsageError, telling
-from kerntest.learning.grid import search
+from kerntest.learning.grid import COSTS, MULTIPLES, search
 from kerntest.learning.leakage import guarded
 from kerntest.learning.parts import check_parts, parts_of
-from kerntest.learning.planning import FitWork, prepare_fit
 from kerntest.learning.provenance import provenance_of
 from kerntest.learning.saved_models import save_model
 from kerntest.learning.solvers.hinge import KEPT_BYTES
@@ -30,14 +30,11 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Unpack
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from kerntest.data.csv_options import CsvWords
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Codes, Kernel
     from kerntest.learning.encoding import Scale
-    from kerntest.learning.kernel_choice import Bandwidth, ChosenKernel
+    from kerntest.learning.kernel_choice import Bandwidth
     from kerntest.learning.svm_fit import Rows
     from kerntest.learning.svm_model import Method, Task
     from kerntest.learning.training import MissingPolicy
@@ -156,7 +153,7 @@ def train_svm(
     (learned, tested), inputs = parts_of(labelled, test, test_fraction, reading, seed=seed, codes=codes)
     rows, left_out, warnings = rows_of(learned, options)
     chosen = chosen_kernel(rows, options, left_out)
-    prepare_fit(_work(rows, chosen, options, engine, whole_grid=grid, cv=cv), engine)
+    _plan(rows, options, engine, whole_grid=grid, cv=cv)
     found: GridSearch | None = None
     cost, used = options.C, chosen.kernel
     if grid or cv is not None:
@@ -190,31 +187,22 @@ def train_svm(
     return result
 
 
-def _work(
-    rows: Rows, chosen: ChosenKernel, options: SvmOptions, engine: Engine, *, whole_grid: bool, cv: int | None
-) -> FitWork:
-    """Return the fit as far as its cost goes."""
-    n = len(rows)
+def _plan(rows: Rows, options: SvmOptions, engine: Engine, *, whole_grid: bool, cv: int | None) -> None:
+    """Tell the plan of the fit."""
+    n, columns = len(rows), len(rows.encoder.columns) if rows.encoder else 1
+    fits = 1
     if options.features is None:
         step, held = f"kernel matrix of {n:,} rows", min(8.0 * n * n, allowed_bytes(KEPT_BYTES))
+        operations = {"distance": 8.0 * n * n}
     else:
         size = parse_features(options.features)[1]
         step, held = f"{size:,} features of {n:,} rows", 4.0 * 8 * n * size
+        operations = {"product": 5.0 * n * size**2}
     if whole_grid or cv is not None:
         step += f", {cv or 5} folds" + (", for a grid of costs and bandwidths" if whole_grid else "")
-
-    def rehearse(some: NDArray[np.intp]) -> None:
-        # A few rows of few clusters may have no folds.
-        part = replace(rows.take(some), clusters=None)
-        if whole_grid or cv is not None:
-            folds = folds_of(part, cv or 5, options.seed)[0]
-            search(part, chosen, options, folds, engine, whole_grid=whole_grid)
-        fit = fit_machine(part, chosen, options, engine, C=options.C)
-        # The baseline can take longer than the machine.
-        judge(part, fit, None, options=options, kernel=chosen.kernel, engine=engine)
-
-    columns = len(rows.encoder.columns) if rows.encoder else 1
-    return FitWork("svm", n, columns, options.method, step, held, rehearse, 1.0 if options.features else 2.0)
+        fits += (cv or 5) * (len(COSTS) * len(MULTIPLES) if whole_grid else 1)
+    operations = {name: fits * count for name, count in operations.items()}
+    prepare_fit("svm", n, columns, method=options.method, step=step, held=held, operations=operations, engine=engine)
 
 
 def _check_call(options: SvmOptions, target: str | None, test: Any, fraction: float | None, cv: int | None) -> None:

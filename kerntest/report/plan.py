@@ -2,52 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kerntest.engines.memory import show_memory
-from kerntest.report.record import Record
 from kerntest.report.summary import Summary, visible
 
-
-@dataclass(frozen=True, slots=True)
-class Plan(Record):
-    """A computation before it begins.
-
-    Parameters
-    ----------
-    schema : str
-    command : str
-    method : str
-        "exact" or "features"; of a learner, how it is solved.
-    engine : str
-        "local", "gpu" or "dask".
-    where : str
-        The engine in words.
-    dtype : str
-    rows, columns : int
-    work : tuple of str
-        What will be computed, step by step.
-    memory_bytes : int
-        What it takes in one process, about.
-    memory_limit : int or None
-        What was allowed.
-    seconds : float or None
-        About how long, from a small part of the work that was timed, or from costs measured elsewhere; None if that
-        cannot be said.
-    """
-
-    schema: str
-    command: str
-    method: str
-    engine: str
-    where: str
-    dtype: str
-    rows: int
-    columns: int
-    work: tuple[str, ...]
-    memory_bytes: int
-    memory_limit: int | None
-    seconds: float | None
+if TYPE_CHECKING:
+    from kerntest.engines.plan import Plan
 
 
 def plan_summary(plan: Plan) -> Summary:

@@ -12,17 +12,18 @@ import numpy as np
 
 from kerntest.data.table import Table
 from kerntest.data.wording import listed
+from kerntest.engines.plan import tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.pair_analysis import fitting
 from kerntest.inference.pair_family import PairFamily, choose_pair
+from kerntest.inference.planning import piece_bytes, pieces_read_twice
 from kerntest.inference.sides import FEWEST_ROWS, Groups, Reading, Variable, read_pair, too_few_rows
 from kerntest.inference.streamed.block_features import refuse_indefinite
-from kerntest.inference.streamed.feature_sums import PairFeatures, pair_sums, piece_sums
+from kerntest.inference.streamed.feature_sums import PairFeatures, pair_sums
 from kerntest.inference.streamed.feature_verdict import Found, curve_verdict
 from kerntest.inference.streamed.independence_result import feature_result
 from kerntest.inference.streamed.pair_features import side_features, split_sample
-from kerntest.inference.streamed.planning import announce_features
 from kerntest.inference.streamed.sources import open_source
 from kerntest.inference.streamed.survey import survey
 from kerntest.kernels.base import Columns
@@ -236,14 +237,19 @@ def _summed(
         )
     )
     width = features.x.rank + features.y.rank
-    announce_features(
+    tell(
         "hsic",
-        known,
-        step=f"products of {features.x.rank:,} + {features.y.rank:,} features, for the {test.options.null} null",
-        held=8.0 * width**2 * (engine.threads + 2),
-        rehearse=lambda: piece_sums(features, lambda rows: [rows], known.sample),
-        spent=time.perf_counter() - started,
+        n,
+        len(known.columns),
+        steps=(
+            f"products of {features.x.rank:,} + {features.y.rank:,} features, for the {test.options.null} null"
+            + pieces_read_twice(known.n_pieces),
+        ),
+        held=engine.threads * piece_bytes(len(known.columns)) + 8.0 * width**2 * (engine.threads + 2),
+        operations={"kernel": 1.0 * width * n, "product": 1.0 * width**2 * n},
         engine=engine,
+        method="features",
+        besides=time.perf_counter() - started,
     )
     sums = pair_sums(features, known.pieces(), known.reader.read, engine, progress, total=known.n_pieces)
     return Found(features, sums.centred(), known.sample, (rows[1], rows[0])), family

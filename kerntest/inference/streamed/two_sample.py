@@ -14,16 +14,17 @@ from scipy.special import ndtri
 import kerntest
 from kerntest.engines.local import LocalEngine
 from kerntest.engines.memory import PROGRAM_BYTES, refuse_beyond
+from kerntest.engines.plan import tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.inference.analysis import check_minimum, fitting, kernel_warnings, library_versions
 from kerntest.inference.family import check_bandwidth, choose_kernels, two_sample_exponents
 from kerntest.inference.labels import label_matrix
+from kerntest.inference.planning import piece_bytes, pieces_read_twice
 from kerntest.inference.sides import Reading
-from kerntest.inference.streamed.block_features import make_block_features, values_at
+from kerntest.inference.streamed.block_features import make_block_features
 from kerntest.inference.streamed.block_sums import BlockSummer, block_sums, plan_blocks
 from kerntest.inference.streamed.blocked import Blocked
-from kerntest.inference.streamed.planning import announce_features, piece_bytes
 from kerntest.inference.streamed.survey import SAMPLED_ROWS, survey
 from kerntest.inference.streamed.verdict import LARGE_ERROR, LEFT_OUT, features_verdict
 from kerntest.kernels.additive import is_additive
@@ -90,15 +91,21 @@ def analyse_by_features(
         found = surveyed.about_its_mean() if linear else surveyed
         made = make_block_features(features, families.all, found.sample, options.seed)
         numbers = len(families.all) * made.width * sum(each.count for each in blocks)
-        engine = _within_memory(engine, numbers, piece_bytes(found))
-        announce_features(
+        kernels, columns = len(families.all), len(found.columns)
+        engine = _within_memory(engine, numbers, piece_bytes(columns))
+        tell(
             "mmd",
-            found,
-            step=f"{made.width:,} features of each of {len(families.all)} kernels, summed over blocks of rows",
-            held=8.0 * numbers * (engine.threads + 3),
-            rehearse=lambda: values_at(made, found.sample),
-            spent=time.perf_counter() - started,
+            sum(found.n),
+            columns,
+            steps=(
+                f"{made.width:,} features of each of {kernels} kernels, summed over blocks of rows"
+                + pieces_read_twice(found.n_pieces),
+            ),
+            held=engine.threads * piece_bytes(columns) + 8.0 * numbers * (engine.threads + 3),
+            operations={"kernel": 3.0 * kernels * made.width * sum(found.n)},
             engine=engine,
+            method="features",
+            besides=time.perf_counter() - started,
         )
         work = BlockSummer(found.reader, made, blocks, options.seed)
         sums = block_sums(work, found.pieces(), engine, progress, total=found.n_pieces)
