@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, TypeVar
 
 import click
@@ -103,24 +104,43 @@ class DocumentedCommand(click.Command):
 
 
 class DocumentedGroup(click.Group):
-    """A group whose help begins and ends with examples, and which knows what a mistyped command was meant to be."""
+    """A group whose help begins and ends with examples, and which knows what a mistyped command was meant to be.
 
-    def __init__(self, *arguments: Any, manual: Manual, **attributes: Any) -> None:
+    `homes` says of each command which module and name it lives in, and what it does in a few words: a command is loaded when it is asked for.
+    """
+
+    def __init__(
+        self, *arguments: Any, manual: Manual, homes: dict[str, tuple[str, str, str]], **attributes: Any
+    ) -> None:
         super().__init__(*arguments, **attributes)
         self.manual = manual
+        self.homes = homes
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
-        """Return the names of the commands in the order in which they were added."""
-        return list(self.commands)
+    def list_commands(self, ctx: click.Context | None) -> list[str]:  # noqa: ARG002 - the signature is click's
+        """Return the names of the commands in the order of the table."""
+        return list(self.homes)
+
+    def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - the signature is click's
+        """Return a command, loaded."""
+        if cmd_name in self.homes and cmd_name not in self.commands:
+            module, name, short_help = self.homes[cmd_name]
+            self.commands[cmd_name] = getattr(import_module(module), name)
+            self.commands[cmd_name].short_help = short_help
+        return self.commands.get(cmd_name)
+
+    def documented(self) -> dict[str, DocumentedCommand]:
+        """Return all commands, loaded."""
+        found = ((name, self.get_command(None, name)) for name in self.homes)
+        return {name: command for name, command in found if isinstance(command, DocumentedCommand)}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; a name that is not there is our own usage error, with the name that was meant."""
         name = args[0]
-        if self.get_command(ctx, name) is None and not ctx.resilient_parsing and not name.startswith("-"):
-            close = suggest(name, tuple(self.commands))
-            hint = f"did you mean `kerntest {close}`?" if close else f"the commands are {', '.join(self.commands)}"
+        if name not in self.homes and not ctx.resilient_parsing and not name.startswith("-"):
+            close = suggest(name, tuple(self.homes))
+            hint = f"did you mean `kerntest {close}`?" if close else f"the commands are {', '.join(self.homes)}"
             raise UsageError(f"no such command: {name!r}", hint=hint, code="usage.unknown_command")
         return super().resolve_command(ctx, args)
 
@@ -129,8 +149,7 @@ class DocumentedGroup(click.Group):
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
         write_examples(formatter, "Example", self.manual.examples[:1])
-        commands = [(name, command.get_short_help_str(200)) for name, command in self.commands.items()]
-        _write_list(formatter, "Commands", commands)
+        _write_list(formatter, "Commands", [(name, short_help) for name, (_, _, short_help) in self.homes.items()])
         for topic, records in options_by_topic(self, ctx).items():
             _write_list(formatter, topic, records)
         write_notes_and_codes(formatter, self.manual)

@@ -14,16 +14,6 @@ import click
 
 from kerntest import __version__
 from kerntest.cli import failures
-from kerntest.cli.commands.completion import completion
-from kerntest.cli.commands.hsic import hsic
-from kerntest.cli.commands.inspection import inspect_file
-from kerntest.cli.commands.kernels import kernels
-from kerntest.cli.commands.kpca import kpca
-from kerntest.cli.commands.mmd import mmd
-from kerntest.cli.commands.predict import predict
-from kerntest.cli.commands.ridge import ridge
-from kerntest.cli.commands.svm import svm
-from kerntest.cli.commands.transform import transform
 from kerntest.cli.console import WIPED, is_terminal
 from kerntest.cli.documented import EXIT_CODES, DocumentedGroup, Manual
 from kerntest.errors import DataWarning
@@ -41,6 +31,20 @@ SECONDS_TO_UNWIND = 0.2
 # Held by the thread that tells of a failure, so that an interruption is told once, and whole.
 _telling = threading.Lock()
 _told = threading.Event()
+
+# Where each command lives, and what it does in a few words: a command is loaded when it is asked for.
+COMMANDS = {
+    "mmd": ("kerntest.cli.commands.mmd", "mmd", "Test whether two files come from the same distribution."),
+    "hsic": ("kerntest.cli.commands.hsic", "hsic", "Test whether columns depend on one another."),
+    "svm": ("kerntest.cli.commands.svm", "svm", "Learn to predict a column: classes, numbers, outliers."),
+    "ridge": ("kerntest.cli.commands.ridge", "ridge", "Learn to predict numbers, with intervals."),
+    "kpca": ("kerntest.cli.commands.kpca", "kpca", "Find the shape of rows: principal components."),
+    "predict": ("kerntest.cli.commands.predict", "predict", "Apply a model to the rows of a file."),
+    "transform": ("kerntest.cli.commands.transform", "transform", "Project rows on components, or go back from them."),
+    "inspect": ("kerntest.cli.commands.inspection", "inspect_file", "Show what a table or a model holds."),
+    "kernels": ("kerntest.cli.commands.kernels", "kernels", "List the kernels: formula, properties, when to use."),
+    "completion": ("kerntest.cli.commands.completion", "completion", "Print the script for Tab completion in a shell."),
+}
 
 MANUAL = Manual(
     examples=(
@@ -62,6 +66,7 @@ MANUAL = Manual(
 @click.group(
     cls=DocumentedGroup,
     manual=MANUAL,
+    homes=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=False,
 )
@@ -71,10 +76,6 @@ def group() -> None:
 
     Two-sample tests and tests of independence with exact p-values, support vector machines, ridge regression and principal components, from CSV or Parquet files to a table for people or JSON for programs.
     """
-
-
-for command in (mmd, hsic, svm, ridge, kpca, predict, transform, inspect_file, kernels, completion):
-    group.add_command(command)
 
 
 def run(arguments: Sequence[str]) -> int:

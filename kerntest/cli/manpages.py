@@ -54,11 +54,10 @@ Documented = DocumentedCommand | DocumentedGroup
 
 def pages() -> dict[str, str]:
     """Return every page: file name to text."""
-    names = [PROGRAM, *(f"{PROGRAM}-{name}" for name in group.commands)]
+    names = [PROGRAM, *(f"{PROGRAM}-{name}" for name in group.homes)]
     found: dict[str, str] = {f"{PROGRAM}.1": page(group, PROGRAM, names)}
-    for name, command in group.commands.items():
-        if isinstance(command, DocumentedCommand):
-            found[f"{PROGRAM}-{name}.1"] = page(command, f"{PROGRAM} {name}", names)
+    for name, command in group.documented().items():
+        found[f"{PROGRAM}-{name}.1"] = page(command, f"{PROGRAM} {name}", names)
     return found
 
 
@@ -118,7 +117,7 @@ def _commands(command: Documented) -> Iterator[str]:
         yield ".SH COMMANDS"
         yield from _terms(
             (f"\\fB{_escaped(f'{PROGRAM}-{name}')}\\fR(1)", found.get_short_help_str(200))
-            for name, found in command.commands.items()
+            for name, found in command.documented().items()
         )
 
 

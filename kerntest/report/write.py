@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import secrets
 import shlex
 import stat
 import sys
@@ -255,7 +254,7 @@ def _claim(temporary: Path, target: Path) -> None:
 @contextmanager
 def _temporary_file(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """Open a file beside `target`, which is removed on any failure, Ctrl-C too."""
-    temporary = target.with_name(f".kerntest-{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".kerntest-{os.urandom(8).hex()}.tmp")
     _TEMPORARY.add(temporary)
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)

@@ -11,7 +11,7 @@ from kerntest.cli.documented import EXIT_CODES
 from kerntest.cli.main import group
 
 MAN = Path(__file__).parents[2] / "man"
-COMMANDS = [[], *([name] for name in group.commands)]
+COMMANDS = [[], *([name] for name in group.homes)]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "kerntest")
@@ -19,7 +19,7 @@ COMMANDS = [[], *([name] for name in group.commands)]
 def test_help_begins_and_ends_with_examples(kerntest, command, flag):
     outcome = kerntest(*command, flag)
     assert (outcome.code, outcome.err) == (0, "")
-    found = group.commands[command[0]] if command else group
+    found = group.documented()[command[0]] if command else group
     examples = [line for _, line in found.manual.examples]
     assert examples
     lines = outcome.out.splitlines()
@@ -32,7 +32,7 @@ def test_help_begins_and_ends_with_examples(kerntest, command, flag):
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "kerntest")
 def test_every_command_has_a_man_page_and_every_option_its_help(command):
     assert (MAN / f"{'-'.join(['kerntest', *command])}.1").is_file()
-    found = group.commands[command[0]] if command else group
+    found = group.documented()[command[0]] if command else group
     for parameter in found.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, parameter.name
@@ -41,7 +41,7 @@ def test_every_command_has_a_man_page_and_every_option_its_help(command):
 
 
 def test_the_examples_are_commands_that_can_be_parsed():
-    for name, command in group.commands.items():
+    for name, command in group.documented().items():
         for _, line in command.manual.examples:
             words = shlex.split(line.partition("|")[2] or line.partition(">")[0])
             arguments = words[words.index("kerntest") + 1 :]

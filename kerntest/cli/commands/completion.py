@@ -18,7 +18,7 @@ MANUAL = Manual(
 )
 
 
-@click.command(cls=DocumentedCommand, manual=MANUAL, short_help="Print the script for Tab completion in a shell.")
+@click.command(cls=DocumentedCommand, manual=MANUAL)
 @click.argument("shell", type=OneOf("bash", "zsh", "fish"))
 def completion(shell: str) -> None:
     """Print the script that makes SHELL complete commands, options, file names and kernel names."""

@@ -117,7 +117,7 @@ MANUAL = Manual(
 )
 
 
-@click.command(cls=ComputingCommand, manual=MANUAL, short_help="Test whether columns depend on one another.")
+@click.command(cls=ComputingCommand, manual=MANUAL)
 @click.argument("data", type=click.Path(allow_dash=True, readable=False))
 @click.argument("other", metavar="[Y]", required=False, type=click.Path(allow_dash=True, readable=False))
 @option(

@@ -57,7 +57,7 @@ MANUAL = Manual(
 )
 
 
-@click.command("inspect", cls=DocumentedCommand, manual=MANUAL, short_help="Show what a table or a model holds.")
+@click.command("inspect", cls=DocumentedCommand, manual=MANUAL)
 @click.argument("file", type=click.Path(allow_dash=True, readable=False))
 @columns_option("--columns", "Columns to show, such as 'price,size:weight,temp_*' (a:b is a range).", topic="Columns")
 @columns_option("--exclude", "Columns to leave out, written the same way.", topic="Columns")

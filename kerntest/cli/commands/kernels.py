@@ -42,7 +42,7 @@ MANUAL = Manual(
 )
 
 
-@click.command(cls=DocumentedCommand, manual=MANUAL, short_help="List the kernels: formula, properties, when to use.")
+@click.command(cls=DocumentedCommand, manual=MANUAL)
 @format_options()
 def kernels(*, output_format: str | None, as_json: bool) -> None:
     """List the kernels that --kernel knows, with their formulas, and how to combine them."""

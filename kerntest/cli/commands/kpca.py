@@ -68,7 +68,7 @@ MANUAL = Manual(
 )
 
 
-@click.command(cls=ComputingCommand, manual=MANUAL, short_help="Find the shape of rows: principal components.")
+@click.command(cls=ComputingCommand, manual=MANUAL)
 @click.argument("train", metavar="DATA", type=click.Path(allow_dash=True, readable=False))
 @columns_option("--columns", "Columns to take part, such as 'price,size:weight,temp_*' (a:b is a range).")
 @columns_option("--exclude", "Columns to leave out.")

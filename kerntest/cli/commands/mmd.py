@@ -95,9 +95,7 @@ MANUAL = Manual(
 )
 
 
-@click.command(
-    cls=ComputingCommand, manual=MANUAL, short_help="Test whether two files come from the same distribution."
-)
+@click.command(cls=ComputingCommand, manual=MANUAL)
 @click.argument("x", type=click.Path(allow_dash=True, readable=False))
 @click.argument("y", type=click.Path(allow_dash=True, readable=False))
 @option(

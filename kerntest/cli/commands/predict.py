@@ -65,7 +65,7 @@ MANUAL = Manual(
 )
 
 
-@click.command(cls=ComputingCommand, manual=MANUAL, short_help="Apply a model to the rows of a file.")
+@click.command(cls=ComputingCommand, manual=MANUAL)
 @click.argument("model", type=click.Path(readable=False))
 @click.argument("data", type=click.Path(allow_dash=True, readable=False))
 @option("--proba", is_flag=True, topic=PREDICTIONS, help="Add the probability of each class, in columns p:CLASS.")

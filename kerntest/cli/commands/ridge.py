@@ -90,7 +90,7 @@ MANUAL = Manual(
 )
 
 
-@click.command(cls=ComputingCommand, manual=MANUAL, short_help="Learn to predict numbers, with intervals.")
+@click.command(cls=ComputingCommand, manual=MANUAL)
 @click.argument("train", type=click.Path(allow_dash=True, readable=False))
 @option(
     "--target",

@@ -89,7 +89,7 @@ MANUAL = Manual(
 )
 
 
-@click.command(cls=ComputingCommand, manual=MANUAL, short_help="Learn to predict a column: classes, numbers, outliers.")
+@click.command(cls=ComputingCommand, manual=MANUAL)
 @click.argument("train", type=click.Path(allow_dash=True, readable=False))
 @option("--target", type=ColumnNames(), metavar="NAME", topic=ROWS, help="Column to predict; none for one-class.")
 @columns_option("--columns", "Columns to learn from, such as 'price,size:weight,temp_*' (a:b is a range).")

@@ -63,7 +63,7 @@ MANUAL = Manual(
 )
 
 
-@click.command(cls=ComputingCommand, manual=MANUAL, short_help="Project rows on components, or go back from them.")
+@click.command(cls=ComputingCommand, manual=MANUAL)
 @click.argument("model", type=click.Path(readable=False))
 @click.argument("data", type=click.Path(allow_dash=True, readable=False))
 @option("--components", type=COUNT, metavar="K", topic=PROJECTION, help="Use the first K only.  [default: all]")
