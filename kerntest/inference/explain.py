@@ -16,6 +16,7 @@ from kerntest.inference.labels import label_matrix
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance
 from kerntest.inference.permuted_blocks import BLOCKS, BlockedRows, relabelled_sums
 from kerntest.inference.planning import Further, Work, operations_of
+from kerntest.inference.screens.corrections import step_down
 from kerntest.inference.sides import names_apart
 from kerntest.inference.statistic import effect_of_levels
 from kerntest.inference.verdict import different_relabellings, relabel
@@ -339,28 +340,6 @@ def moved(x: Column, y: Column) -> list[tuple[str, float, float]]:
     # Whole numbers: what moved alike must not hang on rounding.
     pairs.sort(key=lambda pair: -abs(pair[1] * totals[1] - pair[2] * totals[0]))
     return [(value, in_x / totals[0], in_y / totals[1]) for value, in_x, in_y in pairs]
-
-
-def step_down(values: Array) -> Array:
-    """Return p-values adjusted by the step-down maximum over shared relabellings.
-
-    Parameters
-    ----------
-    values : ndarray, shape (F, R)
-        Scores on one scale, larger meaning further from the null; [:, 0] is observed.
-
-    Returns
-    -------
-    ndarray, shape (F,)
-        In the order of `values`; at least 1 / R.
-    """
-    order = np.argsort(-values[:, 0], kind="stable")
-    # Maxima over each score and all that are observed below it.
-    maxima = np.maximum.accumulate(values[order][::-1], axis=0)[::-1]
-    p = np.mean(maxima >= values[order, :1], axis=1)
-    adjusted = np.empty(len(values))
-    adjusted[order] = np.maximum.accumulate(p)
-    return adjusted
 
 
 def typical_rows(

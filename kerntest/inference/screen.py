@@ -18,14 +18,13 @@ from kerntest.data.selection import match_names
 from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
-from kerntest.inference.corrections import Correction, adjusted
-from kerntest.inference.explain import step_down
 from kerntest.inference.nulls.permutation import descending, scores
 from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.pair_warnings import runs_of
 from kerntest.inference.planning import ABOUT_COLUMNS, held_by_stacks
 from kerntest.inference.screen_pairs import TestedPair, tested_pairs
 from kerntest.inference.screening import ScreenOptions
+from kerntest.inference.screens.corrections import PROCEDURES, Correction, adjusted, step_down
 from kerntest.inference.sides import Groups, MissingPolicy, Options, Reading, complete_rows, read_one
 from kerntest.report import independence_record
 from kerntest.report.heatmap import pairs_figure, ranking_figure
@@ -148,7 +147,7 @@ def hsic_pairs(
     """
     started = time.perf_counter()
     options = Options(estimator, "permutation", permutations, alpha, "standardize", seed)
-    one_of("correction", correction, ("holm", "bh", "none"))
+    one_of("correction", correction, tuple(PROCEDURES))
     one_of("missing", missing, ("error", "drop"))
     drawn_as = None if plot is None else picture_kind(plot)
     if plot is not None:
@@ -347,9 +346,9 @@ def _effects(
                 permutations=found.permutations if found else None,
                 p_step_down=p_exact if known else None,
                 reject=known and float(p_adjusted) <= alpha,
-                pearson=one.coefficients.pearson,
-                spearman=one.coefficients.spearman,
-                kendall=one.coefficients.kendall,
+                pearson=one.correlations[0],
+                spearman=one.correlations[1],
+                kendall=one.correlations[2],
                 kernel_x=str(one.kernels[0]) if one.kernels else None,
                 kernel_y=str(one.kernels[1]) if one.kernels else None,
                 note=one.note,

@@ -9,8 +9,8 @@ import numpy as np
 
 from kerntest.data.arranging import arrange, reason_to_leave_out, recoded
 from kerntest.engines.local import LocalEngine
-from kerntest.inference.coefficients import Coefficients, coefficients_of_pairs
 from kerntest.inference.screening import ScreenedPair, ScreenOptions, screen
+from kerntest.inference.screens.correlations import correlations
 from kerntest.inference.sides import FEWEST_ROWS, Variable
 
 # From so many sets of rows, sets are tested side by side.
@@ -39,7 +39,8 @@ class TestedPair:
         Rows in which neither is missing.
     found : ScreenedPair or None
     kernels : (Kernel, Kernel) or None
-    coefficients : Coefficients
+    correlations : tuple of float or None
+        Pearson, Spearman, Kendall.
     note : str or None
         Why it could not be tested.
     rows : int
@@ -50,7 +51,7 @@ class TestedPair:
     n: int
     found: ScreenedPair | None
     kernels: tuple[Kernel, Kernel] | None
-    coefficients: Coefficients
+    correlations: tuple[float | None, ...]
     note: str | None
     rows: int
 
@@ -141,19 +142,19 @@ def _over_rows(
     if wanted:
         variables = [Variable.of(arrange([taken[place]], n), "standardize") for place in tested]
         found, kernels = screen(variables, wanted, options, engine, keep=keep, progress=progress)
-    coefficients = _coefficients(taken, pairs)
+    beside = _correlations(taken, pairs)
     remaining = iter(found)
     results = []
-    for (a, b), beside in zip(pairs, coefficients, strict=True):
+    for (a, b), three in zip(pairs, beside, strict=True):
         names = (columns[a].name, columns[b].name)
         note = notes[a] or notes[b]
         if note is not None:
-            results.append(TestedPair(names, n, None, None, beside, note, 0))
+            results.append(TestedPair(names, n, None, None, three, note, 0))
             continue
         one = next(remaining)
         if one.p_value is None:
             note = "no pairing of the rows changes the statistic"
-        results.append(TestedPair(names, n, one, (kernels[within[a]], kernels[within[b]]), beside, note, 0))
+        results.append(TestedPair(names, n, one, (kernels[within[a]], kernels[within[b]]), three, note, 0))
     return results
 
 
@@ -166,17 +167,13 @@ def _untestable(column: Column, n: int) -> str | None:
     return reason_to_leave_out(column)
 
 
-def _coefficients(taken: dict[int, Column], pairs: Sequence[tuple[int, int]]) -> list[Coefficients]:
-    """Return the correlation coefficients of each pair; those of text columns are None."""
-    ordered = [place for place, column in taken.items() if column.kind != "text"]
-    within = {place: k for k, place in enumerate(ordered)}
-    numbers = [(index, (within[a], within[b])) for index, (a, b) in enumerate(pairs) if a in within and b in within]
-    results = [Coefficients(None, None, None)] * len(pairs)
+def _correlations(taken: dict[int, Column], pairs: Sequence[tuple[int, int]]) -> list[tuple[float | None, ...]]:
+    """Return Pearson, Spearman and Kendall of each pair; those of text columns are None."""
+    numeric = [place for place, column in taken.items() if column.kind != "text"]
+    numbers = [index for index, pair in enumerate(pairs) if set(pair) <= set(numeric)]
+    found = np.full((3, len(pairs)), np.nan)
     if numbers:
-        values = np.column_stack([taken[place].values.astype(np.float64) for place in ordered])
-        if len(values):
-            for (index, _), one in zip(
-                numbers, coefficients_of_pairs(values, [pair for _, pair in numbers]), strict=True
-            ):
-                results[index] = one
-    return results
+        values = np.column_stack([taken[place].values.astype(np.float64) for place in numeric])
+        within = [(numeric.index(pairs[index][0]), numeric.index(pairs[index][1])) for index in numbers]
+        found[:, numbers] = correlations(values, within)
+    return [tuple(None if np.isnan(one) else one for one in three) for three in found.T.tolist()]

@@ -19,12 +19,12 @@ from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
 from kerntest.inference.dependence import Dependence, dependence, factor
-from kerntest.inference.explain import step_down
 from kerntest.inference.family import choose_kernels
 from kerntest.inference.invariants import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.planning import ABOUT_COLUMNS, held_by_stacks
+from kerntest.inference.screens.corrections import step_down
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
 from kerntest.inference.sides import (
     FEWEST_ROWS,

@@ -1,19 +1,13 @@
-"""P-values adjusted for many tests: Holm, and Benjamini and Hochberg."""
+"""P-values adjusted for all pairs of a screen: Holm, and Benjamini and Hochberg."""
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
-from tolerances import STATISTIC, assert_close
+from tolerances import assert_close
 
+from kerntest import hsic_pairs
 from kerntest.errors import UsageError
-from kerntest.inference.corrections import adjusted, benjamini_hochberg, holm
-
-METHODS = ("holm", "bh", "none")
-# Few different values among them, so that ties are common.
-p_values = st.one_of(st.floats(0.0, 1.0), st.sampled_from([0.0, 1e-300, 1e-12, 0.01, 0.05, 0.5, 1.0]))
-families = st.lists(p_values, min_size=1, max_size=30)
 
 
 def naive_holm(p):
@@ -27,111 +21,40 @@ def naive_holm(p):
     return result
 
 
-@settings(max_examples=40)
-@given(families)
-def test_holm_is_its_definition(p):
-    assert_close(holm(p), naive_holm(p))
+DEFINITIONS = {"holm": naive_holm, "bh": false_discovery_control, "none": list}
 
 
-@settings(max_examples=40)
-@given(families)
-def test_benjamini_hochberg_is_that_of_scipy(p):
-    assert_close(benjamini_hochberg(p), false_discovery_control(p))
+def table(n, seed):
+    """Return columns whose pairs depend surely (p far below 1e-100), a little and not at all, copies among them."""
+    rng = np.random.default_rng((seed, n))
+    frame = pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd"))
+    frame["a_again"] = -3 * frame["a"]
+    frame["b_too"] = frame["b"] + 0.5 * rng.normal(size=n)
+    # With most others it has three rows, too few for a test.
+    frame["rare"] = np.where(np.arange(n) < 3, frame["c"], np.nan)
+    return frame
 
 
-def test_worked_examples():
-    # m = 4: Holm's factors are 4, 3, 2, 1; those of Benjamini and Hochberg 4, 2, 4/3, 1.
-    p = [0.04, 0.01, 0.03, 0.5]
-    assert_close(holm(p), [0.09, 0.04, 0.09, 0.5])
-    assert_close(benjamini_hochberg(p), [0.16 / 3, 0.04, 0.16 / 3, 0.5])
+@pytest.mark.parametrize("correction", DEFINITIONS)
+@pytest.mark.parametrize(("n", "seed"), [(12, 0), (40, 1), (300, 2)])
+def test_adjusted_p_values_are_their_definition_over_the_tests_that_were_made(correction, n, seed):
+    found = hsic_pairs(table(n, seed), correction=correction, permutations=20)
+    made = [pair for pair in found.pairs if pair.p_value is not None]
+    assert found.tests == len(made) == 15
+    assert [pair.p_adjusted for pair in found.pairs[15:]] == [None] * 6
+    assert min(pair.p_value for pair in made) < (1e-60 if n == 300 else 0.001)
+    assert_close([pair.p_adjusted for pair in made], DEFINITIONS[correction]([pair.p_value for pair in made]))
+    assert [pair.reject for pair in made] == [pair.p_adjusted <= 0.05 for pair in made]
+    assert all(pair.p_value <= pair.p_adjusted * (1 + 1e-12) <= 1 + 1e-9 for pair in made)
 
 
-def test_holm_rejects_what_the_sequential_procedure_rejects():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        p = rng.beta(0.3, 2.0, size=12)
-        rejected = np.zeros(12, dtype=bool)
-        for step, place in enumerate(np.argsort(p)):
-            if p[place] > 0.05 / (12 - step):
-                break
-            rejected[place] = True
-        np.testing.assert_array_equal(holm(p) <= 0.05, rejected)
-
-
-@pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=40)
-@given(p=families)
-@example(p=[0.1, 0.1, 0.1])
-def test_adjusted_values_lie_between_the_raw_ones_and_1(method, p):
-    found = adjusted(p, method)
-    assert found.shape == (len(p),)
-    assert (found >= np.asarray(p) * (1 - STATISTIC)).all()
-    assert (found <= 1.0).all()
-
-
-@pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=40)
-@given(p=families)
-def test_the_order_is_kept_and_ties_stay_ties(method, p):
-    found = adjusted(p, method)
-    for i in range(len(p)):
-        for j in range(len(p)):
-            if p[i] <= p[j]:
-                assert found[i] <= found[j]
-
-
-@pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=40)
-@given(p=families, data=st.data())
-def test_the_order_of_the_tests_does_not_matter(method, p, data):
-    order = np.asarray(data.draw(st.permutations(range(len(p)))))
-    assert_close(adjusted(np.asarray(p)[order], method), adjusted(p, method)[order])
-
-
-@settings(max_examples=40)
-@given(families)
-def test_holm_is_never_below_benjamini_hochberg(p):
-    # m - i + 1 >= m / i for every i: rounding is all that can part them where both are equal.
-    assert (holm(p) >= benjamini_hochberg(p) * (1 - STATISTIC)).all()
-
-
-@pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=40)
-@given(p=families, data=st.data())
-def test_tests_that_could_not_be_made_are_not_counted(method, p, data):
-    places = data.draw(st.lists(st.integers(0, len(p)), max_size=5))
-    with_gaps = np.insert(np.asarray(p), places, np.nan)
-    found = adjusted(with_gaps, method)
-    np.testing.assert_array_equal(np.isnan(found), np.isnan(with_gaps))
-    assert_close(found[~np.isnan(with_gaps)], adjusted(p, method))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_empty_families_and_families_of_nothing_but_gaps(method):
-    assert adjusted([], method).shape == (0,)
-    np.testing.assert_array_equal(adjusted([np.nan, np.nan], method), [np.nan, np.nan])
-
-
-def test_tiny_p_values_keep_their_digits():
-    p = np.array([3e-300, 1e-300, 0.2])
-    assert_close(holm(p), [6e-300, 3e-300, 0.2])
-    assert_close(benjamini_hochberg(p), [4.5e-300, 3e-300, 0.2])
-
-
-def test_a_family_of_one_is_not_adjusted():
-    for method in METHODS:
-        assert adjusted([0.03], method)[0] == 0.03
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_what_is_given_is_not_changed(method):
-    p = np.array([0.03, 0.01, np.nan])
-    kept = p.copy()
-    found = adjusted(p, method)
-    assert not np.shares_memory(found, p)
-    np.testing.assert_array_equal(p, kept)
+@pytest.mark.parametrize("correction", DEFINITIONS)
+def test_a_family_of_one_is_not_adjusted(correction):
+    (pair,) = hsic_pairs(table(30, 3)[["c", "d"]], correction=correction, permutations=20).pairs
+    assert pair.p_adjusted == pair.p_value
 
 
 def test_an_unknown_method_is_refused():
-    with pytest.raises(UsageError, match="correction must be one of holm, bh, none, not 'sidak'"):
-        adjusted([0.5], "sidak")
+    with pytest.raises(UsageError, match="correction must be holm or bh or none, not 'sidak'") as refusal:
+        hsic_pairs(table(12, 0), correction="sidak")
+    assert refusal.value.code == "usage.correction"

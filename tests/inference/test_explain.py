@@ -13,7 +13,6 @@ from kerntest.data.read import read_table
 from kerntest.errors import DataError, MissingExtraError, UsageError
 from kerntest.inference import explain
 from kerntest.inference.analysis import analyse_two_samples
-from kerntest.inference.explain import step_down
 from kerntest.inference.picture import two_sample_figure
 from kerntest.inference.sides import Options
 from kerntest.inference.witness import witness_at
@@ -79,20 +78,6 @@ def test_explaining_changes_nothing_else():
     plain, explained = mmd_test(x, y), mmd_test(x, y, explain=True)
     assert plain.p_value == explained.p_value
     assert plain.explanation is None
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_step_down_is_the_definition(seed):
-    rng = np.random.default_rng(seed)
-    values = rng.normal(size=(5, 40))
-    order = sorted(range(5), key=lambda place: -values[place, 0])
-    expected, largest = {}, 0.0
-    for step, place in enumerate(order):
-        rest = order[step:]
-        share = np.mean([max(values[other, g] for other in rest) >= values[place, 0] for g in range(40)])
-        largest = max(largest, share)
-        expected[place] = largest
-    assert_close(step_down(values), [expected[place] for place in range(5)])
 
 
 # Null data sets, and in how many a correct 5 % test names a column but with probability below 1e-4.

@@ -1,0 +1,1 @@
+"""Many tests of independence over the columns of one table."""
