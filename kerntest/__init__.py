@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from kerntest.learning.inspection import inspect_model as inspect_model
     from kerntest.learning.kpca import KernelPCA as KernelPCA
     from kerntest.learning.kpca_train import train_kpca as train_kpca
-    from kerntest.learning.prediction import predict_file as predict_file
+    from kerntest.learning.predict import predict_file as predict_file
+    from kerntest.learning.predict import transform_file as transform_file
     from kerntest.learning.ridge import KernelRidge as KernelRidge
     from kerntest.learning.ridge_train import train_ridge as train_ridge
     from kerntest.learning.svm import SVM as SVM
     from kerntest.learning.svm_train import train_svm as train_svm
-    from kerntest.learning.transformation import transform_file as transform_file
     from kerntest.report.kpca_record import KpcaResult as KpcaResult
     from kerntest.report.model_report import ModelReport as ModelReport
     from kerntest.report.prediction_report import PredictionReport as PredictionReport
@@ -70,12 +70,12 @@ _HOME = {
     "inspect_table": "kerntest.inference.inspection",
     "mmd_test": "kerntest.inference.two_sample",
     "parse_kernel": "kerntest.kernels.text",
-    "predict_file": "kerntest.learning.prediction",
+    "predict_file": "kerntest.learning.predict",
     "read_table": "kerntest.data.read",
     "train_kpca": "kerntest.learning.kpca_train",
     "train_ridge": "kerntest.learning.ridge_train",
     "train_svm": "kerntest.learning.svm_train",
-    "transform_file": "kerntest.learning.transformation",
+    "transform_file": "kerntest.learning.predict",
 }
 
 __all__ = [

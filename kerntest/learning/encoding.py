@@ -2,50 +2,52 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from kerntest.data.arranging import arrange
-from kerntest.data.forms import PLAIN, form_of
+from kerntest.data.arranging import EXACT_INTEGERS, arrange
+from kerntest.data.categories import as_text, date_text, number_text
+from kerntest.data.forms import PLAIN, form_of, is_number
 from kerntest.data.missing import apply_missing, check_usable
 from kerntest.data.scaling import standardize
-from kerntest.data.table import MISSING, Kind
-from kerntest.data.wording import listed
-from kerntest.errors import DataError, UsageError
+from kerntest.data.suspicion import missing_hint
+from kerntest.data.table import MISSING, Kind, comment_hint
+from kerntest.data.wording import counted, listed, shown_value
+from kerntest.errors import DataError, UsageError, suggest
 from kerntest.kernels.base import Points
-from kerntest.learning.incoming import Incoming, select_specs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from kerntest.data.csv_options import CsvWords
-    from kerntest.data.table import Table
+    from kerntest.data.forms import Form
+    from kerntest.data.table import Column, Table
     from kerntest.kernels.base import Array, Codes
-    from kerntest.learning.incoming import Unknown
 
 Scale: TypeAlias = Literal["standardize", "none"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
+LEVELS_SHOWN = 5
 # The standard deviation of numbers as small as numbers get may round to 0.
 _SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
+# As columns are called in a file without a header.
+_BY_POSITION = re.compile(r"x[1-9]\d*", re.ASCII)
+_LIKE_A_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_NUMBER_WITH_COMMA = re.compile(r"\s*[+-]?[\d.]+(?:,\d+)+[\d.]*\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSpec:
     """One column as a learner was fitted to it.
 
-    Parameters
-    ----------
-    name : str
-    kind : {"number", "boolean", "text", "date"}
-    levels : tuple of str
-        Of text and boolean: the different values, sorted; a value is coded by its place among them.
-    centre, spread : float
-        Of numbers and dates (days since 1970-01-01): a value v becomes (v - centre) / spread.
-    written : str
-        In which form numbers and dates were written, as `Column` has it.
+    A category (text or boolean) is coded by its place among the sorted `levels`; a value v of numbers or dates (days
+    since 1970-01-01), written as `written` says, becomes (v - centre) / spread.
     """
 
     name: str
@@ -80,19 +82,40 @@ class ColumnSpec:
         known = form is None or (form.name and form.kind == self.kind)
         return None if known else f"written must be a way to write a {self.kind}"
 
+    @property
+    def form(self) -> Form:
+        """The form in which numbers or dates were written; plain dates have the year first."""
+        return form_of(self.written or ("date, year first" if self.kind == "date" else ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Categories of one column that no training row had, in the order in which they are met, and rows that hold one."""
+
+    column: ColumnSpec
+    values: tuple[str, ...]
+    first_row: int
+    n_rows: int
+
+    def warning(self, table: str, model: str) -> str:
+        """Return what is told where they are taken as different from every known value."""
+        return (
+            f"{table}: column {self.column.name!r} holds {self.shown}, unknown to {model}, in "
+            f"{counted(self.n_rows, 'row')}: taken as different from every known value"
+        )
+
+    @property
+    def shown(self) -> str:
+        """The first few values in quotes."""
+        return listed([shown_value(value) for value in self.values], LEVELS_SHOWN)
+
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
     """The way from typed columns to the features of a learner.
 
-    Parameters
-    ----------
-    columns : tuple of ColumnSpec
-        In the order of the training table.
-    scale : {"standardize", "none"}
-        Whether numbers and dates were brought to mean 0 and standard deviation 1 of the training rows (divisor n).
-    na : tuple of str
-        Words that stood for a missing value in the training table.
+    The columns are in the order of the training table; `na` are the words that stood for a missing value there. With
+    `scale` "standardize" numbers and dates have mean 0 and standard deviation 1 over the training rows (divisor n).
     """
 
     columns: tuple[ColumnSpec, ...]
@@ -135,30 +158,7 @@ class Encoder:
 
     @classmethod
     def fit(cls, table: Table, scale: Scale) -> Fitted:
-        """Learn the columns of a training table.
-
-        Parameters
-        ----------
-        table : Table
-            The feature columns only, n rows without missing values.
-        scale : {"standardize", "none"}
-
-        Returns
-        -------
-        Fitted
-            With the rows as points: scaled by the very numbers that are kept, as `transform` scales.
-
-        Raises
-        ------
-        DataError
-            If there are missing values or infinities, a column cannot be used, or none is left.
-        UsageError
-            If `scale` is no such thing.
-
-        Notes
-        -----
-        Cost: O(n p) time and memory, O(n log n) for each column of text.
-        """
+        """Learn the columns of a table of features without missing values; give its rows as `transform` would."""
         if scale not in SCALES:
             raise UsageError(
                 f"scale must be {' or '.join(SCALES)}, not {scale!r}",
@@ -191,18 +191,7 @@ class Encoder:
         return Fitted(encoder, points, arranged.left_out, arranged.warnings)
 
     def scaled(self, numeric: Array) -> Array:
-        """Return numbers in the units of the training rows.
-
-        Parameters
-        ----------
-        numeric : ndarray, shape (n, p)
-            In the order of `numeric`, in the units of the table.
-
-        Returns
-        -------
-        ndarray, shape (n, p)
-            Not finite where a value is so far from the training rows that the result overflows.
-        """
+        """Return numbers in the units of the training rows: not finite where a value is so far off that it overflows."""
         if self.scale == "none":
             return numeric
         centre = np.array([column.centre for column in self.numeric])
@@ -217,61 +206,50 @@ class Encoder:
     def transform(
         self, table: Table, *, name: str = "the model", unknown: Literal["error", "ignore"] = "error"
     ) -> Encoded:
-        """Turn new rows into points of the same features.
+        """Turn new rows into points of the same features; their columns are found by name.
 
-        Parameters
-        ----------
-        table : Table
-            n rows whose columns are found by name, in any order; those that the learner does not know are ignored.
-        name : str
-            How messages call the model.
-        unknown : {"error", "ignore"}
-            What to do about a category that no training row had. "ignore": its code is -1, which differs from that
-            of every training row (two unknown values share it), and a warning says so.
-
-        Raises
-        ------
-        DataError
-            If columns are missing or of another kind, a value is missing, unknown or not finite.
-
-        Notes
-        -----
-        Numbers that arrive where text was (a column of codes without a letter among them) are compared by value, in
-        their shortest form; text that arrives where numbers were must consist of numbers.
-
-        Cost: O(n p) time and memory, O(n log n) for a column of numbers taken as text.
+        With `unknown` "ignore" a category that no training row had gets the code -1, which differs from that of every
+        training row, and a warning says so. Numbers that arrive where text was (a column of codes without a letter among
+        them) are compared by value; text that arrives where numbers were must consist of numbers.
         """
-        incoming = Incoming(apply_missing(self.select(table, name=name), "error")[0], name)
-        numeric = [incoming.numbers(spec) for spec in self.numeric]
-        found = [incoming.codes(spec) for spec in self.categories]
-        strange = [stranger for _, stranger in found if stranger is not None]
+        incoming = _Incoming(apply_missing(self.select(table, name=name), "error")[0], name)
+        numeric, codes = (
+            np.empty((table.n_rows, len(self.numeric))),
+            np.empty((table.n_rows, len(self.categories)), int),
+        )
+        for place, spec in enumerate(self.numeric):
+            numeric[:, place] = incoming.numbers(spec)
+        strange = []
+        for place, spec in enumerate(self.categories):
+            codes[:, place], stranger = incoming.codes(spec)
+            strange += [] if stranger is None else [stranger]
         if strange and unknown == "error":
             raise incoming.unknown_levels(strange)
-        points = Points(self._finite(_beside(numeric, table.n_rows), incoming), _beside_codes(found, table.n_rows))
-        return Encoded(points, tuple(map(incoming.unknown_warning, strange)))
+        scaled = self.scaled(numeric)
+        if not np.isfinite(scaled).all():
+            # The first column with such a value, and the first such row in it.
+            place = int(np.argmin(np.isfinite(scaled).all(axis=0)))
+            row = int(np.argmin(np.isfinite(scaled[:, place])))
+            raise incoming.not_finite(self.numeric[place], row, float(numeric[row, place]))
+        warnings = tuple(one.warning(table.name, name) for one in strange)
+        return Encoded(Points(scaled, codes), warnings, tuple(strange))
 
     def select(self, table: Table, *, name: str = "the model") -> Table:
-        """Return the columns of the learner, found by name, as they are in a table of new rows.
-
-        For callers who leave out rows with missing values before they call `transform`.
-
-        Raises
-        ------
-        DataError
-            If a column is not there, or of a type that we do not know.
-        """
-        return select_specs(table, self.columns, name)
-
-    def _finite(self, numeric: Array, incoming: Incoming) -> Array:
-        """Return the numbers scaled; refuse those that are not finite, before or after."""
-        scaled = self.scaled(numeric)
-        finite = np.isfinite(scaled)
-        if not finite.all():
-            # The first column with such a value, and the first such row in it.
-            place = int(np.argmin(finite.all(axis=0)))
-            row = int(np.argmin(finite[:, place]))
-            raise incoming.not_finite(self.numeric[place], row, float(numeric[row, place]))
-        return scaled
+        """Return the columns of the learner as they are in a table of new rows, found by name."""
+        wanted, present = set(self.names), set(table.names)
+        absent = [column for column in self.names if column not in present]
+        if absent:
+            raise _columns_missing(absent, table, [column for column in table.names if column not in wanted], name)
+        chosen = table.select(self.names)
+        for spec, column in zip(self.columns, chosen.columns, strict=True):
+            if column.problem is not None and not column.problem.curable:
+                raise DataError(
+                    column.problem.message,
+                    hint=f"{name} was fitted to {spec.kind} there",
+                    code=column.problem.code,
+                    where=column.problem.where,
+                )
+        return chosen
 
     def flaw(self) -> str | None:
         """Return what is wrong with it, if a stranger wrote it."""
@@ -284,19 +262,7 @@ class Encoder:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
-    """A training table as a learner takes it.
-
-    Parameters
-    ----------
-    encoder : Encoder
-        What to keep of its columns.
-    points : Points
-        Its n rows.
-    left_out : tuple of str
-        Columns that cannot tell anything: constant, or different in every row.
-    warnings : tuple of str
-        Why they were left out.
-    """
+    """A training table as a learner takes it; `left_out` are columns that cannot tell anything, `warnings` say why."""
 
     encoder: Encoder
     points: Points
@@ -306,28 +272,190 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """New rows as a fitted learner takes them.
-
-    Parameters
-    ----------
-    points : Points
-        n rows, in the order of the table.
-    warnings : tuple of str
-        Which categories no training row had.
-    """
+    """New rows as a fitted learner takes them, in the order of the table."""
 
     points: Points
     warnings: tuple[str, ...]
+    unknown: tuple[Unknown, ...]
 
 
-def _beside(columns: Sequence[Array], n_rows: int) -> Array:
-    """Return columns of numbers side by side, shape (n, p)."""
-    return np.column_stack(columns) if columns else np.empty((n_rows, 0))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Incoming:
+    """A table of new rows without missing values that has the columns of a model."""
+
+    table: Table
+    model: str
+
+    def numbers(self, spec: ColumnSpec) -> Array:
+        """Return a column of numbers or dates, shape (n,), in its own units."""
+        values: Array
+        column = self.table[spec.name]
+        if column.kind == spec.kind:
+            values = column.values
+            return values
+        if not column.is_category:
+            raise self._kinds_differ(spec, column, 0)
+        read = [spec.form.read_again(level) for level in column.levels]
+        odd = np.array([value is None for value in read])[column.values]
+        if column.kind == "boolean":
+            raise self._kinds_differ(spec, column, int(np.argmax(odd)))
+        if odd.any():
+            raise self._not_a_number(spec, column, odd)
+        values = np.array(read, dtype=np.float64)[column.values]
+        return values
+
+    def codes(self, spec: ColumnSpec) -> tuple[Codes, Unknown | None]:
+        """Return a column of categories as codes into the levels of the model, shape (n,); -1 for unknown ones."""
+        column = self.table[spec.name]
+        text = as_text(column) if not column.is_category else column
+        places = np.array(_places(spec, column.kind, text.levels), dtype=np.int64)
+        codes: Codes = places[text.values]
+        strange = codes < 0
+        if not strange.any():
+            return codes, None
+        first = int(np.argmax(strange))
+        if not column.is_category and strange.all() and not _alike(column, spec.levels):
+            raise self._kinds_differ(spec, column, first)
+        met, rows = np.unique(text.values[strange], return_index=True)
+        values = tuple(text.levels[code] for code in met[np.argsort(rows)])
+        return codes, Unknown(spec, values, first, int(np.count_nonzero(strange)))
+
+    def unknown_levels(self, strange: Sequence[Unknown]) -> DataError:
+        """Return the error for categories that no training row had: the first column in full, the others by name."""
+        first = strange[0]
+        name, value = first.column.name, first.values[0]
+        row = first.first_row
+        close = suggest(value, first.column.levels) if len(first.values) == 1 else None
+        others = listed([repr(one.column.name) for one in strange[1:]])
+        return DataError(
+            f"column {name!r} of {self.table.name} holds {first.shown}, unknown to {self.model}, in "
+            f"{counted(first.n_rows, 'row')} (the first in {self.table.place(row)})"
+            + (f"; so {'does' if len(strange) == 2 else 'do'} {others}" if strange[1:] else ""),
+            hint=f"did you mean {close!r}? Correct the value, or leave those rows out"
+            if close
+            else "correct the value, or leave those rows out; "
+            f"{listed([repr(level) for level in first.column.levels], LEVELS_SHOWN)} are known",
+            code="data.unknown_level",
+            where={**self.table.where(row), "column": name, "value": value},
+        )
+
+    def not_finite(self, spec: ColumnSpec, row: int, value: float) -> DataError:
+        """Return the error for an infinity, and for a number so large that it is one after scaling."""
+        column = self.table[spec.name]
+        shown = column.levels[column.values[row]].strip() if column.is_category else str(value)
+        trouble = (
+            f"too far from the training rows of {self.model} to be scaled (their mean is {spec.centre:g}, their "
+            f"standard deviation {spec.spread:g})"
+            if math.isfinite(value)
+            else f"which is {'beyond 1.8e308, the largest number' if is_number(shown) else 'not a finite number'}"
+        )
+        return DataError(
+            f"{self.table.name}, {self.table.place(row)}: column {spec.name!r} holds {shown_value(shown)}, {trouble}",
+            hint="correct the value, or leave its row out",
+            code="data.infinite_values",
+            where={**self.table.where(row), "column": spec.name, "value": shown},
+        )
+
+    def _not_a_number(self, spec: ColumnSpec, column: Column, odd: NDArray[np.bool_]) -> DataError:
+        """Return the error for text among what were numbers."""
+        row = int(np.argmax(odd))
+        value = column.levels[column.values[row]]
+        total, n_odd = len(odd), int(np.count_nonzero(odd))
+        strange = [column.levels[code] for code in np.unique(column.values[odd])]
+        hint = f"{missing_hint(strange, self.table)}correct the value, or leave its row out"
+        if 2 * n_odd > total > 1:
+            hint = (
+                f"write {spec.name!r} as in training, such as {spec.form.example}, or train with rows written as these"
+            )
+        if _NUMBER_WITH_COMMA.fullmatch(value):
+            hint = "--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands"
+        return DataError(
+            f"{self.table.name}, {self.table.place(row)}: column {spec.name!r} holds {shown_value(value)}, which is "
+            f"not a {spec.form.noun} ({total - n_odd:,} of {total:,} values are), but {self.model} was fitted to "
+            f"{spec.kind}s" + (f" written as {spec.written}" if spec.written else ""),
+            hint=hint,
+            code="data.types_differ",
+            where={**self.table.where(row), "column": spec.name, "value": value},
+        )
+
+    def _kinds_differ(self, spec: ColumnSpec, column: Column, row: int) -> DataError:
+        """Return the error for a column of another kind, with a value that shows it."""
+        value = _value(column, row)
+        known = f"; the values known are {listed(spec.levels, LEVELS_SHOWN)}" if spec.is_category else ""
+        return DataError(
+            f"column {spec.name!r} is {column.kind} in {self.table.name} and {spec.kind} in {self.model} "
+            f"({self.table.place(row)}: {shown_value(value)})",
+            hint=f"give it as {spec.kind}, as in training{known}",
+            code="data.types_differ",
+            where={**self.table.where(row), "column": spec.name, "value": value},
+        )
 
 
-def _beside_codes(columns: Sequence[tuple[Codes, Unknown | None]], n_rows: int) -> Codes:
-    """Return columns of codes side by side, shape (n, q)."""
-    codes: Codes = np.empty((n_rows, len(columns)), dtype=np.int64)
-    for place, (column, _) in enumerate(columns):
-        codes[:, place] = column
-    return codes
+def _columns_missing(absent: list[str], table: Table, others: Sequence[str], model: str) -> DataError:
+    """Return the error that lists the columns that are not there, and what they may be called instead."""
+    meant = {name: suggest(name, tuple(others)) for name in absent}
+    found = {name: close for name, close in meant.items() if close}
+    by_position = [all(_BY_POSITION.fullmatch(name) for name in names) for names in (absent, table.names)]
+    if table.format == "csv" and by_position == [True, False]:
+        hint = f"{model} knows its columns by position: if {table.name} has no header, --no-header says so"
+    elif table.format == "csv" and by_position == [False, True]:
+        hint = f"{model} knows its columns by name: {table.name} needs a header, and no --no-header"
+    elif not found:
+        hint = comment_hint(table.names) or f"the columns are {listed(table.names, 20)}"
+    elif len(absent) == 1:
+        hint = f"did you mean {found[absent[0]]!r}?"
+    else:
+        hint = f"did you mean {listed([f'{close!r} for {name!r}' for name, close in found.items()])}?"
+    return DataError(
+        f"{table.name} has no column {absent[0]!r}, which {model} needs"
+        if len(absent) == 1
+        else f"{table.name} lacks {len(absent):,} columns that {model} needs: "
+        f"{listed([repr(name) for name in absent], 20)}",
+        hint=hint,
+        code="data.columns_differ",
+        where={"file": table.name, "column": absent[0]},
+    )
+
+
+def _places(spec: ColumnSpec, kind: str, levels: Sequence[str]) -> list[int]:
+    """Return the place of each level of a column among those of the model, -1 for none.
+
+    The same text, else the only one that means the same: 1.0 and 1, or TRUE and true. Which kind a file's column is
+    depends on all of its values, which a block of its rows does not have; so each value speaks for itself.
+    """
+    known = {level: code for code, level in enumerate(spec.levels)}
+    if kind != "number" and all(level in known for level in levels):
+        return [known[level] for level in levels]
+    by_meaning: dict[float | str, list[int]] = {}
+    for level, code in known.items():
+        if (meant := _meaning(level)) is not None:
+            by_meaning.setdefault(meant, []).append(code)
+    places = []
+    for level in levels:
+        meant = _meaning(level)
+        alike = [] if meant is None else by_meaning.get(meant, [])
+        same = level in known and (alike or kind != "number")
+        places.append(known[level] if same else alike[0] if len(alike) == 1 else -1)
+    return places
+
+
+def _meaning(text: str) -> float | str | None:
+    """Return the truth value or the number that a text is; None beyond 2^53, where numbers are not all told apart."""
+    if (folded := text.casefold()) in {"true", "false"}:
+        return folded
+    number = float(text) if is_number(text) else math.inf
+    return number if abs(number) < EXACT_INTEGERS else None
+
+
+def _alike(column: Column, levels: Sequence[str]) -> bool:
+    """Say whether some level looks like the values of a column of numbers or dates."""
+    fits = is_number if column.kind == "number" else _LIKE_A_DATE.match
+    return any(fits(level) for level in levels)
+
+
+def _value(column: Column, row: int) -> str:
+    """Return a value as text."""
+    if column.is_category:
+        return column.levels[int(column.values[row])]
+    value = float(column.values[row])
+    return date_text(value) if column.kind == "date" else number_text(value)

@@ -19,7 +19,7 @@ def on_the_cluster(engine, monkeypatch):
     """Return what lets all that follows compute on the cluster."""
 
     def use():
-        for module in ("prediction", "transformation"):
+        for module in ("predict",):
             monkeypatch.setattr(f"kerntest.learning.{module}.engine_of", lambda _: engine)
 
     return use

@@ -1,0 +1,368 @@
+"""What models write for rows: the columns of each kind of model, and the sums over rows that a report tells."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from kerntest.data.checks import check_probability
+from kerntest.data.wording import counted
+from kerntest.errors import ModelError, UndecidedError, UsageError
+from kerntest.learning.kpca_data import distances, in_units
+from kerntest.report.prediction_report import NumberSummary
+from kerntest.report.transform_report import ColumnError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from kerntest.engines.base import Engine
+    from kerntest.kernels.base import Array, Points
+    from kerntest.learning.encoding import Encoder
+    from kerntest.learning.kpca_model import KpcaModel
+    from kerntest.learning.ridge_model import RidgeModel
+    from kerntest.learning.svm_model import SvmModel
+    from kerntest.learning.training import Classes
+
+ROW, ERROR, RESIDUAL, UNSETTLED = "row", "reconstruction_error", "residual", "unsettled"
+# Before the name of a column whose errors are summed.
+OF = "of "
+MICROSECONDS_A_DAY = 86_400_000_000
+_IN_PYTHON = {
+    "svm": "SVM.load(path).predict(K)",
+    "ridge": "KernelRidge.load(path).predict(K)",
+    "kpca": "KernelPCA.load(path).transform(K)",
+}
+
+
+@dataclass(slots=True)
+class Sums:
+    """The sum, the range and the number of values that come block by block, in the order of the rows."""
+
+    total: float = 0.0
+    low: float = np.inf
+    high: float = -np.inf
+    count: int = 0
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Sums:
+        """Return those of some values."""
+        if not len(values):
+            return cls()
+        return cls(float(values.sum()), float(values.min()), float(values.max()), len(values))
+
+    def add(self, other: Sums) -> None:
+        """Take in those of the next rows."""
+        self.total += other.total
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+        self.count += other.count
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelColumns(ABC):
+    """Which columns a model writes for rows; `shown` is how messages call it."""
+
+    model: SvmModel | RidgeModel | KpcaModel
+    shown: str
+
+    @property
+    def encoder(self) -> Encoder:
+        """What the model knows of its columns."""
+        if self.model.encoder is None:
+            raise ModelError(
+                f"{self.shown} was fitted to a matrix of kernel values, not to columns",
+                hint=f"use it from Python: {_IN_PYTHON[self.model.KIND]}",
+                code="model.precomputed",
+                where={"file": self.shown},
+            )
+        return self.model.encoder
+
+    @property
+    def made(self) -> str:
+        """What is made of a row."""
+        return "prediction"
+
+    @abstractmethod
+    def takes(self, name: str) -> bool:
+        """Say whether the output may have a column of this name."""
+
+    def warnings(self, sums: Mapping[str, Sums]) -> tuple[str, ...]:
+        """Return what a reader of the columns must know."""
+        del sums
+        return ()
+
+    @abstractmethod
+    def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
+        """Return what a report tells of the model and its columns."""
+
+    @abstractmethod
+    def __call__(self, points: Points, engine: Engine) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return Arrow columns to write of n rows, and arrays whose sums are told."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SvmColumns(ModelColumns):
+    """`prediction`: classes as they stood in the training data, numbers, or whether rows are like the training rows.
+
+    On request `decision`, or `decision:A|B` for each pair of classes, and `p:CLASS`.
+    """
+
+    model: SvmModel
+    proba: bool
+    decision: bool
+    intervals: bool
+
+    def __post_init__(self) -> None:
+        """Refuse what a support vector machine does not have."""
+        if self.proba and not self.model.sigmoids:
+            raise UsageError(
+                f"{self.shown} has no probabilities",
+                hint="fit it with `kerntest svm ... --probability`"
+                if self.model.task == "classify"
+                else "they are for models of classes; --decision gives the decision function",
+                code="usage.no_probabilities",
+            )
+        if self.intervals:
+            raise UsageError(
+                f"{self.shown} is a support vector machine, which has no standard deviations and no intervals",
+                hint="`kerntest ridge` fits models that have",
+                code="usage.no_intervals",
+            )
+
+    def takes(self, name: str) -> bool:
+        """Say whether the output may have a column of this name."""
+        return name in {"prediction", "decision"} or name.startswith(("decision:", "p:"))
+
+    def __call__(self, points: Points, engine: Engine) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the columns, and the predicted numbers, or of each class which rows got it."""
+        model, names = self.model, () if self.model.classes is None else self.model.classes.names
+        scores = model.scores(points, engine)
+        sums: dict[str, NDArray[Any]]
+        if model.task == "regress":
+            columns, sums = {"prediction": pa.array(scores[:, 0])}, {"": scores[:, 0]}
+        elif model.classes is None:
+            alike = scores[:, 0] >= 0
+            columns, sums = {"prediction": pa.array(alike)}, {"true": alike, "false": ~alike}
+        else:
+            codes = model.codes(scores)
+            columns = {"prediction": _as_trained(model.classes).take(pa.array(codes))}
+            sums = {name: codes == place for place, name in enumerate(names)}
+        if self.decision:
+            found = np.atleast_2d(model.decision(scores).T)
+            pairs = [f"{names[i]}|{names[j]}" for i, j in model.pairs]
+            several = [f"decision:{one}" for one in (names if model.method == "mean" else pairs)]
+            columns |= zip(several if len(found) > 1 else ["decision"], map(pa.array, found), strict=True)
+        if self.proba:
+            columns |= {
+                f"p:{name}": pa.array(one) for name, one in zip(names, model.probabilities(scores).T, strict=True)
+            }
+        return columns, sums
+
+    def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
+        """Return what a report tells of the model and its predictions."""
+        model = self.model
+        if model.task == "regress":
+            return _numbers_told(sums, model.target)
+        counts = {name: int(one.total) for name, one in sums.items()}
+        told = {"task": model.task, "target": model.target, "predictions": counts}
+        return {**told, "numbers": None, "by_target": None}
+
+
+def _numbers_told(sums: Mapping[str, Sums], target: str | None) -> dict[str, Any]:
+    """Return what a report tells of predicted numbers."""
+    ranges = {name: NumberSummary(one.low, one.total / one.count, one.high) for name, one in sums.items() if one.count}
+    several = len(sums) > 1
+    told = {"task": "regress", "target": target, "predictions": None}
+    numbers = None if several else next(iter(ranges.values()), None)
+    return {**told, "numbers": numbers, "by_target": ranges if several else None}
+
+
+def _as_trained(classes: Classes) -> Any:
+    """Return the classes as they stood in the training data; whole numbers as such."""
+    if classes.kind == "boolean":
+        return pa.array([name == "true" for name in classes.names])
+    if classes.kind == "number":
+        numbers = [float(name) for name in classes.names]
+        whole = all(number.is_integer() and abs(number) < 2**53 for number in numbers)
+        return pa.array([int(number) for number in numbers], pa.int64()) if whole else pa.array(numbers, pa.float64())
+    return pa.array(classes.names, pa.string())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RidgeColumns(ModelColumns):
+    """A column for each target, and on request `TARGET_std`, and then `TARGET_low` and `TARGET_high`."""
+
+    model: RidgeModel
+    std: bool
+    interval: float | None
+    refused: str | None
+
+    def __post_init__(self) -> None:
+        """Refuse what a regression does not have; `refused` is the option that asks for it."""
+        if self.refused is not None:
+            raise UsageError(
+                f"{self.refused} is for support vector machines, and {self.shown} is a ridge regression",
+                hint="--interval 0.9 gives intervals, --std standard deviations",
+                code="usage.no_decision",
+            )
+        if self.interval is not None:
+            check_probability(self.interval)
+        if (self.std or self.interval is not None) and self.model.spread is None:
+            raise UsageError(
+                f"{self.shown} was fitted with --no-intervals, and has none",
+                hint="fit it without that option",
+                code="usage.no_intervals",
+            )
+        _check_different(self.names, "the target")
+
+    @property
+    def names(self) -> list[str]:
+        """All columns, in their order."""
+        endings = ("", "_std", "_low", "_high")[: 4 if self.interval is not None else 2 if self.std else 1]
+        return [f"{target}{ending}" for target in self.model.targets for ending in endings]
+
+    def takes(self, name: str) -> bool:
+        """Say whether the output may have a column of this name."""
+        return name in self.names
+
+    def __call__(self, points: Points, engine: Engine) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the columns, and the predictions of each target."""
+        mean = self.model.predicted(points, engine)
+        found = [mean]
+        if self.std or self.interval is not None:
+            found.append(self.model.deviations(points, engine))
+        if self.interval is not None:
+            reach = self.model.reach(self.interval) * found[1]
+            found += [mean - reach, mean + reach]
+        values = [one[:, place] for place in range(len(self.model.targets)) for one in found]
+        columns = dict(zip(self.names, map(pa.array, values), strict=True))
+        return columns, dict(zip(self.model.targets, mean.T, strict=True))
+
+    def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
+        """Return what a report tells of the model and its predictions."""
+        return _numbers_told(sums, ", ".join(self.model.targets))
+
+
+def _check_different(names: list[str], origin: str) -> None:
+    """Refuse to write two columns of one name."""
+    twice = [name for name, count in Counter([ROW, *names]).items() if count > 1]
+    if twice:
+        raise UsageError(
+            f"the output would have two columns {twice[0]!r}",
+            hint=f"rename {origin}, and fit the model again",
+            code="usage.output_names",
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ComponentColumns(ModelColumns):
+    """Scores `pc1`, `pc2`, ...; or pre-images, in the columns and units of the data, and `reconstruction_error`.
+
+    On request `residual`, how far each row is from its projection in feature space, squared.
+    """
+
+    model: KpcaModel
+    reconstruct: bool
+    residual: bool
+
+    def __post_init__(self) -> None:
+        """Refuse a model without pre-images."""
+        if self.reconstruct and self.encoder:
+            self.model.check_preimages()
+        _check_different(self.names, "the column of the data")
+
+    @property
+    def made(self) -> str:
+        """What is made of a row."""
+        return "pre-image" if self.reconstruct else "score"
+
+    @property
+    def names(self) -> list[str]:
+        """All columns, in their order."""
+        names = [f"pc{place}" for place in range(1, self.model.n_components + 1)]
+        if self.reconstruct:
+            names = list(self.encoder.names)
+            for one in self.model.constants:
+                names.insert(one.place, one.name)
+        return names + [ERROR] * self.reconstruct + [RESIDUAL] * self.residual
+
+    def takes(self, name: str) -> bool:
+        """Say whether the output may have a column of this name."""
+        return name in self.names
+
+    def __call__(self, points: Points, engine: Engine) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the columns, and residuals and errors of the rows."""
+        # Whatever overflows shows in the columns.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.residual:
+                scores, residuals = self.model.residuals(points, engine)
+            else:
+                scores, residuals = self.model.scores(points, engine), np.empty(0)
+            self._check_finite(scores, residuals)
+            columns, sums = self._preimages(points, scores, engine) if self.reconstruct else (list(scores.T), {})
+        if self.residual:
+            columns.append(residuals)
+            sums[RESIDUAL] = residuals
+        return dict(zip(self.names, map(pa.array, columns), strict=True)), sums
+
+    def _preimages(self, points: Points, scores: Array, engine: Engine) -> tuple[list[Any], dict[str, NDArray[Any]]]:
+        """Return pre-images as columns, their errors beside, and how far each column is off."""
+        found = self.model.preimages(scores, engine, points)
+        errors = distances(points, found.points)
+        self._check_finite(found.points.numeric, errors)
+        kinds = {spec.name: spec.kind for spec in self.encoder.columns}
+        images, given = in_units(self.model, found.points), in_units(self.model, points)
+        sums = {ERROR: errors**2, UNSETTLED: ~found.converged}
+        for name, one in images.items():
+            sums[OF + name] = one != given[name] if one.dtype == object else (one - given[name]) ** 2
+        return [*(_in_arrow(one, kinds.get(name, "number")) for name, one in images.items()), errors], sums
+
+    def warnings(self, sums: Mapping[str, Sums]) -> tuple[str, ...]:
+        """Return what a reader of the pre-images must know."""
+        count = self.told(sums)["not_converged"]
+        what = f"{counted(count, 'pre-image')} did not settle: the best row met is written for each of them"
+        return (what,) if count else ()
+
+    def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
+        """Return what a report tells of the model and its columns."""
+        means = {name: one.total / one.count for name, one in sums.items() if one.count}
+        by_column = [(name.removeprefix(OF), mean) for name, mean in means.items() if name.startswith(OF)]
+        return {
+            "components": self.model.n_components,
+            "residual": means.get(RESIDUAL),
+            "reconstructed": self.reconstruct,
+            "reconstruction_error": math.sqrt(means[ERROR]) if ERROR in means else None,
+            "by_column": tuple(
+                ColumnError(name, None, mean)
+                if name in self.encoder.category_names
+                else ColumnError(name, math.sqrt(mean), None)
+                for name, mean in by_column
+            ),
+            "not_converged": int(sums[UNSETTLED].total) if UNSETTLED in sums else 0,
+        }
+
+    def _check_finite(self, *numbers: Array) -> None:
+        if not all(np.isfinite(one).all() for one in numbers):
+            raise UndecidedError(
+                f"{self.shown} gives numbers that are too large for these rows",
+                hint="look at the rows with `kerntest inspect`; or train the model again",
+                code="undecided.overflow",
+            )
+
+
+def _in_arrow(values: NDArray[Any], kind: str) -> Any:
+    """Return a column as it stood in the data: numbers, truth values, texts, points in time."""
+    if kind == "date":
+        return pa.array(np.round(values * MICROSECONDS_A_DAY).astype(np.int64), pa.timestamp("us"))
+    if kind == "boolean":
+        return pa.array([None if value is None else value == "true" for value in values.tolist()], pa.bool_())
+    if kind == "text":
+        return pa.array(values.tolist(), pa.string())
+    return pa.array(values, pa.float64())
