@@ -43,7 +43,8 @@ from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.columns import BoundGroups, ColumnName, Group, OnColumns
 from kerntest.kernels.discrete import Hamming
 from kerntest.kernels.stationary import Gaussian
-from kerntest.matrices.lags import CentredProduct, KernelStack
+from kerntest.matrices.lags import KernelStack
+from kerntest.matrices.matrix import CentredProduct
 from kerntest.report import independence_record, record
 from kerntest.report.independence_record import SelectedColumn
 from kerntest.report.independence_summary import selection_sentence
@@ -337,14 +338,15 @@ class _Selection:
         """
         columns = len(taken) + 1
         selected = self.candidates.product(taken, columns) if taken else None
-        weights = CentredProduct(selected, (self.target, self.goal), self.centring, self.places[0], self.circle)
+        points, kernel = CentredProduct.of(self.goal, self.target, self.centring, selected and selected[::-1])
+        weights = KernelStack([(points, (kernel,))], self.places[:1], self.circle, hollow=True)
         sums = []
         for start in range(0, len(left), TOGETHER):
             part = left[start : start + TOGETHER]
             sources = []
             for c in part:
-                points, kernel = self.candidates.product([c], columns)
-                sources.append((points, (kernel,)))
+                rows, alone = self.candidates.product([c], columns)
+                sources.append((rows, (alone,)))
             found = shift_sums(
                 weights,
                 KernelStack(sources, self.places, self.circle),

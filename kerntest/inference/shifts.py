@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array
-    from kerntest.matrices.lags import Stack
 
 Spectrum: TypeAlias = NDArray[np.complex128]
 
@@ -135,7 +134,7 @@ class _Margins:
     squares: Array
 
     @classmethod
-    def of(cls, side: Stack, n: int) -> _Margins:
+    def of(cls, side: KernelStack, n: int) -> _Margins:
         """Return those of nothing yet."""
         return cls(np.zeros((side.members, n)), np.zeros(side.members))
 
@@ -151,8 +150,8 @@ class _Margins:
 
 
 def shift_sums(
-    first: Stack,
-    second: Stack,
+    first: KernelStack,
+    second: KernelStack,
     *,
     n: int,
     circle: int,
@@ -165,9 +164,9 @@ def shift_sums(
 
     Parameters
     ----------
-    first : Stack
+    first : KernelStack
         F matrices A_f over n rows in one order.
-    second : Stack
+    second : KernelStack
         G matrices B_g over the same rows, in `orders` orders of which the first is that of `first`.
     n, circle, orders : int
         Rows, length of the circle n' and number of orders C.
@@ -237,15 +236,16 @@ class _Summed:
 class _Blocks:
     """Work on one block of two stacks, with arrays that each thread uses again."""
 
-    def __init__(self, first: Stack, second: Stack, circle: int, n: int, wanted: tuple[tuple[int, int], ...]) -> None:
+    def __init__(
+        self, first: KernelStack, second: KernelStack, circle: int, n: int, wanted: tuple[tuple[int, int], ...]
+    ) -> None:
         self.first, self.second, self.circle, self.n, self.wanted = first, second, circle, n, wanted
         self.scratch = _Scratch(np.empty(0))
 
     def sent(self, engine: Engine) -> Self:
-        """Compute where an engine does, if both sides are rows and kernels; return itself."""
-        if isinstance(self.first, KernelStack) and isinstance(self.second, KernelStack):
-            self.first, self.second = self.first.sent(engine), self.second.sent(engine)
-            self.scratch = _Scratch(engine.send(np.empty(0)))
+        """Compute where an engine does; return itself."""
+        self.first, self.second = self.first.sent(engine), self.second.sent(engine)
+        self.scratch = _Scratch(engine.send(np.empty(0)))
         return self
 
     def __reduce__(self) -> tuple[type[_Blocks], tuple[Any, ...]]:

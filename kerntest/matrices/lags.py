@@ -10,7 +10,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -19,7 +19,6 @@ from kerntest.kernels.base import (
     Array,
     Columns,
     DensePairs,
-    Kernel,
     Pairs,
     Points,
     left_factor,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine
-    from kerntest.matrices.matrix import Centring
+    from kerntest.kernels.base import Kernel
 
 # Entries of one tile: its arrays (half a megabyte each) stay in the second-level cache of a core.
 TILE_ENTRIES = 2**16
@@ -318,43 +317,11 @@ def _powers(numeric: Array, bandwidth: float) -> Array:
     return powers
 
 
-class Stack(Protocol):
-    """Symmetric matrices over the same rows, in one or more orders of them. The first order is the observed.
-
-    `centred_by_rows` says whether their row sums are wanted, for a centring after the sums.
-    """
-
-    members: int
-    centred_by_rows: bool
-
-    def lines(self, order: int, block: Block, out: Array) -> Iterator[int]:
-        """Write the block's entries of one member after another into `out`, shape (block.count, circle).
-
-        Yields the number of the member that `out` holds.
-        """
-        ...
-
-    def fixed_entries(self, order: int) -> Array:
-        """Return the entries between fixed rows in one order, shape (members, fixed, fixed)."""
-        ...
-
-
 class KernelStack:
-    """Kernel matrices, several kernels on the same columns or kernels on different columns of the same rows.
+    """Kernel matrices over the same rows in one or more orders of them, the first the observed, laid out in lines.
 
-    Parameters
-    ----------
-    sources : sequence of (Points, sequence of Kernel)
-        n rows each, in one shared order; kernels of one source share its distances, and those whose bandwidths halve from
-        one to the next their values.
-    orders : sequence of ndarray of int, shape (n,)
-        Which row stands at each place, one array per order.
-    circle : int
-        How many places lie on the circle.
-    hollow : bool
-        Whether the diagonals are set to zero (for the unbiased estimator).
-    centred_by_rows : bool
-        Whether row sums are wanted.
+    Kernels of one source share its distances, and those whose bandwidths halve from one to the next their values.
+    `hollow` sets the diagonals to zero; `centred_by_rows` says that row sums are wanted, for a centring after the sums.
     """
 
     def __init__(
@@ -378,7 +345,7 @@ class KernelStack:
         return _stacked, (self._sources, self._orders, self._circle, self._hollow, self.centred_by_rows)
 
     def sent(self, engine: Engine) -> KernelStack:
-        """Return the stack with its rows where an engine computes."""
+        """Return the same with its rows where an engine computes."""
         there = copy(self)
         there._laid = [[rows.sent(engine) for rows in of_order] for of_order in self._laid]  # noqa: SLF001 - made here
         return there
@@ -420,73 +387,3 @@ def _stacked(
     centred_by_rows: bool,
 ) -> KernelStack:
     return KernelStack(sources, orders, circle, hollow=hollow, centred_by_rows=centred_by_rows)
-
-
-class CentredProduct:
-    """The matrix K o U(L) with zero diagonal, or U(L) alone: a `Stack` of one member in one order.
-
-    Parameters
-    ----------
-    factor : (Points, Kernel) or None
-        n rows and the kernel of K.
-    target : (Points, Kernel)
-        The same of L.
-    centring : Centring
-        The U-centring of L.
-    order : ndarray of int, shape (n,)
-        Which row stands at each place.
-    circle : int
-        How many places lie on the circle.
-    """
-
-    members = 1
-    centred_by_rows = False
-
-    def __init__(
-        self,
-        factor: tuple[Points, Kernel] | None,
-        target: tuple[Points, Kernel],
-        centring: Centring,
-        order: NDArray[np.intp],
-        circle: int,
-    ) -> None:
-        sides = [target] if factor is None else [target, factor]
-        self._kernels = [kernel for _, kernel in sides]
-        self._laid = [LaidOut(points.take(order), circle) for points, _ in sides]
-        rows = centring.row[order]
-        self._fixed_rows = rows[circle:]
-        self._rows = rows[np.arange(circle + circle // 2 + 1) % circle]
-        self._grand = centring.grand
-
-    def lines(self, order: int, block: Block, out: Array) -> Iterator[int]:
-        """Write the block's entries into `out`, shape (block.count, circle); yields 0."""
-        del order
-        for place, (kernel, laid) in enumerate(zip(self._kernels, self._laid, strict=True)):
-            for pairs, columns in laid.tiles(block):
-                if place == 0:
-                    out[:, columns] = kernel.evaluate(pairs)
-                    out[:, columns] -= self._row_means(block, columns)
-                else:
-                    out[:, columns] *= kernel.evaluate(pairs)
-        if block.kind == "lags" and block.start == 0:
-            out[0] = 0.0
-        yield 0
-
-    def _row_means(self, block: Block, columns: slice) -> Array:
-        """Return what centring takes from the entries of a tile."""
-        here = self._rows[columns][None, :] - self._grand
-        if block.kind == "fixed":
-            return here + self._fixed_rows[block.start : block.start + block.count, None]
-        met = self._rows[columns.start + block.start : columns.stop + block.start + block.count - 1]
-        means: Array = here + window(met, block.count)
-        return means
-
-    def fixed_entries(self, order: int) -> Array:
-        """Return the entries between fixed rows, shape (1, fixed, fixed)."""
-        del order
-        entries: Array = np.asarray(-self._fixed_rows[:, None] - self._fixed_rows[None, :] + self._grand)
-        for place, (kernel, laid) in enumerate(zip(self._kernels, self._laid, strict=True)):
-            values = kernel.evaluate(DensePairs(laid.fixed, laid.fixed))
-            entries = entries + values if place == 0 else entries * values
-        np.fill_diagonal(entries, 0.0)
-        return entries[None]

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
 from kerntest.engines.base import enough_for
 from kerntest.engines.setting import allowed_bytes
-from kerntest.kernels.base import ROUNDING_UNITS, Array, DensePairs, Kernel, Points, left_factor, right_factor
+from kerntest.kernels.base import (
+    ROUNDING_UNITS,
+    Array,
+    Columns,
+    DensePairs,
+    Kernel,
+    Pairs,
+    Points,
+    left_factor,
+    right_factor,
+)
 from kerntest.kernels.stationary import Gaussian
 
 if TYPE_CHECKING:
@@ -336,6 +346,55 @@ class Centring:
     row: Array
     grand: float
     hollow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CentredProduct(Kernel):
+    """The kernel of A o L off its diagonal, A a centring of K: its rows carry their part of the centring as a column."""
+
+    name: ClassVar[str] = "centred product"
+    formula: ClassVar[str] = "(k(x,y) - r(x) - r(y) + g) l(x,y)"
+    positive_definite: ClassVar[bool] = False
+    characteristic: ClassVar[bool] = False
+    kernel: Kernel
+    columns: Columns
+    row: Columns
+    grand: float
+    factor: tuple[Kernel, Columns] | None
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, points: Points, centring: Centring, factor: tuple[Kernel, Points] | None
+    ) -> tuple[Points, CentredProduct]:
+        """Return rows side by side and the kernel of them; without L if there is no factor."""
+        parts = [points, Points.of(centring.row), *([] if factor is None else [factor[1]])]
+        places, numeric, codes = [], 0, 0
+        for part in parts:
+            after = numeric + part.numeric.shape[1], codes + part.codes.shape[1]
+            places.append(Columns(tuple(range(numeric, after[0])), tuple(range(codes, after[1]))))
+            numeric, codes = after
+        joined = Points(np.hstack([part.numeric for part in parts]), np.hstack([part.codes for part in parts]))
+        return joined, cls(
+            kernel, places[0], places[1], centring.grand, None if factor is None else (factor[0], places[2])
+        )
+
+    def evaluate(self, pairs: Pairs) -> Array:
+        """Return the entries."""
+        rows = pairs.restrict(self.row)
+        values = self.kernel.evaluate(pairs.restrict(self.columns))
+        values -= rows.of_left(_first_column) + (rows.of_right(_first_column) - self.grand)
+        if self.factor is not None:
+            kernel, columns = self.factor
+            values *= kernel.evaluate(pairs.restrict(columns))
+        return values
+
+    def diagonal(self, points: Points) -> Array:
+        """Return zeros: nothing is asked of the diagonal."""
+        return np.zeros(len(points))
+
+
+def _first_column(points: Points) -> Array:
+    return points.numeric[:, 0]
 
 
 @dataclass(frozen=True, slots=True)

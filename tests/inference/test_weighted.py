@@ -12,7 +12,8 @@ from kerntest.engines.local import LocalEngine
 from kerntest.inference.invariants import centre
 from kerntest.inference.shifts import shift_sums
 from kerntest.matrices import lags
-from kerntest.matrices.lags import Block, CentredProduct, KernelStack
+from kerntest.matrices.lags import Block, KernelStack
+from kerntest.matrices.matrix import CentredProduct
 
 ENGINE = LocalEngine(1)
 
@@ -26,8 +27,8 @@ def centred_product(factor, target, order, circle):
     M = np.array(naive.u_centred(goal(y).tolist()))
     if factor is not None:
         M = M * kernel_of(factor)(x)
-    stack = CentredProduct(None if factor is None else (x, kernel_of(factor)), (y, goal), centring, order, circle)
-    return stack, M[order][:, order]
+    rows, kernel = CentredProduct.of(goal, y, centring, None if factor is None else (kernel_of(factor), x))
+    return KernelStack([(rows, (kernel,))], [order], circle, hollow=True), M[order][:, order]
 
 
 def lines_of(M, block, circle):
