@@ -18,7 +18,7 @@ from kerntest.engines.base import enough_for
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.inference.verdict import overflow
 from kerntest.kernels.base import DensePairs
-from kerntest.matrices.eigen import leading_eigenvalues
+from kerntest.matrices.eigen import lanczos
 from kerntest.matrices.factor import Factor, centred, kernel_factor
 
 if TYPE_CHECKING:
@@ -307,15 +307,17 @@ def _leading_function(x: _Side, y: _Side) -> tuple[float, Array]:
     if _small(x, y):
         vectors, values, _ = np.linalg.svd(x.columns.T @ y.columns, full_matrices=False)
         return float(values[0]), x.columns @ vectors[:, 0]
-    found = leading_eigenvalues(
-        lambda vectors, _: (x.columns.T @ y.times(x.columns @ vectors[0]))[None], _start(x), accuracy=OBSERVED_ACCURACY
+    found = lanczos(
+        lambda vectors, _: (x.columns.T @ y.times(x.columns @ vectors[0, 0]))[None, None],
+        _start(x),
+        accuracy=OBSERVED_ACCURACY,
     )
-    return math.sqrt(max(float(found.values[0]), 0.0)), x.columns @ found.vectors[0]
+    return math.sqrt(max(float(found.values[0, 0]), 0.0)), x.columns @ found.vectors[0, 0]
 
 
 def _start(x: _Side) -> Array:
-    """Return a generic vector, shape (1, r)."""
-    return np.random.default_rng(START_STREAM).normal(size=(1, x.rank))
+    """Return a generic vector, shape (1, 1, r)."""
+    return np.random.default_rng(START_STREAM).normal(size=(1, 1, x.rank))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -364,13 +366,13 @@ class _Iterations:
         backward = np.argsort(forward, axis=1)
 
         def operator(vectors: Array, numbers: NDArray[np.intp]) -> Array:
-            moved = np.take_along_axis(vectors @ x.T, backward[numbers], axis=1)
+            moved = np.take_along_axis(vectors[:, 0] @ x.T, backward[numbers], axis=1)
             moved = (moved @ y) @ y.T if self.whole is None else moved @ self.whole
             found: Array = np.take_along_axis(moved, forward[numbers], axis=1) @ x
-            return found
+            return found[:, None]
 
         start = np.repeat(_start(self.x), len(forward), axis=0)
-        return _roots(leading_eigenvalues(operator, start, accuracy=RELABELLED_ACCURACY).values)
+        return _roots(lanczos(operator, start, accuracy=RELABELLED_ACCURACY).values[:, 0])
 
 
 def _roots(squares: Array) -> Array:

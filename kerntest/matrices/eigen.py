@@ -1,4 +1,4 @@
-"""The largest eigenvalues of a centred kernel matrix: block Lanczos with full reorthogonalisation, or LAPACK."""
+"""The leading eigenpairs of symmetric operators: Lanczos with full reorthogonalisation, or LAPACK."""
 
 from __future__ import annotations
 
@@ -34,26 +34,21 @@ ZERO = 1e-12
 NARROWEST, WIDEST, SPARE = 4, 24, 2
 # Columns of the basis, in blocks, at which it is condensed to the best ones; and steps at which to give up.
 BLOCKS, STEPS = 30, 300
+# Of single vectors, convergence is looked at after so many steps each: it takes an eigendecomposition of its own.
+CHECKED = 4
+# Room for so many vectors at first.
+ROOM = 16
 START_STREAM = 5
 # Entries of an eigenvector that differ in size by less than this share are equal: what is 1e-12 off in the matrix is
 # 1e-8 off in the vectors of eigenvalues that differ by 1e-4.
 EQUAL_ENTRIES = 1e-8
+# Entries of one block of features, and rows from whose mean deviations are taken.
+BLOCK, FIRST = 2**19, 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Eigenpairs:
-    """The largest eigenvalues, descending, with orthonormal eigenvectors.
-
-    Parameters
-    ----------
-    values : ndarray, shape (k,)
-    vectors : ndarray, shape (n, k)
-        The entry largest in size of each is positive.
-    smallest : float
-        The least eigenvalue seen: at least the smallest of the matrix.
-    solver : "lanczos" or "dense"
-    converged : bool
-    """
+    """The largest eigenvalues (k,), descending, with orthonormal eigenvectors (n, k); `smallest` is the least one seen."""
 
     values: Array
     vectors: Array
@@ -63,25 +58,8 @@ class Eigenpairs:
 
 
 def leading_eigenpairs(matrix: CentredMatrix, count: int, *, solver: EigenSolver = "auto", seed: int = 0) -> Eigenpairs:
-    """Return the largest eigenvalues of HKH that are not numerically zero.
+    """Return the largest eigenvalues of HKH that are above 1e-12 of the largest and above rounding.
 
-    Parameters
-    ----------
-    matrix : CentredMatrix
-        HKH of n rows; its rank is at most n - 1.
-    count : int
-        How many; fewer are returned where the rank is less.
-    solver : "auto", "lanczos" or "dense"
-    seed : int
-        Of the vectors that Lanczos starts with.
-
-    Returns
-    -------
-    Eigenpairs
-        Those above 1e-12 of the largest and above rounding.
-
-    Notes
-    -----
     Cost: n^2 (count + 2) flops for each of some ten steps, and O(n m^2) for a basis of m vectors (Lanczos); about 9 n^3
     and two n x n arrays (dense).
     """
@@ -92,7 +70,7 @@ def leading_eigenpairs(matrix: CentredMatrix, count: int, *, solver: EigenSolver
     dense = solver == "dense" or (solver == "auto" and (n <= DENSE_ROWS or wanted > DENSE_SHARE * n))
     # What Lanczos does between the products is small in any case.
     with threadpool_limits(limits=None if dense and n > SHARED_ROWS else 1, user_api="blas"):
-        found = _dense(matrix, wanted) if dense else _lanczos(matrix, wanted, seed)
+        found = _dense(matrix, wanted) if dense else _block_lanczos(matrix, wanted, seed)
     largest = float(found.values.max(initial=0.0))
     kept = found.values > max(ZERO * largest, matrix.rounding)
     # Rounding mixes the constant vector, whose eigenvalue is 0, into those of small eigenvalues.
@@ -122,274 +100,202 @@ def _dense(matrix: CentredMatrix, wanted: int) -> Eigenpairs:
     return Eigenpairs(values[best], vectors[:, best], float(values[0]), "dense")
 
 
-def _lanczos(matrix: CentredMatrix, wanted: int, seed: int) -> Eigenpairs:
-    """Return eigenpairs by block Lanczos."""
-    return block_lanczos(matrix, matrix.n, wanted, trace=matrix.trace, seed=seed)
-
-
-def block_lanczos(
-    operator: Callable[[Array], Array], n: int, wanted: int, *, trace: float, seed: int = 0, block: int | None = None
-) -> Eigenpairs:
-    """Return the largest eigenvalues of a symmetric operator whose eigenvectors have mean zero.
-
-    A block of vectors finds eigenvalues of a multiplicity up to its width; where the space that it spans under the
-    operator is exhausted, new vectors join. The basis is condensed to the best Ritz vectors when it is full (thick
-    restart, Wu and Simon 2000).
-
-    Parameters
-    ----------
-    operator : callable
-        From vectors, shape (n, b), to their images.
-    n : int
-    wanted : int
-    trace : float
-        Of the operator: nothing more is looked for once it is explained.
-    seed : int
-    block : int, optional
-        Width of a block.
-    """
-    width = min(block or min(max(wanted + SPARE, NARROWEST), WIDEST), n - 1)
-    most = min(n - 1, max(BLOCKS * width, 3 * wanted))
+def _block_lanczos(matrix: CentredMatrix, wanted: int, seed: int) -> Eigenpairs:
+    """Return eigenpairs by Lanczos from random vectors of mean zero, like all eigenvectors that count."""
+    rank = matrix.n - 1
+    width = min(max(wanted + SPARE, NARROWEST), WIDEST, rank)
     rng = np.random.default_rng((seed, START_STREAM))
-    basis = _Basis(n, most + width)
-    fresh = basis.new_vectors(rng.normal(size=(n, width)))
-    theta, weights = np.empty(0), np.empty((0, 0))
-    converged = False
-    for _ in range(STEPS):
-        rest = basis.extend(fresh, operator(fresh))
-        theta, weights = basis.ritz()
-        scale = float(np.abs(theta).max())
-        fresh, coupling = _orthonormal(rest, EXHAUSTED * scale)
-        residuals = np.linalg.norm(coupling @ weights[-rest.shape[1] :, -wanted:], axis=0)
-        enough = basis.size >= wanted
-        if enough and bool((residuals <= ACCURACY * scale).all()):
-            converged = True
-            break
-        unknown = n - 1 - basis.size
-        if not fresh.shape[1]:
-            left = trace - float(np.maximum(theta, 0.0).sum())
-            fresh = rng.normal(size=(n, width))
-            converged = left <= ZERO * scale and bool(theta[0] >= -ZERO * scale)
-        converged |= not unknown
-        if converged:
-            break
-        # What is left of images is small where they are exhausted, and by then as much in the basis as rounding is.
-        fresh = basis.new_vectors(fresh[:, :unknown])
-        if basis.size + fresh.shape[1] > most:
-            basis.condense(theta, weights, min(basis.size - 1, wanted + width))
-            theta, weights = theta[-basis.size :], np.eye(basis.size)
-    best = slice(None, -wanted - 1, -1)
-    return Eigenpairs(theta[best], basis.vectors @ weights[:, best], float(theta.min()), "lanczos", converged)
 
+    def drawn() -> Array:
+        start = rng.normal(size=(matrix.n, width))
+        return np.asarray((start - start.mean(axis=0)).T[None])
 
-class _Basis:
-    """Orthonormal vectors Q and the projection T = Q'AQ of an operator A on them."""
-
-    def __init__(self, n: int, room: int) -> None:
-        self._vectors = np.empty((n, 0))
-        self._room = room
-        self._projected = np.zeros((room, room))
-        self.size = 0
-
-    @property
-    def vectors(self) -> Array:
-        """Q, shape (n, size)."""
-        return self._vectors[:, : self.size]
-
-    def new_vectors(self, start: Array) -> Array:
-        """Return orthonormal vectors of mean zero with no part in the basis."""
-        return np.asarray(np.linalg.qr(self._reduced(start - start.mean(axis=0))[0])[0])
-
-    def extend(self, fresh: Array, image: Array) -> Array:
-        """Take vectors in, given what the operator makes of them; return what of that is new."""
-        self._append(fresh)
-        rest, overlaps = self._reduced(image)
-        new = slice(self.size - fresh.shape[1], self.size)
-        self._projected[: self.size, new] = overlaps
-        self._projected[new, : self.size] = overlaps.T
-        return rest
-
-    def ritz(self) -> tuple[Array, Array]:
-        """Return the eigenvalues of T, ascending, and its eigenvectors, shape (size, size)."""
-        values, vectors = np.linalg.eigh(self._projected[: self.size, : self.size])
-        return values, vectors
-
-    def condense(self, theta: Array, weights: Array, kept: int) -> None:
-        """Replace the basis by its best Ritz vectors."""
-        best = self.vectors @ weights[:, -kept:]
-        self._projected[:] = 0.0
-        self._projected[np.arange(kept), np.arange(kept)] = theta[-kept:]
-        self._vectors[:, :kept] = best
-        self.size = kept
-
-    def _append(self, fresh: Array) -> None:
-        grown = self.size + fresh.shape[1]
-        if grown > self._vectors.shape[1]:
-            room = min(self._room, max(2 * self._vectors.shape[1], grown))
-            wider = np.empty((len(self._vectors), max(room, grown)), order="F")
-            wider[:, : self.size] = self.vectors
-            self._vectors = wider
-        self._vectors[:, self.size : grown] = fresh
-        self.size = grown
-
-    def _reduced(self, image: Array) -> tuple[Array, Array]:
-        """Return vectors less their projections on the basis, and their inner products with it; twice, for rounding."""
-        overlaps = self.vectors.T @ image
-        rest = image - self.vectors @ overlaps
-        again = self.vectors.T @ rest
-        return rest - self.vectors @ again, overlaps + again
-
-
-def _orthonormal(vectors: Array, least: float) -> tuple[Array, Array]:
-    """Return an orthonormal basis U of vectors W longer than `least`, and U'W."""
-    left, lengths, right = np.linalg.svd(vectors, full_matrices=False)
-    kept = lengths > least
-    return left[:, kept], lengths[kept, None] * right[kept]
-
-
-# Convergence is looked at after so many steps each: it takes an eigendecomposition of its own.
-CHECKED = 4
-# Room for so many vectors at first, and whenever it is full.
-ROOM = 16
+    found = lanczos(
+        lambda vectors, _: matrix(vectors[0].T).T[None],
+        drawn(),
+        wanted,
+        rank=rank,
+        room=max(BLOCKS * width, 3 * wanted),
+        trace=matrix.trace,
+        drawn=drawn,
+    )
+    smallest, converged = float(found.smallest[0]), bool(found.converged[0])
+    return Eigenpairs(found.values[0], found.vectors[0].T, smallest, "lanczos", converged)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leading:
-    """The largest eigenvalue of each operator, and its eigenvector.
-
-    Parameters
-    ----------
-    values : ndarray, shape (b,)
-    vectors : ndarray, shape (b, m)
-        Of unit length.
-    """
+    """The k largest eigenvalues of b operators (b, k), descending, with eigenvectors (b, k, n); the least ones seen (b,)."""
 
     values: Array
     vectors: Array
+    smallest: Array
+    converged: NDArray[np.bool_]
 
 
-def leading_eigenvalues(operator: Operator, start: Array, *, accuracy: float) -> Leading:
-    """Return the largest eigenvalue of operators B_k, each symmetric and positive semi-definite.
+def lanczos(
+    operator: Operator,
+    start: Array,
+    wanted: int = 1,
+    *,
+    accuracy: float = ACCURACY,
+    rank: int | None = None,
+    room: int | None = None,
+    trace: float = np.inf,
+    drawn: Callable[[], Array] | None = None,
+) -> Leading:
+    """Return the largest eigenvalues of symmetric operators A_k side by side, by the block Lanczos method.
 
-    Some eigenvalue lies within the residual |B a - theta a| of theta; it is the largest unless the start has no part in
-    its direction.
-
-    Parameters
-    ----------
-    operator : callable
-        Maps vectors, shape (b, m), and the numbers k of their operators, shape (b,), to B_k a, shape (b, m).
-    start : ndarray, shape (b, m)
-        A generic vector for each operator.
-    accuracy : float
-        The residual, relative to the eigenvalue, at which to stop.
-
-    Notes
-    -----
-    Cost: t <= m applications of each operator, O(b m t^2) time and O(b m t) memory beside. An operator whose
-    eigenvalue has converged is set aside while others go on.
+    The operator maps vectors, shape (b, w, n), and the numbers k of their operators, shape (b,), to their images; those
+    that have converged, to the `accuracy` relative to the largest, are applied no more. A block of w vectors finds
+    eigenvalues of a multiplicity up to w; where the space that it spans is exhausted, new vectors are `drawn` (of one
+    operator) until its `trace` is explained. The basis is condensed to the best Ritz vectors when it has no more `room`
+    (thick restart, Wu and Simon 2000). Blocks of several vectors are for one operator.
     """
-    count, size = start.shape
-    values, vectors = np.zeros(count), np.zeros((count, size))
-    basis = _Bases.of(start)
-    for step in range(1, size + 1):
-        basis.advance(operator)
-        if step % CHECKED and step < size:
-            continue
-        theta, weights = basis.largest()
-        residual = basis.below[:, step - 1] * np.abs(weights[:, -1])
-        done = (residual <= accuracy * theta) | (step == size)
-        values[basis.numbers[done]] = theta[done]
-        vectors[basis.numbers[done]] = np.matmul(weights[done, None, :], basis.vectors[done, :step])[:, 0]
-        basis.keep(~done)
-        if not len(basis.numbers):
-            break
-    return Leading(values, vectors)
+    count, width, n = start.shape
+    rank = n if rank is None else rank
+    most, steps = (rank, rank) if room is None else (min(rank, room), STEPS)
+    basis = _Basis(count, n)
+    found = Leading(
+        np.zeros((count, wanted)), np.zeros((count, wanted, n)), np.zeros(count), np.zeros(count, dtype=bool)
+    )
+    fresh = basis.new_vectors(start)
+    for step in range(1, steps + 1):
+        rest = basis.extend(fresh, operator(fresh, basis.numbers))
+        fresh, coupling = _orthonormal(rest, EXHAUSTED * basis.scale)
+        unknown = rank - basis.size
+        full = basis.size + fresh.shape[1] > most
+        if width > 1 or step % CHECKED == 0 or step == steps or full or not unknown or not fresh.shape[1]:
+            theta, weights = basis.ritz()
+            scale = np.abs(theta).max(axis=1)
+            residuals = np.linalg.norm(coupling @ weights[:, -rest.shape[1] :, -wanted:], axis=1)
+            done = (residuals <= accuracy * scale[:, None]).all(axis=1) & (basis.size >= wanted)
+            if drawn is not None and not fresh.shape[1] and not done[0]:
+                left = trace - float(np.maximum(theta, 0.0).sum())
+                done |= left <= ZERO * scale[0] and theta[0, 0] >= -ZERO * scale[0]
+                fresh = drawn()
+            done |= not unknown
+            _take(found, basis, theta, weights, done if step < steps else np.ones_like(done))
+            found.converged[basis.numbers[done]] = True
+            if done.all():
+                break
+            if done.any():
+                basis.keep(~done)
+                fresh, theta, weights = fresh[~done], theta[~done], weights[~done]
+            if full:
+                basis.condense(theta, weights, min(basis.size - 1, wanted + width))
+        # What is left of images is small where they are exhausted, and by then as much in the basis as rounding is.
+        fresh = basis.new_vectors(fresh[:, :unknown])
+    return found
 
 
-@dataclass(slots=True, eq=False)
-class _Bases:
-    """The Lanczos vectors of the operators that have not converged, and the tridiagonal matrices between them."""
+def _take(found: Leading, basis: _Basis, theta: Array, weights: Array, done: NDArray[np.bool_]) -> None:
+    """Write down the eigenpairs of the operators that are done."""
+    if not done.any():
+        return
+    numbers, best = basis.numbers[done], slice(None, -min(found.values.shape[1], basis.size) - 1, -1)
+    values = theta[done, best]
+    found.values[numbers, : values.shape[1]] = values
+    vectors = np.matmul(weights[done][:, :, best].transpose(0, 2, 1), basis.vectors[done])
+    found.vectors[numbers, : values.shape[1]] = vectors
+    found.smallest[numbers] = theta[done, 0]
 
-    numbers: NDArray[np.intp]
-    vectors: Array
-    diagonal: Array
-    below: Array
-    steps: int = 0
 
-    @classmethod
-    def of(cls, start: Array) -> _Bases:
-        """Begin with one vector for each operator."""
-        count, size = start.shape
-        basis = cls(np.arange(count), np.empty((count, 0, size)), np.empty((count, 0)), np.empty((count, 0)))
-        basis._make_room()
-        basis.vectors[:, 0] = start / np.linalg.norm(start, axis=1, keepdims=True)
-        return basis
+class _Basis:
+    """Orthonormal vectors Q of many operators A side by side, as rows, and the projections T = Q A Q'."""
 
-    def advance(self, operator: Operator) -> None:
-        """Apply every operator to its last vector; what is new in the result is the next vector."""
-        last = self.steps
-        vectors = self.vectors[:, : last + 1]
-        found, overlaps = _reduced(operator(vectors[:, last], self.numbers), vectors)
-        # Once more, for what rounding has left.
-        found, _ = _reduced(found, vectors)
-        self.diagonal[:, last] = overlaps[:, last]
-        length = np.linalg.norm(found, axis=1)
-        new = length > EXHAUSTED * self.diagonal[:, : last + 1].max(axis=1)
-        self.below[:, last] = np.where(new, length, 0.0)
-        self.steps += 1
-        if self.steps == self.vectors.shape[1]:
-            self._make_room()
-        # Where nothing is new the sequence ends in zeros.
-        inverse = np.divide(1.0, length, out=np.zeros_like(length), where=new)
-        np.multiply(found, inverse[:, None], out=self.vectors[:, self.steps])
+    def __init__(self, count: int, n: int) -> None:
+        self.numbers: NDArray[np.intp] = np.arange(count)
+        self._vectors, self._projected = np.empty((count, ROOM, n)), np.zeros((count, ROOM, ROOM))
+        self.size = 0
 
-    def largest(self) -> tuple[Array, Array]:
-        """Return the largest eigenvalue of each tridiagonal matrix, shape (b,), and its eigenvector, (b, steps)."""
-        steps = np.arange(self.steps)
-        tridiagonal = np.zeros((len(self.numbers), self.steps, self.steps))
-        tridiagonal[:, steps, steps] = self.diagonal[:, : self.steps]
-        tridiagonal[:, steps[1:], steps[:-1]] = self.below[:, : self.steps - 1]
-        eigenvalues, eigenvectors = np.linalg.eigh(tridiagonal)
-        return eigenvalues[:, -1], eigenvectors[:, :, -1]
+    @property
+    def vectors(self) -> Array:
+        """Q, shape (b, size, n)."""
+        return self._vectors[:, : self.size]
+
+    @property
+    def scale(self) -> Array:
+        """About the largest eigenvalue in size, shape (b,)."""
+        found: Array = np.abs(np.diagonal(self._projected, axis1=1, axis2=2)).max(axis=1)
+        return found
+
+    def new_vectors(self, start: Array) -> Array:
+        """Return orthonormal vectors with no part in the basis."""
+        rest = self._reduced(start)[0]
+        if rest.shape[1] == 1:
+            return _unit(rest, np.zeros(len(rest)))[0]
+        return np.asarray(np.linalg.qr(rest.transpose(0, 2, 1))[0].transpose(0, 2, 1))
+
+    def extend(self, fresh: Array, image: Array) -> Array:
+        """Take vectors in, given what the operators make of them; return what of that is new."""
+        known, grown = self.size, self.size + fresh.shape[1]
+        if grown > self._vectors.shape[1]:
+            self._grow(max(grown, 2 * self._vectors.shape[1]))
+        self._vectors[:, known:grown] = fresh
+        self.size = grown
+        rest, overlaps = self._reduced(image)
+        self._projected[:, :grown, known:grown] = overlaps
+        self._projected[:, known:grown, :grown] = overlaps.transpose(0, 2, 1)
+        return rest
+
+    def ritz(self) -> tuple[Array, Array]:
+        """Return the eigenvalues of T, ascending, and its eigenvectors, shape (b, size, size)."""
+        values, vectors = np.linalg.eigh(self._projected[:, : self.size, : self.size])
+        return values, vectors
+
+    def condense(self, theta: Array, weights: Array, kept: int) -> None:
+        """Replace the basis by its best Ritz vectors."""
+        best = weights[:, :, -kept:].transpose(0, 2, 1) @ self.vectors
+        self._projected[:] = 0.0
+        self._projected[:, np.arange(kept), np.arange(kept)] = theta[:, -kept:]
+        self._vectors[:, :kept] = best
+        self.size = kept
 
     def keep(self, wanted: NDArray[np.bool_]) -> None:
         """Drop the operators that are not wanted."""
-        if wanted.all():
-            return
-        for name in ("numbers", "vectors", "diagonal", "below"):
-            setattr(self, name, getattr(self, name)[wanted])
+        self.numbers = self.numbers[wanted]
+        self._vectors, self._projected = self._vectors[wanted], self._projected[wanted]
 
-    def _make_room(self) -> None:
-        for name in ("vectors", "diagonal", "below"):
-            values = getattr(self, name)
-            more = np.empty((values.shape[0], ROOM, *values.shape[2:]))
-            setattr(self, name, np.concatenate([values, more], axis=1))
+    def _grow(self, room: int) -> None:
+        count, _, n = self._vectors.shape
+        vectors, projected = np.empty((count, room, n)), np.zeros((count, room, room))
+        vectors[:, : self.size], projected[:, : self.size, : self.size] = (
+            self.vectors,
+            self._projected[:, : self.size, : self.size],
+        )
+        self._vectors, self._projected = vectors, projected
+
+    def _reduced(self, image: Array) -> tuple[Array, Array]:
+        """Return vectors less their projections on the basis, and their inner products with it; twice, for rounding."""
+        overlaps = np.matmul(self.vectors, image.transpose(0, 2, 1))
+        rest = image - np.matmul(overlaps.transpose(0, 2, 1), self.vectors)
+        again = np.matmul(self.vectors, rest.transpose(0, 2, 1))
+        return rest - np.matmul(again.transpose(0, 2, 1), self.vectors), overlaps + again
 
 
-def _reduced(found: Array, vectors: Array) -> tuple[Array, Array]:
-    """Return each vector less its projections on orthonormal ones, shape (b, t, m), and its inner products with them."""
-    overlaps = np.matmul(vectors, found[:, :, None])
-    return found - np.matmul(overlaps.transpose(0, 2, 1), vectors)[:, 0], overlaps[:, :, 0]
+def _orthonormal(vectors: Array, least: Array) -> tuple[Array, Array]:
+    """Return orthonormal rows U that span the vectors W longer than `least`, and U W'."""
+    if vectors.shape[1] == 1:
+        unit, lengths = _unit(vectors, least)
+        # Where nothing is new the sequence ends in zeros; where nowhere is, at once.
+        return (unit if lengths.any() else unit[:, :0]), (lengths if lengths.any() else lengths[:, :0])
+    left, lengths, right = np.linalg.svd(vectors[0], full_matrices=False)
+    kept = lengths > least[0]
+    return right[None, kept], (lengths[kept, None] * left.T[kept])[None]
 
 
-# Entries of one block of features, and rows from whose mean deviations are taken.
-BLOCK, FIRST = 2**19, 256
+def _unit(vectors: Array, least: Array) -> tuple[Array, Array]:
+    """Return single vectors, shape (b, 1, n), at unit length, and their lengths; 0 for those not longer than `least`."""
+    lengths = np.linalg.norm(vectors, axis=2, keepdims=True)
+    new = lengths > least[:, None, None]
+    lengths = np.where(new, lengths, 0.0)
+    return vectors * np.divide(1.0, lengths, out=np.zeros_like(lengths), where=new), lengths
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Directions:
-    """Orthonormal directions of largest variance.
-
-    Parameters
-    ----------
-    values : ndarray, shape (k,)
-        Of Z'HZ, descending: those of HZZ'H other than 0.
-    axes : ndarray, shape (r, k)
-        The score largest in size of the rows is positive on each.
-    mean : ndarray, shape (r,)
-        Of the rows.
-    trace : float
-    """
+    """Orthonormal axes (r, k) of largest variance and their eigenvalues (k,); the mean of the rows (r,), the trace of Z'HZ."""
 
     values: Array
     axes: Array
@@ -406,25 +312,11 @@ def leading_directions(
     projected: Callable[[slice, Array], Array] | None = None,
     progress: Progress | None = None,
 ) -> Directions:
-    """Return the leading eigenvectors of Z'HZ, for the features Z of n rows.
+    """Return the leading eigenvectors of Z'HZ, for the features Z that `rows` gives for a slice of the n rows.
 
-    Parameters
-    ----------
-    rows : callable
-        From a slice of the rows to their features, shape (b, r).
-    n : int
-    count : int
-        How many; fewer are returned where the rank is less.
-    engine : Engine
-    projected : callable, optional
-        From a slice and axes, shape (r, k), to the products of features and axes, where that is cheaper.
-    progress : callable, optional
-
-    Notes
-    -----
-    Products are those of deviations from the mean of the first rows, so that far-off rows keep the digits in which they
-    differ, and the mean of all is put right afterwards: each feature is computed once. Cost: O(n r^2 + r^3) time, O(r^2)
-    memory for each thread.
+    `projected` gives their products with axes, where that is cheaper. Products are those of deviations from the mean of
+    the first rows, so that far-off rows keep the digits in which they differ, and the mean of all is put right afterwards:
+    each feature is computed once. Cost: O(n r^2 + r^3) time, O(r^2) memory for each thread.
     """
     first = rows(slice(0, min(n, FIRST)))
     width, near = first.shape[1], first.mean(axis=0)
