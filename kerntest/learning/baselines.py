@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.matrices.matrix import products
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -34,7 +32,7 @@ def nearest_mean(matrix: Matrix, codes: NDArray[np.intp], classes: int) -> tuple
     for c in range(classes):
         rows = np.flatnonzero(codes == c)
         coefficients[rows, c] = 1.0 / len(rows)
-        norm = float(products(matrix, rows, np.full(len(rows), 1.0 / len(rows)), rows).mean())
+        norm = float(matrix.products(rows, np.full(len(rows), 1.0 / len(rows)), rows).mean())
         intercepts[c] = -0.5 * norm
     return coefficients, intercepts
 

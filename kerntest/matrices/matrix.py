@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -28,39 +29,74 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
 
-# Entries of one block of outputs.
-BLOCK = 2**18
+Rows: TypeAlias = "NDArray[np.intp] | slice"
+Entries: TypeAlias = "NDArray[Any]"
+
+# Entries of one block or strip: small enough that its kernel values are in the cache when they are used.
+STRIP = 2**18
+FEWEST_ROWS = 16
 # Squared distances from the mean, in units of 2 s^2, up to which single precision keeps the digits of exp(-d^2/2s^2).
 SINGLE_RANGE = 30.0
 # And up to which double precision is sure to keep twelve digits of it.
 EXPANDED = 1e4
 # Beyond so much rounding in an exponent, exponents within it are those of equal rows.
 BLURRED = 1e-13
+# Triangles of more bytes than this are evaluated anew for every product.
+KEPT_BYTES = 2**31
+USUAL_PASSES = 12
+# A tile of 256 x 256 entries takes half a megabyte: its few arrays stay in the second-level cache of a core.
+TILE = 256
 
 
-class Matrix(Protocol):
-    """A symmetric positive semi-definite matrix of n rows.
-
-    `single` says whether single precision keeps its digits; `quick`, whether entries are made as fast as they are read.
-    """
+class Matrix(ABC):
+    """A symmetric matrix of n rows, a block of entries at a time."""
 
     n: int
     diagonal: Array
-    single: bool
-    quick: bool
+    # Whether single precision keeps its digits, and whether entries are made as fast as they are read.
+    single = quick = False
 
-    def block(
-        self,
-        rows: NDArray[np.intp] | slice,
-        columns: NDArray[np.intp] | slice,
-        dtype: type = np.float64,
-        out: NDArray[np.floating] | None = None,
-    ) -> NDArray[np.floating]:
+    @abstractmethod
+    def entries(self, rows: Rows, columns: Rows) -> Entries:
+        """Return the entries of some rows and columns, which may be those of the matrix itself."""
+
+    def block(self, rows: Rows, columns: Rows, dtype: type = np.float64, out: Entries | None = None) -> Entries:
         """Return the entries of some rows and columns, in `out` (of this dtype) or as a new array."""
-        ...
+        values = self.entries(rows, columns)
+        if out is None:
+            return np.array(values, dtype=dtype)
+        out[:] = values
+        return out
+
+    def products(self, columns: NDArray[np.intp], coefficients: Array, rows: NDArray[np.intp] | None = None) -> Array:
+        """Return K[rows, columns] @ coefficients, 2 MB of entries at a time, which stay in the cache of a core."""
+        n = self.n if rows is None else len(rows)
+        result = np.zeros(n)
+        if not len(columns) or not n:
+            return result
+        step = min(n, max(FEWEST_ROWS, STRIP // len(columns)))
+        block = np.empty((step, len(columns)))
+        for start in range(0, n, step):
+            stop = min(start + step, n)
+            chosen: Rows = slice(start, stop) if rows is None else rows[start:stop]
+            result[start:stop] = self.block(chosen, columns, out=block[: stop - start]) @ coefficients
+        return result
 
 
-class GaussianMatrix:
+class KernelMatrix(Matrix):
+    """The matrix of any kernel."""
+
+    def __init__(self, kernel: Kernel, points: Points) -> None:
+        self.kernel, self.points = kernel, points
+        self.n = len(points)
+        self.diagonal = kernel.diagonal(points).astype(np.float64)
+
+    def entries(self, rows: Rows, columns: Rows) -> Array:
+        """Return the entries of some rows and columns."""
+        return self.kernel.evaluate(DensePairs(self.points.take(rows), self.points.take(columns)))
+
+
+class GaussianMatrix(Matrix):
     """The matrix of a Gaussian of numbers: a block is one matrix product and one exponential, in place.
 
     exp(-|x - y|^2 / 2s^2) = exp(<u(x), v(y)>) with two columns appended to the scaled rows.
@@ -73,28 +109,24 @@ class GaussianMatrix:
         scaled = points.numeric * scale
         self.n = len(points)
         self.diagonal = np.ones(self.n)
-        self._left = np.ascontiguousarray(-left_factor(scaled))
-        self._right = np.ascontiguousarray(right_factor(scaled))
-        self.largest = float(self._right[:, -1].max(initial=0.0))
+        self._factors: dict[type, tuple[Entries, Entries]] = {
+            np.float64: (np.ascontiguousarray(-left_factor(scaled)), np.ascontiguousarray(right_factor(scaled)))
+        }
+        self.largest = float(self._factors[np.float64][1][:, -1].max(initial=0.0))
         self.single = self.largest < SINGLE_RANGE
         rounding = ROUNDING_UNITS * float(np.finfo(np.float64).eps) * self.largest
         self._equal = rounding if rounding > BLURRED else 0.0
-        self._singles: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
 
-    def block(
-        self,
-        rows: NDArray[np.intp] | slice,
-        columns: NDArray[np.intp] | slice,
-        dtype: type = np.float64,
-        out: NDArray[np.floating] | None = None,
-    ) -> NDArray[np.floating]:
+    def entries(self, rows: Rows, columns: Rows) -> Entries:
         """Return the entries of some rows and columns."""
-        left: NDArray[np.floating] = self._left
-        right: NDArray[np.floating] = self._right
-        if dtype is np.float32:
-            if self._singles is None:
-                self._singles = (self._left.astype(np.float32), self._right.astype(np.float32))
-            left, right = self._singles
+        return self.block(rows, columns)
+
+    def block(self, rows: Rows, columns: Rows, dtype: type = np.float64, out: Entries | None = None) -> Entries:
+        """Return the entries of some rows and columns."""
+        if dtype not in self._factors:
+            left, right = self._factors[np.float64]
+            self._factors[dtype] = left.astype(dtype), right.astype(dtype)
+        left, right = self._factors[dtype]
         product = np.matmul(left[rows], right[columns].T, out=out)
         if self._equal:
             # Large costs multiply what rounding makes of the zeros, which differ with the shape of the block.
@@ -103,53 +135,23 @@ class GaussianMatrix:
         return np.asarray(np.exp(product, out=product))
 
 
-class KernelMatrix:
-    """The matrix of any kernel."""
-
-    single = quick = False
-
-    def __init__(self, kernel: Kernel, points: Points) -> None:
-        self.kernel, self.points = kernel, points
-        self.n = len(points)
-        self.diagonal = kernel.diagonal(points).astype(np.float64)
-
-    def block(
-        self,
-        rows: NDArray[np.intp] | slice,
-        columns: NDArray[np.intp] | slice,
-        dtype: type = np.float64,
-        out: NDArray[np.floating] | None = None,
-    ) -> NDArray[np.floating]:
-        """Return the entries of some rows and columns."""
-        values = self.kernel.evaluate(DensePairs(self.points.take(rows), self.points.take(columns)))
-        return _written(values, dtype, out)
-
-
-class GivenMatrix:
+class GivenMatrix(Matrix):
     """A matrix that is there: a precomputed Gram matrix."""
-
-    single = quick = False
 
     def __init__(self, matrix: Array) -> None:
         self.matrix = matrix
         self.n = len(matrix)
         self.diagonal = matrix.diagonal().astype(np.float64)
 
-    def block(
-        self,
-        rows: NDArray[np.intp] | slice,
-        columns: NDArray[np.intp] | slice,
-        dtype: type = np.float64,
-        out: NDArray[np.floating] | None = None,
-    ) -> NDArray[np.floating]:
+    def entries(self, rows: Rows, columns: Rows) -> Array:
         """Return the entries of some rows and columns."""
         if isinstance(rows, slice) or isinstance(columns, slice):
-            return _written(self.matrix[rows][:, columns], dtype, out)
+            return self.matrix[rows][:, columns]
         # One gather of the entries: whole rows would be copied first otherwise.
-        return _written(self.matrix[rows[:, None], columns], dtype, out)
+        return self.matrix[rows[:, None], columns]
 
 
-class Repeated:
+class Repeated(Matrix):
     """A matrix whose rows stand for rows of another one: regression has two rows for each case."""
 
     def __init__(self, matrix: Matrix, origin: NDArray[np.intp]) -> None:
@@ -158,23 +160,13 @@ class Repeated:
         self.diagonal = matrix.diagonal[origin]
         self.single, self.quick = matrix.single, matrix.quick
 
-    def block(
-        self,
-        rows: NDArray[np.intp] | slice,
-        columns: NDArray[np.intp] | slice,
-        dtype: type = np.float64,
-        out: NDArray[np.floating] | None = None,
-    ) -> NDArray[np.floating]:
+    def entries(self, rows: Rows, columns: Rows) -> Entries:
+        """Return the entries of some rows and columns."""
+        return self.matrix.entries(self.origin[rows], self.origin[columns])
+
+    def block(self, rows: Rows, columns: Rows, dtype: type = np.float64, out: Entries | None = None) -> Entries:
         """Return the entries of some rows and columns."""
         return self.matrix.block(self.origin[rows], self.origin[columns], dtype, out)
-
-
-def _written(values: Array, dtype: type, out: NDArray[np.floating] | None) -> NDArray[np.floating]:
-    """Return the values in `out`, or as an array of their own."""
-    if out is None:
-        return np.array(values, dtype=dtype)
-    out[:] = values
-    return out
 
 
 def matrix_of(kernel: Kernel, points: Points) -> Matrix:
@@ -187,63 +179,13 @@ def matrix_of(kernel: Kernel, points: Points) -> Matrix:
     return KernelMatrix(kernel, points)
 
 
-def products(
-    matrix: Matrix,
-    columns: NDArray[np.intp],
-    coefficients: Array,
-    rows: NDArray[np.intp] | None = None,
-) -> Array:
-    """Return K[rows, columns] @ coefficients, a block of rows at a time.
-
-    Notes
-    -----
-    Cost: O(rows x columns) kernel values, 2 MB at a time, which stay in the cache of a core.
-    """
-    n = matrix.n if rows is None else len(rows)
-    result = np.zeros(n)
-    if not len(columns) or not n:
-        return result
-    step = min(n, max(16, BLOCK // len(columns)))
-    block = np.empty((step, len(columns)))
-    for start in range(0, n, step):
-        stop = min(start + step, n)
-        chosen: NDArray[np.intp] | slice = slice(start, stop) if rows is None else rows[start:stop]
-        result[start:stop] = matrix.block(chosen, columns, out=block[: stop - start]) @ coefficients
-    return result
-
-
-# Entries of one strip: small enough that its kernel values are in the cache when they are used.
-STRIP = 2**18
-FEWEST_ROWS = 16
-# Triangles of more bytes than this are evaluated anew for every product.
-KEPT_BYTES = 2**31
-USUAL_PASSES = 12
-
-
 class CentredMatrix:
     """HKH for a kernel matrix K of n rows, H = I - 11'/n.
 
     A strip holds rows a..b of the upper triangle, K[a:b, a:n]; by symmetry it serves the rows below too, so that half of
-    the entries are evaluated, kept and read. H is applied to vectors, never to the matrix.
-
-    Parameters
-    ----------
-    matrix : Matrix
-    engine : Engine
-    kept_bytes : int, optional
-        At most so many bytes of the triangle are kept, all of it or none; 2 GB, or what is allowed, by default.
-    progress : callable, optional
-        Told of the strips of each product.
-
-    Attributes
-    ----------
-    n : int
-    row_means : ndarray, shape (n,)
-        Of K.
-    trace : float
-        Of HKH: sum_i K_ii - sum_ij K_ij / n.
-    rounding : float
-        Eigenvalues up to this may be rounding errors of the products.
+    the entries are evaluated, kept and read. H is applied to vectors, never to the matrix. Of the triangle all is kept
+    or none: at most `kept_bytes`, 2 GB, or what is allowed, by default. Eigenvalues up to `rounding` may be rounding errors
+    of the products.
     """
 
     def __init__(
@@ -262,12 +204,7 @@ class CentredMatrix:
         self.rounding = 4.0 * float(np.finfo(np.float64).eps) * float(np.abs(sums).max(initial=0.0))
 
     def __call__(self, vectors: Array) -> Array:
-        """Return HKH times vectors, shape (n, b).
-
-        Notes
-        -----
-        Cost: n^2 b flops; n^2 / 2 kernel values as well where the triangle is not kept.
-        """
+        """Return HKH times vectors, shape (n, b); n^2 / 2 kernel values as well where the triangle is not kept."""
         product = self._times(vectors - vectors.mean(axis=0))
         product -= product.mean(axis=0)
         return product
@@ -327,21 +264,9 @@ def _edges(n: int) -> list[tuple[int, int]]:
     return edges
 
 
-# A tile of 256 x 256 entries takes half a megabyte: its few arrays stay in the second-level cache of a core.
-TILE = 256
-
-
 @dataclass(frozen=True, slots=True)
 class Centring:
-    """How a kernel matrix K becomes its centring A: A_ij = K_ij - row_i - row_j + grand.
-
-    Parameters
-    ----------
-    row : ndarray, shape (n,)
-    grand : float
-    hollow : bool
-        Whether the diagonal of A is zero (U-centring).
-    """
+    """How K becomes its centring A: A_ij = K_ij - row_i - row_j + grand, `hollow` with a zero diagonal (U-centring)."""
 
     row: Array
     grand: float
@@ -399,19 +324,7 @@ def _first_column(points: Points) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Sums over a symmetric matrix M.
-
-    Parameters
-    ----------
-    product : ndarray, shape (n, q)
-        M V.
-    total_square : float
-        sum_ij M_ij^2.
-    squares : ndarray, shape (n, r)
-        sum_j M_ij^2 W_jk, W the `square_vectors`.
-    cubes : float
-        sum_ij M_ij^3; 0 unless they were asked for.
-    """
+    """Sums over a symmetric matrix M: M V, sum_ij M_ij^2, sum_j M_ij^2 W_jk, and sum_ij M_ij^3 if it was asked for."""
 
     product: Array
     total_square: float
@@ -430,27 +343,10 @@ def sweep(
     cubes: bool = False,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Return products and sums of the kernel matrix without its diagonal, or of its centring.
+    """Return products with V and sums of the kernel matrix without its diagonal, or of its centring, diagonal included.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    points : Points
-        n rows.
-    vectors : ndarray, shape (n, q)
-        V.
-    engine : Engine
-    centring : Centring, optional
-        M is this centring of K, diagonal included; without it, M is K with a zero diagonal.
-    square_vectors : ndarray, shape (n, r), optional
-        W, to be multiplied by the squares of the entries.
-    cubes : bool
-        Whether to sum cubes too.
-    progress : callable, optional
-
-    Notes
-    -----
-    Cost: O(n^2 (p + q) / 2) time, O(n q) memory for each strip under way. Sums have a fixed order.
+    `square_vectors` are W. Cost: O(n^2 (p + q) / 2) time for q vectors, O(n q) memory for each strip under way: the rows
+    [start, stop) against themselves and all rows after them, each unordered pair once. Sums have a fixed order.
     """
     n = len(points)
     # Columns side by side in memory, as the tiles walk down them.

@@ -19,7 +19,6 @@ from kerntest.learning.solvers.active_set import Schedule, Sets, active_set, sin
 from kerntest.learning.solvers.newton import Widths, newton
 from kerntest.learning.solvers.problem import Problem, Solution, certify, feasible
 from kerntest.learning.solvers.systems import DenseSystem, solve_positive
-from kerntest.matrices.matrix import products
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,7 +86,7 @@ class Exact:
         if self.factor is not None:
             weights = coefficients[chosen] @ self.factor[chosen]
             return np.asarray((self.factor if rows is None else self.factor[rows]) @ weights)
-        return products(self.matrix, chosen, coefficients[chosen], rows)
+        return self.matrix.products(chosen, coefficients[chosen], rows)
 
 
 class Finish:

@@ -16,7 +16,6 @@ import numpy as np
 
 from kerntest.learning.solvers.budget import Budget
 from kerntest.learning.solvers.problem import AT_BOUND, Solution, intercept_of, violation
-from kerntest.matrices.matrix import products
 
 if TYPE_CHECKING:
     from kerntest.kernels.base import Array
@@ -138,4 +137,4 @@ def _start(problem: Problem) -> Array:
 def _outputs(matrix: Matrix, beta: Array) -> Array:
     """Return K beta."""
     chosen = np.flatnonzero(beta)
-    return products(matrix, chosen, beta[chosen])
+    return matrix.products(chosen, beta[chosen])
