@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kerntest.learning.ridge import KernelRidge as KernelRidge
     from kerntest.learning.ridge_train import train_ridge as train_ridge
     from kerntest.learning.svm import SVM as SVM
-    from kerntest.learning.svm_train import train_svm as train_svm
+    from kerntest.learning.svm import train_svm as train_svm
     from kerntest.report.kpca_record import KpcaResult as KpcaResult
     from kerntest.report.model_report import ModelReport as ModelReport
     from kerntest.report.prediction_report import PredictionReport as PredictionReport
@@ -74,7 +74,7 @@ _HOME = {
     "read_table": "kerntest.data.read",
     "train_kpca": "kerntest.learning.kpca_train",
     "train_ridge": "kerntest.learning.ridge_train",
-    "train_svm": "kerntest.learning.svm_train",
+    "train_svm": "kerntest.learning.svm",
     "transform_file": "kerntest.learning.predict",
 }
 

@@ -12,7 +12,7 @@ import numpy as np
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
-from kerntest.learning.kernel_choice import at_multiple
+from kerntest.learning.kernel_choice import at_multiples
 from kerntest.learning.svm_fit import fit_rows
 from kerntest.learning.ties import smoothest
 from kerntest.matrices.matrix import matrix_of
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Kernel
-    from kerntest.learning.kernel_choice import ChosenKernel
     from kerntest.learning.machines import Machine
-    from kerntest.learning.svm_fit import Rows
     from kerntest.learning.svm_options import SvmOptions
+    from kerntest.learning.training_rows import TrainingRows
 
 # Costs, and bandwidths as multiples of the median.
 COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -49,8 +48,7 @@ class _Cell:
 
 
 def search(
-    rows: Rows,
-    chosen: ChosenKernel | None,
+    rows: TrainingRows,
     options: SvmOptions,
     folds: NDArray[np.intp],
     engine: Engine,
@@ -62,10 +60,8 @@ def search(
 
     Parameters
     ----------
-    rows : Rows
+    rows : TrainingRows
         The training part.
-    chosen : ChosenKernel or None
-        None for a precomputed matrix.
     options : SvmOptions
     folds : ndarray of int, shape (n,)
         Fold of each row.
@@ -93,9 +89,9 @@ def search(
     count = int(folds.max()) + 1
     has_cost = options.nu is None and not options.hard_margin and options.method == "svm"
     costs = COSTS if whole_grid and has_cost else (options.C,)
-    several = whole_grid and chosen is not None and chosen.free.free
+    several = whole_grid and rows.chosen is not None and rows.chosen.free.free
     multiples: Sequence[float] = MULTIPLES if several else (1.0,)
-    kernels = _kernels(rows, chosen, multiples if several else None, options.seed)
+    kernels = _kernels(rows, multiples if several else None, options.seed)
     # Which cell is best does not hang on the last digits of a machine; a score of the options as they are may.
     rough = replace(options, tolerance=max(options.tolerance, GRID_TOLERANCE)) if whole_grid else options
     cells = [_Cell(multiple, fold) for multiple in multiples for fold in range(count)]
@@ -103,7 +99,7 @@ def search(
 
     def work(cell: _Cell) -> list[float]:
         train, test = np.flatnonzero(folds != cell.fold), np.flatnonzero(folds == cell.fold)
-        return _scores(rows, train, test, kernels[cell.multiple], costs, options=rough, engine=alone)
+        return _scores(with_kernel(rows, kernels[cell.multiple]), train, test, costs, options=rough, engine=alone)
 
     values = np.array(list(engine.map(work, cells, progress))).reshape(len(multiples), count, len(costs))
     found = [
@@ -126,21 +122,24 @@ def search(
     return result, best.C, kernels[best.multiple]
 
 
-def _kernels(
-    rows: Rows, chosen: ChosenKernel | None, multiples: Sequence[float] | None, seed: int
-) -> dict[float, Kernel | None]:
+def _kernels(rows: TrainingRows, multiples: Sequence[float] | None, seed: int) -> dict[float, Kernel | None]:
     """Return the kernel at each multiple of the median bandwidth."""
-    if chosen is None or multiples is None or not isinstance(rows.points, Points):
-        return {1.0: None if chosen is None else chosen.kernel}
-    points = rows.points
-    return {multiple: at_multiple(chosen, multiple, points, seed) for multiple in multiples}
+    if rows.chosen is None or multiples is None or not isinstance(rows.points, Points):
+        return {1.0: rows.kernel}
+    return dict(zip(multiples, at_multiples(rows.chosen, multiples, rows.points, seed), strict=True))
+
+
+def with_kernel(rows: TrainingRows, kernel: Kernel | None) -> TrainingRows:
+    """Return rows with another kernel in place of theirs."""
+    if rows.chosen is None or kernel is None:
+        return rows
+    return replace(rows, chosen=replace(rows.chosen, kernel=kernel))
 
 
 def _scores(
-    rows: Rows,
+    rows: TrainingRows,
     train: NDArray[np.intp],
     test: NDArray[np.intp],
-    kernel: Kernel | None,
     costs: Sequence[float],
     *,
     options: SvmOptions,
@@ -148,7 +147,7 @@ def _scores(
 ) -> list[float]:
     """Return the score on one fold for every cost."""
     part, held = _parted(rows, train, test)
-    options = _feasible(options, part)
+    options, kernel = _feasible(options, part), rows.kernel
     matrix = None
     if isinstance(part.points, Points) and kernel is not None and options.features is None:
         matrix = matrix_of(kernel, part.points)
@@ -156,7 +155,7 @@ def _scores(
     start: tuple[Machine, ...] | None = None
     for cost in costs:
         with _said_of_folds(kernel):
-            fitted = fit_rows(part, kernel, options, engine, C=cost, matrix=matrix, start=start)
+            fitted = fit_rows(part, options, engine, C=cost, matrix=matrix, start=start)
         # From a smaller cost to the next a start saves half the work, but not where the matrix has low rank.
         warm = fitted.machines and not any("factor" in one.solution.method for one in fitted.machines)
         start = fitted.machines if warm else None
@@ -164,12 +163,11 @@ def _scores(
         if options.task == "classify":
             results.append(float(np.mean(fitted.model.codes(scores) == held.codes)))
         else:
-            truth = np.zeros(len(test)) if held.numbers is None else held.numbers
-            results.append(-float(np.sqrt(np.mean((scores[:, 0] - truth) ** 2))))
+            results.append(-float(np.sqrt(np.mean((scores[:, 0] - held.targets[:, 0]) ** 2))))
     return results
 
 
-def _parted(rows: Rows, train: NDArray[np.intp], test: NDArray[np.intp]) -> tuple[Rows, Rows]:
+def _parted(rows: TrainingRows, train: NDArray[np.intp], test: NDArray[np.intp]) -> tuple[TrainingRows, TrainingRows]:
     """Return the rows of a fold to fit to and to judge by; of a matrix both against the rows to fit to."""
     part, held = rows.take(train), rows.take(test)
     if isinstance(part.points, Points):
@@ -177,24 +175,24 @@ def _parted(rows: Rows, train: NDArray[np.intp], test: NDArray[np.intp]) -> tupl
     return _columns(part, train), _columns(held, train)
 
 
-def _columns(rows: Rows, columns: NDArray[np.intp]) -> Rows:
+def _columns(rows: TrainingRows, columns: NDArray[np.intp]) -> TrainingRows:
     return replace(rows, points=np.asarray(rows.points)[:, columns])
 
 
-def _feasible(options: SvmOptions, part: Rows) -> SvmOptions:
+def _feasible(options: SvmOptions, part: TrainingRows) -> SvmOptions:
     """Return the options for a part of the rows: a nu that all rows allow is brought down to what the part allows.
 
     The shares of the classes differ from fold to fold by a row, and with them the largest nu.
     """
-    largest = 0.0 if part.codes is None else largest_nu(part.codes)
+    largest = largest_nu(part.codes) if len(part.codes) else 0.0
     if options.nu is None or not 0 < largest < options.nu:
         return options
     return replace(options, nu=largest * (1.0 - BELOW_LARGEST))
 
 
-def _check_nu(options: SvmOptions, rows: Rows) -> None:
+def _check_nu(options: SvmOptions, rows: TrainingRows) -> None:
     """Refuse a nu that all rows together do not allow, before any fold is fitted."""
-    if options.nu is None or rows.codes is None:
+    if options.nu is None or rows.classes is None:
         return
     largest = largest_nu(rows.codes)
     if options.nu > largest * (1.0 + 1e-12):
@@ -228,7 +226,7 @@ def _said_of_folds(kernel: Kernel | None) -> Iterator[None]:
 
 
 def held_out_scores(
-    rows: Rows, kernel: Kernel | None, options: SvmOptions, *, C: float, folds: NDArray[np.intp], engine: Engine
+    rows: TrainingRows, options: SvmOptions, *, C: float, folds: NDArray[np.intp], engine: Engine
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """Return the scores of every row by a machine that has not seen it, shape (n, J): what probabilities are fitted to."""
     alone = LocalEngine(1)
@@ -236,8 +234,8 @@ def held_out_scores(
     def work(fold: int) -> tuple[NDArray[np.intp], np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
         train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         part, held = _parted(rows, train, test)
-        with _said_of_folds(kernel):
-            fitted = fit_rows(part, kernel, _feasible(options, part), alone, C=C)
+        with _said_of_folds(rows.kernel):
+            fitted = fit_rows(part, _feasible(options, part), alone, C=C)
         return test, fitted.model.scores(held.points, alone)
 
     parts = list(engine.map(work, range(int(folds.max()) + 1)))

@@ -52,7 +52,7 @@ class ChosenKernel:
 
 def choose_kernel(
     kernel: Kernel | str,
-    bandwidth: Bandwidth,
+    bandwidth: str | float,
     encoder: Encoder,
     points: Points,
     seed: int,
@@ -148,7 +148,7 @@ def at_multiples(chosen: ChosenKernel, factors: Sequence[float], points: Points,
     return [scaled(factor) for factor in factors]
 
 
-def check_bandwidth(bandwidth: Bandwidth, words: tuple[str, ...] = ("median",), advice: str = "") -> float | None:
+def check_bandwidth(bandwidth: str | float, words: tuple[str, ...] = ("median",), advice: str = "") -> float | None:
     """Return a bandwidth given as a number; None for the median.
 
     Parameters

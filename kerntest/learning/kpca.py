@@ -14,7 +14,7 @@ from kerntest.learning.kpca_fit import KpcaFit, KpcaRows, fit_components
 from kerntest.learning.kpca_model import KpcaModel
 from kerntest.learning.kpca_options import KpcaOptions
 from kerntest.learning.saved_models import load_model, save_model
-from kerntest.learning.training import TrainingOptions, read_labelled
+from kerntest.learning.training_rows import TrainingOptions, read_labelled
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -108,7 +108,7 @@ class KernelPCA:
         if self.options.precomputed:
             rows = KpcaRows(training_matrix(X), None, None)
         else:
-            labelled = read_labelled(as_rows(X), None, TrainingOptions(), name="X")
+            labelled = read_labelled(as_rows(X), (), TrainingOptions(), name="X")
             rows, _, _, found = rows_of(labelled.features, self.options)
             warnings += [*labelled.warnings, *found]
         self.fit_ = fit_components(rows, self.options, self._engine)
@@ -227,7 +227,7 @@ class KernelPCA:
         return loaded
 
     def _points(self, X: Any) -> Points:
-        labelled = read_labelled(as_rows(X), None, TrainingOptions(), name="X")
+        labelled = read_labelled(as_rows(X), (), TrainingOptions(), name="X")
         return encoder_of(self.model).transform(labelled.features).points
 
     def _in_units(self, points: Points) -> Any:

@@ -17,7 +17,7 @@ from kerntest.learning.kpca_options import KpcaOptions
 from kerntest.learning.leakage import running_numbers
 from kerntest.learning.provenance import input_of, provenance_of
 from kerntest.learning.saved_models import save_model
-from kerntest.learning.training import TrainingOptions, read_labelled
+from kerntest.learning.training_rows import TrainingOptions, read_labelled
 from kerntest.matrices.factor import parse_features
 from kerntest.matrices.matrix import KEPT_BYTES
 from kerntest.report.kpca_record import KpcaPart, KpcaResult
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kerntest.learning.encoding import Scale
     from kerntest.learning.kernel_choice import Bandwidth
     from kerntest.learning.kpca_model import KpcaModel
-    from kerntest.learning.training import MissingPolicy
+    from kerntest.learning.training_rows import MissingPolicy
     from kerntest.matrices.eigen import EigenSolver
 
 
@@ -114,7 +114,7 @@ def train_kpca(
         check_writable(os.fspath(plot))
     engine = engine_of(threads)
     reading = TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv))
-    labelled = read_labelled(train, None, reading, beside=() if color is None else (color,))
+    labelled = read_labelled(train, (), reading, beside=() if color is None else (color,))
     rows, chosen, left_out, warnings = rows_of(labelled.features, options)
     _plan(rows, options, engine)
     fit = fit_components(rows, options, engine, progress)

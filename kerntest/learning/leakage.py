@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kerntest.data.copies import Copies
     from kerntest.data.table import Column
     from kerntest.kernels.base import Array
-    from kerntest.learning.training import Labelled
+    from kerntest.learning.training_rows import Labelled
 
 # A column that alone predicts the target leaves no more of its variance than this, or of each class no more rows.
 UNEXPLAINED = 1e-3
@@ -103,9 +103,8 @@ def _names_rows(column: Column) -> bool:
 
 def _copies(labelled: Labelled) -> Copies | None:
     """Return which rows are copies of one another, if any."""
-    target = [] if labelled.target is None else [labelled.target]
     features = [column for column in labelled.features.columns if not _names_rows(column)]
-    columns = [column.values for column in (*features, *target, *labelled.beside)]
+    columns = [column.values for column in (*features, *labelled.targets, *labelled.beside)]
     return copies_of(columns) if features else None
 
 
@@ -236,14 +235,8 @@ def _ranks(values: Array) -> Array:
 
 def _possible_clusters(labelled: Labelled) -> list[str]:
     """Return a hint about an unused column whose rows of one value are alike, as those of a patient or a shop are."""
-    used = {column.name for column in (*labelled.features.columns, *labelled.beside)}
-    if labelled.target is not None:
-        used.add(labelled.target.name)
-    measured = [
-        column
-        for column in (*labelled.features.columns, *([] if labelled.target is None else [labelled.target]))
-        if not column.is_category
-    ]
+    used = {column.name for column in (*labelled.features.columns, *labelled.targets, *labelled.beside)}
+    measured = [column for column in (*labelled.features.columns, *labelled.targets[:1]) if not column.is_category]
     for column in labelled.read.columns:
         if column.name not in used and column.problem is None and _clusters_rows(column, measured, labelled):
             levels = len(np.unique(column.values[~column.missing]))

@@ -13,22 +13,17 @@ from kerntest.report.summary import counted, number
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine
-    from kerntest.kernels.base import Array, Points
+    from kerntest.kernels.base import Points
     from kerntest.learning.fit_picture import Curve
-    from kerntest.learning.svm_fit import Rows
-    from kerntest.learning.svm_judge import Judged
+    from kerntest.learning.svm_learner import JudgedMachine
     from kerntest.report.regression_plot import FitPicture
 
 
-def regression_panels(judged: Judged, engine: Engine) -> list[FitPicture | TruthPicture | ResidualPicture]:
+def regression_panels(judged: JudgedMachine, engine: Engine) -> list[FitPicture | TruthPicture | ResidualPicture]:
     """Return the fit with its tube over the one column there is, or predictions against the truth; and residuals."""
-    seen, scores = (
-        (judged.rows, judged.train_scores)
-        if judged.test is None or judged.test_scores is None
-        else (judged.test, judged.test_scores)
-    )
-    truth, predicted = _numbers(seen), scores[:, 0]
-    name = judged.rows.target or "target"
+    seen, scores = judged.seen
+    truth, predicted = seen.targets[:, 0], scores[:, 0]
+    name = judged.rows.names[0]
     rows = "training rows" if judged.test is None else "test rows"
     residuals = truth - predicted
     rmse = float(np.sqrt(np.mean(np.square(residuals))))
@@ -40,13 +35,13 @@ def regression_panels(judged: Judged, engine: Engine) -> list[FitPicture | Truth
     return [first, ResidualPicture(name, predicted, residuals, rows, rmse)]
 
 
-def outlier_panels(judged: Judged) -> list[ScorePicture]:
+def outlier_panels(judged: JudgedMachine) -> list[ScorePicture]:
     """Return the scores of the rows."""
     test = np.empty(0) if judged.test_scores is None else judged.test_scores[:, 0]
     return [ScorePicture(judged.train_scores[:, 0], test)]
 
 
-def _fit(judged: Judged, name: str, engine: Engine) -> FitPicture:
+def _fit(judged: JudgedMachine, name: str, engine: Engine) -> FitPicture:
     """Return the fit over the one column there is, with the tube inside which errors are free."""
     rows, test, epsilon = judged.rows, judged.test, judged.options.epsilon
 
@@ -57,16 +52,9 @@ def _fit(judged: Judged, name: str, engine: Engine) -> FitPicture:
     return fit_picture(
         rows.encoder,
         name,
-        (rows.points, _numbers(rows)),
-        None if test is None else (test.points, _numbers(test)),
+        (rows.points, rows.targets[:, 0]),
+        None if test is None else (test.points, test.targets[:, 0]),
         curve,
         band=f"tube of epsilon {number(epsilon)}",
         remark=f"{counted(len(judged.fit.support), 'support vector')} on or outside the tube",
     )
-
-
-def _numbers(rows: Rows) -> Array:
-    if rows.numbers is None:
-        message = "a regression has a target of numbers"
-        raise TypeError(message)
-    return rows.numbers

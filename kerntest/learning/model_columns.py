@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kerntest.learning.kpca_model import KpcaModel
     from kerntest.learning.ridge_model import RidgeModel
     from kerntest.learning.svm_model import SvmModel
-    from kerntest.learning.training import Classes
+    from kerntest.learning.training_rows import Classes
 
 ROW, ERROR, RESIDUAL, UNSETTLED = "row", "reconstruction_error", "residual", "unsettled"
 # Before the name of a column whose errors are summed.

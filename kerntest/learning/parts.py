@@ -9,13 +9,11 @@ from kerntest.errors import UsageError
 from kerntest.learning.folds import train_test_split
 from kerntest.learning.leakage import told_of_shared
 from kerntest.learning.provenance import input_of
-from kerntest.learning.training import read_like
+from kerntest.learning.training_rows import read_like
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from kerntest.kernels.base import Codes
-    from kerntest.learning.training import Labelled, TrainingOptions
+    from kerntest.learning.training_rows import Labelled, TrainingOptions
     from kerntest.report.record import InputRecord
 
 
@@ -41,7 +39,6 @@ def parts_of(
     *,
     seed: int,
     codes: Codes | None = None,
-    beside: Sequence[str] = (),
 ) -> tuple[tuple[Labelled, Labelled | None], tuple[InputRecord, ...]]:
     """Return the rows to learn from and those to judge by, if any, and what was read.
 
@@ -58,8 +55,6 @@ def parts_of(
         Of the draw.
     codes : ndarray of int, shape (n,), optional
         The class of each row, to draw by.
-    beside : sequence of str
-        Columns of `test` besides the target that go along.
     """
     if fraction is not None:
         train_rows, test_rows = train_test_split(codes, labelled.n, fraction, seed, labelled.clusters)
@@ -68,6 +63,5 @@ def parts_of(
         return (labelled.take(train_rows), held_out), (input_of(labelled),)
     if test is None:
         return (labelled, None), (input_of(labelled),)
-    target = None if labelled.target is None else labelled.target.name
-    held = read_like(test, labelled, target, reading, beside=beside)
+    held = read_like(test, labelled, reading)
     return (labelled, told_of_shared(labelled, held)), (input_of(labelled), input_of(held))

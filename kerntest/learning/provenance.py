@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Kernel
     from kerntest.learning.encoding import Scale
-    from kerntest.learning.training import Labelled
+    from kerntest.learning.training_rows import Labelled
 
 LIBRARIES = ("numpy", "scipy", "pyarrow")
 

@@ -20,7 +20,7 @@ from kerntest.learning.ridge_machine import fit_ridge
 from kerntest.learning.ridge_model import RidgeModel
 from kerntest.learning.ridge_options import AUTO, Criterion, RidgeOptions
 from kerntest.learning.saved_models import load_model, save_model
-from kerntest.learning.training import TrainingOptions, numbers_of, read_labelled
+from kerntest.learning.training_rows import TrainingOptions, numbers_of, read_labelled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -248,7 +248,7 @@ class KernelRidge:
         model = self.model
         if model.encoder is None:
             return rows_against(X, model.n_train)
-        labelled = read_labelled(as_rows(X), None, TrainingOptions(), name="X")
+        labelled = read_labelled(as_rows(X), (), TrainingOptions(), name="X")
         return model.encoder.transform(labelled.features).points
 
 

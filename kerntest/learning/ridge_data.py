@@ -15,7 +15,7 @@ from kerntest.kernels.base import Points
 from kerntest.learning.encoding import Encoder
 from kerntest.learning.given_matrix import training_matrix
 from kerntest.learning.given_values import target_of
-from kerntest.learning.training import TrainingOptions, numbers_of, read_labelled, varied_numbers_of
+from kerntest.learning.training_rows import TrainingOptions, numbers_of, read_labelled, varied_numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column, Table
     from kerntest.kernels.base import Array
     from kerntest.learning.encoding import Scale
-    from kerntest.learning.training import Labelled
+    from kerntest.learning.training_rows import Labelled
 
 # Targets whose coefficients and scales are still numbers, with every lambda; weights whose products are.
 LARGEST_TARGET = 1e250
@@ -161,10 +161,7 @@ def test_rows(tested: Labelled, rows: RidgeRows) -> tuple[RidgeRows, list[str]]:
 
 
 def _columns(labelled: Labelled) -> list[Column]:
-    if labelled.target is None:
-        message = "a regression has a target"
-        raise TypeError(message)
-    return [labelled.target, *labelled.beside]
+    return [*labelled.targets, *labelled.beside]
 
 
 def checked_weights(column: Column, table: str) -> Array:
@@ -205,16 +202,14 @@ def with_targets(X: Any, y: Any, sample_weight: Any) -> tuple[Labelled, int]:
     if y is None:
         raise UsageError("a regression needs y", hint="fit(X, y)", code="usage.target")
     if names is not None:
-        labelled = read_labelled(X, names[0], TrainingOptions(), name="X", beside=names[1:])
+        labelled = read_labelled(X, names, TrainingOptions(), name="X")
     else:
-        labelled = read_labelled(X, None, TrainingOptions(), name="X")
-        columns = given_targets(y, labelled.n)
-        labelled = replace(labelled, target=columns[0], beside=tuple(columns[1:]))
-    count = 1 + len(labelled.beside)
+        labelled = read_labelled(X, (), TrainingOptions(), name="X")
+        labelled = replace(labelled, targets=tuple(given_targets(y, labelled.n)))
     if sample_weight is not None:
         weights = target_of(sample_weight, labelled.n, name="sample_weight")
-        labelled = replace(labelled, beside=(*labelled.beside, weights))
-    return labelled, count
+        labelled = replace(labelled, beside=(weights,))
+    return labelled, len(labelled.targets)
 
 
 def _is_name(value: object) -> bool:

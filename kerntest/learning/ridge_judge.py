@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kerntest.learning.ridge_data import RidgeRows
     from kerntest.learning.ridge_machine import RidgeFit
     from kerntest.learning.ridge_options import RidgeOptions
-    from kerntest.learning.training import Labelled
+    from kerntest.learning.training_rows import Labelled
     from kerntest.report.record import Provenance
 
 # Systems with a larger condition number are told of: rounding is then seen in the fit.

@@ -23,7 +23,7 @@ from kerntest.learning.ridge_judge import judge_ridge, ridge_result
 from kerntest.learning.ridge_machine import fit_ridge
 from kerntest.learning.ridge_options import AUTO, Criterion, RidgeOptions
 from kerntest.learning.saved_models import save_model
-from kerntest.learning.training import TrainingOptions, read_labelled
+from kerntest.learning.training_rows import TrainingOptions, read_labelled
 from kerntest.matrices.factor import parse_features
 from kerntest.report.plot import picture_kind
 from kerntest.report.write import check_writable, write_file, written_together
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kerntest.learning.kernel_choice import ChosenKernel
     from kerntest.learning.ridge_data import RidgeRows
     from kerntest.learning.ridge_options import RidgeBandwidth
-    from kerntest.learning.training import MissingPolicy
+    from kerntest.learning.training_rows import MissingPolicy
     from kerntest.report.ridge_record import RidgeResult
 
 
@@ -134,11 +134,8 @@ def train_ridge(
     reading = TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv), cluster)
     table = _table(train, reading)
     names = target_names(target, table)
-    beside = _beside(names, weights, table)
-    labelled = guarded(read_labelled(table, names[0], reading, beside=beside))
-    # Test rows need no weights.
-    further = names[1:]
-    (learned, tested), inputs = parts_of(labelled, test, test_fraction, reading, seed=seed, beside=further)
+    labelled = guarded(read_labelled(table, names, reading, beside=_beside(names, weights, table)))
+    (learned, tested), inputs = parts_of(labelled, test, test_fraction, reading, seed=seed)
     rows, left_out, warnings = rows_of(learned, scale, len(names))
     chosen = chosen_kernel(rows, options, left_out)
     fixed = (lambda_ is not None, bandwidth != AUTO or not chosen.free.free)
@@ -206,18 +203,18 @@ def _table(train: Any, reading: TrainingOptions) -> Table:
 
 
 def _beside(names: tuple[str, ...], weights: str | None, table: Table) -> list[str]:
-    """Return the columns that go along: further targets, then the weights."""
+    """Return the columns that go along: the weights."""
     if not names:
         raise UsageError("--target names no column", hint="name the column to predict", code="usage.target")
     if weights is None:
-        return list(names[1:])
+        return []
     if weights not in table.names:
         raise unknown_column(weights, table.name, table.names)
     if weights in names:
         raise UsageError(
             f"column {weights!r} cannot be both target and weight", hint="name another one", code="usage.weights"
         )
-    return [*names[1:], weights]
+    return [weights]
 
 
 def _rule(options: RidgeOptions, chosen: ChosenKernel, fixed: tuple[bool, bool]) -> str:

@@ -16,7 +16,7 @@ from kerntest.learning.encoding import Encoder
 from kerntest.learning.expansion import Expansion, GivenExpansion
 from kerntest.learning.model_fields import damaged, to_plain
 from kerntest.learning.model_file import ModelFile, read_model, write_model
-from kerntest.learning.training import Classes
+from kerntest.learning.training_rows import Classes
 from kerntest.matrices.factor import FeatureKind, FeatureMap
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Support vector machines for Python: `SVM`, to fit, predict, save and load."""
+"""Support vector machines: `SVM`, to fit, predict, save and load, and `train_svm`, from a file to a judged, saved model."""
 
 from __future__ import annotations
 
@@ -6,32 +6,41 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.setting import engine_of
-from kerntest.errors import UsageError, warn_of
-from kerntest.learning.given_matrix import as_rows, rows_against
+from kerntest.data.csv_options import CsvOptions
+from kerntest.errors import UsageError, telling, warn_of
+from kerntest.learning.given_matrix import as_rows
 from kerntest.learning.given_values import target_of
 from kerntest.learning.leakage import kept_together
+from kerntest.learning.learner import Estimator
+from kerntest.learning.learner import train as train_learner
 from kerntest.learning.metrics import regression_metrics
-from kerntest.learning.saved_models import load_model, save_model
-from kerntest.learning.svm_data import chosen_kernel, fit_machine, given_rows, rows_of, with_target
-from kerntest.learning.svm_judge import fit_warnings
+from kerntest.learning.svm_fit import SvmFit
+from kerntest.learning.svm_learner import SvmLearner, fit_warnings
 from kerntest.learning.svm_model import SvmModel
 from kerntest.learning.svm_options import ClassWeights, SvmOptions
-from kerntest.learning.training import TrainingOptions, numbers_of, read_labelled
+from kerntest.learning.training_rows import (
+    TrainingOptions,
+    numbers_of,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
+    from typing import Unpack
 
     from numpy.typing import NDArray
 
+    from kerntest.data.csv_options import CsvWords
+    from kerntest.engines.base import Progress
     from kerntest.kernels.base import Kernel
     from kerntest.learning.encoding import Scale
     from kerntest.learning.kernel_choice import Bandwidth
-    from kerntest.learning.svm_fit import SvmFit
     from kerntest.learning.svm_model import Method, Task
+    from kerntest.learning.training_rows import MissingPolicy
+    from kerntest.report.svm_record import SvmResult
 
 
-class SVM:
+class SVM(Estimator[SvmModel, SvmFit]):
     """Kernel support vector machine for two classes, several classes (one against one), numbers, or one class.
 
     Parameters
@@ -76,6 +85,8 @@ class SVM:
     ['inside', 'outside']
     """
 
+    MODEL, CALLED = SvmModel, "this machine is"
+
     def __init__(
         self,
         C: float = 1.0,
@@ -95,25 +106,23 @@ class SVM:
         seed: int = 0,
         threads: int | None = None,
     ) -> None:
-        self.options = SvmOptions(
-            C,
-            kernel,
-            bandwidth,
-            task,
-            nu,
-            hard_margin,
-            epsilon,
-            class_weight,
-            method,
-            probability,
-            features,
-            scale,
-            tolerance,
-            seed,
+        options = SvmOptions(
+            C=C,
+            kernel=kernel,
+            bandwidth=bandwidth,
+            task=task,
+            nu=nu,
+            hard_margin=hard_margin,
+            epsilon=epsilon,
+            class_weight=class_weight,
+            method=method,
+            probability=probability,
+            features=features,
+            scale=scale,
+            tolerance=tolerance,
+            seed=seed,
         )
-        self._engine = engine_of(threads)
-        self._model: SvmModel | None = None
-        self.fit_: SvmFit | None = None
+        super().__init__(options, threads)
 
     def fit(self, X: Any, y: Any = None) -> SVM:
         """Fit to n rows.
@@ -135,33 +144,17 @@ class SVM:
         UsageError, DataError, UndecidedError
             If the options, the rows or the kernel do not allow it.
         """
-        options = self.options
-        warnings: list[str] = []
-        if options.precomputed:
-            rows = given_rows(X, y, options)
-            chosen = None
+        learner = SvmLearner(self.options)
+        warnings: tuple[str, ...] = ()
+        if self.options.precomputed:
+            rows = learner.given(X, y)
         else:
-            labelled = kept_together(with_target(as_rows(X), y, options))
-            rows, left_out, found = rows_of(labelled, options)
-            warnings += [*labelled.warnings, *found]
-            chosen = chosen_kernel(rows, options, left_out)
-        self.fit_ = fit_machine(rows, chosen, options, self._engine)
+            labelled = kept_together(learner.with_values(as_rows(X), y))
+            rows, warnings = learner.rows(labelled), labelled.warnings
+        self.fit_ = learner.fit(rows, self._engine)
         self._model = self.fit_.model
-        warn_of([*warnings, *fit_warnings(rows, self.fit_)])
+        warn_of([*warnings, *rows.warnings, *fit_warnings(rows, self.fit_)])
         return self
-
-    @property
-    def model(self) -> SvmModel:
-        """What was fitted.
-
-        Raises
-        ------
-        UsageError
-            If nothing was.
-        """
-        if self._model is None:
-            raise UsageError("this machine is not fitted", hint="call fit first", code="usage.not_fitted")
-        return self._model
 
     @property
     def classes_(self) -> tuple[str, ...]:
@@ -188,21 +181,128 @@ class SVM:
             return regression_metrics(numbers_of(truth, "y"), scores[:, 0]).r2 or 0.0
         return float(np.mean(model.codes(scores) == model.classes.codes(truth, "y")))
 
-    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the model to a file that `kerntest predict` and `SVM.load` read."""
-        save_model(path, self.model, force=force)
-
     @classmethod
-    def load(cls, path: str | PathLike[str], *, threads: int | None = None) -> SVM:
-        """Return a machine that predicts with the model of a file."""
-        model = load_model(path, SvmModel)
-        machine = cls(task=model.task, method=model.method, threads=threads)
-        machine._model = model
-        return machine
+    def _loaded(cls, model: SvmModel) -> dict[str, Any]:
+        return {"task": model.task, "method": model.method}
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
-        model = self.model
-        if model.encoder is None:
-            return model.scores(rows_against(X, model.n_train), self._engine)
-        labelled = read_labelled(as_rows(X), None, TrainingOptions(), name="X")
-        return model.scores(model.encoder.transform(labelled.features).points, self._engine)
+        return self.model.scores(self._points(X), self._engine)
+
+
+@telling
+def train_svm(
+    train: Any,
+    target: str | None = None,
+    *,
+    test: Any = None,
+    test_fraction: float | None = None,
+    output: str | PathLike[str] | None = None,
+    force: bool = False,
+    grid: bool = False,
+    cv: int | None = None,
+    plot: str | PathLike[str] | None = None,
+    C: float = 1.0,
+    kernel: Kernel | str = "gaussian",
+    bandwidth: Bandwidth = "median",
+    task: Task = "classify",
+    nu: float | None = None,
+    hard_margin: bool = False,
+    epsilon: float = 0.1,
+    class_weight: ClassWeights = None,
+    method: Method = "svm",
+    probability: bool = False,
+    features: str | None = None,
+    scale: Scale = "standardize",
+    tolerance: float = 1e-6,
+    seed: int = 0,
+    columns: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
+    categorical: str | Sequence[str] = (),
+    missing: MissingPolicy = "error",
+    cluster: str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **csv: Unpack[CsvWords],
+) -> SvmResult:
+    """Fit a support vector machine to a table, judge it, and save it.
+
+    Parameters
+    ----------
+    train : path, "-", ndarray, DataFrame, pyarrow Table or kerntest.Table
+        The rows to learn from.
+    target : str, optional
+        The column to predict; none for task="one-class".
+    test : as train, optional
+        Rows to judge by. Columns are found by name.
+    test_fraction : float, optional
+        Instead of `test`: the share of the rows of `train` that is held out, drawn by class.
+    output : path, optional
+        File for the model; an existing one is replaced only with `force`.
+    grid : bool
+        Choose C and the bandwidth by cross-validation inside the training part (the test part is not touched).
+    cv : int, optional
+        Folds; 5 by default with `grid`. Without `grid`: the cross-validated score of the options as they are.
+    plot : path, optional
+        PNG, SVG or PDF file: decision regions for two columns, else the ROC curve and the confusion matrix.
+    C, kernel, bandwidth, task, nu, hard_margin, epsilon, class_weight, method, probability, features, scale, tolerance, seed
+        As in `SVM`.
+    columns, exclude, categorical, missing
+        As in `mmd_test`: which columns and rows.
+    cluster : str, optional
+        A column, such as a patient or a shop, whose rows of one value stay together in test parts and folds. It is not
+        learned from. Copies of a row stay together without it.
+    threads : int, optional
+    progress : callable, optional
+    **csv
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
+
+    Returns
+    -------
+    SvmResult
+
+    Warns
+    -----
+    DataWarning
+        Of each of the `warnings` of the result.
+
+    Raises
+    ------
+    UsageError, DataError, UndecidedError
+        If the options, the rows or the kernel do not allow it.
+    """
+    options = SvmOptions(
+        C=C,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        task=task,
+        nu=nu,
+        hard_margin=hard_margin,
+        epsilon=epsilon,
+        class_weight=class_weight,
+        method=method,
+        probability=probability,
+        features=features,
+        scale=scale,
+        tolerance=tolerance,
+        seed=seed,
+    )
+    if (target is None) != (task == "one-class"):
+        raise UsageError(
+            f"--task {task} {'needs' if target is None else 'has no'} --target",
+            hint="--target names the column to predict" if target is None else "leave one of them out",
+            code="usage.target",
+        )
+    if cv is not None and (isinstance(cv, bool) or not isinstance(cv, int) or cv < 2):
+        raise UsageError(f"cv must be a whole number of at least 2, not {cv!r}", hint="5 is usual", code="usage.cv")
+    return train_learner(
+        SvmLearner(options, target, grid=grid, cv=cv),
+        train,
+        TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv), cluster),
+        test=test,
+        test_fraction=test_fraction,
+        output=output,
+        force=force,
+        plot=plot,
+        threads=threads,
+        progress=progress,
+    )

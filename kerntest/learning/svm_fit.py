@@ -27,57 +27,15 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.encoding import Encoder
     from kerntest.learning.solvers.problem import Solution
     from kerntest.learning.svm_options import SvmOptions
-    from kerntest.learning.training import Classes
+    from kerntest.learning.training_rows import TrainingRows
     from kerntest.matrices.factor import FeatureMap
     from kerntest.matrices.matrix import Matrix
+    from kerntest.report.svm_record import GridSearch
 
 # Kernel values up to this can be squared.
 LARGEST_VALUE = 1e150
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """The training rows of a machine: points, or a matrix of kernel values, with what they are to become.
-
-    Parameters
-    ----------
-    points : Points or ndarray, shape (n, n)
-    encoder : Encoder or None
-    codes : ndarray of int, shape (n,), or None
-        Class of each row.
-    numbers : ndarray, shape (n,), or None
-        Target of a regression.
-    classes : Classes or None
-    target : str or None
-    clusters : ndarray of int, shape (n,), or None
-        Equal for rows that no fold parts.
-    """
-
-    points: Points | Array
-    encoder: Encoder | None
-    codes: NDArray[np.intp] | None
-    numbers: Array | None
-    classes: Classes | None
-    target: str | None
-    clusters: NDArray[np.intp] | None = None
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def take(self, rows: NDArray[np.intp]) -> Rows:
-        """Return some of the rows; of a matrix, with all of its columns."""
-        points = (
-            Points(self.points.numeric[rows], self.points.codes[rows])
-            if isinstance(self.points, Points)
-            else self.points[rows]
-        )
-        codes = None if self.codes is None else self.codes[rows]
-        numbers = None if self.numbers is None else self.numbers[rows]
-        clusters = None if self.clusters is None else self.clusters[rows]
-        return Rows(points, self.encoder, codes, numbers, self.classes, self.target, clusters)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,6 +57,10 @@ class SvmFit:
     converged : bool
     C : float or None
     feature_error : float or None
+    kernel : Kernel or None
+    search : GridSearch or None
+        What chose the cost and the kernel.
+    warnings : tuple of str
     """
 
     model: SvmModel
@@ -112,11 +74,13 @@ class SvmFit:
     converged: bool
     C: float | None
     feature_error: float | None
+    kernel: Kernel | None
+    search: GridSearch | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def fit_rows(
-    rows: Rows,
-    kernel: Kernel | None,
+    rows: TrainingRows,
     options: SvmOptions,
     engine: Engine,
     *,
@@ -129,9 +93,7 @@ def fit_rows(
 
     Parameters
     ----------
-    rows : Rows
-    kernel : Kernel or None
-        With every bandwidth chosen; None for a precomputed matrix.
+    rows : TrainingRows
     options : SvmOptions
     engine : Engine
     C : float, optional
@@ -150,7 +112,7 @@ def fit_rows(
     UsageError
         If nu is infeasible.
     """
-    features, factor, points = None, None, rows.points
+    features, factor, points, kernel = None, None, rows.points, rows.kernel
     if isinstance(points, Points) and options.features is not None and kernel is not None:
         features = make_features(options.features, kernel, points, options.seed)
         factor = features(points, engine)
@@ -179,7 +141,7 @@ def fit_rows(
         rows.encoder,
         expansion,
         solved.pairs,
-        rows.target,
+        rows.names[0] if rows.names else None,
         rows.classes,
         features=features,
         n_train=len(rows),
@@ -197,6 +159,7 @@ def fit_rows(
         converged=all(s.converged for s in solutions) and solved.settled,
         C=solved.C,
         feature_error=error,
+        kernel=kernel,
     )
 
 
@@ -219,7 +182,7 @@ class _Solved:
 class _Fitter:
     """Solves what the options ask for."""
 
-    rows: Rows
+    rows: TrainingRows
     options: SvmOptions
     engine: Engine
     matrix: Matrix
@@ -243,7 +206,7 @@ class _Fitter:
 
     @property
     def _codes(self) -> NDArray[np.intp]:
-        return np.zeros(len(self.rows), dtype=np.intp) if self.rows.codes is None else self.rows.codes
+        return self.rows.codes
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -287,7 +250,7 @@ class _Fitter:
         )
 
     def _numbers(self) -> _Solved:
-        target = np.zeros(len(self.rows)) if self.rows.numbers is None else self.rows.numbers
+        target = self.rows.targets[:, 0]
         options = self.options
         solution, coefficients = fit_numbers(
             self.matrix,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Points
     from kerntest.learning.encoding import Encoder
     from kerntest.learning.expansion import Expansion, GivenExpansion
-    from kerntest.learning.training import Classes
+    from kerntest.learning.training_rows import Classes
     from kerntest.matrices.factor import FeatureMap
 
 Task: TypeAlias = Literal["classify", "regress", "one-class"]

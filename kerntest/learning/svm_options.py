@@ -5,25 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
 from kerntest.data.categories import number_text
-from kerntest.data.checks import one_of, positive, whole_number
+from kerntest.data.checks import one_of, positive
 from kerntest.errors import UsageError, suggest
-from kerntest.learning.given_matrix import is_precomputed
-from kerntest.learning.kernel_choice import check_bandwidth
-from kerntest.matrices.factor import parse_features
+from kerntest.learning.learner import LearnerOptions
+from kerntest.learning.svm_model import Method, Task
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.encoding import Scale
-    from kerntest.learning.kernel_choice import Bandwidth
-    from kerntest.learning.svm_model import Method, Task
-    from kerntest.learning.training import Classes
+    from kerntest.kernels.base import Array
+    from kerntest.learning.training_rows import Classes
 
 ClassWeights: TypeAlias = str | Mapping[Any, float] | None
 BALANCED = "balanced"
@@ -31,13 +27,11 @@ BALANCED = "balanced"
 SMALLEST_COST, LARGEST_COST = 1e-75, 1e75
 
 
-@dataclass(frozen=True, slots=True)
-class SvmOptions:
+@dataclass(frozen=True, kw_only=True)
+class SvmOptions(LearnerOptions):
     """What kind of machine; each as in `SVM`."""
 
     C: float = 1.0
-    kernel: Kernel | str = "gaussian"
-    bandwidth: Bandwidth = "median"
     task: Task = "classify"
     nu: float | None = None
     hard_margin: bool = False
@@ -45,22 +39,14 @@ class SvmOptions:
     class_weight: ClassWeights = None
     method: Method = "svm"
     probability: bool = False
-    features: str | None = None
-    scale: Scale = "standardize"
     tolerance: float = 1e-6
-    seed: int = 0
+    ADVICE = "--grid tries several"
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be.
-
-        Raises
-        ------
-        UsageError
-            If a name is unknown, a number out of range, or two options contradict one another.
-        """
-        one_of("task", self.task, ("classify", "regress", "one-class"))
-        one_of("method", self.method, ("svm", "mean", "perceptron"))
-        one_of("scale", self.scale, ("standardize", "none"))
+        """Refuse what cannot be."""
+        one_of("task", self.task, get_args(Task))
+        one_of("method", self.method, get_args(Method))
+        super().__post_init__()
         positive("C", self.C)
         _check_size("C", self.C, "usage.C")
         positive("tolerance", self.tolerance)
@@ -72,54 +58,28 @@ class SvmOptions:
             positive("nu", self.nu)
         if self.nu is not None and self.nu > 1:
             raise UsageError(f"nu must be above 0 and at most 1, not {self.nu:g}", hint="0.1 is usual", code="usage.nu")
-        whole_number("seed", self.seed, at_least=0)
-        check_bandwidth(self.bandwidth, advice="--grid tries several")
-        if self.features is not None:
-            parse_features(self.features)
         if self.class_weight is not None and not _is_balanced(self.class_weight):
             _named_weights(self.class_weight)
-        self._refuse_contradictions()
-
-    def _refuse_contradictions(self) -> None:
-        not_classes = self.task != "classify"
-        contradictions = (
-            (self.nu is not None and self.hard_margin, "--nu and --hard-margin", "give one of them"),
-            (self.nu is not None and self.class_weight is not None, "--nu and --class-weight", "use --C with weights"),
-            (self.nu is not None and self.task == "regress", "--nu and --task regress", "use --C and --epsilon"),
-            (not_classes and self.hard_margin, f"--hard-margin and --task {self.task}", "it is for classes"),
+        nu, hard, weighted = self.nu is not None, self.hard_margin, self.class_weight is not None
+        task, no_classes = f"--task {self.task}", self.task != "classify"
+        mean, method = self.method == "mean", f"--method {self.method}"
+        other = self.method != "svm"
+        self.refuse(
+            (nu and hard, "--nu and --hard-margin", "give one of them"),
+            (nu and weighted, "--nu and --class-weight", "use --C with weights"),
+            (nu and self.task == "regress", "--nu and --task regress", "use --C and --epsilon"),
+            (no_classes and hard, f"--hard-margin and {task}", "it is for classes"),
+            (no_classes and weighted, f"--class-weight and {task}", "it is for classes"),
+            (no_classes and self.probability, f"--probability and {task}", "it is for classes"),
+            (no_classes and other, f"{method} and {task}", "it is for classes"),
             (
-                not_classes and self.class_weight is not None,
-                f"--class-weight and --task {self.task}",
-                "it is for classes",
-            ),
-            (not_classes and self.probability, f"--probability and --task {self.task}", "it is for classes"),
-            (
-                not_classes and self.method != "svm",
-                f"--method {self.method} and --task {self.task}",
-                "it is for classes",
-            ),
-            (
-                self.method != "svm" and (self.nu is not None or self.hard_margin or self.class_weight is not None),
-                f"--method {self.method} and --nu, --hard-margin or --class-weight",
+                other and (nu or hard or weighted),
+                f"{method} and --nu, --hard-margin or --class-weight",
                 "they belong to --method svm",
             ),
-            (self.method == "mean" and self.features is not None, "--method mean and --features", "give one of them"),
-            (self.method == "mean" and self.probability, "--method mean and --probability", "give one of them"),
-            (self.precomputed and self.features is not None, "a precomputed kernel and features", "give one of them"),
-            (
-                self.precomputed and self.bandwidth != "median",
-                "a precomputed kernel and a bandwidth",
-                "give one of them",
-            ),
+            (mean and self.features is not None, "--method mean and --features", "give one of them"),
+            (mean and self.probability, "--method mean and --probability", "give one of them"),
         )
-        for wrong, what, hint in contradictions:
-            if wrong:
-                raise UsageError(f"{what} contradict each other", hint=hint, code="usage.contradiction")
-
-    @property
-    def precomputed(self) -> bool:
-        """Whether rows are rows of a matrix of kernel values."""
-        return is_precomputed(self.kernel)
 
     def weights(self, classes: Classes, codes: NDArray[Any]) -> Array | None:
         """Return the factor of C for each class.

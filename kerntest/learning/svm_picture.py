@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array
-    from kerntest.learning.svm_fit import Rows
-    from kerntest.learning.svm_judge import Judged
+    from kerntest.learning.svm_learner import JudgedMachine
+    from kerntest.learning.training_rows import TrainingRows
     from kerntest.report.svm_record import SvmResult
 
 GRID_POINTS = 300
@@ -31,7 +31,7 @@ MOST_CURVES = 8
 OUTLIER_CLASSES = ("outliers", "inliers")
 
 
-def svm_picture(result: SvmResult, judged: Judged, kind: str, engine: Engine) -> bytes:
+def svm_picture(result: SvmResult, judged: JudgedMachine, kind: str, engine: Engine) -> bytes:
     """Return a picture of a machine as "png", "svg" or "pdf"."""
     if result.task == "regress":
         panels: list[Any] = [*regression_panels(judged, engine)]
@@ -51,13 +51,13 @@ def _title(result: SvmResult) -> str:
     return sentence if result.target is None else f"{result.target}: {sentence}"
 
 
-def _over_two_columns(judged: Judged) -> bool:
+def _over_two_columns(judged: JudgedMachine) -> bool:
     """Say whether the rows have two columns of numbers and no others."""
     encoder = judged.rows.encoder
     return encoder is not None and not encoder.category_names and len(encoder.numeric_names) == 2
 
 
-def _classifier_panels(result: SvmResult, judged: Judged, engine: Engine) -> list[Any]:
+def _classifier_panels(result: SvmResult, judged: JudgedMachine, engine: Engine) -> list[Any]:
     """Return the decision regions over two columns, the ROC curve and the confusion matrix."""
     panels: list[Any] = [_regions(judged, engine)] if _over_two_columns(judged) else []
     panels.append(_roc(judged))
@@ -66,7 +66,7 @@ def _classifier_panels(result: SvmResult, judged: Judged, engine: Engine) -> lis
     return panels
 
 
-def _regions(judged: Judged, engine: Engine) -> DecisionPicture:
+def _regions(judged: JudgedMachine, engine: Engine) -> DecisionPicture:
     """Return the decision regions over two columns, in their own units."""
     rows, encoder = judged.rows, judged.rows.encoder
     if encoder is None or not isinstance(rows.points, Points):
@@ -93,36 +93,35 @@ def _regions(judged: Judged, engine: Engine) -> DecisionPicture:
         scores=scores[:, 0].reshape(mesh[0].shape) if rows.classes and scores.shape[1] == 1 else None,
         classes=OUTLIER_CLASSES if rows.classes is None else rows.classes.names,
         rows=rows.points.numeric * spread + centre,
-        labels=_places(judged, judged.train_scores) if rows.codes is None else rows.codes,
+        labels=_places(judged, judged.train_scores) if rows.classes is None else rows.codes,
         support=support & (judged.options.method == "svm"),
         test_rows=nothing if test is None else test * spread + centre,
         test_labels=_test_places(judged),
     )
 
 
-def _places(judged: Judged, scores: Array) -> NDArray[np.intp]:
+def _places(judged: JudgedMachine, scores: Array) -> NDArray[np.intp]:
     """Return the predicted classes; of an outlier detector 0 for outliers and 1 for the others."""
     model = judged.fit.model
     return model.codes(scores) if judged.rows.classes is not None else (scores[:, 0] >= 0).astype(np.intp)
 
 
-def _test_places(judged: Judged) -> NDArray[np.intp]:
+def _test_places(judged: JudgedMachine) -> NDArray[np.intp]:
     """Return the classes of the test rows, or what an outlier detector takes them for."""
     if judged.test is None or judged.test_scores is None:
         return np.empty(0, dtype=np.intp)
-    return _places(judged, judged.test_scores) if judged.test.codes is None else judged.test.codes
+    return _places(judged, judged.test_scores) if judged.test.classes is None else judged.test.codes
 
 
-def _numeric(rows: Rows | None) -> Array | None:
+def _numeric(rows: TrainingRows | None) -> Array | None:
     return rows.points.numeric if rows is not None and isinstance(rows.points, Points) else None
 
 
-def _roc(judged: Judged) -> RocPicture:
+def _roc(judged: JudgedMachine) -> RocPicture:
     """Return the ROC curve of the second of two classes, or of each class against all others."""
-    seen = judged.rows if judged.test is None else judged.test
-    scores = judged.train_scores if judged.test_scores is None else judged.test_scores
-    names = () if judged.rows.classes is None else judged.rows.classes.names
-    codes = np.zeros(len(scores), dtype=np.intp) if seen.codes is None else seen.codes
+    seen, scores = judged.seen
+    names = () if seen.classes is None else seen.classes.names
+    codes = seen.codes
     by_class = judged.fit.model.class_scores(scores)
     curves = []
     for place in (1,) if len(names) == 2 else range(len(names)):

@@ -6,8 +6,7 @@ import pytest
 from learning.svm_cases import clouds, raises
 
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.learning.svm import SVM
-from kerntest.learning.svm_train import train_svm
+from kerntest.learning.svm import SVM, train_svm
 
 X, Y = clouds(40)
 NUMBERS = X @ [3.0, -1.0]

@@ -11,8 +11,7 @@ from learning.svm_cases import bundled, clouds, coefficients_of, gaussian, raise
 from scipy.optimize import minimize
 
 from kerntest.errors import UsageError
-from kerntest.learning.svm import SVM
-from kerntest.learning.svm_train import train_svm
+from kerntest.learning.svm import SVM, train_svm
 
 
 def frame_of(X, y):

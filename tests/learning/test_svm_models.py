@@ -16,8 +16,7 @@ from model_archives import archive, members_of
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.errors import DataError, ModelError
-from kerntest.learning.svm import SVM
-from kerntest.learning.svm_train import train_svm
+from kerntest.learning.svm import SVM, train_svm
 
 READER = """
 import pickle, sys

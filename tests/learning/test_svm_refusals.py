@@ -9,8 +9,7 @@ import pytest
 from learning.svm_cases import clouds, gaussian, raises
 
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.learning.svm import SVM
-from kerntest.learning.svm_train import train_svm
+from kerntest.learning.svm import SVM, train_svm
 
 X, Y = clouds(40)
 TABLE = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y)

@@ -1,9 +1,9 @@
-"""From a table to what a learner is trained on: the columns to learn from, and the target."""
+"""From a table to what a learner is trained on: the columns to learn from, the targets, the rows as they are learned from."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -19,6 +19,9 @@ from kerntest.data.suspicion import as_written
 from kerntest.data.table import Column, Kind, Table, unknown_column
 from kerntest.data.wording import listed
 from kerntest.errors import DataError, UsageError
+from kerntest.kernels.base import Points
+from kerntest.learning.encoding import Encoder
+from kerntest.learning.kernel_choice import choose_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +29,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.selection import Patterns
-    from kerntest.kernels.base import Array
+    from kerntest.kernels.base import Array, Kernel
+    from kerntest.learning.encoding import Scale
+    from kerntest.learning.kernel_choice import ChosenKernel
 
 MissingPolicy: TypeAlias = Literal["error", "drop"]
 # More classes than this are no classes.
@@ -44,29 +49,23 @@ class TrainingOptions:
     csv: CsvOptions = AS_USUAL
     cluster: str | None = None
 
+    def read(self, data: Any, name: str = "train") -> Table:
+        """Return a table as it is; `name` is what data in memory are called."""
+        named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
+        return read_table(data, name=None if named else name, categorical=self.categorical, **self.csv.words())
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labelled:
-    """Rows without missing values: the columns to learn from, and the target where there is one.
+    """Rows without missing values: the columns to learn from, their targets, and what else goes along.
 
-    Parameters
-    ----------
-    read : Table
-        As it was read.
-    features : Table
-    target : Column or None
-    warnings : tuple of str
-    beside : tuple of Column
-        Further columns of the same rows that are not learned from: more targets, weights.
-    cluster : Column or None
-        The column whose rows of one value stay together.
-    clusters : ndarray of int, shape (n,), or None
-        Equal for rows that stay together; None where each row is on its own. See `kept_together`.
+    `read` is the table as it was read, `beside` are further columns that are not learned from, such as weights.
+    `clusters`, shape (n,), are equal for rows that stay together, by the column `cluster` and otherwise.
     """
 
     read: Table
     features: Table
-    target: Column | None
+    targets: tuple[Column, ...]
     warnings: tuple[str, ...]
     beside: tuple[Column, ...] = ()
     cluster: Column | None = None
@@ -77,47 +76,31 @@ class Labelled:
         """Number of rows."""
         return self.features.n_rows
 
+    @property
+    def target(self) -> Column | None:
+        """The first target, where there is one."""
+        return self.targets[0] if self.targets else None
+
     def take(self, rows: NDArray[np.intp]) -> Labelled:
         """Return some of the rows."""
-        target = None if self.target is None else self.target.take(rows)
-        beside = tuple(column.take(rows) for column in self.beside)
         return replace(
             self,
             features=self.features.take(rows),
-            target=target,
-            beside=beside,
+            targets=tuple(column.take(rows) for column in self.targets),
+            beside=tuple(column.take(rows) for column in self.beside),
             cluster=None if self.cluster is None else self.cluster.take(rows),
             clusters=None if self.clusters is None else self.clusters[rows],
         )
 
 
 def read_labelled(
-    data: Any, target: str | None, options: TrainingOptions, *, name: str = "train", beside: Sequence[str] = ()
+    data: Any, targets: Sequence[str], options: TrainingOptions, *, name: str = "train", beside: Sequence[str] = ()
 ) -> Labelled:
-    """Return the rows of a table to learn from.
-
-    Parameters
-    ----------
-    data : path, "-", ndarray, DataFrame, pyarrow Table or kerntest.Table
-    target : str or None
-        The column to predict; None where there is none.
-    options : TrainingOptions
-    name : str
-        What data in memory are called.
-    beside : sequence of str
-        Further columns that go along and are not learned from.
-
-    Raises
-    ------
-    UsageError
-        If a name is not there, or no column is left to learn from.
-    DataError
-        If the table cannot be read, or has missing values and the policy is "error".
-    """
-    named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
-    table = read_table(data, name=None if named else name, categorical=options.categorical, **options.csv.words())
-    _check_cluster(options.cluster, (target, *beside))
-    apart = _apart(target, beside if options.cluster is None else (*beside, options.cluster), table)
+    """Return the rows of a table to learn from; `name` is what data in memory are called."""
+    table = options.read(data, name)
+    _check_cluster(options.cluster, (*targets, *beside))
+    apart = [*targets, *beside, *([] if options.cluster is None else [options.cluster])]
+    _check_names(apart, table)
     taking_part = match_names(options.columns, table.names, table.name) if options.columns else list(table.names)
     excluded = set(match_names(options.exclude, table.names, table.name))
     names = [column for column in taking_part if column not in excluded and column not in apart]
@@ -134,11 +117,17 @@ def read_labelled(
     if dropped:
         rows = "1 row" if dropped == 1 else f"{dropped:,} rows"
         warnings.append(f"{table.name}: {rows} of {table.n_rows:,} with missing values left out")
-    labelled = _labelled(table, kept, names, target=target, beside=beside, warnings=warnings)
-    return replace(labelled, cluster=None if options.cluster is None else kept[options.cluster])
+    return Labelled(
+        table,
+        kept.select(names),
+        tuple(kept[target] for target in targets),
+        tuple(warnings),
+        tuple(kept[column] for column in beside),
+        None if options.cluster is None else kept[options.cluster],
+    )
 
 
-def _check_cluster(cluster: str | None, used: Sequence[str | None]) -> None:
+def _check_cluster(cluster: str | None, used: Sequence[str]) -> None:
     """Refuse a column that says which rows belong together and something else besides."""
     if cluster is not None and cluster in used:
         raise UsageError(
@@ -149,31 +138,129 @@ def _check_cluster(cluster: str | None, used: Sequence[str | None]) -> None:
         )
 
 
-def _apart(target: str | None, beside: Sequence[str], table: Table) -> list[str]:
-    """Return the columns that are not learned from; refuse those that are not there."""
-    apart = [*([] if target is None else [target]), *beside]
-    for name in apart:
+def _check_names(names: Sequence[str], table: Table) -> None:
+    """Refuse columns that are not there."""
+    for name in names:
         if name not in table.names:
             raise unknown_column(name, table.name, table.names)
-    return apart
 
 
-def _labelled(
-    table: Table,
-    kept: Table,
-    names: Sequence[str],
-    *,
-    target: str | None,
-    beside: Sequence[str],
-    warnings: list[str],
-) -> Labelled:
-    return Labelled(
-        table,
-        kept.select(list(names)),
-        None if target is None else kept[target],
-        tuple(warnings),
-        tuple(kept[name] for name in beside),
+def read_like(data: Any, trained: Labelled, options: TrainingOptions) -> Labelled:
+    """Return further rows for a model: those of its columns that are there, whatever else is in the table.
+
+    The training rows tell how dates and percents are written. A table without columns of theirs is refused.
+    """
+    named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
+    name = None if named else "test"
+    table = read_table(data, name=name, **options.csv.words())
+    # Sizes such as 10 mm that were categories in training are so here, too.
+    known = trained.read.columns
+    sizes = [one.name for one in known if one.kind == "text" and one.name in table.names and table[one.name].written]
+    if sizes and str(data) != "-":
+        table = read_table(data, name=name, categorical=sizes, **options.csv.words())
+    table = as_written(table, {column.name: column.written for column in known})
+    targets = [column.name for column in trained.targets]
+    _check_names(targets, table)
+    names = trained.features.names
+    there = [name for name in names if name in table.names]
+    if not there:
+        raise DataError(
+            f"{table.name} has none of the columns of the training rows",
+            hint=f"they are {listed(list(names))}",
+            code="data.columns_differ",
+            where={"file": table.name},
+        )
+    chosen = check_usable(table.select([*there, *targets]))
+    kept, dropped = apply_missing(chosen, options.missing, targets)
+    warnings = [*chosen.warnings, *units_differ(trained.read.select(there), chosen.select(there))]
+    if dropped:
+        warnings.append(f"{table.name}: {dropped:,} of {table.n_rows:,} rows with missing values left out")
+    return Labelled(table, kept.select(there), tuple(kept[target] for target in targets), tuple(warnings))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRows:
+    """Rows as they are learned from: n points, or a matrix of n x n kernel values, and what they are to become.
+
+    `targets`, shape (n, T), are numbers, `codes`, shape (n,), classes. Rows of one of the `clusters` are in one fold.
+    """
+
+    points: Points | Array
+    encoder: Encoder | None = None
+    chosen: ChosenKernel | None = None
+    names: tuple[str, ...] = ()
+    targets: Array = field(default_factory=lambda: np.empty((0, 0)))
+    codes: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    classes: Classes | None = None
+    weights: Array | None = None
+    clusters: NDArray[np.intp] | None = None
+    left_out: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """With every bandwidth chosen; None for a matrix of kernel values."""
+        return None if self.chosen is None else self.chosen.kernel
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that take part."""
+        return () if self.encoder is None else tuple(name for name in self.encoder.names if name not in self.left_out)
+
+    def take(self, rows: NDArray[np.intp]) -> TrainingRows:
+        """Return some of the rows; of a matrix, with all of its columns."""
+        points = self.points.take(rows) if isinstance(self.points, Points) else self.points[rows]
+        return replace(
+            self,
+            points=points,
+            targets=self.targets[rows] if len(self.targets) else self.targets,
+            codes=self.codes[rows] if len(self.codes) else self.codes,
+            weights=None if self.weights is None else self.weights[rows],
+            clusters=None if self.clusters is None else self.clusters[rows],
+        )
+
+
+def encoded_rows(
+    labelled: Labelled, kernel: Kernel | str, bandwidth: str | float, *, scale: Scale, seed: int
+) -> TrainingRows:
+    """Return the rows of a table with their kernel: its open bandwidths are medians, unless `bandwidth` is a number."""
+    fitted = Encoder.fit(labelled.features, scale)
+    reasons = dict(zip(fitted.left_out, fitted.warnings, strict=True))
+    width = "median" if isinstance(bandwidth, str) else bandwidth
+    chosen = choose_kernel(kernel, width, fitted.encoder, fitted.points, seed, left_out=reasons)
+    return TrainingRows(
+        fitted.points,
+        fitted.encoder,
+        chosen,
+        clusters=labelled.clusters,
+        left_out=(*fitted.left_out, *chosen.unused),
+        warnings=tuple(fitted.warnings),
     )
+
+
+def rows_like(tested: Labelled, rows: TrainingRows) -> TrainingRows:
+    """Return further rows of a table as the training rows are."""
+    if rows.encoder is None:
+        message = "a table has an encoder"
+        raise TypeError(message)
+    found = rows.encoder.transform(tested.features, name="the training part")
+    name = tested.read.name
+    like = TrainingRows(
+        found.points,
+        rows.encoder,
+        rows.chosen,
+        rows.names,
+        classes=rows.classes,
+        warnings=(*tested.warnings, *found.warnings),
+    )
+    if rows.classes is not None:
+        return replace(like, codes=rows.classes.codes(tested.targets[0], name))
+    if tested.targets:
+        return replace(like, targets=np.stack([numbers_of(column, name) for column in tested.targets], axis=1))
+    return like
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -320,52 +407,3 @@ def varied_numbers_of(target: Column, table: str) -> Array:
             where={"file": table, "column": target.name},
         )
     return numbers
-
-
-def read_like(
-    data: Any, trained: Labelled, target: str | None, options: TrainingOptions, *, beside: Sequence[str] = ()
-) -> Labelled:
-    """Return further rows for a model: those of its columns that are there, whatever else is in the table.
-
-    Parameters
-    ----------
-    data : as in `read_labelled`
-    trained : Labelled
-        The training rows, whose columns are looked for; they tell how dates and percents are written.
-    target : str or None
-    options : TrainingOptions
-    beside : sequence of str
-        As in `read_labelled`.
-
-    Raises
-    ------
-    UsageError
-        If the target is not there.
-    DataError
-        If the table cannot be read, has none of the columns, or has missing values and the policy is "error".
-    """
-    named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
-    name = None if named else "test"
-    table = read_table(data, name=name, **options.csv.words())
-    # Sizes such as 10 mm that were categories in training are so here, too.
-    known = trained.read.columns
-    sizes = [one.name for one in known if one.kind == "text" and one.name in table.names and table[one.name].written]
-    if sizes and str(data) != "-":
-        table = read_table(data, name=name, categorical=sizes, **options.csv.words())
-    table = as_written(table, {column.name: column.written for column in trained.read.columns})
-    apart = _apart(target, beside, table)
-    names = trained.features.names
-    there = [name for name in names if name in table.names]
-    if not there:
-        raise DataError(
-            f"{table.name} has none of the columns of the training rows",
-            hint=f"they are {listed(list(names))}",
-            code="data.columns_differ",
-            where={"file": table.name},
-        )
-    chosen = check_usable(table.select([*there, *apart]))
-    kept, dropped = apply_missing(chosen, options.missing, apart)
-    warnings = [*chosen.warnings, *units_differ(trained.read.select(there), chosen.select(there))]
-    if dropped:
-        warnings.append(f"{table.name}: {dropped:,} of {table.n_rows:,} rows with missing values left out")
-    return _labelled(table, kept, there, target=target, beside=beside, warnings=warnings)

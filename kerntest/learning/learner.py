@@ -1,0 +1,360 @@
+"""The one way of every learner: read, split, choose, fit, judge, draw, save; and what its Python classes share."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+import kerntest
+from kerntest.data.checks import one_of, whole_number
+from kerntest.engines.plan import prepare_fit
+from kerntest.engines.setting import engine_of
+from kerntest.errors import UsageError
+from kerntest.learning.folds import train_test_split
+from kerntest.learning.given_matrix import as_rows, is_precomputed, rows_against
+from kerntest.learning.kernel_choice import check_bandwidth, check_kernel
+from kerntest.learning.leakage import guarded, told_of_shared
+from kerntest.learning.saved_models import load_model, save_model
+from kerntest.learning.training_rows import Classes, TrainingOptions, read_labelled, read_like, rows_like
+from kerntest.matrices.factor import parse_features
+from kerntest.report.plot import picture_kind
+from kerntest.report.record import InputRecord, Provenance
+from kerntest.report.write import check_writable, write_file, written_together
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.kernels.base import Array, Codes, Kernel, Points
+    from kerntest.learning.encoding import Scale
+    from kerntest.learning.training_rows import Labelled, TrainingRows
+
+LIBRARIES = ("numpy", "scipy", "pyarrow")
+
+
+class Fit(Protocol):
+    """What every fit has."""
+
+    @property
+    def model(self) -> Any:
+        """What predicts, and is saved."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was found while fitting."""
+
+
+class Judged(Protocol):
+    """What every judgement has."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know before trusting the model."""
+
+
+FitT = TypeVar("FitT", bound=Fit)
+JudgedT = TypeVar("JudgedT", bound=Judged)
+ResultT = TypeVar("ResultT")
+ModelT = TypeVar("ModelT", bound=Any)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnerOptions:
+    """The options that every learner has; those of one are checked in its own `__post_init__`, after these."""
+
+    kernel: Kernel | str = "gaussian"
+    bandwidth: str | float = "median"
+    features: str | None = None
+    scale: Scale = "standardize"
+    seed: int = 0
+    # What else than a number the bandwidth may be; the first is the default.
+    BANDWIDTHS: ClassVar[tuple[str, ...]] = ("median",)
+    # What else there is than to name a bandwidth, for messages.
+    ADVICE: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        one_of("scale", self.scale, ("standardize", "none"))
+        whole_number("seed", self.seed, at_least=0)
+        check_kernel(self.kernel)
+        if self.bandwidth not in self.BANDWIDTHS:
+            check_bandwidth(self.bandwidth, self.BANDWIDTHS, self.ADVICE)
+        if self.features is not None:
+            parse_features(self.features)
+        self.refuse(
+            (self.precomputed and self.features is not None, "a precomputed kernel and features", "give one of them"),
+            (
+                self.precomputed and self.bandwidth != self.BANDWIDTHS[0],
+                "a precomputed kernel and a bandwidth",
+                "give one of them",
+            ),
+        )
+
+    @staticmethod
+    def refuse(*contradictions: tuple[bool, str, str]) -> None:
+        """Refuse two options that contradict each other: whether they do, which, and a hint."""
+        for wrong, what, hint in contradictions:
+            if wrong:
+                raise UsageError(f"{what} contradict each other", hint=hint, code="usage.contradiction")
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether rows are rows of a matrix of kernel values."""
+        return is_precomputed(self.kernel)
+
+
+class Learner(ABC, Generic[FitT, JudgedT, ResultT]):
+    """What a learner does: `rows`, `fit`, `judge`, `arrays`, `result`; and what is read, planned and drawn for it."""
+
+    COMMAND: ClassVar[str]
+    # Its Python class.
+    ESTIMATOR: ClassVar[str]
+    # Whether other rows than those that are learned from can judge it.
+    JUDGED: ClassVar[bool] = True
+    options: LearnerOptions
+    # Whether the target is one of classes.
+    classifies: bool = False
+
+    @abstractmethod
+    def read(self, data: Any, reading: TrainingOptions) -> Labelled:
+        """Return a table with its targets."""
+
+    @abstractmethod
+    def rows(self, labelled: Labelled) -> TrainingRows:
+        """Return the rows of a table as they are learned from, with their kernel."""
+
+    @abstractmethod
+    def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:
+        """Return how it is solved in a word and in a sentence, the bytes that are held then, and operations by their kind."""
+
+    @abstractmethod
+    def fit(self, rows: TrainingRows, engine: Engine, progress: Progress | None = None) -> FitT:
+        """Return what the options find."""
+
+    @abstractmethod
+    def judge(self, rows: TrainingRows, fit: FitT, test: TrainingRows | None, engine: Engine) -> JudgedT:
+        """Return how good a fit is, on the rows it has learned from and on others."""
+
+    def arrays(self, fit: FitT) -> Any:
+        """Return what a model file keeps."""
+        return fit.model
+
+    @abstractmethod
+    def result(self, judged: JudgedT, learned: Labelled, known: dict[str, Any]) -> ResultT:
+        """Return the record of a fit; `known` are its fields that every learner has."""
+
+    def rule(self, rows: TrainingRows) -> str:
+        """Return how the bandwidths were chosen, in words."""
+        return "" if rows.chosen is None else rows.chosen.rule
+
+    @abstractmethod
+    def picture(self, result: ResultT, judged: JudgedT, learned: Labelled, kind: str, engine: Engine) -> bytes:
+        """Return a picture as "png", "svg" or "pdf"."""
+
+
+def train(
+    learner: Learner[FitT, JudgedT, ResultT],
+    data: Any,
+    reading: TrainingOptions,
+    *,
+    test: Any = None,
+    test_fraction: float | None = None,
+    output: str | PathLike[str] | None = None,
+    force: bool = False,
+    plot: str | PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> ResultT:
+    """Return the record of a learner that was fitted to a table, judged, and saved."""
+    started = time.perf_counter()
+    if learner.options.precomputed:
+        raise UsageError(
+            "a precomputed matrix has no columns to read from a table",
+            hint=f"use kerntest.{learner.ESTIMATOR}(kernel='precomputed') from Python",
+            code="usage.precomputed",
+        )
+    if test is not None and test_fraction is not None:
+        raise UsageError(
+            "--test and --test-fraction contradict each other", hint="give one of them", code="usage.contradiction"
+        )
+    if output is not None:
+        check_writable(os.fspath(output), new=not force)
+    drawn_as = ""
+    if plot is not None:
+        drawn_as = picture_kind(plot)
+        check_writable(os.fspath(plot))
+    engine = engine_of(threads)
+    labelled = learner.read(data, reading)
+    tested, inputs = None, [_input_of(labelled)]
+    if learner.JUDGED:
+        labelled = guarded(labelled, by_class=learner.classifies)
+    learned = labelled
+    if test_fraction is not None:
+        drawn = train_test_split(
+            _classes(labelled) if learner.classifies else None,
+            labelled.n,
+            test_fraction,
+            learner.options.seed,
+            labelled.clusters,
+        )
+        # What was found in the table is told once.
+        learned, tested = labelled.take(drawn[0]), replace(labelled.take(drawn[1]), warnings=())
+    elif test is not None:
+        tested = told_of_shared(labelled, read_like(test, labelled, reading))
+        inputs.append(_input_of(tested))
+    rows = learner.rows(learned)
+    width = len(rows.encoder.columns) if rows.encoder else 1
+    method, step, held, operations = learner.cost(rows, engine)
+    prepare_fit(
+        learner.COMMAND, len(rows), width, method=method, step=step, held=held, operations=operations, engine=engine
+    )
+    fit = learner.fit(rows, engine, progress)
+    held_out = None if tested is None else rows_like(tested, rows)
+    judged = learner.judge(rows, fit, held_out, engine)
+    found = (labelled, rows, fit, *(() if held_out is None else (held_out,)), judged)
+    result = learner.result(
+        judged,
+        learned,
+        {
+            "schema": f"kerntest.{learner.COMMAND}/1",
+            "command": learner.COMMAND,
+            "n_train": len(rows),
+            "n_test": 0 if held_out is None else len(held_out),
+            "judged_on": "train" if held_out is None else "test",
+            "features": learner.options.features,
+            "model": None if output is None else os.fspath(output),
+            "columns": rows.columns,
+            "columns_left_out": rows.left_out,
+            "warnings": tuple(warning for one in found for warning in one.warnings),
+            "provenance": _provenance(learner, rows, tuple(inputs), engine, started),
+        },
+    )
+    picture = None if plot is None else learner.picture(result, judged, learned, drawn_as, engine)
+    with written_together():
+        if output is not None:
+            save_model(output, learner.arrays(fit), force=force)
+        if plot is not None and picture is not None:
+            write_file(os.fspath(plot), picture)
+    return result
+
+
+def _classes(labelled: Labelled) -> Codes:
+    """Return the class of each row."""
+    target, name = labelled.targets[0], labelled.read.name
+    return Classes.of(target, name).codes(target, name)
+
+
+def _input_of(labelled: Labelled) -> InputRecord:
+    """Return what was read."""
+    read = labelled.read
+    return InputRecord(
+        read.name,
+        read.format,
+        read.n_rows,
+        labelled.n,
+        read.sha256,
+        read.delimiter,
+        read.compression,
+        len(read.files) or None,
+    )
+
+
+def _provenance(
+    learner: Learner[FitT, JudgedT, ResultT],
+    rows: TrainingRows,
+    inputs: tuple[InputRecord, ...],
+    engine: Engine,
+    started: float,
+) -> Provenance:
+    """Return what a model was fitted to, and with what."""
+    options = learner.options
+    return Provenance(
+        version=kerntest.__version__,
+        seed=options.seed,
+        inputs=inputs,
+        kernel=str(options.kernel),
+        bandwidth=learner.rule(rows),
+        scale=options.scale,
+        dtype=engine.dtype,
+        threads=engine.threads,
+        libraries=_versions(),
+        seconds=time.perf_counter() - started,
+        engine=engine.name,
+    )
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in LIBRARIES}
+
+
+class Estimator(Generic[ModelT, FitT]):
+    """What `SVM`, `KernelRidge` and `KernelPCA` share: parameters, the model and its file."""
+
+    MODEL: ClassVar[type]
+    # What one is called in messages.
+    CALLED: ClassVar[str]
+
+    def __init__(self, options: Any, threads: int | None) -> None:
+        self.options = options
+        self.threads = threads
+        self._engine = engine_of(threads)
+        self._model: ModelT | None = None
+        self.fit_: FitT | None = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, as scikit-learn asks for them."""
+        del deep
+        names = inspect.signature(type(self)).parameters
+        return {name: getattr(self.options, name, self.threads) for name in names}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, and forget what was fitted."""
+        unknown = [name for name in params if name not in self.get_params()]
+        if unknown:
+            raise UsageError(
+                f"{type(self).__name__} has no parameter {unknown[0]!r}",
+                hint=f"they are {', '.join(self.get_params())}",
+                code="usage.parameter",
+            )
+        vars(self).update(vars(type(self)(**{**self.get_params(), **params})))
+        return self
+
+    @property
+    def model(self) -> ModelT:
+        """What was fitted; UsageError if nothing was."""
+        if self._model is None:
+            raise UsageError(f"{self.CALLED} not fitted", hint="call fit first", code="usage.not_fitted")
+        return self._model
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the model to a file that the command line and `load` read."""
+        save_model(path, self.model, force=force)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, threads: int | None = None) -> Self:
+        """Return one that works with the model of a file."""
+        model: Any = load_model(path, cls.MODEL)
+        loaded = cls(**cls._loaded(model), threads=threads)
+        loaded._model = model
+        return loaded
+
+    @classmethod
+    def _loaded(cls, model: ModelT) -> dict[str, Any]:
+        """Return the parameters that a model file knows."""
+        del model
+        return {}
+
+    def _points(self, X: Any) -> Points | Array:
+        """Return new rows as the model takes them."""
+        if self.model.encoder is None:
+            return rows_against(X, self.model.n_train)
+        labelled = read_labelled(as_rows(X), (), TrainingOptions(), name="X")
+        points: Points = self.model.encoder.transform(labelled.features).points
+        return points

@@ -1,0 +1,378 @@
+"""What support vector machines do as learners: their rows, fits, judgements and records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kerntest.engines.setting import allowed_bytes
+from kerntest.errors import DataError, UsageError
+from kerntest.learning.calibration import fit_sigmoid
+from kerntest.learning.folds import plain_folds, sparse_classes_warning, stratified_folds
+from kerntest.learning.given_matrix import training_matrix
+from kerntest.learning.given_values import target_of
+from kerntest.learning.grid import COSTS, MULTIPLES, held_out_scores, search, with_kernel
+from kerntest.learning.learner import Learner
+from kerntest.learning.metrics import classification_metrics, regression_metrics
+from kerntest.learning.solvers.hinge import KEPT_BYTES
+from kerntest.learning.svm_fit import SvmFit, fit_rows
+from kerntest.learning.svm_options import LARGEST_COST, SMALLEST_COST, SvmOptions
+from kerntest.learning.training_rows import (
+    Classes,
+    TrainingOptions,
+    TrainingRows,
+    encoded_rows,
+    hardly_classes,
+    read_labelled,
+    varied_numbers_of,
+)
+from kerntest.matrices.factor import parse_features
+from kerntest.report.learning_record import ClassificationMetrics, RegressionMetrics
+from kerntest.report.svm_record import Baseline, SvmResult
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kerntest.data.table import Column
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.kernels.base import Array
+    from kerntest.learning.svm_model import SvmModel
+    from kerntest.learning.training_rows import Labelled
+    from kerntest.report.svm_record import GridSearch
+
+# Folds whose held-out scores probabilities are fitted to.
+PROBABILITY_FOLDS = 5
+# Beyond so many different numbers, and this share of the rows, numbers are hardly classes.
+MANY_CLASSES, MANY_SHARE = 20, 0.1
+# And beyond this share, with fewer than two rows of a class, nothing is: every pair of classes would be fitted in vain.
+HARDLY_REPEATED = 0.5
+# A relative duality gap above this says nothing good of a machine.
+USABLE_GAP = 0.1
+# A share of support vectors at which a machine has learned the rows by heart.
+NEARLY_ALL = 0.9
+# So few rows say nothing of how classes are predicted. Classes are unequal if one has such a share of the rows, and a machine
+# is little better than that one if it gets no larger share of the others right.
+FEWEST_JUDGED, UNEQUAL, LITTLE_BETTER = 20, 0.75, 0.1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedMachine:
+    """A fitted machine with its scores, on the rows that it has learned from and on others."""
+
+    rows: TrainingRows
+    test: TrainingRows | None
+    fit: SvmFit
+    options: SvmOptions
+    train_scores: Array
+    test_scores: Array | None
+    train_metrics: ClassificationMetrics | RegressionMetrics | None
+    test_metrics: ClassificationMetrics | RegressionMetrics | None
+    baseline: Baseline | None
+    warnings: tuple[str, ...]
+
+    @property
+    def seen(self) -> tuple[TrainingRows, Array]:
+        """The rows that it is judged by, with their scores."""
+        if self.test is None or self.test_scores is None:
+            return self.rows, self.train_scores
+        return self.test, self.test_scores
+
+
+class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
+    """Support vector machines, their cost and bandwidth as they are or by cross-validation."""
+
+    COMMAND, ESTIMATOR = "svm", "SVM"
+
+    def __init__(
+        self, options: SvmOptions, target: str | None = None, *, grid: bool = False, cv: int | None = None
+    ) -> None:
+        self.options: SvmOptions = options
+        self.target = target
+        self.grid = grid
+        self.folds = 5 if grid and cv is None else cv
+        self.classifies = options.task == "classify"
+
+    def read(self, data: Any, reading: TrainingOptions) -> Labelled:
+        """Return a table with its target, if it has one."""
+        return read_labelled(data, () if self.target is None else (self.target,), reading)
+
+    def rows(self, labelled: Labelled) -> TrainingRows:
+        """Return the rows of a table as a machine takes them."""
+        options = self.options
+        rows = encoded_rows(labelled, options.kernel, options.bandwidth, scale=options.scale, seed=options.seed)
+        return rows if labelled.target is None else self.with_target(rows, labelled.target, labelled.read.name)
+
+    def with_values(self, X: Any, y: Any) -> Labelled:
+        """Return X with its target, a column of X or values beside it."""
+        names = (y,) if isinstance(y, str) and self.options.task != "one-class" else ()
+        labelled = read_labelled(X, names, TrainingOptions(), name="X")
+        if names or self.options.task == "one-class":
+            return labelled
+        return replace(labelled, targets=(target_of(self._needed(y), labelled.n),))
+
+    def given(self, X: Any, y: Any) -> TrainingRows:
+        """Return the rows of a matrix of kernel values."""
+        rows = TrainingRows(training_matrix(X))
+        if self.options.task == "one-class":
+            return rows
+        return self.with_target(rows, target_of(self._needed(y), len(rows)), "y")
+
+    def _needed(self, y: Any) -> Any:
+        if y is None:
+            raise UsageError(f"task={self.options.task!r} needs y", hint="fit(X, y)", code="usage.target")
+        return y
+
+    def with_target(self, rows: TrainingRows, target: Column, table: str) -> TrainingRows:
+        """Return rows with numbers or classes to predict."""
+        warnings = []
+        if not self.classifies:
+            if target.kind == "date":
+                warnings.append(f"column {target.name!r} holds dates: they are predicted in days since 1970-01-01")
+            numbers = _target_numbers(target, table)[:, None]
+            return replace(rows, names=(target.name,), targets=numbers, warnings=(*rows.warnings, *warnings))
+        classes = Classes.of(target, table)
+        count, n = len(classes.names), len(rows)
+        if count > max(MANY_CLASSES, HARDLY_REPEATED * n):
+            raise hardly_classes(target, count, table)
+        if classes.kind == "number" and count > max(MANY_CLASSES, MANY_SHARE * n):
+            warnings.append(
+                f"column {target.name!r} has {count:,} different numbers in {n:,} rows, each "
+                "taken for a class; --task regress predicts numbers"
+            )
+        codes = classes.codes(target, table)
+        return replace(rows, names=(target.name,), codes=codes, classes=classes, warnings=(*rows.warnings, *warnings))
+
+    def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:
+        """Return how it is solved in a word and in a sentence, the bytes that are held then, and operations by their kind."""
+        del engine
+        n, options, fits = len(rows), self.options, 1
+        if options.features is None:
+            step, held = f"kernel matrix of {n:,} rows", min(8.0 * n * n, allowed_bytes(KEPT_BYTES))
+            kind, count = "distance", 8.0 * n * n
+        else:
+            size = parse_features(options.features)[1]
+            step, held = f"{size:,} features of {n:,} rows", 4.0 * 8 * n * size
+            kind, count = "product", 5.0 * n * size**2
+        if self.folds is not None:
+            step += f", {self.folds} folds" + (", for a grid of costs and bandwidths" if self.grid else "")
+            fits += self.folds * (len(COSTS) * len(MULTIPLES) if self.grid else 1)
+        return options.method, step, held, {kind: fits * count}
+
+    def fit(self, rows: TrainingRows, engine: Engine, progress: Progress | None = None) -> SvmFit:
+        """Return the fitted machine, with probabilities where they were asked for."""
+        options, cost = self.options, self.options.C
+        found: GridSearch | None = None
+        warnings: tuple[str, ...] = ()
+        if self.folds is not None:
+            folds, warnings = _folds(rows, self.folds, options.seed)
+            found, cost, kernel = search(rows, options, folds, engine, whole_grid=self.grid, progress=progress)
+            rows = with_kernel(rows, kernel)
+        # A search has told how far it is; one fit more is little beside it.
+        fit = fit_rows(rows, options, engine, C=cost, progress=progress if found is None else None)
+        fit = replace(fit, search=found, warnings=warnings)
+        if not options.probability:
+            return fit
+        scores = held_out_scores(rows, options, C=cost, folds=_probability_folds(rows, options.seed), engine=engine)
+        through = len(fit.model.pairs) == 1
+        sigmoids = []
+        for place, (i, j) in enumerate(fit.model.pairs):
+            members = (rows.codes == i) | (rows.codes == j)
+            sigmoids.append(fit_sigmoid(scores[members, place], rows.codes[members] == j, through_threshold=through))
+        return replace(fit, model=replace(fit.model, sigmoids=tuple(sigmoids)))
+
+    def judge(self, rows: TrainingRows, fit: SvmFit, test: TrainingRows | None, engine: Engine) -> JudgedMachine:
+        """Return a machine judged on its training rows and on others, beside the nearest mean."""
+        model, options = fit.model, self.options
+        train_scores = model.scores(rows.points, engine)
+        test_scores = None if test is None else model.scores(test.points, engine)
+        baseline = _baseline(with_kernel(rows, fit.kernel), test or rows, options, engine)
+        train_metrics = _metrics(model, rows, train_scores)
+        test_metrics = None if test is None or test_scores is None else _metrics(model, test, test_scores)
+        return JudgedMachine(
+            rows,
+            test,
+            fit,
+            options,
+            train_scores,
+            test_scores,
+            train_metrics,
+            test_metrics,
+            baseline,
+            (*fit_warnings(rows, fit), *_warnings(train_metrics, test_metrics, options, fit.search)),
+        )
+
+    def result(self, judged: JudgedMachine, learned: Labelled, known: dict[str, Any]) -> SvmResult:
+        """Return the record of a fitted machine."""
+        fit, rows, options = judged.fit, judged.rows, judged.options
+        metrics = judged.train_metrics if judged.test is None else judged.test_metrics
+        classified = metrics if isinstance(metrics, ClassificationMetrics) else None
+        regressed = metrics if isinstance(metrics, RegressionMetrics) else None
+        intercepts = [float(b) for b in fit.model.expansion.intercepts]
+        return SvmResult(
+            **known,
+            task=options.task,
+            method=options.method,
+            target=fit.model.target,
+            classes=() if rows.classes is None else rows.classes.names,
+            accuracy=None if classified is None else classified.accuracy,
+            balanced_accuracy=None if classified is None else classified.balanced_accuracy,
+            roc_auc=None if classified is None else classified.roc_auc,
+            confusion=None if classified is None else classified.confusion,
+            rmse=None if regressed is None else regressed.rmse,
+            r2=None if regressed is None else regressed.r2,
+            outliers=float(np.mean(judged.seen[1][:, 0] < 0)) if options.task == "one-class" else None,
+            train=judged.train_metrics,
+            test=judged.test_metrics,
+            baseline=judged.baseline,
+            kernel=str(fit.kernel),
+            bandwidth=getattr(fit.kernel, "bandwidth", None),
+            gamma=getattr(fit.kernel, "gamma", None),
+            C=fit.C,
+            nu=options.nu if options.task != "one-class" or options.nu is not None else 0.1,
+            lambda_=None if fit.C is None else 1.0 / (2.0 * len(rows) * fit.C),
+            n_support=len(fit.support),
+            n_bounded=fit.n_bounded,
+            objective=fit.objective,
+            dual_objective=fit.dual_objective,
+            duality_gap=fit.gap,
+            intercept=intercepts[0] if len(intercepts) == 1 else tuple(intercepts),
+            iterations=fit.iterations,
+            converged=fit.converged,
+            feature_error=fit.feature_error,
+            probability=bool(fit.model.sigmoids),
+            grid=fit.search,
+            cluster=None if learned.cluster is None else learned.cluster.name,
+            n_clusters=None if rows.clusters is None else len(np.unique(rows.clusters)),
+        )
+
+    def picture(self, result: SvmResult, judged: JudgedMachine, learned: Labelled, kind: str, engine: Engine) -> bytes:
+        """Return a picture as "png", "svg" or "pdf"."""
+        from kerntest.learning.svm_picture import svm_picture  # noqa: PLC0415 - only to draw
+
+        del learned
+        return svm_picture(result, judged, kind, engine)
+
+
+def _target_numbers(target: Column, table: str) -> Array:
+    """Return numbers to predict; refuse those of which the solver could not square the products."""
+    numbers = varied_numbers_of(target, table)
+    half = float(numbers.max()) / 2 - float(numbers.min()) / 2
+    if not SMALLEST_COST <= half <= LARGEST_COST:
+        size = "large" if half > 1 else "small"
+        raise DataError(
+            f"column {target.name!r} of {table} has numbers too {size} to learn: they range over {half:.3g} to either side",
+            hint="bring them to other units",
+            code="data.target_size",
+            where={"file": table, "column": target.name},
+        )
+    return numbers
+
+
+def _folds(rows: TrainingRows, count: int, seed: int) -> tuple[NDArray[np.intp], tuple[str, ...]]:
+    """Return the fold of each row, by class where there are classes, and warnings."""
+    if rows.classes is None:
+        return plain_folds(len(rows), count, seed, rows.clusters), ()
+    names = rows.classes.names
+    folds = stratified_folds(rows.codes, count, seed, names, rows.clusters)
+    warning = sparse_classes_warning(rows.codes, count, names, rows.clusters)
+    return folds, () if warning is None else (warning,)
+
+
+def _probability_folds(rows: TrainingRows, seed: int) -> NDArray[np.intp]:
+    """Return the folds whose held-out scores probabilities are fitted to; DataError if the rows are too few."""
+    try:
+        return _folds(rows, PROBABILITY_FOLDS, seed)[0]
+    except DataError as error:
+        raise DataError(
+            f"--probability holds rows out: {error.message}",
+            hint=f"leave it out, or give at least {PROBABILITY_FOLDS} rows, and 2 of each class",
+            code=error.code,
+            where=error.where,
+        ) from error
+
+
+def _metrics(model: SvmModel, rows: TrainingRows, scores: Array) -> ClassificationMetrics | RegressionMetrics | None:
+    """Return how well rows are predicted; None where nothing is."""
+    if rows.classes is not None:
+        probabilities = model.probabilities(scores) if model.sigmoids else None
+        return classification_metrics(
+            rows.codes,
+            model.codes(scores),
+            model.class_scores(scores),
+            rows.classes.names,
+            probabilities=probabilities,
+        )
+    return regression_metrics(rows.targets[:, 0], scores[:, 0]) if rows.names else None
+
+
+def _baseline(rows: TrainingRows, judged_by: TrainingRows, options: SvmOptions, engine: Engine) -> Baseline | None:
+    """Return the nearest mean with the same kernel, on the rows that the machine is judged by."""
+    if rows.classes is None or options.features is not None:
+        return None
+    plain = replace(
+        options, method="mean", probability=False, nu=None, hard_margin=False, class_weight=None, features=None
+    )
+    model = fit_rows(rows, plain, engine).model
+    found = _metrics(model, judged_by, model.scores(judged_by.points, engine))
+    if not isinstance(found, ClassificationMetrics):
+        return None
+    return Baseline("nearest mean", found.accuracy, found.balanced_accuracy)
+
+
+def fit_warnings(rows: TrainingRows, fit: SvmFit) -> list[str]:
+    """Return what a reader must know of how a machine was fitted."""
+    searched = fit.search is not None and len(fit.search.cells) > 1
+    warnings = []
+    if fit.machines and fit.gap is None:
+        state = "" if fit.converged else ", and SMO stopped before it was reached"
+        warnings.append(
+            "the kernel is not positive definite: the machine is a stationary point of a problem without a single "
+            f"solution{state}"
+        )
+    if fit.gap is not None and not fit.converged:
+        state = "usable, not exact" if fit.gap <= USABLE_GAP else "far from the best; a smaller --C is easier to reach"
+        warnings.append(f"the solver stopped at a relative duality gap of {fit.gap:.1e}: the machine is {state}")
+    if rows.names and rows.classes is None and not len(fit.support):
+        warnings.append("every row is predicted as the same number: no error is larger than --epsilon")
+    if fit.gap is None and not fit.machines and not fit.converged and rows.classes is not None:
+        warnings.append("the perceptron still makes mistakes on the training rows: the classes may not be separable")
+    of_numbers = rows.encoder is None or rows.encoder.numeric_names
+    if of_numbers and fit.machines and len(fit.support) >= NEARLY_ALL * len(rows) and len(rows) >= 50:
+        warnings.append(
+            f"{len(fit.support):,} of {len(rows):,} training rows are support vectors: the kernel may be too narrow, or "
+            f"the columns say little of the target{'' if searched else '; --grid looks for better'}"
+        )
+    return warnings
+
+
+def _warnings(
+    train: ClassificationMetrics | RegressionMetrics | None,
+    test: ClassificationMetrics | RegressionMetrics | None,
+    options: SvmOptions,
+    found: GridSearch | None,
+) -> list[str]:
+    """Return what a reader must know before trusting what a machine is judged by."""
+    warnings = []
+    judged = train if test is None else test
+    if isinstance(judged, ClassificationMetrics) and judged.n >= FEWEST_JUDGED:
+        largest = max(judged.classes, key=lambda one: one.support)
+        predicted = [one.name for one in judged.classes if one.precision is not None]
+        share = largest.support / judged.n
+        way_out = ""
+        if options.method == "svm" and options.nu is None and options.class_weight is None and share >= UNEQUAL:
+            way_out = "; --class-weight balanced makes the smaller classes count"
+        if len(predicted) == 1:
+            warnings.append(f"every row is predicted as {predicted[0]!r}{way_out}")
+        elif way_out and judged.accuracy - share <= LITTLE_BETTER * (1.0 - share):
+            warnings.append(f"{largest.name!r} for every row would be right as often, or nearly so{way_out}")
+    if test is None and train is not None:
+        numbers = "accuracy and classes" if isinstance(train, ClassificationMetrics) else "RMSE, MAE and r2"
+        warnings.append(
+            "judged on the rows that it has learned from, which is too good; --test-fraction 0.3 holds rows out"
+            if found is None
+            else f"{numbers} are of the rows that it has learned from, which is too good; the decision is "
+            f"of rows held out in {found.folds} folds"
+        )
+    return warnings
