@@ -12,13 +12,12 @@ from kerntest.data.scaling import standardize
 from kerntest.data.wording import counted
 from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family, choose_kernels
-from kerntest.inference.labels import label_matrix
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance
 from kerntest.inference.permuted_blocks import BLOCKS, BlockedRows, relabelled_sums
 from kerntest.inference.planning import Further, Work, operations_of
 from kerntest.inference.screens.corrections import step_down
 from kerntest.inference.sides import names_apart
-from kerntest.inference.statistic import effect_of_levels
+from kerntest.inference.statistic import effect_of_levels, label_matrix
 from kerntest.inference.verdict import different_relabellings, relabel
 from kerntest.kernels.bandwidth import LARGEST, SMALLEST, BandwidthChooser, median_distance
 from kerntest.kernels.base import Columns, Points

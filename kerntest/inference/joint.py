@@ -15,7 +15,6 @@ from kerntest.data.selection import match_names
 from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError, telling
-from kerntest.inference.dependence import dependence, factor
 from kerntest.inference.family import BandwidthOption, choose_kernel
 from kerntest.inference.invariants import kernel_invariants
 from kerntest.inference.joint_sums import joint_bound, refuse_too_many, relabelled_joint
@@ -26,6 +25,7 @@ from kerntest.inference.pair_verdict import degenerate_pair
 from kerntest.inference.pair_warnings import paired_copies
 from kerntest.inference.planning import ABOUT_COLUMNS
 from kerntest.inference.sides import ORDER_STREAM, Groups, MissingPolicy, Options, Reading, Scale, pair_up, read_one
+from kerntest.inference.statistic import dependence, factor
 from kerntest.inference.verdict import refuse_overflow, relabelling_warning
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.report import independence_record, record

@@ -10,11 +10,10 @@ import numpy as np
 
 from kerntest.inference.curves import curve_p_value
 from kerntest.inference.invariants import centre, first_invariants, kernel_invariants, kernel_spectrum
-from kerntest.inference.labels import LabelMatrix, label_matrix
 from kerntest.inference.nulls.moments import Invariants, label_invariants
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.nulls.spectral import Spectrum, label_spectrum
-from kerntest.inference.statistic import discrepancy
+from kerntest.inference.statistic import LabelMatrix, discrepancy, label_matrix
 from kerntest.inference.verdict import Verdict, degenerate_kernel, overflow, relabel
 from kerntest.matrices.matrix import sweep
 

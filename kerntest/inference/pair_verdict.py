@@ -11,11 +11,11 @@ import numpy as np
 
 from kerntest.errors import UndecidedError
 from kerntest.inference.curves import curve_p_value
-from kerntest.inference.dependence import Dependence, dependence, factor, pair_sums
 from kerntest.inference.invariants import centre, first_invariants, kernel_invariants, kernel_spectrum
 from kerntest.inference.nulls.moments import permutation_moments
 from kerntest.inference.nulls.permutation import Judged, judge, tie_tolerance
 from kerntest.inference.relabelling import Factors, Relabelled, Source, relabelled_sums
+from kerntest.inference.statistic import Effect, dependence, factor, pair_sums
 from kerntest.inference.verdict import MORE, MORE_ROWS, overflow, relabelling_warning
 from kerntest.kernels.additive import is_additive, plain
 from kerntest.kernels.base import Points
@@ -49,7 +49,7 @@ class PairVerdict:
     p_value : float
     kernels : (Kernel, Kernel)
         The pair it is reported for.
-    found : Dependence
+    found : Effect
         What that pair measures.
     null : record.Null
         How the p-value was found.
@@ -68,7 +68,7 @@ class PairVerdict:
 
     p_value: float
     kernels: tuple[Kernel, Kernel]
-    found: Dependence
+    found: Effect
     null: record.Null
     members: tuple[Member, ...]
     relabelled: Array | None
@@ -167,7 +167,7 @@ def different_pairings(used: int, n: int) -> int:
     return min(used, math.factorial(n)) if n < FEWEST_FOR_CURVES else used
 
 
-def _dependence(kernels: tuple[Kernel, Kernel], variables: Variables, engine: Engine) -> Dependence:
+def _dependence(kernels: tuple[Kernel, Kernel], variables: Variables, engine: Engine) -> Effect:
     found = dependence(kernels[0], variables[0].points, kernels[1], variables[1].points, engine)
     if not (math.isfinite(found.unbiased) and math.isfinite(found.biased)):
         raise _overflowing(kernels, variables)

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.labels import LabelMatrix
     from kerntest.inference.sides import Labels
+    from kerntest.inference.statistic import LabelMatrix
     from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import Factor
 

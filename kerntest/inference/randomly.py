@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.labels import LabelMatrix
     from kerntest.inference.sides import Labels
+    from kerntest.inference.statistic import LabelMatrix
     from kerntest.kernels.base import Array, Kernel, Points
 
 # Labellings in one product: the strips of a sweep hold as many numbers for each row.

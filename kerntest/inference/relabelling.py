@@ -10,11 +10,17 @@ import numpy as np
 
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError
-from kerntest.inference.dependence import Dependence, effect_size, factor, low_rank_dependence, u_centred
-from kerntest.inference.low_rank import correlations_needed, low_rank_pair, low_rank_sums
 from kerntest.inference.nulls.permutation import tie_tolerance
-from kerntest.inference.shifts import ShiftSums, circle_length, orders_needed, shift_sums
+from kerntest.inference.shifts import (
+    ShiftSums,
+    circle_length,
+    correlations_needed,
+    low_rank_sums,
+    orders_needed,
+    shift_sums,
+)
 from kerntest.inference.sides import ORDER_STREAM
+from kerntest.inference.statistic import Effect, factor, low_rank_dependence, low_rank_pair
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT
 from kerntest.matrices.lags import KernelStack
 
@@ -53,7 +59,7 @@ class Relabelled:
         What the relabellings are, in words.
     orders : int or None
         Random orders of the rows, for shifts.
-    dependences : (F, G) nested sequences of Dependence or None, or None
+    dependences : (F, G) nested sequences of Effect or None, or None
         What every wanted pair measures, where the shifts have summed up all that it takes.
     """
 
@@ -62,7 +68,7 @@ class Relabelled:
     tolerances: Array
     resampling: str
     orders: int | None
-    dependences: Sequence[Sequence[Dependence | None]] | None = None
+    dependences: Sequence[Sequence[Effect | None]] | None = None
 
 
 Source = tuple["Points", "Sequence[Kernel]"]
@@ -147,8 +153,7 @@ def relabelled_sums(
         pair = _low_rank(first, second, engine)
         if pair is not None:
             hollow = estimator == "unbiased"
-            still, moved = pair[0].take(order), [pair[1].take(place) for place in places]
-            low = low_rank_sums(still, moved, circle, hollow=hollow, engine=engine, progress=progress)
+            low = low_rank_sums(*pair, places, circle, hollow=hollow, engine=engine, progress=progress)
             sums = low.reshape(1, 1, -1)
             left_out = pair[0].residual, pair[1].residual
         else:
@@ -186,7 +191,7 @@ def _by_shifts(
     progress: Progress | None,
     pairs: Sequence[tuple[int, int]] | None,
     factors: Factors | None,
-) -> tuple[Array, Array, list[list[Dependence | None]] | None]:
+) -> tuple[Array, Array, list[list[Effect | None]] | None]:
     """Return the sums over all shifts, shape (F, G, R), the doubt of each pair beyond rounding, and what it measures."""
     n, hollow = len(places[0]), estimator == "unbiased"
     shape = tuple(sum(len(kernels) for _, kernels in side) for side in (first, second))
@@ -195,7 +200,7 @@ def _by_shifts(
     by_factors = {(one, other) for one, other, _, _ in correlated}
     lined = [pair for pair in wanted if pair not in by_factors]
     sums, doubt = np.zeros((*shape, len(places) * circle)), np.zeros(shape)
-    measured: list[list[Dependence | None]] = [[None] * shape[1] for _ in range(shape[0])]
+    measured: list[list[Effect | None]] = [[None] * shape[1] for _ in range(shape[0])]
     if lined:
         f, g = (sorted(set(side)) for side in zip(*lined, strict=True))
         here, there = _members(first, f), _members(second, g)
@@ -211,14 +216,17 @@ def _by_shifts(
             pairs=[(f.index(one), g.index(other)) for one, other in lined],
         )
         if n > FEW_ROWS:
-            of_lines = _dependences(here, there, found, places[0], estimator)
+            on_x, on_y = (
+                np.stack([kernel.diagonal(points)[places[0]] for points, kernels in side for kernel in kernels])
+                for side in (here, there)
+            )
+            of_lines = found.measured(on_x, on_y, hollow=hollow)
             for one, other in lined:
                 measured[one][other] = of_lines[f.index(one)][g.index(other)]
-        values = centred_sums(found, places, circle, hollow=hollow)
+        values = found.centred(places, hollow=hollow)
         sums[np.ix_(f, g)] = values.reshape(len(f), len(g), -1)
     for one, other, x, y in correlated:
-        moved = [y.take(place) for place in places]
-        low = low_rank_sums(x.take(places[0]), moved, circle, hollow=hollow, engine=engine, tolerance=LEFT_OUT)
+        low = low_rank_sums(x, y, places, circle, hollow=hollow, engine=engine, tolerance=LEFT_OUT)
         sums[one, other] = low.ravel()
         # The trace of what is left out of one matrix, times the trace of the other, bounds what it could add.
         trace_x, trace_y = float(x.lengths.sum()), float(y.lengths.sum())
@@ -277,7 +285,7 @@ def shifted_statistics(
     found = _shift_sums(
         first, second, order, places, circle=circle, estimator=estimator, engine=engine, progress=progress
     )
-    values = centred_sums(found, places, circle, hollow=estimator == "unbiased")
+    values = found.centred(places, hollow=estimator == "unbiased")
     return values.reshape(*values.shape[:2], -1)
 
 
@@ -307,113 +315,6 @@ def _shift_sums(
         progress=progress,
         pairs=pairs,
     )
-
-
-def _dependences(
-    first: Sequence[Source],
-    second: Sequence[Source],
-    found: ShiftSums,
-    order: NDArray[np.intp],
-    estimator: Estimator,
-) -> tuple[tuple[Dependence, ...], ...]:
-    """Return what every pair of kernels measures."""
-    n, hollow = len(order), estimator == "unbiased"
-    on_x, on_y = (
-        np.stack([kernel.diagonal(points)[order] for points, kernels in side for kernel in kernels])
-        for side in (first, second)
-    )
-    unbiased, biased = both_estimates(found, on_x, on_y, hollow=hollow)
-    norms_x = _norms(found.squares_first, found.rows_first, on_x, hollow=hollow)
-    norms_y = _norms(found.squares_second, found.rows_second, on_y, hollow=hollow)
-    return tuple(
-        tuple(
-            Dependence(
-                unbiased=factor(n, "unbiased") * float(unbiased[f, g]),
-                biased=factor(n, "biased") * float(biased[f, g]),
-                effect_size=effect_size(float(unbiased[f, g]), norms_x[f], norms_y[g]),
-            )
-            for g in range(len(on_y))
-        )
-        for f in range(len(on_x))
-    )
-
-
-def _norms(squares: Array, rows: Array, diagonals: Array, *, hollow: bool) -> list[float]:
-    """Return <U(K), U(K)> of every matrix of a side."""
-    if not hollow:
-        squares, rows = squares - np.square(diagonals).sum(axis=1), rows - diagonals
-    return [u_centred(float(square), row, row) for square, row in zip(squares, rows, strict=True)]
-
-
-def both_estimates(found: ShiftSums, on_x: Array, on_y: Array, *, hollow: bool) -> tuple[Array, Array]:
-    """Return the observed <U(K), U(L)> and <HKH, HLH> of all pairs, from sums with or without the diagonals.
-
-    Parameters
-    ----------
-    found : ShiftSums
-        Not yet centred.
-    on_x, on_y : ndarray, shape (F, n) and (G, n)
-        The diagonals, in the first order.
-    hollow : bool
-        Whether the sums are without them.
-
-    Returns
-    -------
-    ndarray, ndarray, shape (F, G)
-    """
-    n = on_x.shape[1]
-    raw = found.values[:, :, 0, 0]
-    both = on_x @ on_y.T
-    without, whole = (raw, raw + both) if hollow else (raw - both, raw)
-    rows_x, rows_y = (
-        (rows, rows + diagonal) if hollow else (rows - diagonal, rows)
-        for rows, diagonal in ((found.rows_first, on_x), (found.rows_second, on_y))
-    )
-    totals = [np.outer(rows_x[k].sum(axis=1), rows_y[k].sum(axis=1)) for k in (0, 1)]
-    unbiased = without - 2.0 / (n - 2) * (rows_x[0] @ rows_y[0].T) + totals[0] / ((n - 1) * (n - 2))
-    biased = whole - 2.0 / n * (rows_x[1] @ rows_y[1].T) + totals[1] / n**2
-    return unbiased, biased
-
-
-def centred_sums(found: ShiftSums, places: Sequence[NDArray[np.intp]], circle: int, *, hollow: bool) -> Array:
-    """Return <A_f, B_g> of the centred matrices from the sums over the matrices as they are; these are changed.
-
-    Parameters
-    ----------
-    found : ShiftSums
-    places : sequence of ndarray of int, shape (n,)
-        Which row stands at each place in each order of the second side; the first is that of the first side too.
-    circle : int
-    hollow : bool
-        U-centring, of matrices with a zero diagonal, instead of HKH.
-
-    Returns
-    -------
-    ndarray, shape (F, G, C, circle)
-    """
-    n = len(places[0])
-    back = np.empty(n, dtype=np.intp)
-    back[places[0]] = np.arange(n)
-    cross = _crossed_rows(found, [back[place] for place in places], circle)
-    total_x, total_y = found.rows_first.sum(axis=1), found.rows_second.sum(axis=1)
-    centre, grand = ((n - 2), (n - 1) * (n - 2)) if hollow else (n, n**2)
-    cross *= 2.0 / centre
-    values = found.values
-    values -= cross
-    values += (np.outer(total_x, total_y) / grand)[:, :, None, None]
-    return values
-
-
-def _crossed_rows(found: ShiftSums, places: Sequence[NDArray[np.intp]], circle: int) -> Array:
-    """Return sum_i r_i s_{i+t} of the row sums for every order and shift, shape (F, G, C, circle)."""
-    rows_x = found.rows_first
-    rows_y = np.stack([found.rows_second[:, place] for place in places], axis=1)
-    left = np.conj(np.fft.rfft(rows_x[:, :circle], axis=-1))
-    right = np.fft.rfft(rows_y[:, :, :circle], axis=-1)
-    crossed: Array = np.fft.irfft(left[:, None, None] * right[None], n=circle, axis=-1)
-    if circle < rows_x.shape[1]:
-        crossed += np.einsum("fi,gci->fgc", rows_x[:, circle:], rows_y[:, :, circle:])[..., None]
-    return crossed
 
 
 def refuse_whole(n: int, count: int) -> None:

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from kerntest.inference.dependence import effect_size, factor
 from kerntest.inference.family import BandwidthOption, choose_kernel
 from kerntest.inference.invariants import first_invariants, kernel_invariants
-from kerntest.inference.low_rank import CORRELATIONS_PER_ROW, inner, low_rank_sums
 from kerntest.inference.low_rank_invariants import low_rank_invariants
 from kerntest.inference.nulls.moments import Invariants, moments_p_value, permutation_moments
 from kerntest.inference.nulls.permutation import tie_tolerance
-from kerntest.inference.relabelling import both_estimates, centred_sums
-from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
+from kerntest.inference.shifts import circle_length, low_rank_sums, orders_needed, shift_sums
 from kerntest.inference.sides import ORDER_STREAM
+from kerntest.inference.statistic import CORRELATIONS_PER_ROW, effect_size, factor, inner
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.matrices.factor import low_rank
 from kerntest.matrices.lags import KernelStack
@@ -251,8 +249,7 @@ def _by_factors(
     """Yield what is measured for each pair, from factors of low rank."""
     circle = circle_length(len(places[0]))
     for x, y in factors:
-        moved = [y.take(place) for place in places]
-        values = low_rank_sums(x.take(places[0]), moved, circle, hollow=hollow, engine=engine)
+        values = low_rank_sums(x, y, places, circle, hollow=hollow, engine=engine)
         yield inner(x, y, hollow=True), inner(x, y, hollow=False), values.ravel(), 0.0
 
 
@@ -276,11 +273,12 @@ def _by_lines(
     )
     sums = shift_sums(first, second, n=n, circle=circle, orders=len(places), engine=engine)
     on_x, on_y = (np.stack([known[k].diagonal[places[0]] for k in side]) for side in (left, right))
-    unbiased, biased = both_estimates(sums, on_x, on_y, hollow=hollow)
-    values = centred_sums(sums, places, circle, hollow=hollow)
+    found = sums.measured(on_x, on_y, hollow=hollow)
+    values = sums.centred(places, hollow=hollow)
     for a, b in pairs:
         f, g = left.index(a), right.index(b)
-        yield float(unbiased[f, g]), float(biased[f, g]), values[f, g].ravel(), 0.0
+        one = found[f][g]
+        yield one.unbiased / factor(n, "unbiased"), one.biased / factor(n, "biased"), values[f, g].ravel(), 0.0
 
 
 def _tell(progress: Progress | None, done: int, steps: int) -> None:

@@ -18,7 +18,6 @@ from kerntest.data.selection import match_names
 from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
-from kerntest.inference.dependence import Dependence, dependence, factor
 from kerntest.inference.family import choose_kernels
 from kerntest.inference.invariants import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
@@ -38,6 +37,7 @@ from kerntest.inference.sides import (
     read_one,
     too_few_rows,
 )
+from kerntest.inference.statistic import Effect, dependence, factor
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.columns import BoundGroups, ColumnName, Group, OnColumns
@@ -314,18 +314,18 @@ class _Selection:
                 progress(step, k)
         return chosen
 
-    def _together(self, chosen: Sequence[int]) -> Dependence:
+    def _together(self, chosen: Sequence[int]) -> Effect:
         """Return how the target depends on some candidates together."""
         points, kernel = self.candidates.product(chosen, len(chosen))
         return dependence(kernel, points, self.goal, self.target, self.engine)
 
-    def _largest(self, found: Sequence[Dependence]) -> int:
+    def _largest(self, found: Sequence[Effect]) -> int:
         """Return the first place of those with the largest effect size up to rounding."""
         effects = np.array([one.effect_size for one in found])
         rounding = np.array([self._rounding(one) for one in found])
         return int(np.flatnonzero(effects + rounding >= (effects - rounding).max())[0])
 
-    def _rounding(self, found: Dependence) -> float:
+    def _rounding(self, found: Effect) -> float:
         """Return how far rounding can move an effect size, the root of a share of <U(K), U(L)>."""
         product = found.unbiased / factor(self.n, "unbiased")
         return 0.5 * found.effect_size * tie_tolerance(1.0, self.n, float(self.n)) / product if product > 0 else 0.0

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.errors import UsageError
-from kerntest.inference.dependence import dependence, factor
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
 from kerntest.inference.pair_verdict import PairVerdict, Variables, degenerate_pair, judged_pairs
 from kerntest.inference.relabelling import shifted_statistics
+from kerntest.inference.statistic import dependence, factor
 from kerntest.inference.verdict import relabelling_warning
 from kerntest.report import record
 from kerntest.report.independence_record import Lags

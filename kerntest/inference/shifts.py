@@ -13,6 +13,14 @@ the random order, and the few others keep their partner under every shift. This 
 relabellings come from further random orders of the rows of B (cosets of the group), with the transforms of A reused.
 
 Several matrices on each side (kernels of a family, columns of a table) share their transforms over all pairs.
+
+A smooth kernel on one column, or any kernel on few different rows, has a matrix of some tens of columns: K = G G' to
+the last digits. With the columns of G and H centred, HKH = G G' and HLH = H H', and r_K r_L correlations of length n do:
+
+    <HKH, HLH>(t) = sum_ab ( sum_i G_ia H_{i+t,b} )^2
+    <U(K), U(L)>(t) = <HKH, HLH>(t) - n/(n-2) sum_i d_i e_{i+t} + sum_i d_i sum_i e_i / ((n-1)(n-2))
+
+where U-centring takes out the diagonals d and e of both.
 """
 
 from __future__ import annotations
@@ -25,16 +33,24 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kerntest.engines.base import enough_for, in_pieces
+from kerntest.engines.base import PIECES, enough_for, in_pieces
+from kerntest.inference.statistic import centring_divisors, dependences, grand_part
+from kerntest.matrices.factor import TOLERANCE
 from kerntest.matrices.lags import Block, KernelStack, add_row_sums, halved_lines, plan_blocks, square_sum
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from kerntest.engines.base import Engine, Progress
+    from kerntest.inference.statistic import Effect
     from kerntest.kernels.base import Array
+    from kerntest.matrices.factor import LowRank
 
 Spectrum: TypeAlias = NDArray[np.complex128]
+# A spectrum, and for the first and the second side the row sums, shape (members, n), and sums of squares of its matrices.
+Partial: TypeAlias = tuple[NDArray[Any], ...]
+# A block of lines, and for which of the orders.
+Pass: TypeAlias = tuple[Block, range]
 
 # pocketfft has fast code for factors up to 5 and tolerable code up to 19 (measured: below 4.5 ns an entry, against 2.4
 # for powers of 2, 3 and 5 and 10 to 25 beyond). Small circles are fast enough whatever their factors.
@@ -46,31 +62,8 @@ HELD_ENTRIES = 2**22
 MANY = 4
 # It takes so many products of all pairs, and of two more matrices on both sides, in the time of one pair (measured).
 TOGETHER = 2.5
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ShiftSums:
-    """Sums over all relabellings, and the row sums that centring needs.
-
-    Parameters
-    ----------
-    values : ndarray, shape (F, G, C, n')
-        <A_f, B_g> in the order c shifted by t; [:, :, 0, 0] is observed.
-    rows_first : ndarray, shape (F, n)
-        Row sums of every A_f, along the places of the first order.
-    rows_second : ndarray, shape (G, n)
-        The same of every B_g.
-    squares_first : ndarray, shape (F,)
-        sum_ij A_ij^2.
-    squares_second : ndarray, shape (G,)
-        The same of every B_g.
-    """
-
-    values: Array
-    rows_first: Array
-    rows_second: Array
-    squares_first: Array
-    squares_second: Array
+# Entries of the correlations of factors under way in one thread (4 MB).
+CORRELATED_ENTRIES = 2**19
 
 
 def circle_length(n: int) -> int:
@@ -95,58 +88,49 @@ def orders_needed(relabellings: int, circle: int) -> int:
     return -(-relabellings // circle)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pass:
-    """One block of lines, for some of the orders."""
-
-    block: Block
-    first_order: int
-    last_order: int
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class _Partial:
-    """What some blocks add: to the spectra, and (in the pass that holds the first order) to the sums of each side."""
+class ShiftSums:
+    """Sums over all relabellings, and what centring them needs.
 
-    spectrum: Spectrum
-    first: _Margins
-    second: _Margins
-
-    def add(self, other: _Partial) -> None:
-        """Add what other blocks add."""
-        # Kept in the layout in which blocks hand it over.
-        np.add(self.spectrum, other.spectrum, out=self.spectrum)
-        self.first.add(other.first)
-        self.second.add(other.second)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Margins:
-    """Row sums and sums of squares of the matrices of one side, where they are wanted.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (members, n)
-    squares : ndarray, shape (members,)
+    `values`, shape (F, G, C, n'), holds <A_f, B_g> in the order c shifted by t; [:, :, 0, 0] is observed. Row sums, shapes
+    (F, n) and (G, n), stand along the places of the first order; squares are sums of squared entries.
     """
 
-    rows: Array
-    squares: Array
+    values: Array
+    rows_first: Array
+    rows_second: Array
+    squares_first: Array
+    squares_second: Array
 
-    @classmethod
-    def of(cls, side: KernelStack, n: int) -> _Margins:
-        """Return those of nothing yet."""
-        return cls(np.zeros((side.members, n)), np.zeros(side.members))
+    def measured(self, on_x: Array, on_y: Array, *, hollow: bool) -> list[list[Effect]]:
+        """Return what every pair measures, from the observed sums of matrices with these diagonals, or hollow without them."""
+        product, rows, squares = self.values[:, :, 0, 0], [self.rows_first, self.rows_second], []
+        for side, (diagonals, square) in enumerate(((on_x, self.squares_first), (on_y, self.squares_second))):
+            squares.append(square if hollow else square - np.square(diagonals).sum(axis=1))
+            rows[side] = rows[side] if hollow else rows[side] - diagonals
+        product = product if hollow else product - on_x @ on_y.T
+        return dependences(product, (rows[0], rows[1]), (squares[0], squares[1]), (on_x, on_y))
 
-    def add_lines(self, member: int, values: Array, block: Block, circle: int) -> None:
-        """Add what a block of lines contributes to those of one matrix."""
-        add_row_sums(self.rows[member], values, block, circle)
-        self.squares[member] += square_sum(values, block, circle)
+    def centred(self, places: Sequence[NDArray[np.intp]], *, hollow: bool) -> Array:
+        """Return the sums over the centred matrices instead, in place: HKH, or U(K) of matrices with a zero diagonal.
 
-    def add(self, other: _Margins) -> None:
-        """Add those of other blocks."""
-        np.add(self.rows, other.rows, out=self.rows)
-        np.add(self.squares, other.squares, out=self.squares)
+        `places` says which row stands at each place in each order of the second side; the first is that of the first side.
+        """
+        values, circle = self.values, self.values.shape[-1]
+        rows_x = self.rows_first
+        back = np.argsort(places[0])
+        rows_y = np.stack([self.rows_second[:, back[place]] for place in places], axis=1)
+        # sum_i r_i s_{i+t} of the row sums, for every order and shift.
+        left = np.conj(np.fft.rfft(rows_x[:, :circle], axis=-1))
+        right = np.fft.rfft(rows_y[:, :, :circle], axis=-1)
+        crossed = np.fft.irfft(left[:, None, None] * right[None], n=circle, axis=-1)
+        if circle < rows_x.shape[1]:
+            crossed += np.einsum("fi,gci->fgc", rows_x[:, circle:], rows_y[:, :, circle:])[..., None]
+        centre, grand = centring_divisors(rows_x.shape[1], hollow=hollow)
+        crossed *= 2.0 / centre
+        values -= crossed
+        values += (np.outer(rows_x.sum(axis=1), self.rows_second.sum(axis=1)) / grand)[:, :, None, None]
+        return values
 
 
 def shift_sums(
@@ -160,25 +144,10 @@ def shift_sums(
     progress: Progress | None = None,
     pairs: Sequence[tuple[int, int]] | None = None,
 ) -> ShiftSums:
-    """Return <A_f, B_g> for all pairs of matrices, or for some, and every relabelling.
+    """Return <A_f, B_g> for all pairs of matrices, or for some (others mean nothing), and every relabelling.
 
-    Parameters
-    ----------
-    first : KernelStack
-        F matrices A_f over n rows in one order.
-    second : KernelStack
-        G matrices B_g over the same rows, in `orders` orders of which the first is that of `first`.
-    n, circle, orders : int
-        Rows, length of the circle n' and number of orders C.
-    engine : Engine
-        Where blocks of lags are computed.
-    progress : callable, optional
-        Called with (pieces done, pieces in all).
-    pairs : sequence of (int, int), optional
-        The f and g that are wanted, where not all are: the sums of the others mean nothing.
+    F matrices over n rows in one order, G over the same rows in `orders` orders of which the first is that of `first`.
 
-    Notes
-    -----
     Cost: O((F + G C) n^2 (p + log n) + F G C n^2) time for p columns; O(64 n) to O(128 n) numbers per thread for
     one matrix on either side, up to 2^23 for more, and F G C n for the result; never n x n. Sums have a fixed order:
     the result does not depend on the number of threads.
@@ -190,56 +159,54 @@ def shift_sums(
     blocks = plan_blocks(circle, n - circle, first.members + second.members if stacked else 1)
     held = max(1, HELD_ENTRIES // (second.members * circle * max(block.count for block in blocks)))
     values = np.empty((first.members, second.members, orders, circle))
-    of_first, of_second = _Margins.of(first, n), _Margins.of(second, n)
     engine = enough_for(engine, (first.members + second.members * orders) * n * circle / 2)
-    work = _Summed((_StackedBlock if stacked else _SingleBlock)(first, second, circle, n, wanted).sent(engine))
+    work = (_StackedLines if stacked else _SingleLines)(first, second, circle, n, wanted).sent(engine)
+    margins: Partial = ()
     for start in range(0, orders, held):
-        stop = min(start + held, orders)
-        pieces = in_pieces([_Pass(block, start, stop) for block in blocks])
-        total: _Partial | None = None
-        for partial in engine.map(work, pieces, _shifted(progress, start, held, orders, len(pieces))):
-            if total is None:
-                total = partial
-            else:
-                total.add(partial)
-        if total is not None:
-            of_first.add(total.first)
-            of_second.add(total.second)
-            spectrum = np.ascontiguousarray(total.spectrum).reshape(first.members, second.members, stop - start, -1)
-            np.conj(spectrum, out=spectrum)
-            spectrum *= 2.0
-            values[:, :, start:stop] = np.fft.irfft(spectrum, n=circle, axis=-1)
+        some = range(start, min(start + held, orders))
+        pieces = in_pieces([(block, some) for block in blocks])
+        # Kept in the layout in which blocks hand it over.
+        total = _added(engine.map(work, pieces, _shifted(progress, start, held, orders, len(pieces))))
+        margins = margins or total[1:]
+        spectrum = np.ascontiguousarray(total[0]).reshape(first.members, second.members, len(some), -1)
+        np.conj(spectrum, out=spectrum)
+        spectrum *= 2.0
+        values[:, :, some.start : some.stop] = np.fft.irfft(spectrum, n=circle, axis=-1)
+    rows_first, squares_first, rows_second, squares_second = margins
     if n > circle:
         fixed_first = first.fixed_entries(0)
         fixed_second = np.stack([second.fixed_entries(order) for order in range(orders)])
         values += np.einsum("fij,cgij->fgc", fixed_first, fixed_second)[..., None]
-        for margins, entries in ((of_first, fixed_first), (of_second, fixed_second[0])):
-            margins.rows[:, circle:] += entries.sum(axis=2)
-            np.add(margins.squares, np.square(entries).sum(axis=(1, 2)), out=margins.squares)
-    return ShiftSums(values, of_first.rows, of_second.rows, of_first.squares, of_second.squares)
+        for rows, squares, entries in (
+            (rows_first, squares_first, fixed_first),
+            (rows_second, squares_second, fixed_second[0]),
+        ):
+            rows[:, circle:] += entries.sum(axis=2)
+            np.add(squares, np.square(entries).sum(axis=(1, 2)), out=squares)
+    return ShiftSums(values, rows_first, rows_second, squares_first, squares_second)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Summed:
-    """The work on some neighbouring blocks: what they add together, so that one spectrum is handed over for all."""
-
-    one: Callable[[_Pass], _Partial]
-
-    def __call__(self, passes: Sequence[_Pass]) -> _Partial:
-        """Return the sums over the blocks, in their order."""
-        total = self.one(passes[0])
-        for item in passes[1:]:
-            total.add(self.one(item))
-        return total
+def _added(partials: Iterator[Partial]) -> Partial:
+    """Return the sums of all, in the arrays of the first."""
+    total = next(partials)
+    for partial in partials:
+        for one, more in zip(total, partial, strict=True):
+            np.add(one, more, out=one)
+    return total
 
 
-class _Blocks:
-    """Work on one block of two stacks, with arrays that each thread uses again."""
+class _Lines:
+    """The work on neighbouring blocks of two stacks, with arrays that each thread uses again.
+
+    What they add together is handed over: half of sum_k w_k rfft(A_k) conj(rfft(B_k)) and, in the pass that holds the first
+    order, row sums and squares.
+    """
 
     def __init__(
         self, first: KernelStack, second: KernelStack, circle: int, n: int, wanted: tuple[tuple[int, int], ...]
     ) -> None:
         self.first, self.second, self.circle, self.n, self.wanted = first, second, circle, n, wanted
+        self.frequencies = circle // 2 + 1
         self.scratch = _Scratch(np.empty(0))
 
     def sent(self, engine: Engine) -> Self:
@@ -248,79 +215,85 @@ class _Blocks:
         self.scratch = _Scratch(engine.send(np.empty(0)))
         return self
 
-    def __reduce__(self) -> tuple[type[_Blocks], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[type[_Lines], tuple[Any, ...]]:
         """Other processes have arrays of their own."""
         return type(self), (self.first, self.second, self.circle, self.n, self.wanted)
 
-    @property
-    def frequencies(self) -> int:
-        """How many frequencies a line has."""
-        return self.circle // 2 + 1
+    def __call__(self, passes: Sequence[Pass]) -> Partial:
+        """Return the sums over the blocks, in their order."""
+        return _added(map(self.of_block, passes))
 
-    def margins(self) -> tuple[_Margins, _Margins]:
-        """Return the sums of both sides over nothing yet."""
-        return _Margins.of(self.first, self.n), _Margins.of(self.second, self.n)
+    def of_block(self, item: Pass) -> Partial:
+        """Return what one block adds."""
+        margins = [
+            sums
+            for side in (self.first, self.second)
+            for sums in (np.zeros((side.members, self.n)), np.zeros(side.members))
+        ]
+        return self.spectrum(item, margins), *margins
+
+    def spectrum(self, item: Pass, margins: list[Array]) -> Spectrum:
+        """Return what one block adds to the spectrum, and add to row sums and squares."""
+        raise NotImplementedError
+
+    def lines(self, side: int, order: int, item: Pass, margins: list[Array]) -> Iterator[tuple[int, Array]]:
+        """Yield the number of each matrix of a side with the block's lines of it."""
+        block, orders = item
+        stack = (self.first, self.second)[side]
+        values = self.scratch.array("values", (block.count, self.circle), np.float64)
+        for member in stack.lines(order, block, values):
+            if order == 0 and orders.start == 0 and stack.centred_by_rows:
+                rows, squares = margins[2 * side : 2 * side + 2]
+                add_row_sums(rows[member], values, block, self.circle)
+                squares[member] += square_sum(values, block, self.circle)
+            yield member, values
 
 
-class _SingleBlock(_Blocks):
-    """Half of sum_k w_k rfft(A_k) conj(rfft(B_k)) over the lines of a block, for one pair after another."""
+class _SingleLines(_Lines):
+    """One pair of matrices after another."""
 
-    def __call__(self, item: _Pass) -> _Partial:
-        """Return what the block adds."""
-        first, second, circle, block = self.first, self.second, self.circle, item.block
-        orders, frequencies = range(item.first_order, item.last_order), self.frequencies
-        values = self.scratch.array("values", (block.count, circle), np.float64)
-        others = self.scratch.array("others", (second.members, len(orders), block.count, frequencies), np.complex128)
-        of_first, of_second = self.margins()
+    def spectrum(self, item: Pass, margins: list[Array]) -> Spectrum:
+        """Return what one block adds to the spectrum, shape (F, G C, frequencies)."""
+        (block, orders), frequencies, members = item, self.frequencies, self.second.members
+        others = self.scratch.array("others", (members, len(orders), block.count, frequencies), np.complex128)
         for place, order in enumerate(orders):
-            for member in second.lines(order, block, values):
-                if order == 0 and second.centred_by_rows:
-                    of_second.add_lines(member, values, block, circle)
+            for member, values in self.lines(1, order, item, margins):
                 np.fft.rfft(values, axis=1, out=others[member, place])
         np.conj(others, out=others)
-        others[:, :, halved_lines(block, circle)] *= 0.5
+        others[:, :, halved_lines(block, self.circle)] *= 0.5
         together = others.reshape(-1, block.count, frequencies)
         transformed = self.scratch.array("transformed", (block.count, frequencies), np.complex128)
         product = self.scratch.array("product", (block.count, frequencies), np.complex128)
-        spectrum = np.zeros((first.members, len(together), frequencies), dtype=np.complex128)
-        for member in first.lines(0, block, values):
-            if item.first_order == 0 and first.centred_by_rows:
-                of_first.add_lines(member, values, block, circle)
+        spectrum = np.zeros((self.first.members, len(together), frequencies), dtype=np.complex128)
+        for member, values in self.lines(0, 0, item, margins):
             np.fft.rfft(values, axis=1, out=transformed)
             for place, partner in enumerate(together):
                 if (member, place // len(orders)) in self.wanted:
                     # In two steps: `einsum` takes twice as long.
                     np.multiply(transformed, partner, out=product)
                     np.add.reduce(product, axis=0, out=spectrum[member, place])
-        return _Partial(spectrum, of_first, of_second)
+        return spectrum
 
 
-class _StackedBlock(_Blocks):
-    """The same as one matrix product for each frequency, over the lines of the block."""
+class _StackedLines(_Lines):
+    """All pairs as one matrix product for each frequency, over the lines of the block."""
 
-    def __call__(self, item: _Pass) -> _Partial:
-        """Return what the block adds."""
-        first, second, circle, block = self.first, self.second, self.circle, item.block
-        orders, frequencies = range(item.first_order, item.last_order), self.frequencies
-        values = self.scratch.array("values", (block.count, circle), np.float64)
+    def spectrum(self, item: Pass, margins: list[Array]) -> Spectrum:
+        """Return what one block adds to the spectrum, shape (F, G C, frequencies)."""
+        (block, orders), frequencies = item, self.frequencies
+        matrices = self.second.members * len(orders)
         transformed = self.scratch.array("transformed", (block.count, frequencies), np.complex128)
-        left = self.scratch.array("left", (frequencies, first.members, block.count), np.complex128)
-        right = self.scratch.array("right", (frequencies, second.members * len(orders), block.count), np.complex128)
-        of_first, of_second = self.margins()
+        left = self.scratch.array("left", (frequencies, self.first.members, block.count), np.complex128)
+        right = self.scratch.array("right", (frequencies, matrices, block.count), np.complex128)
         for place, order in enumerate(orders):
-            for member in second.lines(order, block, values):
-                if order == 0 and second.centred_by_rows:
-                    of_second.add_lines(member, values, block, circle)
+            for member, values in self.lines(1, order, item, margins):
                 np.fft.rfft(values, axis=1, out=transformed)
                 np.conj(transformed.T, out=right[:, member * len(orders) + place])
-        right[:, :, halved_lines(block, circle)] *= 0.5
-        for member in first.lines(0, block, values):
-            if item.first_order == 0 and first.centred_by_rows:
-                of_first.add_lines(member, values, block, circle)
+        right[:, :, halved_lines(block, self.circle)] *= 0.5
+        for member, values in self.lines(0, 0, item, margins):
             np.fft.rfft(values, axis=1, out=transformed)
             left[:, member] = transformed.T
-        spectrum = np.matmul(left, right.transpose(0, 2, 1))
-        return _Partial(np.asarray(spectrum.transpose(1, 2, 0)), of_first, of_second)
+        return np.asarray(np.matmul(left, right.transpose(0, 2, 1)).transpose(1, 2, 0))
 
 
 class _Scratch(threading.local):
@@ -345,3 +318,96 @@ def _shifted(progress: Progress | None, first: int, held: int, orders: int, piec
     done_before = first // held * pieces
     total = -(-orders // held) * pieces
     return lambda done, _: progress(done_before + done, total)
+
+
+# Correlations of the columns of factors
+
+
+def low_rank_sums(
+    first: LowRank,
+    second: LowRank,
+    places: Sequence[NDArray[np.intp]],
+    circle: int,
+    *,
+    hollow: bool,
+    engine: Engine,
+    progress: Progress | None = None,
+    tolerance: float = TOLERANCE,
+) -> Array:
+    """Return the inner product of the centred matrices for every shift of every order of the second, shape (C, circle).
+
+    `places` says which row stands at each place in each order; the first is that of the first matrix. A share `tolerance`
+    of the product of both traces may be left out of a sum.
+
+    Cost: O(C r_K r_L n' log n') time, O((r_K + C r_L) n) memory. Sums have a fixed order.
+    """
+    engine = enough_for(engine, float(first.rank) * second.rank * len(places) * circle)
+    needed = correlations_needed(first, second, tolerance).tolist()
+    longest = np.argsort(-second.lengths, kind="stable")
+    still = first.columns[places[0]]
+    moved = [second.columns[place][:, longest] for place in places]
+    left = np.conj(np.fft.rfft(np.ascontiguousarray(still[:circle].T), axis=1))
+    right = [np.fft.rfft(np.ascontiguousarray(columns[:circle].T), axis=1) for columns in moved]
+    height, send = max(1, CORRELATED_ENTRIES // circle), engine.send
+    fixed = send(still[circle:]), [send(columns[circle:]) for columns in moved]
+    work = _Correlations(send(left), [*map(send, right)], fixed, circle)
+    some = [
+        (a, slice(start, min(start + height, count)))
+        for a, count in enumerate(needed)
+        for start in range(0, count, height)
+    ]
+    each = max(1, PIECES // len(places))
+    pieces = [(order, piece) for order in range(len(places)) for piece in in_pieces(some, each)]
+    sums = np.zeros((len(places), circle))
+    for (order, _), found in zip(pieces, engine.map(work, pieces, progress), strict=True):
+        sums[order] += found
+    if hollow:
+        n, d, e = len(still), first.diagonal[places[0]], second.diagonal
+        ahead = np.conj(np.fft.rfft(d[:circle]))
+        for order, place in enumerate(places):
+            crossed = np.fft.irfft(ahead * np.fft.rfft(e[place[:circle]]), n=circle)
+            crossed += float(d[circle:] @ e[place[circle:]])
+            sums[order] -= n / (n - 2) * crossed - grand_part(first, second)
+    return sums
+
+
+def correlations_needed(first: LowRank, second: LowRank, tolerance: float) -> NDArray[np.intp]:
+    """Return with how many columns of H, from the longest on, each column of G is to be correlated.
+
+    A squared correlation is at most the product of both squared lengths: the pairs with the smallest products are left
+    out as long as they add up to no more than a share of the product of both traces. Of columns whose lengths decay
+    geometrically that is half of them.
+    """
+    lengths, others = first.lengths, np.sort(second.lengths)[::-1]
+    bounds = np.outer(lengths, others)
+    ordered = np.sort(bounds, axis=None)
+    left_out = np.searchsorted(np.cumsum(ordered), tolerance * lengths.sum() * others.sum(), side="right")
+    least = ordered[left_out] if left_out < len(ordered) else np.inf
+    return np.asarray((bounds >= least).sum(axis=1), dtype=np.intp)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Correlations:
+    """The work on some columns of the first factor, each with some of the second's: sums of squared correlations.
+
+    Conjugate transforms of the columns of G, transforms of those of H in every order, and the rows of both that keep
+    their partner.
+    """
+
+    left: Spectrum
+    right: Sequence[Spectrum]
+    fixed: tuple[Array, Sequence[Array]]
+    circle: int
+
+    def __call__(self, piece: tuple[int, Sequence[tuple[int, slice]]]) -> Array:
+        """Return the sums for every shift of one order over pairs (column of G, columns of H), shape (circle,)."""
+        order, pairs = piece
+        first, second = self.fixed[0], self.fixed[1][order]
+        total = np.zeros(self.circle)
+        for a, some in pairs:
+            crossed = np.fft.irfft(self.left[a] * self.right[order][some], n=self.circle, axis=1)
+            if len(first):
+                crossed += (first[:, a] @ second[:, some])[:, None]
+            np.square(crossed, out=crossed)
+            total += crossed.sum(axis=0)
+        return total

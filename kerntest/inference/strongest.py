@@ -8,10 +8,10 @@ import numpy as np
 
 from kerntest.errors import UsageError
 from kerntest.inference.coco import RELATIVE_ERROR, Coco, coco, relabelled_coco
-from kerntest.inference.dependence import dependence
 from kerntest.inference.nulls.permutation import judge
 from kerntest.inference.pair_verdict import PairVerdict, Variables, degenerate_pair
 from kerntest.inference.sides import ORDER_STREAM
+from kerntest.inference.statistic import dependence
 from kerntest.inference.verdict import relabelling_warning
 from kerntest.report import record
 

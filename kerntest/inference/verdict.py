@@ -11,11 +11,10 @@ import numpy as np
 
 from kerntest.data.wording import counted
 from kerntest.errors import UndecidedError
-from kerntest.inference.labels import LabelMatrix, label_matrix
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
 from kerntest.inference.permuted_blocks import ALL, BlockedRows, block_sums, factor_sums, relabelled_sums
 from kerntest.inference.randomly import random_orders, random_sums
-from kerntest.inference.statistic import Discrepancy, discrepancy
+from kerntest.inference.statistic import Effect, LabelMatrix, discrepancy, label_matrix
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, low_rank_factor, terms
 from kerntest.report import record
 
@@ -44,7 +43,7 @@ class Verdict:
     p_value : float
     kernel : Kernel
         The kernel it is reported for.
-    found : Discrepancy
+    found : Effect
         What that kernel measures.
     null : record.Null
         How the p-value was found.
@@ -57,7 +56,7 @@ class Verdict:
 
     p_value: float
     kernel: Kernel
-    found: Discrepancy
+    found: Effect
     null: record.Null
     family: record.Family | None
     relabelled: Array | None

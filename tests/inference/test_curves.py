@@ -14,11 +14,11 @@ from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.inference import invariants as invariants_module
 from kerntest.inference.invariants import kernel_spectrum
-from kerntest.inference.labels import label_matrix
 from kerntest.inference.nulls.gamma import gamma_moments, gamma_p_value
 from kerntest.inference.nulls.pearson import pearson_tail
 from kerntest.inference.nulls.spectral import completed, label_spectrum, spectral_p_value, weighted_chi_square_tail
 from kerntest.inference.randomly import random_sums
+from kerntest.inference.statistic import label_matrix
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 

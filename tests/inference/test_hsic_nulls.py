@@ -12,10 +12,10 @@ from two_variables import arrays, frame
 
 from kerntest import hsic_test
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.inference.dependence import factor
 from kerntest.inference.nulls.pearson import pearson_tail
 from kerntest.inference.pair_analysis import analyse_pair
 from kerntest.inference.sides import Options
+from kerntest.inference.statistic import factor
 
 ESTIMATORS = ("unbiased", "biased")
 CURVES = ("moments", "gamma", "spectral", "pearson")

@@ -9,9 +9,9 @@ from tolerances import assert_close
 
 from kerntest import hsic_test, parse_kernel
 from kerntest.errors import DataError, UsageError
-from kerntest.inference.dependence import factor
 from kerntest.inference.pair_analysis import analyse_pair
 from kerntest.inference.sides import Options
+from kerntest.inference.statistic import factor
 
 GAUSSIANS = {"kernel_x": "gaussian(1)", "kernel_y": "gaussian(0.7)"}
 MEDIAN = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}

@@ -11,15 +11,12 @@ from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import hsic_pairs, hsic_test, mmd_test
 from kerntest.engines.local import LocalEngine
-from kerntest.inference import dependence as dependence_module
-from kerntest.inference import low_rank as low_rank_module
-from kerntest.inference import relabelling, screening, statistic, verdict
-from kerntest.inference.dependence import dependence
-from kerntest.inference.labels import label_matrix
-from kerntest.inference.low_rank import correlations_needed, inner, low_rank_pair, low_rank_sums
+from kerntest.inference import relabelling, screening, shifts, statistic, verdict
 from kerntest.inference.low_rank_invariants import low_rank_invariants
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.relabelling import shifted_statistics
+from kerntest.inference.shifts import correlations_needed, low_rank_sums
+from kerntest.inference.statistic import dependence, inner, label_matrix, low_rank_pair
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 from kerntest.matrices.factor import low_rank
@@ -87,18 +84,18 @@ def test_every_relabelling_is_that_of_the_lags(n, circle, orders, hollow):
         estimator="unbiased" if hollow else "biased",
         engine=ENGINE,
     )
-    still, moved = factored("gaussian(2)", x).take(places[0]), factored("laplacian(0.7)", y)
-    found = low_rank_sums(still, [moved.take(place) for place in places], circle, hollow=hollow, engine=ENGINE)
+    still, moved = factored("gaussian(2)", x), factored("laplacian(0.7)", y)
+    found = low_rank_sums(still, moved, places, circle, hollow=hollow, engine=ENGINE)
     assert_close(found.ravel(), expected.ravel(), scale=n**2)
 
 
 def test_threads_and_blocks_give_the_same(monkeypatch):
     x, y = factored("gaussian(1)", points(0, 400)), factored("gaussian(2)", points(1, 400))
-    moved = [y.take(np.random.default_rng(k).permutation(400)) for k in range(2)]
-    one = low_rank_sums(x, moved, 399, hollow=True, engine=LocalEngine(1))
-    assert_close(low_rank_sums(x, moved, 399, hollow=True, engine=LocalEngine(3)), one, share=SAME_MACHINE)
-    monkeypatch.setattr(low_rank_module, "HELD_ENTRIES", 1200)
-    several = low_rank_sums(x, moved, 399, hollow=True, engine=LocalEngine(2))
+    places = [np.random.default_rng(k).permutation(400) for k in range(2)]
+    one = low_rank_sums(x, y, places, 399, hollow=True, engine=LocalEngine(1))
+    assert_close(low_rank_sums(x, y, places, 399, hollow=True, engine=LocalEngine(3)), one, share=SAME_MACHINE)
+    monkeypatch.setattr(shifts, "CORRELATED_ENTRIES", 1200)
+    several = low_rank_sums(x, y, places, 399, hollow=True, engine=LocalEngine(2))
     assert_close(several, one, scale=np.abs(one).max())
 
 
@@ -106,9 +103,8 @@ def test_threads_and_blocks_give_the_same(monkeypatch):
 def test_correlations_that_are_left_out_add_up_to_no_more_than_the_tolerance(tolerance):
     x, y = factored("gaussian(1.5)", points(0, 300)), factored("gaussian(2)", points(1, 300))
     orders = [np.random.default_rng(k).permutation(300) for k in range(2)]
-    moved = [y.take(order) for order in orders]
-    every = low_rank_sums(x, moved, 299, hollow=False, engine=ENGINE, tolerance=0.0)
-    found = low_rank_sums(x, moved, 299, hollow=False, engine=ENGINE, tolerance=tolerance)
+    every = low_rank_sums(x, y, orders, 299, hollow=False, engine=ENGINE, tolerance=0.0)
+    found = low_rank_sums(x, y, orders, 299, hollow=False, engine=ENGINE, tolerance=tolerance)
     scale = x.lengths.sum() * y.lengths.sum()
     assert (np.abs(every - found) <= (tolerance + 1e-15) * scale).all()
     needed = correlations_needed(x, y, tolerance)
@@ -163,7 +159,7 @@ def test_the_dependence_is_that_of_the_whole_matrices(monkeypatch):
     x, y = points(0, 800), few_values(1, 800)
     kernels = parse_kernel("gaussian(1)"), parse_kernel("gaussian(2)")
     found = dependence(kernels[0], x, kernels[1], y, ENGINE)
-    monkeypatch.setattr(dependence_module, "low_rank_pair", lambda *_: None)
+    monkeypatch.setattr(statistic, "low_rank_pair", lambda *_: None)
     direct = dependence(kernels[0], x, kernels[1], y, ENGINE)
     for name in ("unbiased", "biased", "effect_size"):
         assert_close(getattr(found, name), getattr(direct, name))
@@ -177,7 +173,7 @@ def test_a_test_of_two_columns_is_the_same_either_way(estimator, monkeypatch):
     options = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median", "estimator": estimator}
     fast = hsic_test(x, y, **options)
     monkeypatch.setattr(relabelling, "low_rank_pair", lambda *_: None)
-    monkeypatch.setattr(dependence_module, "low_rank_pair", lambda *_: None)
+    monkeypatch.setattr(statistic, "low_rank_pair", lambda *_: None)
     whole = hsic_test(x, y, **options)
     assert fast.p_value == whole.p_value
     assert_close(fast.statistic, whole.statistic)

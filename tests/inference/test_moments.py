@@ -11,7 +11,6 @@ from tolerances import SAME_MACHINE, STATISTIC, assert_close
 from kerntest.engines.local import LocalEngine
 from kerntest.inference import invariants
 from kerntest.inference.invariants import centre, kernel_invariants
-from kerntest.inference.labels import label_matrix
 from kerntest.inference.nulls.moments import (
     Moments,
     label_invariants,
@@ -19,6 +18,7 @@ from kerntest.inference.nulls.moments import (
     permutation_moments,
 )
 from kerntest.inference.randomly import random_orders, random_sums
+from kerntest.inference.statistic import label_matrix
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 

@@ -11,9 +11,9 @@ from tolerances import assert_close
 
 from kerntest import mmd_test
 from kerntest.engines.local import LocalEngine
-from kerntest.inference.labels import label_matrix
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS, tie_tolerance
 from kerntest.inference.permuted_blocks import FEWEST, MOST, BlockedRows, block_sums, factor_sums, relabelled_sums
+from kerntest.inference.statistic import label_matrix
 from kerntest.kernels.base import Points
 from kerntest.kernels.binding import bind
 from kerntest.kernels.stationary import Gaussian, Laplacian

@@ -14,9 +14,9 @@ from tolerances import SAME_MACHINE, assert_close
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError
 from kerntest.inference import relabelling
-from kerntest.inference.dependence import factor
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.relabelling import centred_matrix, relabelled_sums, shifted_statistics
+from kerntest.inference.statistic import factor
 from kerntest.kernels.base import Points
 
 ENGINE = LocalEngine(1)

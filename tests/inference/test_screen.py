@@ -14,10 +14,10 @@ from tolerances import assert_close
 from kerntest import hsic_pairs, hsic_test
 from kerntest.engines.local import LocalEngine
 from kerntest.inference import screening, shifts
-from kerntest.inference.dependence import factor
 from kerntest.inference.nulls.permutation import scores
 from kerntest.inference.screening import ScreenOptions, screen
 from kerntest.inference.sides import Variable
+from kerntest.inference.statistic import factor
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 

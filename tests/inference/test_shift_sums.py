@@ -10,10 +10,9 @@ from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.engines.local import LocalEngine
 from kerntest.inference import shifts
-from kerntest.inference.labels import label_matrix
 from kerntest.inference.relabelling import shifted_statistics
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
-from kerntest.inference.statistic import discrepancy
+from kerntest.inference.statistic import discrepancy, label_matrix
 from kerntest.kernels.base import Points
 from kerntest.kernels.binding import bind
 from kerntest.kernels.catalogue import KERNELS

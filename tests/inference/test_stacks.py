@@ -156,13 +156,13 @@ def test_both_ways_give_the_same_sums(monkeypatch):
 )
 def test_matrices_are_stacked_where_there_are_many_on_both_sides(monkeypatch, first, second, orders, stacked):
     used = []
-    for name in ("_SingleBlock", "_StackedBlock"):
+    for name in ("_SingleLines", "_StackedLines"):
         original = getattr(shifts, name)
         monkeypatch.setattr(
             shifts, name, lambda *args, name=name, original=original: used.append(name) or original(*args)
         )
     summed(sources_of(first, 12, 1), sources_of(second, 12, 2), orders_of(12, orders, 1), 12)
-    assert used == ["_StackedBlock" if stacked else "_SingleBlock"]
+    assert used == ["_StackedLines" if stacked else "_SingleLines"]
 
 
 @pytest.mark.parametrize("many", [NEVER, ALWAYS], ids=["pair by pair", "stacked"])

@@ -22,7 +22,7 @@ from kerntest.inference.nulls.pearson3 import log_upper_tail
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kerntest.inference.labels import LabelMatrix
+    from kerntest.inference.statistic import LabelMatrix
     from kerntest.kernels.base import Array
 
 # Differences of sums below this share of the sums are rounding.

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 if TYPE_CHECKING:
-    from kerntest.inference.labels import LabelMatrix
+    from kerntest.inference.statistic import LabelMatrix
     from kerntest.kernels.base import Array
 
 # Products of eigenvalues below this share of the largest change no digit of a p-value that one would read.

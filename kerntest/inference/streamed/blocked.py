@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.inference.labels import label_matrix
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.sides import ORDER_STREAM
+from kerntest.inference.statistic import label_matrix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

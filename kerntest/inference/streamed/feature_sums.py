@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.inference.dependence import Dependence, effect_size, factor
+from kerntest.inference.statistic import Effect, effect_size, factor
 from kerntest.kernels.base import Points
 
 if TYPE_CHECKING:
@@ -236,10 +236,10 @@ class CentredSums:
             return whole
         return hollow(whole, float(self.crossed[-1, -1]), self.x.trace * self.y.trace, self.n)
 
-    def dependence(self) -> Dependence:
+    def dependence(self) -> Effect:
         """Return both estimates of HSIC and the effect size, for the kernels that the features stand for."""
         unbiased = self.inner(hollow_matrices=True)
-        return Dependence(
+        return Effect(
             unbiased=factor(self.n, "unbiased") * unbiased,
             biased=factor(self.n, "biased") * self.inner(hollow_matrices=False),
             effect_size=effect_size(unbiased, self.x.hollow_square, self.y.hollow_square),

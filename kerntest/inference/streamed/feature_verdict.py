@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.inference.curves import curve_p_value
-from kerntest.inference.dependence import factor
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.pair_verdict import PairVerdict, degenerate_pair
+from kerntest.inference.statistic import factor
 from kerntest.inference.streamed.feature_invariants import (
     SampledRows,
     feature_invariants,

@@ -19,9 +19,9 @@ from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.inference.analysis import check_minimum, fitting, kernel_warnings, library_versions
 from kerntest.inference.family import check_bandwidth, choose_kernels, two_sample_exponents
-from kerntest.inference.labels import label_matrix
 from kerntest.inference.planning import piece_bytes, pieces_read_twice
 from kerntest.inference.sides import Reading
+from kerntest.inference.statistic import label_matrix
 from kerntest.inference.streamed.block_features import make_block_features
 from kerntest.inference.streamed.block_sums import BlockSummer, block_sums, plan_blocks
 from kerntest.inference.streamed.blocked import Blocked
