@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import numpy as np
-from scipy.linalg import blas, solve_triangular
+from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpstrf
 
 from kerntest.errors import UsageError
@@ -15,6 +15,7 @@ from kerntest.kernels.algebra import Sum
 from kerntest.kernels.base import DensePairs, Kernel, Points
 from kerntest.kernels.columns import BoundGroups, OnColumns
 from kerntest.kernels.stationary import Gaussian
+from kerntest.matrices.matrix import KernelMatrix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array
     from kerntest.matrices.matrix import Matrix
 
+# Of the rows that a sample has missed so many take part next, so many times.
+WORST, ROUNDS = 200, 8
 # The first pivots are taken one at a time: the rows that stand out most are then often neighbours, one of which makes
 # the others superfluous. Later several together, which is one matrix product instead of many.
 SINGLE_PIVOTS = 64
@@ -39,17 +42,11 @@ EQUAL = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factor:
-    """A matrix of low rank near a kernel matrix: K ~ G G', and K - G G' is positive semi-definite.
+    """A matrix of low rank near a kernel matrix: K ~ G G' for G of shape (n, r), and K - G G' is positive semi-definite.
 
-    Parameters
-    ----------
-    columns : ndarray, shape (n, r)
-        G.
-    residual : float
-        tr(K - G G'), which bounds every entry and every eigenvalue of the difference.
-    complete : bool
-        Whether the residual is within the tolerance. Never for a kernel that is not known to be positive definite: a
-        small trace then says nothing of the other entries.
+    `residual` is tr(K - G G'), which bounds every entry and every eigenvalue of the difference; `complete` says whether it
+    is within the tolerance. It never is for a kernel that is not known to be positive definite: a small trace then says
+    nothing of the other entries.
     """
 
     columns: Array
@@ -57,60 +54,94 @@ class Factor:
     complete: bool
 
 
+class _Cholesky:
+    """An incomplete Cholesky factor under way, K ~ G G', and what is left of the diagonal of K."""
+
+    def __init__(self, matrix: Matrix, most: int) -> None:
+        self.matrix, self.most = matrix, min(most, matrix.n)
+        self.left = matrix.diagonal.copy()
+        self.rank = 0
+        self._transposed = np.empty((min(self.most, ROOM), matrix.n))
+
+    @property
+    def columns(self) -> Array:
+        """G, shape (n, rank)."""
+        return self._transposed[: self.rank].T.copy()
+
+    def add(self, candidates: NDArray[np.intp], least: float) -> int:
+        """Take those candidates as pivots of which more than `least` is left by the others; return how many.
+
+        With d what is left of the diagonal, a single pivot i adds the column (K_.i - G G_i.') / sqrt(d_i). None are taken
+        where there is no room for all.
+        """
+        known = self._transposed[: self.rank]
+        if len(candidates) == 1:
+            pivots, lower = candidates, np.sqrt(self.left[candidates])[:, None]
+        else:
+            block = self.matrix.block(candidates, candidates) - known[:, candidates].T @ known[:, candidates]
+            np.fill_diagonal(block, self.left[candidates])
+            lower, order, added, _ = dpstrf(block.T, tol=least, lower=1, overwrite_a=1)
+            pivots, lower = candidates[order[:added] - 1], lower[:added, :added]
+        if not len(pivots) or self.rank + len(pivots) > self.most:
+            return 0
+        found = self.matrix.rows(pivots)
+        if self.rank:
+            found -= known[:, pivots].T @ known
+        # In place: the transpose is in the order that BLAS wants.
+        dtrsm(1.0, lower, found.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+        self.left -= np.einsum("rn,rn->n", found, found)
+        self._append(found)
+        return len(pivots)
+
+    def _append(self, found: Array) -> None:
+        grown = self.rank + len(found)
+        if grown > len(self._transposed):
+            larger = np.empty((min(self.most, max(grown, 2 * len(self._transposed))), self.matrix.n))
+            larger[: self.rank] = self._transposed[: self.rank]
+            self._transposed = larger
+        self._transposed[self.rank : grown] = found
+        self.rank = grown
+
+
 def kernel_factor(kernel: Kernel, points: Points, *, tolerance: float = 1e-12, most: int = 1000) -> Factor:
-    """Return an incomplete Cholesky factor of a kernel matrix.
+    """Return an incomplete Cholesky factor of a kernel matrix that leaves at most this share of its trace.
 
-    With d the diagonal of K - G G', the next pivot is the row i with the largest d_i; its column of G is
-    (K_.i - G G_i.') / sqrt(d_i). Fine and Scheinberg (2001), "Efficient SVM training using low-rank kernel
-    representations"; Bach and Jordan (2002), "Kernel independent component analysis".
-
-    Parameters
-    ----------
-    kernel : Kernel
-    points : Points
-        n rows.
-    tolerance : float
-        The share of the trace of K at which to stop.
-    most : int
-        The largest number of columns.
-
-    Returns
-    -------
-    Factor
-        Not complete if `most` columns are too few, if the kernel overflows, or where a diagonal turns negative, as it
-        does for kernels that are not positive definite.
-
-    Notes
-    -----
-    Cost: O(n r (p + r)) time, O(n r) memory; K is never formed.
+    The next pivots are the rows with the largest diagonals left (Fine and Scheinberg 2001; Bach and Jordan 2002). It is
+    not complete if `most` columns are too few, if the kernel overflows, or where a diagonal turns negative, as it does
+    for kernels that are not positive definite. Cost: O(n r (p + r)) time, O(n r) memory; K is never formed.
     """
-    n = len(points)
-    left = kernel.diagonal(points).astype(np.float64)
+    cholesky = _Cholesky(KernelMatrix(kernel, points), most)
+    left, width = cholesky.left, 1
     trace, largest = float(left.sum()), float(left.max(initial=0.0))
-    most = min(most, n)
-    transposed = np.empty((min(most, ROOM), n))
-    rank, width = 0, 1
-    while math.isfinite(trace) and rank < most and left.sum() > tolerance * trace:
-        width = min(width, most - rank)
-        if rank + width > len(transposed):
-            transposed = np.concatenate([transposed, np.empty((min(rank, most - rank), n))])
+    while math.isfinite(trace) and cholesky.rank < cholesky.most and left.sum() > tolerance * trace:
+        width = min(width, cholesky.most - cholesky.rank)
         candidates = _largest(left, width)
-        wanted = _kernel_rows(kernel, points, candidates)
-        wanted -= transposed[:rank, candidates].T @ transposed[:rank]
-        pivots, found = _eliminate(wanted, candidates, left[candidates])
-        transposed[rank : rank + len(pivots)] = found
-        rank += len(pivots)
-        left -= np.einsum("rn,rn->n", found, found)
-        left[pivots] = 0.0
+        added = cholesky.add(candidates, STANDS_OUT * float(left[candidates].max()))
         if not left.min() > -NEGATIVE * largest:
             break
         np.maximum(left, 0.0, out=left)
-        if rank >= SINGLE_PIVOTS:
+        if cholesky.rank >= SINGLE_PIVOTS:
             # Twice as many next time if all of them served.
-            width = min(2 * width, TOGETHER) if len(pivots) == width else len(pivots)
+            width = min(2 * width, TOGETHER) if added == width else added
     residual = float(left.sum())
     complete = kernel.positive_definite and math.isfinite(trace) and left.min(initial=0.0) >= 0.0
-    return Factor(transposed[:rank].T.copy(), residual, bool(complete and residual <= tolerance * trace))
+    return Factor(cholesky.columns, residual, bool(complete and residual <= tolerance * trace))
+
+
+def pivoted_factor(matrix: Matrix, tolerance: float, most: int, sample: NDArray[np.intp]) -> Array | None:
+    """Return G with 0 <= (K - G G')_ii <= tolerance; None if that takes more than `most` columns.
+
+    Pivots come from a sample first; then the rows of which most is left take part, until none is left.
+    """
+    cholesky, candidates = _Cholesky(matrix, most), sample
+    for _ in range(ROUNDS):
+        if not cholesky.add(candidates, tolerance):
+            return None
+        missed = np.flatnonzero(cholesky.left > tolerance)
+        if not len(missed):
+            return cholesky.columns
+        candidates = missed[np.argsort(-cholesky.left[missed], kind="stable")[:WORST]]
+    return None
 
 
 def _largest(left: Array, width: int) -> NDArray[np.intp]:
@@ -122,49 +153,9 @@ def _largest(left: Array, width: int) -> NDArray[np.intp]:
 
 
 def centred(columns: Array) -> Array:
-    """Return the columns minus their means: with K ~ G G', that is HG, and HKH ~ HG (HG)'.
-
-    Parameters
-    ----------
-    columns : ndarray, shape (n, r)
-
-    Returns
-    -------
-    ndarray, shape (n, r)
-    """
+    """Return the columns minus their means: with K ~ G G', that is HG, and HKH ~ HG (HG)'."""
     moved: Array = columns - columns.mean(axis=0)
     return moved
-
-
-def _kernel_rows(kernel: Kernel, points: Points, rows: NDArray[np.intp]) -> Array:
-    """Return some rows of the kernel matrix, shape (len(rows), n)."""
-    # One at a time as slices, which share what the points have derived from all rows.
-    single = [kernel.evaluate(DensePairs(points.take(slice(i, i + 1)), points)) for i in rows.tolist()]
-    found = np.concatenate(single)
-    # A row's distance to itself may be rounding, which a narrow kernel would take for a distance.
-    found[np.arange(len(rows)), rows] = kernel.diagonal(points.take(rows))
-    return found
-
-
-def _eliminate(wanted: Array, candidates: NDArray[np.intp], left: Array) -> tuple[NDArray[np.intp], Array]:
-    """Return the pivots among the candidates, at least one, and the columns of G that belong to them, as rows.
-
-    Parameters
-    ----------
-    wanted : ndarray, shape (c, n)
-        The rows of K - G G' that belong to the candidates.
-    candidates : ndarray of int, shape (c,)
-    left : ndarray, shape (c,)
-        Their diagonals.
-    """
-    if len(candidates) == 1:
-        return candidates, wanted / np.sqrt(left)
-    block = wanted[:, candidates]
-    np.fill_diagonal(block, left)
-    lower, order, rank, _ = dpstrf(block, tol=STANDS_OUT * left.max(), lower=1)
-    kept = order[:rank] - 1
-    found: Array = solve_triangular(lower[:rank, :rank], wanted[kept], lower=True, check_finite=False)
-    return candidates[kept], found
 
 
 # What a factor may leave of the trace: less than rounding moves the sums over the whole matrices.
@@ -184,17 +175,7 @@ FEW_ROWS = 2000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LowRank:
-    """A centred kernel matrix HKH = G G'.
-
-    Parameters
-    ----------
-    columns : ndarray, shape (n, r)
-        G, its columns centred.
-    diagonal : ndarray, shape (n,)
-        The diagonal of G G'.
-    residual : float
-        The trace of what the factor leaves out: bounds how far any sum moves, per unit of the other matrix's norm.
-    """
+    """A centred kernel matrix HKH = G G', the columns of G centred; its diagonal, and the trace of what is left out."""
 
     columns: Array
     diagonal: Array
@@ -288,18 +269,11 @@ SMALLEST = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureMap:
-    """Explicit features.
+    """Features z(x) of a kernel with <z(x), z(y)> near k(x, y), for more rows than kernel matrices bear.
 
-    Parameters
-    ----------
-    kind : "nystroem" or "fourier"
-    kernel : Kernel
-    landmarks : Points
-        C, M rows; none for Fourier features.
-    projection : ndarray, shape (M, r)
-        K(C, C)^(-1/2); W' of shape (p, M) for Fourier features.
-    offsets : ndarray, shape (M,)
-        c; empty for Nystroem.
+    K(x, C) K(C, C)^(-1/2) for M random rows C, the `landmarks` (Williams and Seeger 2001), with K(C, C)^(-1/2) the
+    `projection`; or sqrt(2/M) cos(W x + c) with random frequencies W, the transposed `projection`, and `offsets` c, for the
+    Gaussian (Rahimi and Recht 2007).
     """
 
     kind: FeatureKind
@@ -416,44 +390,3 @@ def feature_error(features: FeatureMap, points: Points, engine: Engine, seed: in
 
 
 WORST, ROUNDS = 200, 8
-
-
-def pivoted_factor(matrix: Matrix, tolerance: float, most: int, sample: NDArray[np.intp]) -> Array | None:
-    """Return G with 0 <= (K - G G')_ii <= tolerance; None if that takes more than `most` columns.
-
-    Pivots come from the Cholesky factorisation of a sample; then the rows with the largest residual take part, until
-    none is left (Fine and Scheinberg 2001, without the loop over columns).
-
-    Notes
-    -----
-    Cost: O(n r^2) time in few matrix products, O(n r) memory.
-    """
-    n = matrix.n
-    candidates = sample
-    residual = matrix.diagonal.copy()
-    # Only what is written is ever in memory.
-    G, rank = np.empty((n, most)), 0
-    for _ in range(ROUNDS):
-        K = np.asarray(matrix.block(candidates, candidates), dtype=np.float64)
-        known = G[candidates, :rank]
-        K -= known @ known.T
-        L, order, added, _info = dpstrf(K.T, lower=1, tol=tolerance, overwrite_a=1)
-        if added == 0:
-            break
-        if rank + added > most:
-            return None
-        pivots = candidates[order[:added] - 1]
-        columns = np.asarray(matrix.block(slice(None), pivots), dtype=np.float64)
-        if rank:
-            columns -= G[:, :rank] @ G[pivots, :rank].T
-        # In place: the transpose is in the order that BLAS wants.
-        blas.dtrsm(1.0, L[:added, :added], columns.T, lower=1, overwrite_b=1)
-        residual -= np.einsum("ij,ij->i", columns, columns)
-        G[:, rank : rank + added] = columns
-        rank += added
-        missed = np.flatnonzero(residual > tolerance)
-        if not len(missed):
-            return G[:, :rank]
-        worst = np.argsort(-residual[missed], kind="stable")[:WORST]
-        candidates = missed[worst]
-    return None

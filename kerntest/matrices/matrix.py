@@ -68,6 +68,10 @@ class Matrix(ABC):
         out[:] = values
         return out
 
+    def rows(self, rows: NDArray[np.intp]) -> Entries:
+        """Return whole rows, shape (len(rows), n)."""
+        return self.block(rows, slice(None))
+
     def products(self, columns: NDArray[np.intp], coefficients: Array, rows: NDArray[np.intp] | None = None) -> Array:
         """Return K[rows, columns] @ coefficients, 2 MB of entries at a time, which stay in the cache of a core."""
         n = self.n if rows is None else len(rows)
@@ -94,6 +98,15 @@ class KernelMatrix(Matrix):
     def entries(self, rows: Rows, columns: Rows) -> Array:
         """Return the entries of some rows and columns."""
         return self.kernel.evaluate(DensePairs(self.points.take(rows), self.points.take(columns)))
+
+    def rows(self, rows: NDArray[np.intp]) -> Array:
+        """Return whole rows, one at a time as slices, which share what the points have derived from all of them."""
+        points = self.points
+        single = [self.kernel.evaluate(DensePairs(points.take(slice(i, i + 1)), points)) for i in rows.tolist()]
+        found = np.concatenate(single)
+        # A row's distance to itself may be rounding, which a narrow kernel would take for a distance.
+        found[np.arange(len(rows)), rows] = self.diagonal[rows]
+        return found
 
 
 class GaussianMatrix(Matrix):

@@ -128,8 +128,9 @@ def test_the_kernel_matrix_is_never_formed(monkeypatch):
     monkeypatch.setattr(type(kernel), "evaluate", watched)
     factor = kernel_factor(kernel, points_of(1000))
     assert factor.complete
-    assert set(shapes) == {(1, 1000)}
-    assert len(shapes) < 2 * factor.columns.shape[1]
+    # Whole rows of pivots, and blocks among candidates.
+    assert shapes.count((1, 1000)) == factor.columns.shape[1]
+    assert max(rows * columns for rows, columns in shapes) <= 32**2
 
 
 @pytest.mark.parametrize("text", ["polynomial(1, offset=-1)", "gaussian(1) + polynomial(1, gain=-1, offset=0)"])
