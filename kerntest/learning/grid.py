@@ -13,7 +13,7 @@ from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.learning.kernel_choice import at_multiples
-from kerntest.learning.svm_fit import fit_rows
+from kerntest.learning.svm_model import fit_rows
 from kerntest.learning.ties import smoothest
 from kerntest.matrices.matrix import matrix_of
 from kerntest.report.svm_record import GridCell, GridSearch
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Kernel
-    from kerntest.learning.machines import Machine
+    from kerntest.learning.svm_machines import Machine
     from kerntest.learning.svm_options import SvmOptions
     from kerntest.learning.training_rows import TrainingRows
 
@@ -157,8 +157,8 @@ def _scores(
         with _said_of_folds(kernel):
             fitted = fit_rows(part, options, engine, C=cost, matrix=matrix, start=start)
         # From a smaller cost to the next a start saves half the work, but not where the matrix has low rank.
-        warm = fitted.machines and not any("factor" in one.solution.method for one in fitted.machines)
-        start = fitted.machines if warm else None
+        solved = [one.solution for one in fitted.machines]
+        start = fitted.machines if all(one and "factor" not in one.method for one in solved) else None
         scores = fitted.model.scores(held.points, engine)
         if options.task == "classify":
             results.append(float(np.mean(fitted.model.codes(scores) == held.codes)))

@@ -17,7 +17,7 @@ from kerntest.learning.grid import COSTS, MULTIPLES, held_out_scores, search, wi
 from kerntest.learning.learner import Learner
 from kerntest.learning.metrics import classification_metrics, regression_metrics
 from kerntest.learning.solvers.hinge import KEPT_BYTES
-from kerntest.learning.svm_fit import SvmFit, fit_rows
+from kerntest.learning.svm_model import SvmFit, fit_rows
 from kerntest.learning.svm_options import LARGEST_COST, SMALLEST_COST, SvmOptions
 from kerntest.learning.training_rows import (
     Classes,
@@ -325,7 +325,8 @@ def fit_warnings(rows: TrainingRows, fit: SvmFit) -> list[str]:
     """Return what a reader must know of how a machine was fitted."""
     searched = fit.search is not None and len(fit.search.cells) > 1
     warnings = []
-    if fit.machines and fit.gap is None:
+    pairs = rows.classes is not None and fit.model.method == "svm"
+    if pairs and fit.gap is None:
         state = "" if fit.converged else ", and SMO stopped before it was reached"
         warnings.append(
             "the kernel is not positive definite: the machine is a stationary point of a problem without a single "
@@ -336,10 +337,10 @@ def fit_warnings(rows: TrainingRows, fit: SvmFit) -> list[str]:
         warnings.append(f"the solver stopped at a relative duality gap of {fit.gap:.1e}: the machine is {state}")
     if rows.names and rows.classes is None and not len(fit.support):
         warnings.append("every row is predicted as the same number: no error is larger than --epsilon")
-    if fit.gap is None and not fit.machines and not fit.converged and rows.classes is not None:
+    if fit.model.method == "perceptron" and not fit.converged:
         warnings.append("the perceptron still makes mistakes on the training rows: the classes may not be separable")
     of_numbers = rows.encoder is None or rows.encoder.numeric_names
-    if of_numbers and fit.machines and len(fit.support) >= NEARLY_ALL * len(rows) and len(rows) >= 50:
+    if of_numbers and pairs and len(fit.support) >= NEARLY_ALL * len(rows) and len(rows) >= 50:
         warnings.append(
             f"{len(fit.support):,} of {len(rows):,} training rows are support vectors: the kernel may be too narrow, or "
             f"the columns say little of the target{'' if searched else '; --grid looks for better'}"

@@ -1,4 +1,4 @@
-"""A fitted support vector machine: what predicts, and nothing else."""
+"""Fitted support vector machines: what predicts, and how it comes from rows."""
 
 from __future__ import annotations
 
@@ -8,48 +8,42 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from kerntest.errors import UsageError
+from kerntest.errors import UndecidedError, UsageError
+from kerntest.kernels.base import Points
+from kerntest.kernels.dot import Linear
 from kerntest.learning.calibration import Sigmoid, couple, sigmoid_probability
-from kerntest.learning.evaluation import expanded
+from kerntest.learning.evaluation import as_points, expanded
+from kerntest.learning.expansion import Expansion, GivenExpansion
+from kerntest.learning.svm_machines import Machine, Machines
+from kerntest.matrices.factor import feature_error, make_features
+from kerntest.matrices.matrix import GivenMatrix, matrix_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine
-    from kerntest.kernels.base import Array, Points
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.encoding import Encoder
-    from kerntest.learning.expansion import Expansion, GivenExpansion
-    from kerntest.learning.training_rows import Classes
+    from kerntest.learning.svm_options import SvmOptions
+    from kerntest.learning.training_rows import Classes, TrainingRows
     from kerntest.matrices.factor import FeatureMap
+    from kerntest.matrices.matrix import Matrix
+    from kerntest.report.svm_record import GridSearch
 
 Task: TypeAlias = Literal["classify", "regress", "one-class"]
 Method: TypeAlias = Literal["svm", "mean", "perceptron"]
+# Kernel values up to this can be squared.
+LARGEST_VALUE = 1e150
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SvmModel:
-    """What a fitted machine predicts with.
+    """What a fitted machine predicts with: J scores over the training rows that support them.
 
-    Parameters
-    ----------
-    task : "classify", "regress" or "one-class"
-    method : "svm", "mean" or "perceptron"
-        Scores of "mean" are one for each class; those of the others one for each pair of classes.
-    encoder : Encoder or None
-        Of the columns; None for a precomputed matrix.
-    expansion : Expansion or GivenExpansion
-        The scores, J functions.
-    pairs : tuple of (int, int)
-        Which classes each score tells apart; above 0 it is for the second. Empty where it does not.
-    target : str or None
-        Name of the target.
-    classes : Classes or None
-    sigmoids : tuple of Sigmoid
-        From scores to probabilities, one for each pair; empty without.
-    features : FeatureMap or None
-        Explicit features that the scores are linear in.
-    n_train : int
-        Number of training rows: that of the columns of a precomputed matrix.
+    The scores tell `pairs` of classes apart, and are above 0 for the second; those of the nearest mean are one for each
+    class. `sigmoids` make probabilities of them. A precomputed matrix has `n_train` columns and no encoder.
     """
 
     task: Task
@@ -157,3 +151,136 @@ class SvmModel:
             message = "a classifier has classes"
             raise ValueError(message)
         return self.classes.values(self.codes(scores))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SvmFit:
+    """A model and what it took; the rows that support it, and how many of them are at their upper bound, in any machine."""
+
+    model: SvmModel
+    machines: tuple[Machine, ...]
+    support: NDArray[np.intp]
+    n_bounded: int
+    C: float | None
+    feature_error: float | None
+    kernel: Kernel | None
+    search: GridSearch | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def objective(self) -> float | None:
+        """The sum over the machines; None where nothing is minimised."""
+        return self._sum([one.solution.objective for one in self.machines if one.solution])
+
+    @property
+    def dual_objective(self) -> float | None:
+        """The sum of the bounds from below."""
+        return self._sum([one.solution.dual_objective for one in self.machines if one.solution])
+
+    @staticmethod
+    def _sum(values: list[float]) -> float | None:
+        return sum(values) if values else None
+
+    @property
+    def gap(self) -> float | None:
+        """The largest relative duality gap; None without one."""
+        gaps = [one.solution.gap for one in self.machines if one.solution]
+        return max((gap for gap in gaps if gap is not None), default=None)
+
+    @property
+    def iterations(self) -> int:
+        """Linear systems solved; mistakes of perceptrons."""
+        return sum(one.solution.iterations if one.solution else one.mistakes for one in self.machines)
+
+    @property
+    def converged(self) -> bool:
+        """Whether every machine is as good as was asked for."""
+        return all(one.solution.converged if one.solution else one.settled for one in self.machines)
+
+
+def fit_rows(
+    rows: TrainingRows,
+    options: SvmOptions,
+    engine: Engine,
+    *,
+    C: float | None = None,
+    start: Sequence[Machine] | None = None,
+    matrix: Matrix | None = None,
+    progress: Progress | None = None,
+) -> SvmFit:
+    """Return a machine fitted to rows, with another C than that of the options, from machines of a similar cost."""
+    features, factor, points, kernel = None, None, rows.points, rows.kernel
+    if isinstance(points, Points) and options.features is not None and kernel is not None:
+        features = make_features(options.features, kernel, points, options.seed)
+        factor = features(points, engine)
+        points = Points.of(factor)
+        matrix = matrix_of(Linear(), points)
+    elif isinstance(points, Points) and isinstance(kernel, Linear) and points.numeric.shape[1] * 4 < len(points):
+        factor = points.numeric
+    if matrix is None:
+        matrix = (
+            matrix_of(kernel, points)
+            if isinstance(points, Points) and kernel is not None
+            else GivenMatrix(np.asarray(points))
+        )
+    if float(np.abs(matrix.diagonal).max(initial=0.0)) > LARGEST_VALUE:
+        raise UndecidedError(
+            f"the kernel{'' if kernel is None else f' {str(kernel)!r}'} is beyond the range of numbers on these data",
+            hint="scale the columns, or choose a smaller gain, degree or exponent",
+            code="undecided.overflow",
+        )
+    definite = _is_definite(np.asarray(points)) if kernel is None else kernel.positive_definite or features is not None
+    cost = options.C if C is None else C
+    machines = Machines(rows, options, cost, matrix, definite, factor, start).fit(engine, progress)
+    coefficients, bounded = np.zeros((len(rows), len(machines))), np.zeros(len(rows), dtype=bool)
+    for place, machine in enumerate(machines):
+        coefficients[machine.rows, place] = machine.coefficients
+        bounded[machine.rows] |= np.abs(machine.coefficients) >= machine.limits * (1.0 - 1e-9)
+    intercepts = np.array([machine.intercept for machine in machines])
+    support = np.flatnonzero((coefficients != 0).any(axis=1))
+    model = SvmModel(
+        options.task,
+        options.method,
+        rows.encoder,
+        _expansion(coefficients[support], intercepts, points, support, None if features else kernel),
+        tuple(machine.pair for machine in machines if machine.pair is not None),
+        rows.names[0] if rows.names else None,
+        rows.classes,
+        features=features,
+        n_train=len(rows),
+    )
+    return SvmFit(
+        model=model,
+        machines=tuple(machines),
+        support=support,
+        n_bounded=int(bounded.sum()),
+        # Pairs of classes with one nu have a cost each.
+        C=machines[0].C if options.nu is None or len(machines) == 1 else None,
+        feature_error=None
+        if features is None
+        else feature_error(features, as_points(rows.points), engine, options.seed),
+        kernel=kernel,
+    )
+
+
+def _is_definite(K: Array) -> bool:
+    """Say whether a symmetric matrix is positive semi-definite to rounding. Cost: n^3 / 3."""
+    shift = 1e-8 * max(float(np.abs(K.diagonal()).max(initial=0.0)), np.finfo(np.float64).tiny)
+    try:
+        np.linalg.cholesky(K + shift * np.eye(len(K)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _expansion(
+    coefficients: Array, intercepts: Array, points: Points | Array, support: NDArray[np.intp], kernel: Kernel | None
+) -> Expansion | GivenExpansion:
+    """Return the scores as an expansion over the rows that support them; without a kernel points are features."""
+    if not isinstance(points, Points):
+        return GivenExpansion(support, coefficients, intercepts)
+    if kernel is None:
+        # Linear in the features: the coefficients of the rows sum up to one weight for each feature.
+        weights = points.numeric[support].T @ coefficients
+        return GivenExpansion(np.arange(len(weights)), weights, intercepts)
+    return Expansion(kernel, points.take(support), coefficients, intercepts)

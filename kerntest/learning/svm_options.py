@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
-    from kerntest.learning.training_rows import Classes
 
 ClassWeights: TypeAlias = str | Mapping[Any, float] | None
 BALANCED = "balanced"
@@ -81,7 +80,7 @@ class SvmOptions(LearnerOptions):
             (mean and self.probability, "--method mean and --probability", "give one of them"),
         )
 
-    def weights(self, classes: Classes, codes: NDArray[Any]) -> Array | None:
+    def weights(self, classes: tuple[str, ...], codes: NDArray[Any]) -> Array | None:
         """Return the factor of C for each class.
 
         Raises
@@ -92,19 +91,19 @@ class SvmOptions(LearnerOptions):
         given = self.class_weight
         if given is None:
             return None
-        counts = np.bincount(codes, minlength=len(classes.names))
+        counts = np.bincount(codes, minlength=len(classes))
         if _is_balanced(given):
             return np.asarray(counts.sum() / (len(counts) * np.maximum(counts, 1)), dtype=np.float64)
-        weights = np.ones(len(classes.names))
+        weights = np.ones(len(classes))
         for name, weight in _named_weights(given).items():
-            if name not in classes.names:
-                meant = suggest(name, classes.names)
+            if name not in classes:
+                meant = suggest(name, classes)
                 raise UsageError(
                     f"no row has the class {name!r} of --class-weight",
-                    hint=f"did you mean {meant!r}?" if meant else f"the classes are {', '.join(classes.names[:10])}",
+                    hint=f"did you mean {meant!r}?" if meant else f"the classes are {', '.join(classes[:10])}",
                     code="usage.class_weight",
                 )
-            weights[classes.names.index(name)] = weight
+            weights[classes.index(name)] = weight
         return weights
 
 

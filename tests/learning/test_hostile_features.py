@@ -7,8 +7,8 @@ import pytest
 from learning.svm_cases import clouds
 from model_archives import archive, members_of, npy
 
+from kerntest import SVM
 from kerntest.errors import ModelError
-from kerntest.learning.svm import SVM
 
 X, Y = clouds(60, 3)
 KINDS = ("nystroem:20", "fourier:30")

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from tolerances import assert_close
 
+from kerntest import train_svm
 from kerntest.learning import svm_picture
-from kerntest.learning.svm import train_svm
 from kerntest.report.decision_plot import DecisionPicture
 from kerntest.report.learning_plot import SearchPicture, learning_figure
 from kerntest.report.regression_plot import FitPicture, ResidualPicture, TruthPicture

@@ -3,7 +3,7 @@
 import pandas as pd
 from learning.svm_cases import clouds
 
-from kerntest.learning.svm import train_svm
+from kerntest import train_svm
 
 
 def test_every_pair_of_classes_is_counted():

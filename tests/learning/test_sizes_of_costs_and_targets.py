@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from learning.svm_cases import clouds, raises
 
+from kerntest import SVM, train_svm
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.learning.svm import SVM, train_svm
 
 X, Y = clouds(40)
 NUMBERS = X @ [3.0, -1.0]

@@ -5,7 +5,7 @@ import pytest
 from learning.svm_cases import bundled, clouds, coefficients_of, cubic, gaussian, laplacian
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 
-from kerntest.learning.svm import SVM
+from kerntest import SVM
 
 # LIBSVM keeps kernel values in single precision: its decisions are good to some 1e-6.
 DECISIONS = 1e-4

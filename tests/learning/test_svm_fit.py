@@ -10,8 +10,8 @@ from learning.alike import assert_decide_alike
 from learning.svm_cases import bundled, clouds, coefficients_of, gaussian, raises
 from scipy.optimize import minimize
 
+from kerntest import SVM, train_svm
 from kerntest.errors import UsageError
-from kerntest.learning.svm import SVM, train_svm
 
 
 def frame_of(X, y):

@@ -9,9 +9,9 @@ from learning.alike import assert_models_alike, assert_records_alike
 from learning.svm_cases import bundled, clouds, raises
 from tolerances import SAME_MACHINE
 
+from kerntest import SVM, train_svm
 from kerntest.errors import UsageError
 from kerntest.learning.folds import plain_folds, stratified_folds, train_test_split
-from kerntest.learning.svm import SVM, train_svm
 
 # Machines stop at a duality gap of 1e-6: that is how far they are the same.
 GAP = 1e-6 / SAME_MACHINE

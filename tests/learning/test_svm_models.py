@@ -15,12 +15,12 @@ from learning.svm_cases import bundled, clouds, gaussian, raises
 from model_archives import archive, members_of
 from tolerances import SAME_MACHINE, assert_close
 
+from kerntest import SVM, train_svm
 from kerntest.errors import DataError, ModelError
-from kerntest.learning.svm import SVM, train_svm
 
 READER = """
 import pickle, sys
-from kerntest.learning.svm import SVM
+from kerntest import SVM
 found = [SVM.load(path, threads=1).decision_function(X) for path, X in pickle.load(sys.stdin.buffer)]
 pickle.dump(found, sys.stdout.buffer)
 """

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from learning.svm_cases import clouds, gaussian, raises
 
+from kerntest import SVM, train_svm
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.learning.svm import SVM, train_svm
 
 X, Y = clouds(40)
 TABLE = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y)

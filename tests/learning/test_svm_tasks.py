@@ -9,7 +9,7 @@ from learning.alike import assert_decide_alike
 from learning.svm_cases import bundled, clouds, coefficients_of, gaussian, laplacian, student_t
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest.learning.svm import SVM, train_svm
+from kerntest import SVM, train_svm
 
 KERNELS = {
     "gaussian(1.3)": lambda X, Z: gaussian(X, Z, 1.3),

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from kerntest import SVM, train_svm
 from kerntest.errors import DataError, UsageError
-from kerntest.learning.svm import SVM, train_svm
 
 N = 40
 ROWS = pd.DataFrame({"a": np.arange(N) * 1.5, "b": np.arange(N) % 3, "y": ["u", "v"] * (N // 2)})
