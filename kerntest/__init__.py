@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from kerntest.inference.two_sample import TwoSampleResult as TwoSampleResult
     from kerntest.inference.two_sample import mmd_test as mmd_test
     from kerntest.kernels.text import parse_kernel as parse_kernel
-    from kerntest.learning.inspection import inspect_model as inspect_model
     from kerntest.learning.kpca import KernelPCA as KernelPCA
     from kerntest.learning.kpca_train import train_kpca as train_kpca
+    from kerntest.learning.model_columns import inspect_model as inspect_model
     from kerntest.learning.predict import predict_file as predict_file
     from kerntest.learning.predict import transform_file as transform_file
     from kerntest.learning.ridge import KernelRidge as KernelRidge
@@ -66,7 +66,7 @@ _HOME = {
     "hsic_pairs": "kerntest.inference.screen",
     "hsic_select": "kerntest.inference.selection",
     "hsic_test": "kerntest.inference.independence",
-    "inspect_model": "kerntest.learning.inspection",
+    "inspect_model": "kerntest.learning.model_columns",
     "inspect_table": "kerntest.inference.inspection",
     "mmd_test": "kerntest.inference.two_sample",
     "parse_kernel": "kerntest.kernels.text",

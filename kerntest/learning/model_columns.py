@@ -1,11 +1,13 @@
-"""What models write for rows: the columns of each kind of model, and the sums over rows that a report tells."""
+"""What each kind of model writes for rows, with the sums over rows that a report tells, and what its file holds."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,26 +17,31 @@ from kerntest.data.checks import check_probability
 from kerntest.data.wording import counted
 from kerntest.errors import ModelError, UndecidedError, UsageError
 from kerntest.learning.kpca_data import distances, in_units
+from kerntest.learning.kpca_model import KpcaModel
+from kerntest.learning.model_file import read_model
+from kerntest.learning.ridge_model import RidgeModel
+from kerntest.learning.saved_models import model_of
+from kerntest.learning.svm_model import SvmModel
+from kerntest.report.model_report import ModelColumn, ModelReport
 from kerntest.report.prediction_report import NumberSummary
 from kerntest.report.transform_report import ColumnError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from os import PathLike
 
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array, Points
-    from kerntest.learning.encoding import Encoder
-    from kerntest.learning.kpca_model import KpcaModel
-    from kerntest.learning.ridge_model import RidgeModel
-    from kerntest.learning.svm_model import SvmModel
+    from kerntest.learning.encoding import ColumnSpec, Encoder
     from kerntest.learning.training_rows import Classes
 
 ROW, ERROR, RESIDUAL, UNSETTLED = "row", "reconstruction_error", "residual", "unsettled"
 # Before the name of a column whose errors are summed.
 OF = "of "
 MICROSECONDS_A_DAY = 86_400_000_000
+_CHUNK = 1 << 20
 _IN_PYTHON = {
     "svm": "SVM.load(path).predict(K)",
     "ridge": "KernelRidge.load(path).predict(K)",
@@ -366,3 +373,66 @@ def _in_arrow(values: NDArray[Any], kind: str) -> Any:
     if kind == "text":
         return pa.array(values.tolist(), pa.string())
     return pa.array(values, pa.float64())
+
+
+def inspect_model(path: str | PathLike[str]) -> ModelReport:
+    """Read a model file, all of it, and say what it holds.
+
+    Parameters
+    ----------
+    path : path
+        A file that a learner wrote.
+
+    Raises
+    ------
+    ModelError
+        If it is damaged, of a newer version, or no model.
+    DataError
+        If it cannot be read.
+    """
+    file = read_model(path)
+    digest = hashlib.sha256()
+    with Path(path).open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+    # A kind that a later version of this format adds is still told by name.
+    svm = model_of(file, SvmModel) if file.kind == "svm" else None
+    ridge = model_of(file, RidgeModel) if file.kind == "ridge" else None
+    kpca = model_of(file, KpcaModel) if file.kind == "kpca" else None
+    model = svm or ridge or kpca
+    encoder, features, support = (model.encoder, model.features, None) if model else (None, None, None)
+    if model and features is None and not (kpca and kpca.by_axes):
+        support = kpca.n_train if kpca else len(model.expansion.coefficients)
+    kernel = file.manifest.get("kernel") if encoder or not model else "precomputed"
+    return ModelReport(
+        schema="kerntest.model/1",
+        command="inspect",
+        name=file.name,
+        kind=file.kind,
+        format_version=int(file.manifest["format_version"]),
+        kerntest_version=str(file.manifest["kerntest_version"]),
+        task=svm.task if svm else "regress" if ridge else None,
+        method=svm.method if svm else None,
+        target=svm.target if svm else ", ".join(ridge.targets) if ridge else None,
+        classes=svm.classes.names if svm and svm.classes else (),
+        columns=tuple(map(_column, encoder.columns)) if encoder else (),
+        scale=encoder.scale if encoder else None,
+        kernel=kernel if isinstance(kernel, str) else None,
+        features=f"{features.kind}:{features.size}" if features else None,
+        n_support=support,
+        # Those of components are only their centring.
+        intercepts=tuple(model.expansion.intercepts.tolist()) if model and not kpca else (),
+        probability=bool(svm and svm.sigmoids),
+        lambda_=ridge.lambda_ if ridge else None,
+        intervals=bool(ridge and ridge.spread),
+        eigenvalues=tuple(kpca.eigenvalues.tolist()) if kpca else (),
+        explained_variance_ratio=tuple(kpca.ratios.tolist()) if kpca else (),
+        bytes=Path(path).stat().st_size,
+        sha256=digest.hexdigest(),
+    )
+
+
+def _column(spec: ColumnSpec) -> ModelColumn:
+    if spec.is_category:
+        return ModelColumn(spec.name, spec.kind, spec.levels, None, None)
+    return ModelColumn(spec.name, spec.kind, None, spec.centre, spec.spread, spec.written or None)

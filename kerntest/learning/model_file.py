@@ -47,24 +47,25 @@ import re
 import stat
 import struct
 import zipfile
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, replace
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from kerntest import __version__
 from kerntest.data.paths import open_file, unreadable
 from kerntest.data.source import PARQUET_MAGIC
-from kerntest.data.wording import one_line, shown_value
+from kerntest.data.wording import listed, one_line, shown_value
 from kerntest.errors import DataError, ModelError
-from kerntest.learning.model_fields import damaged, from_plain, to_plain
-from kerntest.report.write import check_writable, write_file
+from kerntest.report.write import write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Mapping
     from typing import BinaryIO
 
     from numpy.typing import NDArray
@@ -82,6 +83,9 @@ LARGEST_MANIFEST = 64 * 2**20
 LONGEST_DIRECTORY = 2**20
 LONGEST_HEADER = 1024
 LONGEST_WORD = 40
+# Larger counts are no floats; larger whole numbers are not shown in messages.
+LARGEST_COUNT = 2**53
+_SHOWN_BITS = 64
 
 # Before the header of an .npy file: eight bytes, and two for its length.
 _LEAD = 10
@@ -92,6 +96,7 @@ _LOCAL = 30
 _ENCRYPTED = 0x1 | 0x40 | 0x2000
 # What zipfile raises on bytes that are no archive.
 _MALFORMED = (zipfile.BadZipFile, EOFError, IndexError, KeyError, OverflowError, RuntimeError, ValueError, struct.error)
+_types_of = cache(get_type_hints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,17 +151,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelFile:
-    """What a model file holds, checked.
-
-    Parameters
-    ----------
-    manifest : dict
-        As JSON gives it; what the learner put in is not checked beyond being JSON.
-    arrays : dict of str to ndarray
-        By name, read-only.
-    name : str
-        How messages call the file.
-    """
+    """What a model file holds, checked; what the learner put into the manifest only for being JSON. Arrays are read-only."""
 
     manifest: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
@@ -188,7 +183,6 @@ def write_model(
 
     DataError if that cannot be, or the model is larger than the format allows. The whole file is in memory once.
     """
-    check_writable(Path(path), new=not force)
     write_file(Path(path), model_bytes(manifest, arrays), new=not force)
 
 
@@ -201,14 +195,20 @@ def model_bytes(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
         raise ValueError(f"a model has a kind, and fewer than {MOST_MEMBERS} arrays")
     if not all(map(ARRAY_NAME.fullmatch, arrays)):
         raise ValueError(f"names of arrays are lower-case identifiers, not {sorted(arrays)}")
-    laid_out = {name: _laid_out(name, arrays[name]) for name in sorted(arrays)}
     contents: dict[str, list[memoryview]] = {}
     members = {}
-    for name, array in laid_out.items():
-        member = Member(array.dtype.name, array.shape, array.nbytes, "")  # type: ignore[arg-type]  # laid out: one of DTYPES
-        contents[f"{name}.npy"] = [memoryview(member.header()), array.reshape(-1).view(np.uint8).data]
-        digest = hashlib.sha256(contents[f"{name}.npy"][0])
-        digest.update(contents[f"{name}.npy"][1])
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name])
+        dtype: Any = array.dtype.name
+        if dtype not in DTYPES or array.ndim > MOST_DIMENSIONS:
+            raise ValueError(f"the array {name!r} is {dtype} of {array.ndim} dimensions, which no model has")
+        if not np.isfinite(array).all():
+            raise ValueError(f"the array {name!r} has entries that are not finite")
+        member = Member(dtype, array.shape, array.nbytes, "")
+        entries = np.asarray(array, dtype=DTYPES[dtype], order="C").reshape(-1).view(np.uint8).data
+        digest = hashlib.sha256(member.header())
+        digest.update(entries)
+        contents[f"{name}.npy"] = [memoryview(member.header()), entries]
         members[name] = to_plain(replace(member, sha256=digest.hexdigest()))
     versions = {"format_version": FORMAT_VERSION, "kerntest_version": __version__}
     plain = {**manifest, **versions, "members": members}
@@ -235,39 +235,25 @@ def model_bytes(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]])
     return file.getvalue()
 
 
-def _laid_out(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array as the format has it: little-endian, in C order, finite."""
-    array = np.asarray(array)
-    if array.dtype.name not in DTYPES or array.ndim > MOST_DIMENSIONS:
-        raise ValueError(f"the array {name!r} is {array.dtype.name} of {array.ndim} dimensions, which no model has")
-    laid_out = np.asarray(array, dtype=DTYPES[array.dtype.name], order="C")
-    if not np.isfinite(laid_out).all():
-        raise ValueError(f"the array {name!r} has entries that are not finite")
-    return laid_out
-
-
 def read_model(path: str | os.PathLike[str]) -> ModelFile:
     """Read a model file, whoever wrote it.
 
     DataError if the file is not there or cannot be read; ModelError if it is no model, a newer one than this version
     can read, or not as it was written. Nothing is allocated for more bytes than the file has.
     """
-    name = os.fspath(path)
-    with _opened(Path(path), name) as file:
+    name, location = os.fspath(path), Path(path)
+    # What cannot be looked at cannot be opened either, and that says why.
+    with suppress(OSError, ValueError):
+        if not stat.S_ISREG(location.stat().st_mode):
+            what = "a folder" if location.is_dir() else "no regular file"
+            raise _no_model(name, what, "name the file of the model")
+    with open_file(location, name) as file:
         try:
             return _checked(file, name)
         except OSError as error:
             raise unreadable(name, error) from error
-
-
-def _opened(path: Path, model: str) -> BinaryIO:
-    """Open a regular file."""
-    # What cannot be looked at cannot be opened either, and that says why.
-    with suppress(OSError, ValueError):
-        if not stat.S_ISREG(path.stat().st_mode):
-            what = "a folder" if path.is_dir() else "no regular file"
-            raise _no_model(model, what, "name the file of the model")
-    return open_file(path, model)
+        except _MALFORMED as error:
+            raise damaged(name, f"zip: {one_line(str(error)) or type(error).__name__}") from error
 
 
 def _no_model(model: str, what: str, hint: str = "a model is what svm, ridge and kpca write with -o") -> ModelError:
@@ -281,8 +267,7 @@ def _checked(file: BinaryIO, model: str) -> ModelFile:
     """Return what an open file holds."""
     size = os.fstat(file.fileno()).st_size
     _check_ends(file, size, model)
-    with _guarded(model):
-        zipped = zipfile.ZipFile(file)
+    zipped = zipfile.ZipFile(file)
     infos = {info.filename: info for info in zipped.infolist()}
     if not MOST_MEMBERS >= len(zipped.infolist()) == len(infos):
         raise damaged(model, f"it holds more than {MOST_MEMBERS:,} members, or one of them twice")
@@ -293,23 +278,15 @@ def _checked(file: BinaryIO, model: str) -> ModelFile:
     # Members that share bytes would make little stand for much.
     if sum(info.file_size for info in infos.values()) > size:
         raise damaged(model, "its members are larger than the file")
-    if infos[MANIFEST].file_size > LARGEST_MANIFEST:
-        raise damaged(model, f"{MANIFEST} has {infos[MANIFEST].file_size:,} bytes, more than {LARGEST_MANIFEST:,}")
-    manifest = _manifest(_content(zipped, infos.pop(MANIFEST), model), model)
+    described = infos.pop(MANIFEST)
+    if described.file_size > LARGEST_MANIFEST:
+        raise damaged(model, f"{MANIFEST} has {described.file_size:,} bytes, more than {LARGEST_MANIFEST:,}")
+    manifest = _manifest(zipped.read(described), model)
     members = _header(manifest, model).members
     for member in sorted({f"{name}.npy" for name in members} ^ infos.keys()):
         raise damaged(model, f"{member} is {'not in its manifest' if member in infos else 'missing'}")
     arrays = {name: _array(zipped, infos[f"{name}.npy"], member, model) for name, member in members.items()}
     return ModelFile(manifest, arrays, model)
-
-
-@contextmanager
-def _guarded(model: str) -> Iterator[None]:
-    """Turn what zipfile raises on malformed archives into our error."""
-    try:
-        yield
-    except _MALFORMED as error:
-        raise damaged(model, f"zip: {one_line(str(error)) or type(error).__name__}") from error
 
 
 def _check_ends(file: BinaryIO, size: int, model: str) -> None:
@@ -355,15 +332,6 @@ def _check_member(info: zipfile.ZipInfo, size: int, model: str) -> None:
             raise damaged(model, f"it holds {shown_value(name)}, {flaw}")
 
 
-def _content(zipped: zipfile.ZipFile, info: zipfile.ZipInfo, model: str) -> bytes:
-    """Return the bytes of a member whose size has been checked."""
-    with _guarded(model), zipped.open(info) as stream:
-        content = stream.read(info.file_size)
-    if len(content) != info.file_size:
-        raise damaged(model, f"{info.filename} ends too early")
-    return content
-
-
 def _manifest(content: bytes, model: str) -> dict[str, Any]:
     """Return the object that strict JSON says."""
     try:
@@ -407,8 +375,7 @@ def _header(manifest: dict[str, Any], model: str) -> Header:
             code="model.newer_format",
             where={"file": model},
         )
-    names = {one.name for one in fields(Header)}
-    plain = {name: value for name, value in manifest.items() if name in names}
+    plain = {one.name: manifest[one.name] for one in fields(Header) if one.name in manifest}
     header: Header = from_plain(Header, plain, model, "")
     return header
 
@@ -418,7 +385,7 @@ def _array(zipped: zipfile.ZipFile, info: zipfile.ZipInfo, member: Member, model
     name, length = info.filename, info.file_size - member.nbytes
     if not _LEAD < length <= _LEAD + LONGEST_HEADER:
         raise damaged(model, f"{name} has {info.file_size:,} bytes, and its manifest says {member.nbytes:,}")
-    content = _content(zipped, info, model)
+    content = zipped.read(info)
     if hashlib.sha256(content).hexdigest() != member.sha256:
         raise damaged(model, f"the checksum of {name} is not that of its manifest")
     if content[:length] != member.header(length):
@@ -431,3 +398,102 @@ def _array(zipped: zipfile.ZipFile, info: zipfile.ZipInfo, member: Member, model
         raise damaged(model, f"{name} has entries that are not finite")
     native.flags.writeable = False
     return native
+
+
+def damaged(model: str, reason: str) -> ModelError:
+    """Return the error for a model that is not as it was written."""
+    return ModelError(
+        f"{model} is damaged: {reason}",
+        hint="copy the file again from where it came, or train the model again",
+        code="model.damaged",
+        where={"file": model},
+    )
+
+
+def to_plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: of a dataclass its `stored_fields()`, else the fields without their defaults."""
+    if is_dataclass(value):
+        usual = {one.name: one.default for one in fields(value)}
+        changed = [name for name, default in usual.items() if default is MISSING or getattr(value, name) != default]
+        names = value.stored_fields() if hasattr(value, "stored_fields") else changed
+        return {name: to_plain(getattr(value, name)) for name in names}
+    return [to_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def from_plain(kind: Any, plain: Any, model: str, place: str) -> Any:
+    """Return the value of a type that `to_plain` wrote; ModelError, which says where, if it is none.
+
+    A dataclass may say more of itself: `flaw()`, what is wrong with a value whose types are right.
+    """
+    if (kind is str and isinstance(plain, str)) or (kind is int and type(plain) is int and 0 <= plain <= LARGEST_COUNT):
+        return plain
+    # Whole numbers too, as other writers of JSON may have them.
+    if kind is float and type(plain) in {int, float}:
+        with suppress(OverflowError):
+            if math.isfinite(number := float(plain)):
+                return number
+    if is_dataclass(kind):
+        return _record(kind, plain, model, place)
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in {Union, UnionType}:
+        return None if plain is None else from_plain(inner[0], plain, model, place)
+    if origin is tuple and isinstance(plain, list):
+        kinds = inner[:1] * len(plain) if inner[1:] == (...,) else inner
+        if len(kinds) == len(plain):
+            pairs = zip(kinds, plain, strict=True)
+            return tuple(from_plain(one, item, model, f"{place}[{k}]") for k, (one, item) in enumerate(pairs))
+    if origin is dict and isinstance(plain, dict):
+        return {key: from_plain(inner[1], one, model, f"{place}.{one_line(key)[:40]}") for key, one in plain.items()}
+    if origin is Literal and isinstance(plain, str) and plain in inner:
+        return plain
+    raise damaged(model, f"{place} must be {_wanted(kind)}, not {_shown(plain)}")
+
+
+def _record(kind: Any, plain: Any, model: str, place: str) -> Any:
+    """Return the dataclass that an object stands for; neither may have fields that the other has not."""
+    if not isinstance(plain, dict):
+        raise damaged(model, f"{place} must be an object, not {_shown(plain)}")
+    within = f"{place}." if place else ""
+    types, known = _types_of(kind), {one.name: one.default is MISSING for one in fields(kind)}
+
+    def check(names: Iterable[str], required: Iterable[str]) -> None:
+        for name in required:
+            if name not in plain:
+                raise damaged(model, f"{within}{name} is missing in its manifest")
+        # They may change what the others mean.
+        if strange := sorted(plain.keys() - set(names)):
+            raise damaged(model, f"{within.rstrip('.')} has unknown fields: {listed(strange)}")
+
+    check(known, [name for name, needed in known.items() if needed])
+    given = [name for name in known if name in plain]
+    made = kind(**{name: from_plain(types[name], plain[name], model, f"{within}{name}") for name in given})
+    if hasattr(made, "stored_fields"):
+        check(made.stored_fields(), made.stored_fields())
+    if flaw := made.flaw() if hasattr(made, "flaw") else None:
+        raise damaged(model, f"{within}{flaw}")
+    return made
+
+
+def _wanted(kind: Any) -> str:
+    """Return what a type is called in messages."""
+    if get_origin(kind) is Literal:
+        return " or ".join(map(repr, get_args(kind)))
+    known = {
+        str: "a text",
+        int: f"a whole number from 0 to {LARGEST_COUNT:,}",
+        float: "a finite number",
+        dict: "an object",
+        tuple: "a list",
+    }
+    return known[get_origin(kind) or kind]
+
+
+def _shown(value: Any) -> str:
+    """Return a value of JSON for a message: short, and on one line."""
+    if isinstance(value, str):
+        return shown_value(value)
+    if isinstance(value, (list, dict)):
+        return f"{'a list' if isinstance(value, list) else 'an object'} of {len(value):,}"
+    if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
+        return "a huge number"
+    return json.dumps(value)

@@ -14,8 +14,7 @@ from kerntest.kernels.binding import bind
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.encoding import Encoder
 from kerntest.learning.expansion import Expansion, GivenExpansion
-from kerntest.learning.model_fields import damaged, to_plain
-from kerntest.learning.model_file import ModelFile, read_model, write_model
+from kerntest.learning.model_file import ModelFile, damaged, read_model, to_plain, write_model
 from kerntest.learning.training_rows import Classes
 from kerntest.matrices.factor import FeatureKind, FeatureMap
 

@@ -106,7 +106,7 @@ def _deliver_model(file: str, shown_as: str, options: set[str]) -> None:
             code="usage.contradiction",
             where={"file": file},
         )
-    from kerntest.learning.inspection import inspect_model  # noqa: PLC0415 - numerics are loaded only to compute
+    from kerntest.learning.model_columns import inspect_model  # noqa: PLC0415 - numerics are loaded only to compute
 
     report = inspect_model(file)
     if shown_as == "table":
