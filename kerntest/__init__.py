@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kerntest.inference.two_sample import mmd_test as mmd_test
     from kerntest.kernels.text import parse_kernel as parse_kernel
     from kerntest.learning.kpca import KernelPCA as KernelPCA
-    from kerntest.learning.kpca_train import train_kpca as train_kpca
+    from kerntest.learning.kpca import train_kpca as train_kpca
     from kerntest.learning.model_columns import inspect_model as inspect_model
     from kerntest.learning.predict import predict_file as predict_file
     from kerntest.learning.predict import transform_file as transform_file
@@ -72,7 +72,7 @@ _HOME = {
     "parse_kernel": "kerntest.kernels.text",
     "predict_file": "kerntest.learning.predict",
     "read_table": "kerntest.data.read",
-    "train_kpca": "kerntest.learning.kpca_train",
+    "train_kpca": "kerntest.learning.kpca",
     "train_ridge": "kerntest.learning.ridge_train",
     "train_svm": "kerntest.learning.svm",
     "transform_file": "kerntest.learning.predict",

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from kerntest.engines.base import enough_for
 from kerntest.kernels.base import DensePairs, Points
+from kerntest.matrices.factor import BLOCK as FEATURES_BLOCK
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array, Kernel
+    from kerntest.matrices.factor import FeatureMap
 
 # Kernel values of one block: so many stay in the second-level cache of a core.
 BLOCK = 2**18
@@ -22,17 +27,7 @@ BLOCK = 2**18
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expansion:
-    """J functions over the same centres.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Bound to the columns of the centres.
-    centres : Points
-        m rows.
-    coefficients : ndarray, shape (m, J)
-    intercepts : ndarray, shape (J,)
-    """
+    """J functions over the same m centres, of a kernel bound to their columns; coefficients have shape (m, J)."""
 
     kernel: Kernel
     centres: Points
@@ -44,36 +39,10 @@ class Expansion:
         fits = self.coefficients.shape == (len(self.centres), len(self.intercepts))
         return None if fits else "its centres, coefficients and intercepts do not fit together"
 
-    def __call__(self, points: Points, engine: Engine) -> Array:
-        """Return the functions at n points, shape (n, J).
-
-        Notes
-        -----
-        Cost: O(n m (p + J)) time, 2 MB for each thread besides the result.
-        """
-        n, m = len(points), len(self.centres)
-        result = np.empty((n, len(self.intercepts)))
-        if not m:
-            result[:] = self.intercepts
-            return result
-        step = max(16, BLOCK // m)
-        starts = list(range(0, n, step))
-
-        def work(start: int) -> Array:
-            pairs = DensePairs(points.take(slice(start, start + step)), self.centres)
-            values: Array = self.kernel.evaluate(pairs) @ self.coefficients
-            return values
-
-        engine = enough_for(engine, n * m)
-        for start, values in zip(starts, engine.map(work, starts), strict=True):
-            result[start : start + step] = values
-        result += self.intercepts
-        return result
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GivenExpansion:
-    """The same for a precomputed matrix: `columns` says which of its columns the coefficients belong to."""
+    """The same for features or a precomputed matrix: `columns` says which of theirs the coefficients belong to."""
 
     columns: NDArray[np.intp]
     coefficients: Annotated[Array, 2]
@@ -85,8 +54,37 @@ class GivenExpansion:
         known = self.columns.min(initial=0) >= 0
         return None if fits and known else "its centres, coefficients and intercepts do not fit together"
 
-    def __call__(self, matrix: Array, engine: Engine) -> Array:
-        """Return the functions at the rows of a matrix of kernel values, shape (n, J)."""
-        del engine
-        values: Array = matrix[:, self.columns] @ self.coefficients + self.intercepts
-        return values
+
+def expanded(
+    expansion: Expansion | GivenExpansion, features: FeatureMap | None, points: Points | Array, engine: Engine
+) -> Array:
+    """Return functions at n points, a block of them at a time, or at rows of a precomputed matrix, shape (n, J)."""
+    values: Callable[[Points], Array]
+    if isinstance(expansion, Expansion):
+        values, block = partial(_against, expansion.kernel, expansion.centres), BLOCK
+        engine = enough_for(engine, len(points) * len(expansion.centres))
+    elif features is not None:
+        values, block = features.of_block, FEATURES_BLOCK
+    else:
+        return np.asarray(np.asarray(points)[:, expansion.columns] @ expansion.coefficients + expansion.intercepts)
+    rows = as_points(points)
+    step = max(16, block // max(len(expansion.coefficients), 1))
+    parts = [slice(start, start + step) for start in range(0, len(rows), step)]
+    result = np.empty((len(rows), len(expansion.intercepts)))
+    products = engine.map(lambda part: values(rows.take(part)) @ expansion.coefficients, parts)
+    for part, product in zip(parts, products, strict=True):
+        result[part] = product
+    result += expansion.intercepts
+    return result
+
+
+def _against(kernel: Kernel, centres: Points, points: Points) -> Array:
+    return kernel.evaluate(DensePairs(points, centres))
+
+
+def as_points(rows: Points | Array) -> Points:
+    """Return rows that are points as such; TypeError if they are rows of a matrix."""
+    if not isinstance(rows, Points):
+        message = "this model takes points, not rows of a matrix"
+        raise TypeError(message)
+    return rows

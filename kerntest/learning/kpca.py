@@ -1,31 +1,64 @@
-"""Kernel principal components for Python: `KernelPCA`, to fit, project, go back, save and load."""
+"""Kernel principal components: `KernelPCA`, and `train_kpca`, from a file to a report and a saved model."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.setting import engine_of
-from kerntest.errors import DataError, UsageError, warn_of
-from kerntest.learning.given_matrix import as_rows, rows_against, training_matrix
-from kerntest.learning.kpca_data import distances, encoder_of, in_units, rows_of
-from kerntest.learning.kpca_fit import KpcaFit, KpcaRows, fit_components
-from kerntest.learning.kpca_model import KpcaModel
-from kerntest.learning.kpca_options import KpcaOptions
-from kerntest.learning.saved_models import load_model, save_model
-from kerntest.learning.training_rows import TrainingOptions, read_labelled
+from kerntest.data.csv_options import CsvOptions
+from kerntest.data.frames import frame_of
+from kerntest.engines.setting import allowed_bytes
+from kerntest.errors import DataError, telling, warn_of
+from kerntest.learning.components import (
+    KpcaFit,
+    KpcaModel,
+    KpcaOptions,
+    distances,
+    encoder_of,
+    fit_components,
+    in_units,
+)
+from kerntest.learning.expansion import as_points
+from kerntest.learning.given_matrix import as_rows, training_matrix
+from kerntest.learning.leakage import running_numbers
+from kerntest.learning.learner import Estimator, Learner
+from kerntest.learning.learner import train as train_learner
+from kerntest.learning.training_rows import (
+    ConstantColumn,
+    TrainingOptions,
+    TrainingRows,
+    encoded_rows,
+    read_labelled,
+)
+from kerntest.matrices.factor import parse_features
+from kerntest.matrices.matrix import KEPT_BYTES
+from kerntest.report.component_plot import ComponentPicture, ScreePicture
+from kerntest.report.kpca_record import ComponentAssociation, KpcaPart, KpcaResult
+from kerntest.report.kpca_summary import kpca_sentence
+from kerntest.report.learning_plot import learning_figure
+from kerntest.report.plot import picture_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
+    from typing import Unpack
 
+    from kerntest.data.csv_options import CsvWords
+    from kerntest.data.table import Table
+    from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel, Points
-    from kerntest.learning.encoding import Scale
+    from kerntest.learning.encoding import Encoder, Scale
     from kerntest.learning.kernel_choice import Bandwidth
+    from kerntest.learning.training_rows import Labelled, MissingPolicy
     from kerntest.matrices.eigen import EigenSolver
 
+# Axes of larger numbers would not have a finite length.
+LARGEST_DRAWN = 1e307
 
-class KernelPCA:
+
+class KernelPCA(Estimator[KpcaModel, KpcaFit]):
     """Principal components in the feature space of a kernel, with their pre-images.
 
     With the linear kernel, ordinary principal components. The axes have unit length in feature space, so that the scores
@@ -61,6 +94,8 @@ class KernelPCA:
     True
     """
 
+    MODEL, CALLED = KpcaModel, "these components are"
+
     def __init__(
         self,
         components: int = 2,
@@ -73,10 +108,16 @@ class KernelPCA:
         seed: int = 0,
         threads: int | None = None,
     ) -> None:
-        self.options = KpcaOptions(components, kernel, bandwidth, features, solver, scale, seed)
-        self._engine = engine_of(threads)
-        self._model: KpcaModel | None = None
-        self.fit_: KpcaFit | None = None
+        options = KpcaOptions(
+            components=components,
+            kernel=kernel,
+            bandwidth=bandwidth,
+            features=features,
+            solver=solver,
+            scale=scale,
+            seed=seed,
+        )
+        super().__init__(options, threads)
 
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Find the components of n rows.
@@ -104,34 +145,21 @@ class KernelPCA:
         where kernel values are evaluated anew for each product. With M features O(n M (p + M)).
         """
         del y
-        warnings: list[str] = []
+        learner = KpcaLearner(self.options)
+        warnings: tuple[str, ...] = ()
         if self.options.precomputed:
-            rows = KpcaRows(training_matrix(X), None, None)
+            rows = TrainingRows(training_matrix(X))
         else:
             labelled = read_labelled(as_rows(X), (), TrainingOptions(), name="X")
-            rows, _, _, found = rows_of(labelled.features, self.options)
-            warnings += [*labelled.warnings, *found]
-        self.fit_ = fit_components(rows, self.options, self._engine)
+            rows, warnings = learner.rows(labelled), labelled.warnings
+        self.fit_ = learner.fit(rows, self._engine)
         self._model = self.fit_.model
-        warn_of([*warnings, *self.fit_.warnings])
+        warn_of([*warnings, *rows.warnings, *self.fit_.warnings])
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Find the components of n rows and return their scores, shape (n, components)."""
         return self.fit(X, y).transform(X)
-
-    @property
-    def model(self) -> KpcaModel:
-        """What was fitted.
-
-        Raises
-        ------
-        UsageError
-            If nothing was.
-        """
-        if self._model is None:
-            raise UsageError("these components are not fitted", hint="call fit first", code="usage.not_fitted")
-        return self._model
 
     @property
     def eigenvalues_(self) -> Array:
@@ -151,17 +179,14 @@ class KernelPCA:
         X : as in `fit`
             With kernel="precomputed" the kernel values of n rows with every training row.
         """
-        model = self.model
-        if model.encoder is None:
-            return model.scores(rows_against(X, model.n_train), self._engine)
-        return model.scores(self._points(X), self._engine)
+        return self.model.scores(self._points(X), self._engine)
 
     def residuals(self, X: Any) -> Array:
         """Return what the components leave of each row in feature space, |phi(x) - P phi(x)|^2, shape (n,).
 
         Large for rows unlike the training rows (Hoffmann 2007, "Kernel PCA for novelty detection").
         """
-        return self.model.residuals(self._points(X), self._engine)[1]
+        return self.model.residuals(self._rows(X), self._engine)[1]
 
     def inverse_transform(self, scores: Any) -> Any:
         """Return rows for scores, in the units of the columns: the pre-images of projections.
@@ -204,49 +229,244 @@ class KernelPCA:
 
     def denoise(self, X: Any) -> Any:
         """Return each row's pre-image, as `inverse_transform(transform(X))` does, looked for from the row itself on too."""
-        points = self._points(X)
+        points = self._rows(X)
         found = self.model.preimages(self.model.scores(points, self._engine), self._engine, points)
         return self._in_units(found.points)
 
     def reconstruction_error(self, X: Any) -> Array:
         """Return how far each row is from its pre-image, in the scaled units of the columns, shape (n,)."""
-        points = self._points(X)
+        points = self._rows(X)
         found = self.model.preimages(self.model.scores(points, self._engine), self._engine, points)
         return distances(points, found.points)
 
-    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the model to a file that `kerntest transform` and `KernelPCA.load` read."""
-        save_model(path, self.model, force=force)
-
     @classmethod
-    def load(cls, path: str | PathLike[str], *, threads: int | None = None) -> KernelPCA:
-        """Return components that project with the model of a file."""
-        model = load_model(path, KpcaModel)
-        loaded = cls(components=model.n_components, threads=threads)
-        loaded._model = model
-        return loaded
+    def _loaded(cls, model: KpcaModel) -> dict[str, Any]:
+        return {"components": model.n_components}
 
-    def _points(self, X: Any) -> Points:
-        labelled = read_labelled(as_rows(X), (), TrainingOptions(), name="X")
-        return encoder_of(self.model).transform(labelled.features).points
+    def _rows(self, X: Any) -> Points:
+        """Return new rows of columns; refuse a model of a matrix."""
+        encoder_of(self.model)
+        return as_points(self._points(X))
 
     def _in_units(self, points: Points) -> Any:
         """Return rows as an array if all columns are numbers, else as a DataFrame."""
         encoder, columns = encoder_of(self.model), in_units(self.model, points)
         if all(column.kind == "number" for column in encoder.columns):
             return np.column_stack(list(columns.values()))
-        import pandas as pd  # noqa: PLC0415 - 0.3 s that columns of numbers do not need
-
-        frame = pd.DataFrame(columns)
-        for spec in encoder.columns:
-            if spec.kind == "date":
-                frame[spec.name] = pd.to_datetime(frame[spec.name], unit="D")
-            elif spec.kind == "boolean":
-                frame[spec.name] = frame[spec.name].map({"true": True, "false": False})
-        return frame
+        return frame_of(columns, {column.name: column.kind for column in encoder.columns})
 
 
 def _shown(scores: Any) -> str:
     """Return what scores are, for a message."""
     shape = getattr(scores, "shape", None)
     return f"of shape {shape}" if isinstance(shape, tuple) else f"of type {type(scores).__name__}"
+
+
+@telling
+def train_kpca(
+    train: Any,
+    *,
+    components: int = 2,
+    color: str | None = None,
+    output: str | PathLike[str] | None = None,
+    force: bool = False,
+    plot: str | PathLike[str] | None = None,
+    kernel: Kernel | str = "gaussian",
+    bandwidth: Bandwidth = "median",
+    features: str | None = None,
+    solver: EigenSolver = "auto",
+    scale: Scale = "standardize",
+    seed: int = 0,
+    columns: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
+    categorical: str | Sequence[str] = (),
+    missing: MissingPolicy = "error",
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **csv: Unpack[CsvWords],
+) -> KpcaResult:
+    """Find the principal components of a table in the feature space of a kernel, and save them.
+
+    Parameters
+    ----------
+    train : path, "-", ndarray, DataFrame, pyarrow Table or kerntest.Table
+    components : int
+        How many.
+    color : str, optional
+        A column that takes no part and colours the rows in the picture.
+    output : path, optional
+        File for the model; an existing one is replaced only with `force`.
+    plot : path, optional
+        PNG, SVG or PDF file: the rows in the first two components, and the scree.
+    kernel, bandwidth, features, solver, scale, seed
+        As in `KernelPCA`.
+    columns, exclude, categorical, missing
+        As in `mmd_test`: which columns and rows.
+    threads : int, optional
+    progress : callable, optional
+    **csv
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
+
+    Returns
+    -------
+    KpcaResult
+
+    Warns
+    -----
+    DataWarning
+        Of each of the `warnings` of the result.
+
+    Raises
+    ------
+    UsageError, DataError, UndecidedError
+        If the options, the rows or the kernel do not allow it.
+    """
+    options = KpcaOptions(
+        components=components,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        features=features,
+        solver=solver,
+        scale=scale,
+        seed=seed,
+    )
+    reading = TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv))
+    learner = KpcaLearner(options, color)
+    return train_learner(
+        learner, train, reading, output=output, force=force, plot=plot, threads=threads, progress=progress
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedComponents:
+    """Components with the scores of the rows that they were found from."""
+
+    rows: TrainingRows
+    fit: KpcaFit
+    scores: Array
+    warnings: tuple[str, ...] = ()
+
+
+class KpcaLearner(Learner[KpcaFit, JudgedComponents, KpcaResult]):
+    """Components of a table; the column `color` takes no part."""
+
+    COMMAND, ESTIMATOR, JUDGED = "kpca", "KernelPCA", False
+
+    def __init__(self, options: KpcaOptions, color: str | None = None) -> None:
+        self.options: KpcaOptions = options
+        self.color = color
+
+    def read(self, data: Any, reading: TrainingOptions) -> Labelled:
+        """Return a table, with warnings of columns that number its rows."""
+        labelled = read_labelled(data, (), reading, beside=() if self.color is None else (self.color,))
+        return replace(labelled, warnings=(*labelled.warnings, *running_numbers(labelled)))
+
+    def rows(self, labelled: Labelled) -> TrainingRows:
+        """Return the rows of a table. Columns that the kernel does not see take no part: new rows need not have them."""
+        options, features = self.options, labelled.features
+        rows = encoded_rows(labelled, options.kernel, options.bandwidth, scale=options.scale, seed=options.seed)
+        if rows.chosen is not None and rows.chosen.unused:
+            seen = [name for name in features.names if name not in rows.left_out]
+            narrowed = self.rows(replace(labelled, features=features.select(seen)))
+            unseen = tuple(name for name in features.names if name not in seen)
+            chosen = None if narrowed.chosen is None else replace(narrowed.chosen, rule=rows.chosen.rule)
+            return replace(narrowed, chosen=chosen, left_out=unseen, warnings=(*rows.warnings, *narrowed.warnings))
+        return rows if rows.encoder is None else replace(rows, constants=_constants(features, rows.encoder))
+
+    def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:
+        """Return how they are found in a word and in a sentence, the bytes that are held then, and operations by their kind."""
+        del engine
+        n, options = len(rows), self.options
+        if options.features is not None:
+            size = parse_features(options.features)[1]
+            operations = {"kernel": 1.0 * n * size, "product": 2.0 * n * size**2}
+            return "features", f"covariance of {size:,} features of {n:,} rows", 6.0 * 8 * size * size, operations
+        kept = 4.0 * n * n
+        held = kept if kept <= allowed_bytes(KEPT_BYTES) else 8.0 * n * 64
+        step = f"{options.components:,} components of the kernel matrix of {n:,} rows"
+        return "exact", step, held, {"distance": 2.0 * n * n, "product": 100.0 * n * n}
+
+    def fit(self, rows: TrainingRows, engine: Engine, progress: Progress | None = None) -> KpcaFit:
+        """Return the components."""
+        return fit_components(rows, self.options, engine, progress)
+
+    def judge(self, rows: TrainingRows, fit: KpcaFit, test: TrainingRows | None, engine: Engine) -> JudgedComponents:
+        """Return the components with the scores of their own rows: there are no others."""
+        del test
+        return JudgedComponents(rows, fit, fit.model.scores(rows.points, engine))
+
+    def result(self, judged: JudgedComponents, learned: Labelled, known: dict[str, Any]) -> KpcaResult:
+        """Return the record of components."""
+        rows, fit, model = judged.rows, judged.fit, judged.fit.model
+        left = (1.0 - model.explained) * model.trace / model.n_train
+        return KpcaResult(
+            **known,
+            components=model.n_components,
+            components_requested=self.options.components,
+            eigenvalues=tuple(model.eigenvalues.tolist()),
+            explained_variance_ratio=tuple(model.ratios.tolist()),
+            explained=model.explained,
+            trace=model.trace,
+            train=KpcaPart(model.n_train, model.explained, left),
+            test=None,
+            associations=associations(learned.features.select(rows.columns), judged.scores),
+            kernel=str(rows.kernel),
+            bandwidth=getattr(rows.kernel, "bandwidth", None),
+            gamma=getattr(rows.kernel, "gamma", None),
+            solver=fit.solver,
+            feature_error=fit.feature_error,
+            color=self.color,
+        )
+
+    def picture(
+        self, result: KpcaResult, judged: JudgedComponents, learned: Labelled, kind: str, engine: Engine
+    ) -> bytes:
+        """Return a picture of the rows in the first two components and of the scree, as "png", "svg" or "pdf"."""
+        del engine
+        ratios, seen = result.explained_variance_ratio, judged.scores[:, :2]
+        rows = ComponentPicture(seen, ratios[:2], None, None, (), dates=False)
+        if learned.beside:
+            color = learned.beside[0]
+            values = color.values if color.is_category else np.clip(color.values, -LARGEST_DRAWN, LARGEST_DRAWN)
+            rows = ComponentPicture(seen, ratios[:2], color.name, values, color.levels, dates=color.kind == "date")
+        title = f"{result.provenance.inputs[0].name}: {kpca_sentence(result).removesuffix('.')}"
+        return picture_bytes(learning_figure((rows, ScreePicture(ratios, result.explained)), title), kind)
+
+
+def _constants(table: Table, encoder: Encoder) -> tuple[ConstantColumn, ...]:
+    """Return the columns with one number in all rows, with their places among those that pre-images have."""
+    there = set(encoder.names)
+    kept = [
+        column
+        for column in table.columns
+        if column.name in there or (column.kind == "number" and (column.values == column.values[0]).all())
+    ]
+    return tuple(
+        ConstantColumn(column.name, place, float(column.values[0]))
+        for place, column in enumerate(kept)
+        if column.name not in there
+    )
+
+
+def associations(table: Table, scores: Array) -> tuple[ComponentAssociation, ...]:
+    """Return how each column goes with each of J scores, the clearest column first.
+
+    Numbers by their correlation, categories by eta = sqrt(sum of squares between categories / sum of squares); None where
+    either is constant.
+    """
+    moved = scores - scores.mean(axis=0)
+    lengths = np.sqrt(np.einsum("ij,ij->j", moved, moved))
+    found = []
+    for column in table.columns:
+        if column.is_category:
+            counts = np.maximum(np.bincount(column.values), 1)
+            sums = np.stack([np.bincount(column.values, weights=score) for score in moved.T])
+            whole, along = lengths, np.sqrt((sums**2 / counts).sum(axis=1))
+        else:
+            scaled = column.values / max(float(np.abs(column.values).max(initial=0.0)), np.finfo(np.float64).tiny)
+            deviations = scaled - scaled.mean()
+            whole, along = lengths * float(np.linalg.norm(deviations)), deviations @ moved
+        shares = np.clip(along / np.where(whole > 0, whole, 1.0), -1.0, 1.0).tolist()
+        values = tuple(share if there else None for share, there in zip(shares, whole > 0, strict=True))
+        found.append(ComponentAssociation(column.name, "eta" if column.is_category else "pearson", values))
+    return tuple(sorted(found, key=lambda one: -max(abs(value or 0.0) for value in one.values)))

@@ -16,8 +16,7 @@ import pyarrow as pa
 from kerntest.data.checks import check_probability
 from kerntest.data.wording import counted
 from kerntest.errors import ModelError, UndecidedError, UsageError
-from kerntest.learning.kpca_data import distances, in_units
-from kerntest.learning.kpca_model import KpcaModel
+from kerntest.learning.components import KpcaModel, distances, in_units
 from kerntest.learning.model_file import read_model
 from kerntest.learning.ridge_model import RidgeModel
 from kerntest.learning.saved_models import model_of

@@ -28,7 +28,7 @@ from kerntest.engines.plan import tell
 from kerntest.engines.setting import engine_of, plan_wanted
 from kerntest.errors import DataError, ModelError, UsageError, telling
 from kerntest.kernels.base import Points
-from kerntest.learning.kpca_model import KpcaModel
+from kerntest.learning.components import KpcaModel
 from kerntest.learning.model_columns import ROW, ComponentColumns, RidgeColumns, Sums, SvmColumns
 from kerntest.learning.model_file import read_model
 from kerntest.learning.ridge_model import RidgeModel

@@ -5,25 +5,37 @@ own image is nearest to it,
 
     |phi(z) - P|^2 = k(z, z) - 2 sum_i g_i k(x_i, z) + |P|^2.
 
-For kernels of distances k(z, z) is 1, and numbers are found by a weighted mean that is repeated until it stays (see
-`attraction`); of a category the level that gives the largest sum is taken. The sum may have several maxima, and the
-weighted mean collapses where its weights cancel: so every row starts from the best of several places, goes on from the
-next one after a collapse, and never ends further from P than where it began.
+For kernels of distances k(z, z) is 1, and the gradient of k(x, z) in column c of z is -w_c(x, z) (z_c - x_c) with
+w_c >= 0. A row z at which the sum is stationary is therefore a weighted mean of the centres in each column,
+
+    z_c = sum_i g_i w_c(x_i, z) x_ic / sum_i g_i w_c(x_i, z),
+
+in which w is the Gaussian itself in Mika et al. It is repeated until it stays; of a category the level that gives the
+largest sum is taken. The sum may have several maxima, and the weighted mean collapses where its weights cancel: so every
+row starts from the best of several places, goes on from the next one after a collapse, and never ends further from P than
+where it began.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from kerntest.errors import UsageError
+from kerntest.kernels.algebra import Constant, Power, Product, Sum
 from kerntest.kernels.base import DensePairs, Points
+from kerntest.kernels.columns import BoundGroups, OnColumns
+from kerntest.kernels.discrete import Delta, Hamming
 from kerntest.kernels.dot import Linear
-from kerntest.learning.attraction import attractions, check_attracts
+from kerntest.kernels.stationary import Gaussian, Laplacian, Laplacian2, Matern, RationalQuadratic, StudentT
 from kerntest.learning.ties import EQUAL_SUMS, largest_first
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine
@@ -40,179 +52,128 @@ ROUNDING = 1e-12
 # Kernel values of one block of rows.
 BLOCK = 2**19
 UNKNOWN = -1
+HINT = "kernels of distances have: gaussian, laplacian, laplacian2, student-t, rational-quadratic, matern; linear alone"
+# Where a distance is 0 the weights of kernels with a kink there have none: as if it were this share of the bandwidth.
+KINK = 1e-6
+
+# Numeric columns with w(x_i, z) of b rows z and m centres, shape (b, m), the same in these columns.
+Attraction: TypeAlias = "tuple[tuple[int, ...], Array]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreImages:
-    """Rows for n projections.
-
-    Parameters
-    ----------
-    points : Points
-        n rows, scaled as the training rows.
-    converged : ndarray of bool, shape (n,)
-        Where the fixed point was reached; elsewhere the row is the best one met.
-    rounds : int
-        At most so many were made.
-    """
+    """Rows for n projections, scaled as the training rows, and where the fixed point stayed; elsewhere the best row met."""
 
     points: Points
     converged: NDArray[np.bool_]
-    rounds: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Projections:
-    """Points of feature space: sums of the images of m centres.
+def preimages(
+    kernel: Kernel,
+    centres: Points,
+    weights: Array,
+    *,
+    scores: Array,
+    centre_scores: Array,
+    engine: Engine,
+    start: Points | None = None,
+) -> PreImages:
+    """Return the pre-images of sums of the images of m centres with weights of shape (n, m).
 
-    Parameters
-    ----------
-    centres : Points
-        x_i.
-    weights : ndarray, shape (n, m)
-        g, for n points.
-    scores : ndarray, shape (n, J)
-    centre_scores : ndarray, shape (m, J)
-        Centres whose scores are near are places to start from.
+    The linear kernel has the least squares solution, sum_i g_i x_i. Other searches start from the centres whose scores are
+    nearest, and from n rows of `start`; some ten to a hundred rounds of O(n m p) each.
     """
-
-    centres: Points
-    weights: Array
-    scores: Array
-    centre_scores: Array
-
-
-def preimages(kernel: Kernel, projections: Projections, engine: Engine, start: Points | None = None) -> PreImages:
-    """Return the pre-images of n points of feature space.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Linear, or of distances, with every bandwidth chosen.
-    projections : Projections
-    engine : Engine
-    start : Points, optional
-        n rows to start from as well: those that were projected.
-
-    Raises
-    ------
-    UsageError
-        If the kernel has no pre-images here.
-
-    Notes
-    -----
-    For the linear kernel the least squares solution, sum_i g_i x_i. Otherwise some ten to a hundred rounds of O(n m p)
-    each.
-    """
-    centres, weights = projections.centres, projections.weights
     n = len(weights)
     if isinstance(kernel, Linear):
         codes = np.zeros((n, centres.codes.shape[1]), dtype=np.int64)
-        return PreImages(Points(weights @ centres.numeric, codes), np.ones(n, dtype=bool), 0)
-    check_attracts(kernel)
+        return PreImages(Points(weights @ centres.numeric, codes), np.ones(n, dtype=bool))
+    check_attracts(kernel, centres)
+    search = _Search(kernel, centres)
     step = max(8, BLOCK // max(len(centres), 1))
-    parts = [slice(first, min(first + step, n)) for first in range(0, n, step)]
-    spread = centres.numeric.max(axis=0, initial=-np.inf) - centres.numeric.min(axis=0, initial=np.inf)
+    parts = [slice(first, first + step) for first in range(0, n, step)] or [slice(0, 0)]
 
     def work(part: slice) -> PreImages:
-        own = None if start is None else start.take(part)
-        search = _Search(kernel, centres, weights[part], STAYS * np.maximum(spread, np.finfo(np.float64).tiny))
-        return search.run(_places(centres, projections.scores[part], projections.centre_scores, own))
+        own = [] if start is None else [start.take(part)]
+        return search.ends(weights[part], [*own, *_places(centres, scores[part], centre_scores)])
 
     found = list(engine.map(work, parts))
-    if not found:
-        return PreImages(centres.take(slice(0, 0)), np.ones(0, dtype=bool), 0)
     numeric = np.concatenate([one.points.numeric for one in found])
     codes = np.concatenate([one.points.codes for one in found])
-    converged = np.concatenate([one.converged for one in found])
-    return PreImages(Points(numeric, codes), converged, max(one.rounds for one in found))
+    return PreImages(Points(numeric, codes), np.concatenate([one.converged for one in found]))
 
 
-def _places(centres: Points, scores: Array, nearby: Array, own: Points | None) -> list[Points]:
-    """Return places to start from, each n rows: the rows themselves, and the centres with the nearest scores."""
+def _places(centres: Points, scores: Array, nearby: Array) -> list[Points]:
+    """Return places to start from, each n rows: the centres with the nearest scores."""
     lengths, own_lengths = np.einsum("ij,ij->i", nearby, nearby), np.einsum("ij,ij->i", scores, scores)
     # Of centres equally near to rounding those that come first.
     slack = EQUAL_SUMS * (own_lengths[:, None] + lengths.max(initial=0.0))
     nearest = largest_first(2.0 * scores @ nearby.T - lengths, min(PLACES, len(centres)), slack)
-    places = [] if own is None else [own]
-    return [*places, *(Points(centres.numeric[rows], centres.codes[rows]) for rows in nearest.T)]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _End:
-    """Where weighted means have led to, whether they stay there, whether they never cancelled, after how many rounds."""
-
-    rows: Points
-    stayed: NDArray[np.bool_]
-    sound: NDArray[np.bool_]
-    rounds: int
+    return [Points(centres.numeric[rows], centres.codes[rows]) for rows in nearest.T]
 
 
 class _Search:
-    """The search for the pre-images of some points."""
+    """The search for rows whose images are nearest to sums of the images of some centres."""
 
-    def __init__(self, kernel: Kernel, centres: Points, weights: Array, stays: Array) -> None:
-        self.kernel, self.centres, self.weights, self.stays = kernel, centres, weights, stays
-        self.levels = [_members(column) for column in centres.codes.T]
+    def __init__(self, kernel: Kernel, centres: Points) -> None:
+        self.kernel, self.centres = kernel, centres
+        spread = centres.numeric.max(axis=0, initial=-np.inf) - centres.numeric.min(axis=0, initial=np.inf)
+        self.stays = STAYS * np.maximum(spread, np.finfo(np.float64).tiny)
 
-    def run(self, places: list[Points]) -> PreImages:
+    def ends(self, weights: Array, places: list[Points]) -> PreImages:
         """Return the best rows, from the best place of each on."""
-        values = np.stack([self._value(place, slice(None)) for place in places])
+        values = np.stack([self._value(place, weights) for place in places])
         order = largest_first(values.T, len(places), EQUAL_SUMS * np.abs(values).max(axis=0)[:, None]).T
-        n = len(self.weights)
+        n = len(weights)
         numeric = np.stack([place.numeric for place in places])
         codes = np.stack([place.codes for place in places])
         first = (order[0], np.arange(n))
-        best, reached = Points(numeric[first].copy(), codes[first].copy()), values[first]
+        best, reached = Points(numeric[first], codes[first]), values[first]
         settled, converged = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
-        rounds = 0
         for turn in order:
             left = np.flatnonzero(~settled)
             if not len(left):
                 break
             begin = (turn[left], left)
-            end = self._fixed_point(Points(numeric[begin].copy(), codes[begin].copy()), left)
-            value = self._value(end.rows, left)
-            better = end.sound & (value >= reached[left] - ROUNDING * np.abs(reached[left]))
-            rows = left[better]
-            best.numeric[rows], best.codes[rows] = end.rows.numeric[better], end.rows.codes[better]
-            reached[rows], settled[rows], converged[rows] = value[better], True, end.stayed[better]
-            rounds = max(rounds, end.rounds)
-        return PreImages(best, converged, rounds)
+            rows = Points(numeric[begin], codes[begin])
+            sound, stayed = self._fixed_point(rows, weights[left])
+            value = self._value(rows, weights[left])
+            better = sound & (value >= reached[left] - ROUNDING * np.abs(reached[left]))
+            done = left[better]
+            best.numeric[done], best.codes[done] = rows.numeric[better], rows.codes[better]
+            reached[done], settled[done], converged[done] = value[better], True, stayed[better]
+        return PreImages(best, converged)
 
-    def _value(self, rows: Points, which: NDArray[np.intp] | slice) -> Array:
+    def _value(self, rows: Points, weights: Array) -> Array:
         """Return sum_i g_i k(x_i, z) for rows z."""
-        values = self.kernel.evaluate(DensePairs(rows, self.centres))
-        return np.asarray(np.einsum("ij,ij->i", self.weights[which], values))
+        return np.asarray(np.einsum("ij,ij->i", weights, self.kernel.evaluate(DensePairs(rows, self.centres))))
 
-    def _fixed_point(self, rows: Points, which: NDArray[np.intp]) -> _End:
-        """Return where the weighted means lead to from rows, which are written over."""
-        numeric, codes = rows.numeric, rows.codes
-        stayed, sound = np.zeros(len(which), dtype=bool), np.ones(len(which), dtype=bool)
-        active = np.arange(len(which))
-        made = 0
-        while len(active) and made < ROUNDS:
-            made += 1
-            here, weights = Points(numeric[active], codes[active]), self.weights[which[active]]
-            moved, uncancelled = self._mean(here, weights)
-            changed = self._levels(Points(moved, here.codes), weights)
+    def _fixed_point(self, rows: Points, weights: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Move rows to where weighted means lead; return where these never cancelled, and where they stayed too."""
+        sound, stayed = np.ones(len(weights), dtype=bool), np.zeros(len(weights), dtype=bool)
+        active = np.arange(len(weights))
+        for _ in range(ROUNDS):
+            if not len(active):
+                break
+            here, pulling = Points(rows.numeric[active], rows.codes[active]), weights[active]
+            moved, uncancelled = self._mean(here, pulling)
+            changed = self._levels(Points(moved, here.codes), pulling)
             still = (np.abs(moved - here.numeric) <= self.stays).all(axis=1) & (changed == here.codes).all(axis=1)
-            numeric[active], codes[active] = moved, changed
+            rows.numeric[active], rows.codes[active] = moved, changed
             sound[active], stayed[active] = uncancelled, still & uncancelled
             active = active[uncancelled & ~still]
-        return _End(rows, stayed, sound, made)
+        return sound, stayed
 
     def _mean(self, rows: Points, weights: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Return the weighted means of the centres, and where their weights do not cancel."""
         moved, sound = rows.numeric.copy(), np.ones(len(rows), dtype=bool)
         if not moved.shape[1]:
             return moved, sound
-        for one in attractions(self.kernel, DensePairs(rows, self.centres)):
-            pulls = weights * one.weights
+        for columns, one in attractions(self.kernel, DensePairs(rows, self.centres)):
+            pulls = weights * one
             total, size = pulls.sum(axis=1), np.abs(pulls).sum(axis=1)
             sound &= total > CANCELLED * size
             safe = np.where(total > CANCELLED * size, total, 1.0)
-            moved[:, one.columns] = (pulls @ self.centres.numeric[:, one.columns]) / safe[:, None]
+            moved[:, columns] = (pulls @ self.centres.numeric[:, columns]) / safe[:, None]
         return moved, sound
 
     def _levels(self, rows: Points, weights: Array) -> Codes:
@@ -222,30 +183,127 @@ class _Search:
         taken as equal to its own and as unlike any, say what every level would give.
         """
         codes = rows.codes.copy()
-        for column, members in enumerate(self.levels):
-            unlike = codes.copy()
-            unlike[:, column] = UNKNOWN
-            alike = self.centres.codes.copy()
-            alike[:, column] = UNKNOWN
+        for column, levels in enumerate(self.centres.codes.T):
+            unlike, alike = codes.copy(), self.centres.codes.copy()
+            unlike[:, column] = alike[:, column] = UNKNOWN
             here = Points(rows.numeric, unlike)
             gain = self.kernel.evaluate(DensePairs(here, Points(self.centres.numeric, alike)))
             gain -= self.kernel.evaluate(DensePairs(here, self.centres))
             gain *= weights
             slack = EQUAL_SUMS * np.abs(gain).sum(axis=1, keepdims=True)
-            codes[:, column] = members.values[largest_first(gain @ members.indicator, 1, slack)[:, 0]]
+            there = np.unique(levels)
+            codes[:, column] = there[largest_first(gain @ (levels[:, None] == there), 1, slack)[:, 0]]
         return codes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Members:
-    """The levels of a category that centres have, and who has which: shape (m, levels)."""
-
-    values: Codes
-    indicator: Array
+def check_attracts(kernel: Kernel, centres: Points) -> None:
+    """Refuse a kernel of some rows that has no pre-images here."""
+    nothing = centres.take(slice(0, 0))
+    attractions(kernel, DensePairs(nothing, nothing))
 
 
-def _members(column: Codes) -> _Members:
-    values, place = np.unique(column, return_inverse=True)
-    indicator = np.zeros((len(column), len(values)))
-    indicator[np.arange(len(column)), place] = 1.0
-    return _Members(values, indicator)
+def attractions(kernel: Kernel, pairs: DensePairs) -> list[Attraction]:
+    """Return the weights of every numeric column that the kernel sees, once each; refuse a kernel that has none."""
+    return _attractions(kernel, pairs, tuple(range(pairs.x.numeric.shape[1])))
+
+
+def _attractions(kernel: Kernel, pairs: DensePairs, columns: tuple[int, ...]) -> list[Attraction]:
+    if isinstance(kernel, _RADIAL):
+        return [(columns, _radial(kernel, pairs))]
+    if isinstance(kernel, Laplacian):
+        # Of a sum of absolute differences: k / (s |z_c - x_c|), its own for each column.
+        values, bandwidth = kernel.evaluate(pairs), kernel.chosen_bandwidth
+        return [
+            ((column,), _with_kink(values, np.abs(difference), bandwidth))
+            for column, difference in zip(columns, pairs.differences(), strict=True)
+        ]
+    if isinstance(kernel, (Constant, Hamming, Delta)):
+        return []
+    if isinstance(kernel, OnColumns):
+        if kernel.only_sees_ties:
+            raise _refused(kernel, "of numbers has no pre-images: it only tells equal ones from others")
+        inner = tuple(columns[place] for place in kernel.columns.numeric)
+        return _attractions(kernel.kernel, pairs.restrict(kernel.columns), inner)
+    if isinstance(kernel, BoundGroups):
+        return _of_product([group.kernel for group in kernel.groups], pairs, columns)
+    if isinstance(kernel, Product):
+        return _of_product(kernel.parts, pairs, columns)
+    if isinstance(kernel, Sum):
+        return _merged([found for part in kernel.parts for found in _attractions(part, pairs, columns)])
+    if isinstance(kernel, Power) and kernel.exponent >= 1.0:
+        outer = kernel.exponent * kernel.kernel.evaluate(pairs) ** (kernel.exponent - 1.0)
+        return [(own, weights * outer) for own, weights in _attractions(kernel.kernel, pairs, columns)]
+    alone = "has pre-images only by itself, not beside categories and other kernels"
+    raise _refused(kernel, alone if isinstance(kernel, Linear) else "has no pre-images")
+
+
+def _refused(kernel: Kernel, why: str) -> UsageError:
+    return UsageError(f"the kernel '{kernel}' {why}", hint=HINT, code="usage.no_preimages")
+
+
+def _of_product(parts: Sequence[Kernel], pairs: DensePairs, columns: tuple[int, ...]) -> list[Attraction]:
+    """Return the weights of k_1 k_2 ...: those of each factor times the other factors."""
+    attracting = [_attractions(part, pairs, columns) for part in parts]
+    values = [part.evaluate(pairs) for part in parts]
+    return _merged(
+        [
+            (own, math.prod((*values[:place], *values[place + 1 :]), start=weights))
+            for place, found in enumerate(attracting)
+            for own, weights in found
+        ]
+    )
+
+
+def _merged(found: list[Attraction]) -> list[Attraction]:
+    """Return weights with those of the same columns added up."""
+    by_column: dict[int, Array] = {}
+    for columns, weights in found:
+        for column in columns:
+            by_column[column] = by_column[column] + weights if column in by_column else weights
+    groups: dict[int, list[int]] = {}
+    for column, weights in by_column.items():
+        groups.setdefault(id(weights), []).append(column)
+    return [(tuple(columns), by_column[columns[0]]) for columns in groups.values()]
+
+
+def _radial(kernel: Kernel, pairs: DensePairs) -> Array:
+    """Return w = -2 dk/d(d^2) up to a positive factor that is the same for all pairs."""
+    if isinstance(kernel, Gaussian):
+        return kernel.evaluate(pairs) / kernel.chosen_bandwidth**2
+    if isinstance(kernel, StudentT):
+        scale = kernel.df * kernel.chosen_bandwidth**2
+        return kernel.evaluate(pairs) * ((kernel.df + 1.0) / scale) / (1.0 + pairs.squared_distance() / scale)
+    if isinstance(kernel, RationalQuadratic):
+        scale = 2.0 * kernel.alpha * kernel.chosen_bandwidth**2
+        return kernel.evaluate(pairs) * (2.0 * kernel.alpha / scale) / (1.0 + pairs.squared_distance() / scale)
+    if isinstance(kernel, Laplacian2):
+        return _with_kink(kernel.evaluate(pairs), pairs.distance(), kernel.chosen_bandwidth)
+    if isinstance(kernel, Matern):
+        return _matern(kernel, pairs)
+    message = f"{kernel} is not radial"
+    raise TypeError(message)
+
+
+def _matern(kernel: Matern, pairs: DensePairs) -> Array:
+    """Return the weights of a Matern kernel: of smoothness nu they are one of smoothness nu - 1.
+
+    With z = sqrt(2 nu) d / s: d/dz [z^nu K_nu(z)] = -z^nu K_(nu-1)(z), and K_(nu-1) = K_(1-nu).
+    """
+    nu, bandwidth = kernel.nu, kernel.chosen_bandwidth
+    if nu > 1.0:
+        rougher = Matern(bandwidth * math.sqrt((nu - 1.0) / nu), nu=nu - 1.0)
+        return rougher.evaluate(pairs) * (nu / ((nu - 1.0) * bandwidth**2))
+    from scipy.special import kve  # noqa: PLC0415 - 0.2 s of import that only this branch needs
+
+    z = np.maximum(pairs.distance() * (math.sqrt(2.0 * nu) / bandwidth), KINK)
+    factor = 2.0 ** (1.0 - nu) / math.gamma(nu) * 2.0 * nu / bandwidth**2
+    weights: Array = kve(1.0 - nu, z) * np.exp(-z) * z ** (nu - 1.0) * factor
+    return weights
+
+
+def _with_kink(values: Array, distances: Array, bandwidth: float) -> Array:
+    """Return exp(-d / s) / (s d): a centre that is hit attracts strongly, not infinitely."""
+    return values / (bandwidth * np.maximum(distances, KINK * bandwidth))
+
+
+_RADIAL = (Gaussian, StudentT, RationalQuadratic, Laplacian2, Matern)

@@ -10,8 +10,7 @@ import numpy as np
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import Points
-from kerntest.learning.evaluation import expanded
-from kerntest.learning.expansion import Expansion, GivenExpansion
+from kerntest.learning.expansion import Expansion, GivenExpansion, expanded
 from kerntest.learning.ridge_fit import choose
 from kerntest.learning.ridge_model import RidgeModel, Spread
 from kerntest.learning.solvers.falkon import centre_ridge

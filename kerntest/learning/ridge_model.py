@@ -10,8 +10,7 @@ from scipy.special import stdtrit
 
 from kerntest.errors import UsageError
 from kerntest.kernels.base import Points
-from kerntest.learning.evaluation import as_points, expanded
-from kerntest.learning.expansion import Expansion, GivenExpansion
+from kerntest.learning.expansion import Expansion, GivenExpansion, as_points, expanded
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine

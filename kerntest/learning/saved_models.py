@@ -15,13 +15,13 @@ from kerntest.kernels.text import parse_kernel
 from kerntest.learning.encoding import Encoder
 from kerntest.learning.expansion import Expansion, GivenExpansion
 from kerntest.learning.model_file import ModelFile, damaged, read_model, to_plain, write_model
-from kerntest.learning.training_rows import Classes
+from kerntest.learning.training_rows import Classes, ConstantColumn
 from kerntest.matrices.factor import FeatureKind, FeatureMap
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from kerntest.learning.kpca_model import KpcaModel
+    from kerntest.learning.components import KpcaModel
     from kerntest.learning.ridge_model import RidgeModel
     from kerntest.learning.svm_model import SvmModel
 
@@ -31,7 +31,10 @@ NAMES = {"columns": "centres", "kind": "features", "lambda_": "lambda"}
 # The field whose null says that a part is not there.
 ABSENT = {"spread": "spread_floor"}
 # What annotations of models name that their modules import for types only.
-_TYPES = {one.__name__: one for one in (Classes, Encoder, Expansion, FeatureMap, GivenExpansion, Kernel, Points)}
+_TYPES = {
+    one.__name__: one
+    for one in (Classes, ConstantColumn, Encoder, Expansion, FeatureMap, GivenExpansion, Kernel, Points)
+}
 
 
 def save_model(path: str | PathLike[str], model: SvmModel | RidgeModel | KpcaModel, *, force: bool) -> None:

@@ -178,6 +178,15 @@ def read_like(data: Any, trained: Labelled, options: TrainingOptions) -> Labelle
     return Labelled(table, kept.select(there), tuple(kept[target] for target in targets), tuple(warnings))
 
 
+@dataclass(frozen=True, slots=True)
+class ConstantColumn:
+    """A column with one number in all training rows, kept for its place among the columns of pre-images."""
+
+    name: str
+    place: int
+    value: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingRows:
     """Rows as they are learned from: n points, or a matrix of n x n kernel values, and what they are to become.
@@ -195,6 +204,7 @@ class TrainingRows:
     weights: Array | None = None
     clusters: NDArray[np.intp] | None = None
     left_out: tuple[str, ...] = ()
+    constants: tuple[ConstantColumn, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:

@@ -7,7 +7,7 @@ from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import KernelPCA, inspect_model, train_kpca
 from kerntest.errors import DataError, ModelError, UndecidedError, UsageError
-from kerntest.learning.kpca_model import KpcaModel
+from kerntest.learning.components import KpcaModel
 from kerntest.learning.model_file import read_model, write_model
 from kerntest.learning.saved_models import load_model
 

@@ -22,7 +22,7 @@ from model_archives import ARRAYS, MANIFEST, archive, members_of, same
 
 from kerntest.errors import DataError, ModelError
 from kerntest.learning import model_file
-from kerntest.learning.kpca_model import KpcaModel
+from kerntest.learning.components import KpcaModel
 from kerntest.learning.model_file import model_bytes, read_model, write_model
 from kerntest.learning.ridge_model import RidgeModel
 from kerntest.learning.saved_models import load_model, save_model

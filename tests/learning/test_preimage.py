@@ -17,8 +17,7 @@ from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.binding import bind
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning import preimage
-from kerntest.learning.attraction import attractions
-from kerntest.learning.preimage import Projections, preimages
+from kerntest.learning.preimage import attractions, preimages
 
 ENGINE = LocalEngine(1)
 SMOOTH = [
@@ -63,8 +62,8 @@ def test_weights_are_those_of_the_gradient(text):
     kernel = bound(text)
     X, Z = rows(4), rows(3, seed=1)
     weights = np.full((3, 4, 3), np.nan)
-    for one in attractions(kernel, DensePairs(Points.of(Z), Points.of(X))):
-        weights[:, :, one.columns] = one.weights[:, :, None]
+    for columns, one in attractions(kernel, DensePairs(Points.of(Z), Points.of(X))):
+        weights[:, :, columns] = one[:, :, None]
     for i, z in enumerate(Z):
         for j, x in enumerate(X):
             expected = gradient(kernel, x, z)
@@ -116,7 +115,8 @@ def weighted(centres, weights, start=None, text="gaussian(1)", nearest=None):
     scores = np.zeros((len(weights), 1))
     centre_scores = np.zeros((len(places), 1)) if nearest is None else np.asarray(nearest, dtype=float)[:, None]
     start = None if start is None else Points.of(np.asarray(start, dtype=float))
-    return preimages(parse_kernel(text), Projections(places, weights, scores, centre_scores), ENGINE, start)
+    kernel = parse_kernel(text)
+    return preimages(kernel, places, weights, scores=scores, centre_scores=centre_scores, engine=ENGINE, start=start)
 
 
 def test_where_weights_cancel_the_search_goes_on_from_the_next_place():
@@ -158,7 +158,7 @@ def test_of_a_category_the_level_is_taken_that_fits_best():
     centres = Points(rng.normal(size=(30, 1)), rng.integers(0, 3, (30, 2)))
     kernel = kernel.resolve(lambda metric, columns: 1.0)  # noqa: ARG005 - the signature is the kernels'
     weights = rng.normal(size=(5, 30))
-    search = preimage._Search(kernel, centres, weights, np.full(1, 1e-9))
+    search = preimage._Search(kernel, centres)
     here = Points(rng.normal(size=(5, 1)), rng.integers(0, 3, (5, 2)))
     first = search._levels(Points(here.numeric, here.codes[:, :]), weights)[:, 0]
     for row in range(5):

@@ -1,0 +1,411 @@
+"""Principal components in the feature space of a kernel: how they are found, and the model that projects on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+
+from kerntest.data.checks import one_of
+from kerntest.errors import UndecidedError, UsageError
+from kerntest.kernels.base import Points
+from kerntest.kernels.dot import Linear
+from kerntest.learning.expansion import Expansion, GivenExpansion, as_points, expanded
+from kerntest.learning.learner import LearnerOptions
+from kerntest.learning.preimage import PreImages, check_attracts, preimages
+from kerntest.matrices.eigen import SOLVERS, Directions, leading_directions, leading_eigenpairs
+from kerntest.matrices.factor import feature_error, make_features
+from kerntest.matrices.matrix import CentredMatrix, GivenMatrix, matrix_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.kernels.base import Array, Kernel
+    from kerntest.learning.encoding import Encoder
+    from kerntest.learning.training_rows import ConstantColumn, TrainingRows
+    from kerntest.matrices.eigen import Eigenpairs, EigenSolver
+    from kerntest.matrices.factor import FeatureMap
+    from kerntest.matrices.matrix import Matrix
+
+# What is left of the variance below this share is rounding.
+ALL = 1e-12
+# By so much of itself a trace may lie below the sum of the eigenvalues.
+ROUNDING = 1e-9
+# Eigenvalues below minus this share of the largest are no rounding: the kernel is not positive definite.
+NEGATIVE = 1e-8
+# Eigenvalues that differ by less than this share of themselves are equal to rounding.
+TIED = 1e-11
+
+
+@dataclass(frozen=True, kw_only=True)
+class KpcaOptions(LearnerOptions):
+    """Which components; each as in `KernelPCA`."""
+
+    components: int = 2
+    solver: EigenSolver = "auto"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        whole = isinstance(self.components, (int, np.integer)) and not isinstance(self.components, bool)
+        if not whole or self.components < 1:
+            raise UsageError(
+                f"components must be a whole number of at least 1, not {self.components!r}",
+                hint="2 can be drawn",
+                code="usage.components",
+            )
+        one_of("solver", self.solver, SOLVERS)
+        super().__post_init__()
+        both = f"features and the solver {self.solver}"
+        self.refuse((self.features is not None and self.solver != "auto", both, "give one of them"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KpcaModel:
+    """Principal components in the feature space of a kernel.
+
+    With phi the feature map, m the mean of phi over the training rows and f_j the unit axes, the score of a row x is
+    <f_j, phi(x) - m> = sum_i a_ij k(x_i, x) + b_j. The coefficients of each f_j sum up to 0, so that the centring of new
+    rows by the training means is a constant: b_j = -sum_i a_ij r_i with the row means r of the training matrix. `mean` is
+    m over the same c centres or features, `mean_square` <m, m>, `trace` that of HKH.
+    """
+
+    encoder: Encoder | None
+    expansion: Expansion | GivenExpansion
+    mean: Annotated[Array, 1]
+    mean_square: float
+    eigenvalues: Annotated[Array, 1]
+    trace: float
+    n_train: int
+    features: FeatureMap | None = None
+    constants: tuple[ConstantColumn, ...] = ()
+    KIND: ClassVar[str] = "kpca"
+    CALLED: ClassVar[str] = "kernel principal components"
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it."""
+        if not 0 < self.n_components == len(self.expansion.intercepts):
+            return "its eigenvalues and components do not fit together"
+        if (self.eigenvalues <= 0).any() or (np.diff(self.eigenvalues) > 0).any():
+            return "its eigenvalues are not positive and descending"
+        if len(self.mean) != len(self.expansion.coefficients):
+            return "its mean and its centres do not fit together"
+        if self.trace <= 0:
+            return "trace must be a positive number"
+        if self.trace < (1.0 - ROUNDING) * float(self.eigenvalues.sum()):
+            return "its trace is less than the sum of its eigenvalues"
+        places = [one.place for one in self.constants]
+        names = [*(one.name for one in self.constants), *(() if self.encoder is None else self.encoder.names)]
+        if len(set(names)) < len(names) or places != sorted(set(places)) or max(places, default=-1) >= len(names):
+            return "constants must be columns of their own, each in its place"
+        return None
+
+    @property
+    def n_components(self) -> int:
+        """J."""
+        return len(self.eigenvalues)
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """With every bandwidth chosen; None for a precomputed matrix."""
+        if self.features is not None:
+            return self.features.kernel
+        return self.expansion.kernel if isinstance(self.expansion, Expansion) else None
+
+    @property
+    def ratios(self) -> Array:
+        """The share of the variance in feature space that each component explains."""
+        return self.eigenvalues / self.trace
+
+    @property
+    def explained(self) -> float:
+        """The share of all components together; 1 where nothing but rounding is left."""
+        share = float(self.eigenvalues.sum()) / self.trace
+        return 1.0 if share > 1.0 - ALL else share
+
+    @property
+    def by_axes(self) -> bool:
+        """Whether the centres are the axes and the mean, as the linear kernel has them, not training rows."""
+        return isinstance(self.expansion, Expansion) and isinstance(self.expansion.kernel, Linear)
+
+    def scores(self, points: Points | Array, engine: Engine) -> Array:
+        """Return the scores of n rows (points, or rows of a precomputed matrix), shape (n, J)."""
+        expansion, seen = self._seen(points)
+        return expanded(expansion, self.features, seen, engine)
+
+    def residuals(self, points: Points, engine: Engine) -> tuple[Array, Array]:
+        """Return the scores of n rows, and what the components leave of them: |phi(x) - m|^2 - sum_j score_j^2, shape (n,).
+
+        |phi(x) - m|^2 = k(x, x) - 2 <m, phi(x)> + <m, m>; rounding below 0 is 0.
+        """
+        expansion, seen = self._seen(points)
+        if self.by_axes:
+            moved, scores = as_points(seen).numeric, expanded(expansion, self.features, seen, engine)
+            squares = np.einsum("ij,ij->i", moved, moved)
+        else:
+            with_mean = np.column_stack([expansion.coefficients, self.mean])
+            beside = replace(expansion, coefficients=with_mean, intercepts=np.append(expansion.intercepts, 0.0))
+            found = expanded(beside, self.features, seen, engine)
+            scores, prior = found[:, :-1], self.features or self.kernel
+            if prior is None:
+                raise _no_columns()
+            squares = prior.diagonal(points) - 2.0 * found[:, -1] + self.mean_square
+        return scores, np.maximum(squares - np.einsum("ij,ij->i", scores, scores), 0.0)
+
+    def _seen(self, points: Points | Array) -> tuple[Expansion | GivenExpansion, Points | Array]:
+        """Return the scores as functions of rows less their training mean for the linear kernel: far-off rows keep digits."""
+        expansion = self.expansion
+        if not (isinstance(expansion, Expansion) and isinstance(expansion.kernel, Linear)):
+            return expansion, points
+        given = as_points(points)
+        moved = Points(given.numeric - self.mean @ expansion.centres.numeric, given.codes)
+        return replace(expansion, intercepts=np.zeros(self.n_components)), moved
+
+    def first(self, count: int) -> KpcaModel:
+        """Return the model of the first few components."""
+        expansion = replace(
+            self.expansion,
+            coefficients=np.ascontiguousarray(self.expansion.coefficients[:, :count]),
+            intercepts=self.expansion.intercepts[:count],
+        )
+        return replace(self, expansion=expansion, eigenvalues=self.eigenvalues[:count])
+
+    def check_preimages(self) -> tuple[Kernel, Points]:
+        """Return the kernel and the centres of pre-images; refuse what has none here."""
+        if self.features is not None:
+            kernel, centres = self.features.kernel, self.features.landmarks
+        elif isinstance(self.expansion, Expansion):
+            kernel, centres = self.expansion.kernel, self.expansion.centres
+        else:
+            raise _no_columns()
+        if self.features is not None and self.features.kind == "fourier":
+            raise UsageError(
+                "random Fourier features have no pre-images",
+                hint="--features nystroem:500 has",
+                code="usage.no_preimages",
+            )
+        if not isinstance(kernel, Linear):
+            check_attracts(kernel, centres)
+        return kernel, centres
+
+    def preimages(self, scores: Array, engine: Engine, start: Points | None = None) -> PreImages:
+        """Return the rows whose images are nearest to the projections of scores; `start` are the rows projected."""
+        kernel, centres = self.check_preimages()
+        weights = scores @ self.expansion.coefficients.T + self.mean
+        if self.features is not None:
+            weights = weights @ self.features.projection.T
+            nearby = self.scores(centres, engine)
+        else:
+            nearby = self.expansion.coefficients * self.eigenvalues
+        return preimages(kernel, centres, weights, scores=scores, centre_scores=nearby, engine=engine, start=start)
+
+
+def _no_columns() -> UsageError:
+    return UsageError(
+        "a precomputed matrix has no columns to go back to",
+        hint="fit the kernel itself to the rows",
+        code="usage.no_preimages",
+    )
+
+
+def encoder_of(model: KpcaModel) -> Encoder:
+    """Return what a model knows of its columns; refuse one of a matrix."""
+    if model.encoder is None:
+        raise _no_columns()
+    return model.encoder
+
+
+def in_units(model: KpcaModel, points: Points) -> dict[str, NDArray[Any]]:
+    """Return rows as columns in their own units, in the order of the training table.
+
+    Numbers and dates (days since 1970-01-01) are floats, text and booleans levels as objects; None for a category that
+    no training row had.
+    """
+    encoder = encoder_of(model)
+    centre = np.array([column.centre for column in encoder.numeric])
+    spread = np.array([column.spread for column in encoder.numeric])
+    found: dict[str, NDArray[Any]] = dict(zip(encoder.numeric_names, (points.numeric * spread + centre).T, strict=True))
+    for place, spec in enumerate(encoder.categories):
+        levels = np.array([*spec.levels, None], dtype=object)
+        found[spec.name] = levels[points.codes[:, place]]
+    order = list(encoder.names)
+    for one in model.constants:
+        found[one.name] = np.full(len(points), one.value)
+        order.insert(one.place, one.name)
+    return {name: found[name] for name in order}
+
+
+def distances(first: Points, second: Points) -> Array:
+    """Return how far rows are from their pre-images, shape (n,): sqrt(|x - z|^2 + number of categories that differ).
+
+    Numbers count in the units in which the kernel sees them.
+    """
+    moved = first.numeric - second.numeric
+    differ = np.count_nonzero(first.codes != second.codes, axis=1)
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", moved, moved) + differ))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KpcaFit:
+    """A model, how it was found ("lanczos", "dense", "covariance" of columns or features), and what is to be told."""
+
+    model: KpcaModel
+    solver: str
+    feature_error: float | None
+    warnings: tuple[str, ...]
+
+
+def fit_components(
+    rows: TrainingRows, options: KpcaOptions, engine: Engine, progress: Progress | None = None
+) -> KpcaFit:
+    """Return the components of rows; refuse a kernel that takes all rows for equal."""
+    points, kernel = rows.points, rows.kernel
+    if not isinstance(points, Points) or kernel is None:
+        over = partial(GivenExpansion, np.arange(len(points)))
+        fit = _by_matrix(GivenMatrix(np.asarray(points)), over, options, engine, progress)
+    elif options.features is not None:
+        fit = _by_features(points, kernel, options, engine, progress)
+    elif isinstance(kernel, Linear):
+        fit = _by_columns(points, kernel, options, engine, progress)
+    else:
+        fit = _by_matrix(matrix_of(kernel, points), partial(Expansion, kernel, points), options, engine, progress)
+    if not fit.model.n_components:
+        raise UndecidedError(
+            f"there is no component: {'the matrix' if kernel is None else f'the kernel {kernel}'} takes all rows for equal",
+            hint="choose another bandwidth, scale the columns, or look at them with `kerntest inspect`",
+            code="undecided.no_component",
+        )
+    return replace(fit, model=replace(fit.model, encoder=rows.encoder, constants=rows.constants))
+
+
+def _by_matrix(
+    matrix: Matrix,
+    over: Callable[[Array, Array], Expansion | GivenExpansion],
+    options: KpcaOptions,
+    engine: Engine,
+    progress: Progress | None,
+) -> KpcaFit:
+    """Return components from the eigenvectors v of HKH: coefficients v / sqrt(eigenvalue)."""
+    centred, found, trace, warnings = _eigenpairs(matrix, options, engine, progress)
+    coefficients = found.vectors / np.sqrt(found.values)
+    # New rows are centred by a constant only if the coefficients sum up to 0.
+    coefficients -= coefficients.mean(axis=0)
+    expansion, n = over(coefficients, -(coefficients.T @ centred.row_means)), centred.n
+    square = float(centred.row_means.mean())
+    model = KpcaModel(None, expansion, np.full(n, 1.0 / n), square, found.values, trace, n)
+    return KpcaFit(model, found.solver, None, warnings)
+
+
+def _eigenpairs(
+    matrix: Matrix, options: KpcaOptions, engine: Engine, progress: Progress | None
+) -> tuple[CentredMatrix, Eigenpairs, float, tuple[str, ...]]:
+    """Return HKH, its leading eigenpairs, its trace, and what a reader must know before trusting them."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = CentredMatrix(matrix, engine, progress=progress)
+    if not np.isfinite([centred.trace, centred.rounding]).all():
+        raise UndecidedError(
+            "the sums of the kernel matrix overflow",
+            hint="divide the matrix, or the weights of the kernel, by a large number",
+            code="undecided.overflow",
+        )
+    found = leading_eigenpairs(centred, options.components, solver=options.solver, seed=options.seed)
+    warnings = _value_warnings(found.values, options.components)
+    total, largest = float(found.values.sum()), float(found.values.max(initial=0.0))
+    if found.smallest < -max(NEGATIVE * largest, centred.rounding):
+        shares = "the sum of all"
+        if total > centred.trace:
+            shares = f"their own sum, which is more than the {centred.trace:.3g} of all eigenvalues"
+        warnings.insert(
+            0,
+            f"the kernel is not positive definite: HKH has an eigenvalue of {found.smallest:.3g} (the largest is "
+            f"{largest:.3g}); components are those of positive eigenvalues, and their shares those of {shares}",
+        )
+    if not found.converged:
+        warnings.append(
+            "the eigenvalues have not converged: they lie too close together for Lanczos; --solver dense finds them"
+        )
+    return centred, found, max(centred.trace, total), tuple(warnings)
+
+
+def _by_columns(
+    points: Points, kernel: Linear, options: KpcaOptions, engine: Engine, progress: Progress | None
+) -> KpcaFit:
+    """Return components of the linear kernel: ordinary principal components, axes in the space of the columns.
+
+    The centres are these axes and the mean of the rows, whatever the number of rows and columns.
+    """
+    n, width = points.numeric.shape
+    # Sums of all squared deviations, which are at most twice as long as rows.
+    bound = 0.5 * np.sqrt(np.finfo(np.float64).max / max(points.numeric.size, 1))
+    if np.abs(points.numeric).max(initial=0.0) > bound:
+        raise UndecidedError(
+            f"the kernel '{kernel}' overflows on these data",
+            hint="leave out --scale none, or divide the columns by a large number",
+            code="undecided.overflow",
+        )
+    if options.solver == "auto" and width <= n:
+        found = leading_directions(lambda part: points.numeric[part], n, options.components, engine)
+        solver, warnings = "covariance", tuple(_value_warnings(found.values, options.components))
+    else:
+        # HKH is that of the deviations, whose products keep the digits in which far-off rows differ.
+        near = points.numeric.mean(axis=0)
+        moved = points.numeric - near
+        rest = moved.mean(axis=0)
+        moved -= rest
+        matrix = matrix_of(kernel, Points(moved, points.codes))
+        _, pairs, trace, warnings = _eigenpairs(matrix, options, engine, progress)
+        axes = moved.T @ (pairs.vectors / np.sqrt(pairs.values))
+        found, solver = Directions(pairs.values, axes, near + rest, trace), pairs.solver
+    count = len(found.values)
+    centres = Points(
+        np.vstack([found.axes.T, found.mean]), np.zeros((count + 1, points.codes.shape[1]), dtype=np.int64)
+    )
+    expansion = Expansion(kernel, centres, np.eye(count + 1, count), -(found.axes.T @ found.mean))
+    return KpcaFit(_directions_model(expansion, np.eye(count + 1)[count], found, n), solver, None, warnings)
+
+
+def _by_features(
+    points: Points, kernel: Kernel, options: KpcaOptions, engine: Engine, progress: Progress | None
+) -> KpcaFit:
+    """Return components of explicit features, a block of rows at a time."""
+    features = make_features(options.features or "", kernel, points, options.seed)
+    n = len(points)
+
+    def rows(part: slice) -> Array:
+        return features.of_block(points.take(part))
+
+    def projected(part: slice, axes: Array) -> Array:
+        return features.of_block(points.take(part), axes)
+
+    found = leading_directions(rows, n, options.components, engine, projected=projected, progress=progress)
+    expansion = GivenExpansion(np.arange(features.size), found.axes, -(found.axes.T @ found.mean))
+    model = replace(_directions_model(expansion, found.mean, found, n), features=features)
+    if features.kind == "nystroem":
+        # What the features miss is variance too, and known without the matrix.
+        whole = float(kernel.diagonal(points).sum()) - n * model.mean_square
+        model = replace(model, trace=max(model.trace, whole))
+    error = feature_error(features, points, engine, options.seed)
+    return KpcaFit(model, "covariance", error, tuple(_value_warnings(found.values, options.components)))
+
+
+def _directions_model(expansion: Expansion | GivenExpansion, mean: Array, found: Directions, n: int) -> KpcaModel:
+    return KpcaModel(None, expansion, mean, float(found.mean @ found.mean), found.values, found.trace, n)
+
+
+def _value_warnings(values: Array, asked: int) -> list[str]:
+    """Return what eigenvalues say: fewer than asked for, or equal ones, whose axes are arbitrary."""
+    warnings = []
+    if len(values) < asked:
+        there = f"there {'is' if len(values) == 1 else 'are'} {len(values):,}"
+        warnings.append(f"{asked:,} components were asked for, and {there}: no further eigenvalue is above rounding")
+    tied = np.flatnonzero(np.diff(values) >= -TIED * values[:-1]) + 1
+    if len(tied):
+        warnings.append(
+            f"pc{tied[0]} and pc{tied[0] + 1} have the same eigenvalue to rounding"
+            f"{', and so have later ones' if len(tied) > 1 else ''}: which axes they are is arbitrary"
+        )
+    return warnings
