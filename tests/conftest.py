@@ -89,5 +89,7 @@ def nothing_outlives_its_module(request, own_temporary_folder):
     before = left_in(own_temporary_folder)
     yield
     # Some share a cluster, see `tests/engines/conftest.py`: it ends with their folder.
-    if not any("engine" in item.fixturenames for item in request.session.items if item.path == request.path):
+    if not any(
+        {"cluster", "on"} & set(item.fixturenames) for item in request.session.items if item.path == request.path
+    ):
         check_nothing_is_left(own_temporary_folder, before, request.path.name)

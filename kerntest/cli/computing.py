@@ -86,12 +86,16 @@ def engine_options(*engines: str) -> Callable[[AnyCommand], AnyCommand]:
     return decorate
 
 
+class _PlanOnlyError(Exception):
+    """Ends a command with its plan."""
+
+
 class ComputingCommand(DocumentedCommand):
     """A command that runs on the engine that its options name, and can tell its plan instead."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command on its engine."""
-        from kerntest.engines.setting import PlanOnlyError, compute_on  # noqa: PLC0415 - --help must start at once
+        from kerntest.engines.setting import compute_on  # noqa: PLC0415 - --help must start at once
 
         asked = {name: ctx.params.pop(name, None) for name in ENGINE_PARAMETERS}
         only_plan, verbose = bool(asked.pop("dry_run")), bool(ctx.params.get("verbose"))
@@ -104,7 +108,7 @@ class ComputingCommand(DocumentedCommand):
 
         def planned(plan: Plan) -> None:
             if only_plan:
-                raise PlanOnlyError(plan)
+                raise _PlanOnlyError(plan)
             from kerntest.report.plan import plan_notes, show_time  # noqa: PLC0415 - --help must start at once
 
             if verbose:
@@ -130,7 +134,7 @@ class ComputingCommand(DocumentedCommand):
                 planned_from=0 if only_plan or verbose else rows,
             ):
                 return super().invoke(ctx)
-        except PlanOnlyError as stopped:
+        except _PlanOnlyError as stopped:
             _deliver(stopped.args[0], ctx.params)
             return 0
 

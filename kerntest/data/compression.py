@@ -12,7 +12,7 @@ import zlib
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from kerntest.engines.memory import bytes_to_read, refuse_to_read
+from kerntest.engines.plan import bytes_to_read, refuse_to_read
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from kerntest.data.dialect import (
 )
 from kerntest.data.table import no_header_hint
 from kerntest.data.wording import counted, listed
-from kerntest.engines.memory import BYTES_A_VALUE, bytes_to_read, refuse_to_read
+from kerntest.engines.plan import BYTES_A_VALUE, bytes_to_read, refuse_to_read
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pyarrow import parquet
 from kerntest.data.compression import half_of_memory, too_large
 from kerntest.data.source import PARQUET_MAGIC, Source
 from kerntest.data.typed import table_of_arrow
-from kerntest.engines.memory import refuse_to_read
+from kerntest.engines.plan import refuse_to_read
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kerntest.data.compression import read_chunks
 from kerntest.data.wording import listed
-from kerntest.engines.memory import refuse_to_read
+from kerntest.engines.plan import refuse_to_read
 from kerntest.errors import DataError, suggest
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from kerntest.data.categories import with_categories
 from kerntest.data.csv_options import CsvOptions, CsvWords
 from kerntest.data.source import open_source
 from kerntest.data.table import Table
-from kerntest.engines.memory import note_read
+from kerntest.engines.plan import note_read
 from kerntest.errors import UsageError
 
 if TYPE_CHECKING:

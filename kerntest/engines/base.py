@@ -1,4 +1,4 @@
-"""Where blocks are computed.
+"""Where blocks are computed: on threads of this process, or elsewhere (`dask`, `gpu`).
 
 An engine knows no statistics: it runs independent pieces of work and hands back their results in the order of the
 work, so that sums have a fixed order whatever runs side by side.
@@ -6,15 +6,26 @@ work, so that sums have a fixed order whatever runs side by side.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+from kerntest.errors import UsageError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
+# Called with (pieces done, pieces in all), from the thread that called the engine.
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (pieces done, pieces in all), from the thread that called the engine."""
-
 
 # Computing fewer kernel values takes some tens of milliseconds: less than it takes to send rows to a cluster.
 FEW_ENTRIES = 2**22
@@ -22,38 +33,45 @@ FEW_ENTRIES = 2**22
 PIECES = 256
 
 
-class Engine(Protocol):
-    """Runs independent pieces of work.
+class Engine:
+    """Runs independent pieces of work on threads of this process; the engines of other places are made of it.
+
+    numpy and the FFT release the interpreter lock, so threads are enough. BLAS is held to one thread meanwhile: its
+    own threads would compete with ours, and its rounding depends on their number.
 
     Attributes
     ----------
     name : {"local", "gpu", "dask"}
     threads : int
-        How many pieces run at the same time.
+        How many pieces run at the same time; all processors that this process may use by default.
     memory : int or None
         Bytes that the computation may take in one process; None for the default limits of each method.
     dtype : str
         The float type in which everything is computed.
     device : str or None
         The GPU in words, where there is one.
-    here : Engine
-        The engine for pieces that write into memory of this process, or are too small to be sent.
     """
 
-    name: str
-    threads: int
-    memory: int | None
-    dtype: str
-    device: str | None
+    name = "local"
+    dtype = "float64"
+    device: str | None = None
+
+    def __init__(self, threads: int | None = None, memory: int | None = None) -> None:
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
+            raise UsageError(
+                f"threads must be at least 1, not {threads!r}", hint="leave it out for all cores", code="usage.threads"
+            )
+        self.threads = threads or available_threads()
+        self.memory = memory
 
     @property
     def here(self) -> Engine:
-        """The threads of this process."""
-        ...
+        """The threads of this process: for pieces that write into its memory, or are too small to be sent."""
+        return self
 
     def send(self, array: Any) -> Any:
         """Return an array where work computes: itself, or a copy on a GPU, which numpy's functions take alike."""
-        ...
+        return array
 
     def map(
         self,
@@ -65,17 +83,45 @@ class Engine(Protocol):
     ) -> Iterator[Result]:
         """Yield work(item) for every item, in the order of `items`.
 
-        Parameters
-        ----------
-        work : callable
-            A function of the item alone: without memory of earlier items, and without effect but its result. It may
-            run in another process.
-        items : iterable
-        progress : callable, optional
-        total : int, optional
-            Number of items, where `items` has no length.
+        `work` is a function of the item alone, without effect but its result: it may run in another process. `total` is the
+        number of items where `items` has no length.
         """
-        ...
+        count = length(items, total)
+        keep_freed_memory()
+        with one_blas_thread():
+            for done, result in enumerate(self._results(work, items, count), start=1):
+                yield result
+                if progress is not None:
+                    progress(done, count)
+
+    def _results(self, work: Callable[[Item], Result], items: Iterable[Item], count: int) -> Iterator[Result]:
+        workers = min(self.threads, count)
+        if workers <= 1:
+            yield from map(work, items)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            # In a copy of the caller's context: how numpy treats overflow (np.errstate) is part of it.
+            yield from in_order(lambda item: pool.submit(copy_context().run, work, item), items, workers)
+
+
+def in_order(submit: Callable[[Item], Any], items: Iterable[Item], ahead: int) -> Iterator[Any]:
+    """Yield the results of the futures of all items; so many are under way, so that few results wait for an earlier one."""
+    window: deque[Any] = deque()
+    try:
+        for item in items:
+            window.append(submit(item))
+            if len(window) > ahead:
+                yield window.popleft().result()
+        while window:
+            yield window.popleft().result()
+    finally:
+        for future in window:
+            future.cancel()
+
+
+def length(items: Iterable[Item], total: int | None) -> int:
+    """Return the number of items: as told, else as counted."""
+    return len(items) if isinstance(items, Sized) else total or 0
 
 
 def enough_for(engine: Engine, entries: float) -> Engine:
@@ -90,3 +136,35 @@ def in_pieces(items: Sequence[Item], most: int = PIECES) -> list[Sequence[Item]]
     """
     size = max(1, -(-len(items) // most))
     return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def available_threads() -> int:
+    """Return the number of processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def keep_freed_memory() -> None:
+    """Let the C library keep the memory of blocks for the next ones, up to 64 MB.
+
+    glibc gives larger arrays back to the system and takes them anew, page by page, which costs more than a kernel
+    function. What it takes for large grows, to at most 32 MB, with the arrays that were freed: so one is.
+    """
+    import numpy as np  # noqa: PLC0415 - for this alone
+
+    np.empty(2**25 - 2**16, dtype=np.uint8)
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread, so that its rounding does not depend on the machine."""
+    limit: AbstractContextManager[Any] = _controller(len(sys.modules)).limit(limits=1, user_api="blas")
+    return limit
+
+
+@lru_cache(maxsize=1)
+def _controller(modules: int) -> ThreadpoolController:
+    """Return what holds BLAS back. Finding the libraries takes 2 ms: done again only when more modules are loaded."""
+    del modules
+    return ThreadpoolController()

@@ -1,109 +1,83 @@
 """A cluster of Dask workers: one that runs somewhere, or processes of this machine.
 
-Work is sent once to every worker, its large arrays once for all work that needs them; then a task is some items of it.
-Results come back in the order of the items, so that sums are taken alike on any number of workers. A worker that dies
-costs what it was computing: Dask runs that again elsewhere.
+Work is a task whose result lies on every worker; a task more is some items of it. Dask runs again what was lost with a
+worker. Results come back in the order of the items, so that sums are taken alike on any number of workers.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+import logging
+import os
+import platform
+import signal
 from collections.abc import Sized
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from itertools import islice
+from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
+from itertools import count, islice
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.local import LocalEngine, length
-from kerntest.errors import UndecidedError
+import kerntest
+from kerntest.engines.base import Engine, in_order, length
+from kerntest.errors import MissingExtraError, UndecidedError, UsageError
+
+try:
+    import cloudpickle
+    import dask
+    import distributed
+    from distributed.comm.core import CommClosedError
+except ImportError as error:
+    raise MissingExtraError(
+        "a cluster needs Dask, which is not installed", hint="pip install 'kerntest[dask]'"
+    ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Iterable, Iterator
 
     from kerntest.engines.base import Item, Progress, Result
 
+# Their calls have no types.
+Client: Any = distributed.Client
+LocalCluster: Any = distributed.LocalCluster
 # Tasks under way for each worker thread: one that runs, and others so that it never waits.
 AHEAD = 3
-# Tasks take about so many seconds: the scheduler needs a millisecond for each. More where an item alone does.
-TASK_SECONDS = 0.2
-# Items of more bytes travel by themselves, which Dask wants of large arguments.
-LARGE_ITEMS = 2**20
-# Arrays that no work needs any more stay on the workers, should later work need them, up to so many bytes.
-KEPT_BYTES = 2**30
-# So often in a row what lies on lost workers is sent again.
-ROUNDS = 5
-# Seconds that a cluster gets to show a worker.
+# Tasks for each worker thread in all, where there are items enough: the scheduler needs a millisecond for each.
+SHARE = 32
+# Seconds that a scheduler gets to answer, and then to show a worker.
+ANSWER = 10.0
 WORKER_PATIENCE = 30.0
+# Seconds that connections get to close.
+FAREWELL = 3.0
+# Whose log records are kept off the terminal: what matters of them reaches the caller as exceptions.
+LOGGERS = ("asyncio", "bokeh", "distributed", "tornado")
+SILENT = logging.CRITICAL + 1
+SETTINGS = {
+    # Work may hold tables of any size.
+    "distributed.admin.large-graph-warning-threshold": "1PB",
+    # Dask has its processes hand back memory at every chance: half of our time would go into getting it again.
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
+}
 
 
-class DaskEngine:
-    """Runs pieces of work on the workers of a cluster; `opened` makes one.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    here : LocalEngine
-        For pieces that are not worth sending.
-    """
+class DaskEngine(Engine):
+    """Runs pieces of work on the workers of a cluster; those that are not worth sending on threads `here`."""
 
     name = "dask"
-    dtype = "float64"
-    device: str | None = None
 
-    def __init__(self, client: Any, here: LocalEngine) -> None:
-        self.threads = max(1, sum(client.nthreads().values()))
-        self.memory = here.memory
+    def __init__(self, client: Any, here: Engine) -> None:
+        super().__init__(max(1, sum(client.nthreads().values())), here.memory)
         self._client, self._here = client, here
-        self._store = _Store(client)
 
-    @classmethod
-    @contextmanager
-    def opened(
-        cls, scheduler: str | None = None, workers: int | None = None, memory: int | None = None
-    ) -> Iterator[DaskEngine]:
-        """Connect to a cluster, or start one on this machine, and leave or end it afterwards.
-
-        Parameters
-        ----------
-        scheduler : str, optional
-            Address of a running scheduler, such as "tcp://10.0.0.1:8786". Its workers need the same kerntest.
-        workers : int, optional
-            Processes of a cluster that is started here; all processors by default. Then a script must guard what it
-            does by `if __name__ == "__main__":`, since every process reads it too.
-        memory : int, optional
-            Bytes that the computation may take in one process.
-
-        Raises
-        ------
-        MissingExtraError
-            If Dask is not installed.
-        UsageError
-            If the address is none, or `workers` is not positive.
-        UndecidedError
-            If no scheduler answers, no worker is there, or workers have no kerntest or another version of it.
-        """
-        from kerntest.engines.clusters import connected  # noqa: PLC0415 - only a cluster needs it
-
-        here = LocalEngine(workers, memory)
-        with connected(scheduler, here.threads) as client:
-            yield cls(client, here)
-
-    def __reduce__(self) -> tuple[type[LocalEngine], tuple[int, int | None]]:
+    def __reduce__(self) -> tuple[type[Engine], tuple[int, int | None]]:
         """Work that holds its engine runs, on a worker, in the one thread that it has there."""
-        return LocalEngine, (1, self.memory)
+        return Engine, (1, self.memory)
 
     @property
-    def here(self) -> LocalEngine:
+    def here(self) -> Engine:
         """The threads of this process."""
         return self._here
-
-    def send(self, array: Any) -> Any:
-        """Return the array itself: work takes its arrays along."""
-        return array
 
     def map(
         self,
@@ -113,158 +87,43 @@ class DaskEngine:
         *,
         total: int | None = None,
     ) -> Iterator[Result]:
-        """Yield work(item) for every item, in the order of `items`; see `Engine`.
-
-        Raises
-        ------
-        UndecidedError
-            If the cluster is lost, or loses workers again and again.
-        """
-        count = length(items, total)
-        if isinstance(items, Sized) and count <= 1:
+        """Yield work(item) for every item; see `Engine`."""
+        number = length(items, total)
+        if isinstance(items, Sized) and number <= 1:
             yield from self._here.map(work, items, progress)
             return
-        results = _Run(self._client, self._store, work, self.threads).results(iter(items), count)
-        for done, result in enumerate(results, start=1):
-            yield result
-            if progress is not None:
-                progress(done, count)
+        done = 0
+        for results in self._parts(work, iter(items), max(1, number // (SHARE * self.threads))):
+            for result in results:
+                done += 1
+                yield result
+                if progress is not None:
+                    progress(done, number)
 
-
-class _LostError(Exception):
-    """Nothing could be sent: workers are lost."""
-
-
-@dataclass(slots=True, eq=False)
-class _Task:
-    """Some items, and the future of their results; None as long as they are not under way."""
-
-    items: list[Any]
-    future: Any = None
-
-
-class _Run:
-    """One piece of work over many items."""
-
-    def __init__(self, client: Any, store: _Store, work: Callable[[Any], Any], threads: int) -> None:
-        from kerntest.engines.shipping import Shipped, pack  # noqa: PLC0415 - needs Dask
-
-        body, self._arrays = pack(work)
-        self._shipped = Shipped(body, list(self._arrays))
-        self._client, self._store, self._threads = client, store, threads
-        # Futures of the work and of its large arrays.
-        self._sent: tuple[Any, list[Any]] | None = None
-        # Items in one task, see `_learn`.
-        self._together, self._left = 1, 0
-        self._window: deque[_Task] = deque()
-        self._losses = _losses()
-
-    def results(self, items: Iterator[Any], count: int) -> Iterator[Any]:
-        """Yield the results of the items."""
-        self._left = count
+    def _parts(self, work: Callable[[Any], Any], items: Iterator[Any], size: int) -> Iterator[list[Any]]:
+        """Yield the results of so many items after another."""
+        client, numbers = self._client, count()
         try:
-            self._fill(items)
-            while self._window:
-                found = self._first()
-                self._window.popleft()
-                # Before the caller works on what was found, so that no worker waits for it.
-                self._fill(items)
-                yield from found
-        finally:
-            futures = [task.future for task in self._window if task.future is not None]
-            if futures:
-                self._client.cancel(futures, force=True)
+            packed = client.submit(bytes, cloudpickle.dumps(work), pure=False)
+            # A copy for every worker, each the input of its share of the tasks: they would gather where a single one lies.
+            copies = [
+                client.submit(bytes, packed, workers=[worker], allow_other_workers=True, pure=False)
+                for worker in client.nthreads()
+            ]
 
-    def _fill(self, items: Iterator[Any]) -> None:
-        """Put tasks under way, up to the width of the window."""
-        while len(self._window) < AHEAD * self._threads:
-            # Towards the end tasks get shorter, so that all workers finish together.
-            share = -(-self._left // (2 * self._threads)) if self._left else self._together
-            some = list(islice(items, max(1, min(self._together, share))))
-            if not some:
-                break
-            self._left = max(0, self._left - len(some))
-            self._window.append(_Task(some))
-        with suppress(_LostError):
-            self._submit()
+            def submit(some: list[Any]) -> Any:
+                copy = copies[next(numbers) % len(copies)]
+                # As bytes: Dask would look into tuples and lists for futures.
+                return client.submit(_run, copy, cloudpickle.dumps(some), np.geterr(), pure=False)
 
-    def _first(self) -> list[Any]:
-        """Return the results of the first task, sending what was lost with workers once more.
-
-        Raises
-        ------
-        UndecidedError
-            If it is lost again and again.
-        """
-        found: list[Any]
-        for _ in range(ROUNDS):
-            try:
-                self._submit()
-                found, seconds = self._window[0].future.result()
-            except _LostError:
-                self._await_workers()
-            except self._losses:
-                self._await_workers()
-            else:
-                self._learn(seconds / max(len(found), 1))
-                return found
-        raise UndecidedError(
-            "the workers of the cluster were lost again and again",
-            hint="they may lack memory: start fewer on each machine, or give them more",
-            code="undecided.cluster",
-        )
-
-    def _learn(self, seconds: float) -> None:
-        """Choose how many items a task takes from what one takes; the results do not depend on it."""
-        wanted = int(TASK_SECONDS / max(seconds, 1e-6))
-        self._together = max(1, min(wanted, 2 * self._together))
-
-    def _submit(self) -> None:
-        """Put all tasks of the window under way that are not.
-
-        Raises
-        ------
-        _LostError
-            If workers are lost meanwhile.
-        """
-        failures: tuple[type[Exception], ...] = (OSError, *self._losses)
-        try:
-            if self._sent is None:
-                held = self._store.futures(self._arrays)
-                self._sent = self._client.scatter([self._shipped], hash=False)[0], held
-            for task in self._window:
-                if task.future is None:
-                    task.future = self._submitted(task.items, *self._sent)
-        except failures as error:
-            raise _LostError from error
-
-    def _submitted(self, items: list[Any], work: Any, held: list[Any]) -> Any:
-        import cloudpickle  # noqa: PLC0415 - comes with Dask
-
-        from kerntest.engines.shipping import run  # noqa: PLC0415 - needs Dask
-
-        # As bytes: Dask would look into tuples and lists for futures.
-        packed = cloudpickle.dumps(items)
-        if len(packed) > LARGE_ITEMS:
-            (packed,) = self._client.scatter([packed], hash=False)
-        return self._client.submit(run, work, held, packed, np.geterr(), pure=False)
-
-    def _await_workers(self) -> None:
-        """Take all that was sent and is not done for lost, and wait until there are workers again.
-
-        Raises
-        ------
-        UndecidedError
-            If there are none for a while.
-        """
-        self._store.forget()
-        self._sent = None
-        for task in self._window:
-            if task.future is not None and task.future.status != "finished":
-                task.future = None
-        try:
-            self._client.wait_for_workers(1, timeout=WORKER_PATIENCE)
-        except OSError as error:
+            yield from in_order(submit, iter(lambda: list(islice(items, size)), []), AHEAD * self.threads)
+        except distributed.KilledWorker as error:
+            raise UndecidedError(
+                "the workers of the cluster were lost again and again",
+                hint="they may lack memory: start fewer on each machine, or give them more",
+                code="undecided.cluster",
+            ) from error
+        except (distributed.CancelledError, CommClosedError) as error:
             raise UndecidedError(
                 "the cluster was lost, and did not come back",
                 hint="look at its scheduler and its workers, then run this again",
@@ -272,56 +131,192 @@ class _Run:
             ) from error
 
 
-class _Store:
-    """Arrays that lie on the workers, by their names: work that comes later finds those of earlier work."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self._held: OrderedDict[str, tuple[Any, int]] = OrderedDict()
-
-    def futures(self, arrays: Mapping[str, NDArray[Any]]) -> list[Any]:
-        """Return a future for every array, sending those that are not there yet."""
-        missing = [name for name in arrays if name not in self._held or self._held[name][0].status != "finished"]
-        if missing:
-            futures = self._client.scatter([arrays[name] for name in missing], hash=False)
-            for name, future in zip(missing, futures, strict=True):
-                self._held[name] = future, arrays[name].nbytes
-            if sum(arrays[name].nbytes for name in missing) > LARGE_ITEMS:
-                self._spread(futures)
-        for name in arrays:
-            self._held.move_to_end(name)
-        excess = sum(size for _, size in self._held.values()) - KEPT_BYTES
-        for name in [name for name in self._held if name not in arrays]:
-            if excess <= 0:
-                break
-            # Workers drop it when no work under way needs it.
-            excess -= self._held.pop(name)[1]
-        return [self._held[name][0] for name in arrays]
-
-    def _spread(self, futures: list[Any]) -> None:
-        """Have every worker fetch arrays: tasks would gather where the arrays are.
-
-        Dask's own broadcast waits for ever for a worker that died just before.
-        """
-        asked = [
-            self._client.submit(_fetched, futures, workers=[worker], allow_other_workers=True, pure=False)
-            for worker in self._client.nthreads()
-        ]
-        for one in asked:
-            one.result()
-
-    def forget(self) -> None:
-        """Take nothing for granted: the next work sends all of its arrays."""
-        self._held.clear()
+@lru_cache(maxsize=2)
+def _unpacked(work: bytes) -> Any:
+    """Return work on a worker, once for all of its items."""
+    return cloudpickle.loads(work)
 
 
-def _fetched(values: Sequence[Any]) -> int:
-    return len(values)
+def _run(work: bytes, items: bytes, errors: dict[str, Any]) -> list[Any]:
+    """Return, on a worker, the results of some items, with overflow treated as where the work comes from."""
+    with np.errstate(**errors):
+        return list(Engine(1).map(_unpacked(work), cloudpickle.loads(items)))
 
 
-def _losses() -> tuple[type[Exception], ...]:
-    """Return what a future raises when workers, and what lay on them, are lost."""
-    from distributed import CancelledError, KilledWorker  # noqa: PLC0415 - optional
-    from distributed.comm.core import CommClosedError  # noqa: PLC0415 - optional
+@contextmanager
+def on_cluster(
+    scheduler: str | None = None, workers: int | None = None, memory: int | None = None
+) -> Iterator[DaskEngine]:
+    """Connect to the cluster of a scheduler, or start one on this machine, and leave or end it afterwards."""
+    here = Engine(workers, memory)
+    with _silence(), ExitStack() as stack:
+        folder = stack.enter_context(TemporaryDirectory(prefix="kerntest-", ignore_cleanup_errors=True))
+        # Dask's scheduler would leave a folder among the temporary files.
+        stack.enter_context(dask.config.set(SETTINGS | {"temporary-directory": folder}))
+        client = _started(here.threads, folder, stack) if scheduler is None else _reached(scheduler, stack)
+        yield DaskEngine(client, here)
 
-    return CancelledError, KilledWorker, CommClosedError
+
+def _reached(scheduler: str, stack: ExitStack) -> Any:
+    """Return a client of a running cluster, to be closed with the stack."""
+    try:
+        distributed.comm.registry.get_backend(distributed.comm.addressing.parse_address(scheduler)[0])
+        client = Client(scheduler, timeout=ANSWER, set_as_default=False)
+    except OSError as error:
+        raise UndecidedError(
+            f"no Dask scheduler answers at {scheduler!r}",
+            hint="start one with `dask scheduler`, which prints its address",
+            code="undecided.cluster",
+        ) from error
+    except (TypeError, ValueError) as error:
+        encrypted = scheduler.startswith(("tls:", "wss:"))
+        raise UsageError(
+            f"{scheduler!r} needs certificates, which Dask's configuration does not name"
+            if encrypted
+            else f"{scheduler!r} is no address of a scheduler",
+            hint="name them there under distributed.comm.tls" if encrypted else "write --scheduler tcp://HOST:8786",
+            code="usage.scheduler",
+        ) from error
+    except Exception as error:
+        # What a stranger says is read as lengths and pickles, and can fail in any way.
+        raise UndecidedError(
+            f"what answers at {scheduler!r} is no Dask scheduler",
+            hint="`dask scheduler` prints the address of one when it starts",
+            code="undecided.cluster",
+        ) from error
+    stack.callback(_leave, client)
+    try:
+        client.wait_for_workers(1, timeout=WORKER_PATIENCE)
+    except TimeoutError as error:
+        raise UndecidedError(
+            f"the Dask scheduler at {scheduler!r} has no workers",
+            hint=f"start some with `dask worker {scheduler}`",
+            code="undecided.cluster",
+        ) from error
+    _look_over(client)
+    return client
+
+
+def _look_over(client: Any) -> None:
+    """Refuse workers that could not do our work, or would do it differently."""
+
+    def versions() -> tuple[str | None, str]:
+        # Inside another function, so that it travels by itself to where there may be no kerntest.
+        from platform import python_version_tuple  # noqa: PLC0415 - runs elsewhere
+
+        python = ".".join(python_version_tuple()[:2])
+        try:
+            from kerntest import __version__  # noqa: PLC0415 - runs elsewhere
+        except ImportError:
+            return None, python
+        return __version__, python
+
+    ours = kerntest.__version__, ".".join(platform.python_version_tuple()[:2])
+    for address, theirs in sorted(client.run(versions, on_error="return").items()):
+        if theirs == ours:
+            continue
+        if not isinstance(theirs, tuple):
+            has = f"cannot run our Python {ours[1]}"
+        elif theirs[0] is None:
+            has = "has no kerntest"
+        else:
+            has = f"has kerntest {theirs[0]} on Python {theirs[1]}, not {ours[0]} on {ours[1]}"
+        raise UndecidedError(
+            f"the worker at {address} {has}",
+            hint=f"install kerntest {ours[0]} with Python {ours[1]} on every worker",
+            code="undecided.cluster",
+        )
+
+
+def _started(workers: int, folder: str, stack: ExitStack) -> Any:
+    """Return a client of processes of this machine, to be ended with the stack."""
+    with _interrupts_wait():
+        try:
+            cluster = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                # Work is cut to the memory that it may take; workers that are paused or restarted would not help it.
+                memory_limit=0,
+                dashboard_address=None,
+                # A free port, where the default warns of the second cluster on a machine.
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+                silence_logs=SILENT,
+                local_directory=folder,
+            )
+        except (OSError, RuntimeError, TimeoutError) as error:
+            raise UndecidedError(
+                f"no processes could be started on this machine: {error}",
+                hint='in a script, put the call under `if __name__ == "__main__":`; or compute with --engine local',
+                code="undecided.cluster",
+            ) from error
+        stack.callback(_end, cluster)
+        client = Client(cluster, set_as_default=False)
+        stack.callback(_leave, client)
+    return client
+
+
+def _leave(client: Any) -> None:
+    # Whatever is wrong with a connection no longer matters.
+    with suppress(Exception):
+        client.close(timeout=FAREWELL)
+
+
+def _end(cluster: Any) -> None:
+    """End the processes of a cluster at once: asked to, they would finish their tasks first."""
+    nannies = list(cluster.workers.values())
+    for nanny in nannies:
+        nanny.auto_restart = False
+    # Closing fails where a worker is just being started in place of another, which it may be once: its auto_restart was
+    # read before. What was half closed does not close again unless it is said to be running.
+    for _ in range(2):
+        _kill(nannies)
+        try:
+            cluster.close(timeout=FAREWELL)
+        except Exception:  # noqa: BLE001 - of whatever kind: there is nothing else to do with it
+            cluster.status = type(cluster.status).running
+        else:
+            break
+    _kill(nannies)
+
+
+def _kill(nannies: list[Any]) -> None:
+    for nanny in nannies:
+        if nanny.pid:
+            with suppress(OSError):
+                os.kill(nanny.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Hold back Ctrl-C until after the block, and for good from the processes and threads that start inside.
+
+    A terminal sends it to all of them: each would show a traceback, where only the caller has to decide what follows.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker  # noqa: PLC0415 - only where processes start
+
+    # Starting inside the block it would let interrupts through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep log records of Dask, and of what it is built on, off the terminal."""
+    found = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in LOGGERS]
+    loggers = [logging.getLogger(name) for name in {*found, *LOGGERS}]
+    before = [(logger, logger.level) for logger in loggers if logger.level != logging.NOTSET or "." not in logger.name]
+    for logger, _ in before:
+        logger.setLevel(SILENT)
+    try:
+        yield
+    finally:
+        for logger, level in before:
+            logger.setLevel(level)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from kerntest.engines.local import LocalEngine
-from kerntest.engines.memory import show_memory
+from kerntest.engines.base import Engine
+from kerntest.engines.plan import show_memory
 from kerntest.errors import MissingExtraError, UndecidedError, UsageError
 
 try:
@@ -39,7 +39,7 @@ _UFUNCS = {np.equal: torch.eq, np.power: torch.pow, np.invert: torch.bitwise_not
 _NAMES = {"axis": "dim"}
 
 
-class GpuEngine(LocalEngine):
+class GpuEngine(Engine):
     """Threads of this process, which send the large arrays of their work to a GPU.
 
     The environment variable KERNTEST_DEVICE names another device of PyTorch: "cuda:1", or "cpu", the processors, to try
@@ -73,9 +73,9 @@ class GpuEngine(LocalEngine):
         self.device = f"{_described(self._place)}, PyTorch {torch.__version__.partition('+')[0]}"
 
     @property
-    def here(self) -> LocalEngine:
+    def here(self) -> Engine:
         """The threads of this process."""
-        return LocalEngine(self.threads, self.memory)
+        return Engine(self.threads, self.memory)
 
     def send(self, array: NDArray[Any]) -> Any:
         """Return a copy on the device."""

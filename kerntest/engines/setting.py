@@ -4,34 +4,19 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from kerntest.engines.local import LocalEngine
-from kerntest.engines.memory import PROGRAM_BYTES, parse_memory, reading_within
+from kerntest.engines.base import Engine
+from kerntest.engines.plan import PROGRAM_BYTES, parse_memory, reading_within, telling
 from kerntest.errors import UsageError, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kerntest.engines.base import Engine
-
 EngineName: TypeAlias = Literal["auto", "local", "gpu", "dask"]
 ENGINES = ("auto", "local", "gpu", "dask")
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Setting:
-    engine: Engine
-    planned: Callable[[Any], None] | None
-    planned_from: int
-
-
-_CURRENT: ContextVar[_Setting | None] = ContextVar("kerntest engine", default=None)
-
-
-class PlanOnlyError(Exception):
-    """Raised by a listener that wanted the plan and nothing else."""
+_CURRENT: ContextVar[Engine | None] = ContextVar("kerntest engine", default=None)
 
 
 @contextmanager
@@ -61,7 +46,7 @@ def compute_on(
     planned : callable, optional
         Called with the plan of each computation before it begins.
     planned_from : int
-        Only of tables with so many rows: to find out how long a computation takes costs up to a second.
+        Only of tables with so many rows or more.
 
     Yields
     ------
@@ -86,19 +71,19 @@ def compute_on(
     name = _chosen(engine, scheduler)
     allowed = None if memory is None else parse_memory(memory)
     with ExitStack() as stack:
-        made: Engine
         if name == "dask":
-            from kerntest.engines.dask import DaskEngine  # noqa: PLC0415 - only a cluster needs Dask
+            from kerntest.engines.dask import on_cluster  # noqa: PLC0415 - only a cluster needs Dask
 
-            made = stack.enter_context(DaskEngine.opened(scheduler, workers=threads, memory=allowed))
+            made: Engine = stack.enter_context(on_cluster(scheduler, threads, allowed))
         elif name == "gpu":
             from kerntest.engines.gpu import GpuEngine  # noqa: PLC0415 - only a GPU needs its packages
 
-            made = GpuEngine(threads, memory=allowed)
+            made = GpuEngine(threads, allowed)
         else:
-            made = LocalEngine(threads, allowed)
+            made = Engine(threads, allowed)
         stack.enter_context(reading_within(allowed))
-        token = _CURRENT.set(_Setting(made, planned, planned_from))
+        stack.enter_context(telling(planned, planned_from))
+        token = _CURRENT.set(made)
         try:
             yield made
         finally:
@@ -106,13 +91,7 @@ def compute_on(
 
 
 def _chosen(engine: str, scheduler: str | None) -> str:
-    """Return the engine that the options mean.
-
-    Raises
-    ------
-    UsageError
-        If there is none of that name, or the options contradict each other.
-    """
+    """Return the engine that the options mean."""
     if engine not in ENGINES:
         close = suggest(str(engine), ENGINES)
         raise UsageError(
@@ -132,43 +111,18 @@ def _chosen(engine: str, scheduler: str | None) -> str:
 
 
 def engine_of(threads: int | None = None) -> Engine:
-    """Return the engine that `compute_on` chose; threads of this process where nothing was chosen.
-
-    Parameters
-    ----------
-    threads : int, optional
-        As many threads of this process, with the memory that was chosen; means nothing to a cluster or a GPU.
-    """
+    """Return the engine that `compute_on` chose, or so many threads of this process, which mean nothing to the others."""
     current = _CURRENT.get()
     if current is None:
-        return LocalEngine(threads)
-    if threads is not None and current.engine.name == "local":
-        return LocalEngine(threads, current.engine.memory)
-    return current.engine
+        return Engine(threads)
+    if threads is not None and current.name == "local":
+        return Engine(threads, current.memory)
+    return current
 
 
 def allowed_bytes(usual: int) -> int:
-    """Return the bytes that a method may hold: as many as it usually does, or two thirds of what `compute_on` allows.
-
-    Parameters
-    ----------
-    usual : int
-        Where no memory was chosen.
-    """
+    """Return the bytes that a method may hold: as many as it usually does, or two thirds of what `compute_on` allows."""
     current = _CURRENT.get()
-    if current is None or current.engine.memory is None:
+    if current is None or current.memory is None:
         return usual
-    return max(0, 2 * (current.engine.memory - PROGRAM_BYTES) // 3)
-
-
-def announce(plan: Any) -> None:
-    """Tell the listener of `compute_on` what is about to be computed."""
-    current = _CURRENT.get()
-    if current is not None and current.planned is not None:
-        current.planned(plan)
-
-
-def plan_wanted(rows: int) -> bool:
-    """Whether anybody listens to the plan of a table with so many rows."""
-    current = _CURRENT.get()
-    return current is not None and current.planned is not None and rows >= current.planned_from
+    return max(0, 2 * (current.memory - PROGRAM_BYTES) // 3)

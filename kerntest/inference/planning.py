@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.engines.plan import TABLE_BYTES, fitting, tell
-from kerntest.engines.setting import plan_wanted
+from kerntest.engines.plan import TABLE_BYTES, fitting, plan_wanted, tell
 from kerntest.inference.invariants import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.permuted_blocks import BLOCKS
 from kerntest.inference.randomly import TOGETHER

@@ -23,9 +23,8 @@ from kerntest.data.selection import match_names
 from kerntest.data.table import Column, Table
 from kerntest.data.wording import counted, listed
 from kerntest.engines.local import LocalEngine
-from kerntest.engines.memory import PROGRAM_BYTES
-from kerntest.engines.plan import tell
-from kerntest.engines.setting import engine_of, plan_wanted
+from kerntest.engines.plan import PROGRAM_BYTES, plan_wanted, tell
+from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, ModelError, UsageError, telling
 from kerntest.kernels.base import Points
 from kerntest.learning.components import KpcaModel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kerntest.engines.memory import show_memory
+from kerntest.engines.plan import show_memory
 from kerntest.report.summary import Summary, visible
 
 if TYPE_CHECKING:

@@ -123,7 +123,7 @@ def test_memory_that_is_too_small_is_refused_with_the_way_out(kerntest, tmp_path
 
 def test_a_scheduler_that_is_not_there_is_told(kerntest, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("kerntest.engines.clusters.ANSWER", 0.2)
+    monkeypatch.setattr("kerntest.engines.dask.ANSWER", 0.2)
     outcome = kerntest("mmd", BEFORE, AFTER, "--scheduler", "tcp://127.0.0.1:1")
     assert outcome.code == 4
     assert outcome.err.startswith("error: ")

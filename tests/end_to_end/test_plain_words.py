@@ -102,7 +102,7 @@ def stranger(answer):
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b"\x01" + b"\0" * 31])
 def test_a_server_that_is_no_scheduler(kerntest, table, answer, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("kerntest.engines.clusters.ANSWER", 2.0)
+    monkeypatch.setattr("kerntest.engines.dask.ANSWER", 2.0)
     with stranger(answer) as place:
         outcome = kerntest("hsic", table, "--x", "a", "--y", "b", "--scheduler", f"tcp://{place}")
     assert outcome.code == 4

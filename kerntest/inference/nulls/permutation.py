@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.local import one_blas_thread
+from kerntest.engines.base import one_blas_thread
 from kerntest.inference.nulls.one_sided import ExcessDistances
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from scipy.special import ndtri
 
 import kerntest
 from kerntest.engines.local import LocalEngine
-from kerntest.engines.memory import PROGRAM_BYTES, refuse_beyond
-from kerntest.engines.plan import tell
+from kerntest.engines.plan import PROGRAM_BYTES, refuse_beyond, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.inference.analysis import check_minimum, fitting, kernel_warnings, library_versions
