@@ -15,8 +15,7 @@ from kerntest.kernels.base import DensePairs, Points
 from kerntest.learning.folds import plain_folds
 from kerntest.learning.kernel_choice import at_multiples
 from kerntest.learning.ridge_options import AUTO
-from kerntest.learning.solvers.ridge_path import RidgePath
-from kerntest.learning.solvers.spectrum import DENSE_ARRAYS, dense_spectrum, thin_spectrum
+from kerntest.learning.solvers.ridge_path import DENSE_ARRAYS, RidgePath, dense_spectrum, thin_spectrum
 from kerntest.learning.ties import smoothest
 from kerntest.matrices.factor import kernel_factor, make_features, parse_features
 from kerntest.report.ridge_record import RidgeCell, RidgeGrid

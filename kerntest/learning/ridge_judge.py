@@ -10,7 +10,7 @@ import numpy as np
 from kerntest.data.wording import counted
 from kerntest.learning.metrics import regression_metrics, root_mean_square
 from kerntest.learning.ridge_data import test_rows
-from kerntest.learning.solvers.spectrum import ROUNDING
+from kerntest.learning.solvers.ridge_path import ROUNDING
 from kerntest.report.ridge_record import IntervalMetrics, RidgeResult, TargetFit
 
 if TYPE_CHECKING:

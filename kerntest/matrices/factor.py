@@ -15,14 +15,14 @@ from kerntest.kernels.algebra import Sum
 from kerntest.kernels.base import DensePairs, Kernel, Points
 from kerntest.kernels.columns import BoundGroups, OnColumns
 from kerntest.kernels.stationary import Gaussian
-from kerntest.matrices.matrix import KernelMatrix
+from kerntest.matrices.matrix import KernelMatrix, Matrix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array
-    from kerntest.matrices.matrix import Matrix
+    from kerntest.matrices.matrix import Rows
 
 # Of the rows that a sample has missed so many take part next, so many times.
 WORST, ROUNDS = 200, 8
@@ -52,6 +52,24 @@ class Factor:
     columns: Array
     residual: float
     complete: bool
+
+
+class FactorMatrix(Matrix):
+    """The matrix G G'."""
+
+    def __init__(self, columns: Array) -> None:
+        self.columns = columns
+        self.n = len(columns)
+        self.diagonal = np.einsum("ir,ir->i", columns, columns)
+
+    def entries(self, rows: Rows, columns: Rows) -> Array:
+        """Return the entries of some rows and columns."""
+        return np.asarray(self.columns[rows] @ self.columns[columns].T)
+
+    def products(self, columns: NDArray[np.intp], coefficients: Array, rows: NDArray[np.intp] | None = None) -> Array:
+        """Return K[rows, columns] @ coefficients, without the entries."""
+        weights = coefficients @ self.columns[columns]
+        return np.asarray((self.columns if rows is None else self.columns[rows]) @ weights)
 
 
 class _Cholesky:

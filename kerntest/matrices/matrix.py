@@ -86,6 +86,11 @@ class Matrix(ABC):
             result[start:stop] = self.block(chosen, columns, out=block[: stop - start]) @ coefficients
         return result
 
+    def outputs(self, coefficients: Array, rows: NDArray[np.intp] | None = None) -> Array:
+        """Return (K beta)[rows], all of them without `rows`; coefficients of 0 cost nothing."""
+        chosen = np.flatnonzero(coefficients)
+        return self.products(chosen, coefficients[chosen], rows)
+
 
 class KernelMatrix(Matrix):
     """The matrix of any kernel."""

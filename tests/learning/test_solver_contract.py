@@ -16,9 +16,8 @@ from learning.solver_problems import (
 )
 
 from kerntest.learning.solvers.active_set import single_changes
-from kerntest.learning.solvers.budget import Budget
 from kerntest.learning.solvers.hinge import solve_hinge
-from kerntest.learning.solvers.problem import Problem, feasible
+from kerntest.learning.solvers.problem import Budget, Problem, feasible
 from kerntest.learning.solvers.systems import DenseSystem
 
 COSTS = [1e-6, 0.1, 1.0, 100.0, 1e5]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
-    from kerntest.learning.solvers.budget import Budget
+    from kerntest.learning.solvers.problem import Budget
     from kerntest.learning.solvers.systems import System
 
 # While the ridge is large, margins may be violated by so much.
@@ -60,50 +60,30 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How the ridge falls, and when to give up.
-
-    Parameters
-    ----------
-    start, end : float
-        First and last ridge.
-    factor : float
-        What it is multiplied by; by its square, and so on, while no guess is wrong.
-    tolerance : float
-        Violation of a margin that is accepted at the end.
-    patience : int
-        Systems in a row without a new fewest number of wrong guesses.
-    most_freed : int or None
-        Rows that may become free at once, where each costs a row of the matrix.
-    abort : int or None
-        Give up at once beyond so many wrong guesses.
-    jump : ndarray, shape (n,), optional
-        A row whose violation is larger goes straight to its other bound: C_i K_ii is what fills it if nothing else moves.
-    single : bool
-        Whether the last ridge, too, may be solved for in single precision.
-    """
+    """How the ridge falls, and when to give up."""
 
     start: float
     end: float
+    # What the ridge is multiplied by; by its square, and so on, while no guess is wrong.
     factor: float
+    # Violation of a margin that is accepted at the end.
     tolerance: float
+    # Systems in a row without a new fewest number of wrong guesses.
     patience: int = 6
+    # Rows that may become free at once, where each costs a row of the matrix.
     most_freed: int | None = None
+    # Give up at once beyond so many wrong guesses.
     abort: int | None = None
+    # A row whose violation is larger goes straight to its other bound: C_i K_ii is what fills it if nothing else moves.
     jump: Array | None = None
+    # Whether the last ridge, too, may be solved for in single precision.
     single: bool = False
 
 
 def active_set(system: System, sets: Sets, schedule: Schedule, budget: Budget) -> tuple[Point, Point | None]:
     """Return the last point, and the one at which the ridge was last lowered (a good start for another method).
 
-    Parameters
-    ----------
-    system : System
-    sets : Sets
-        The first guess; changed.
-    schedule : Schedule
-    budget : Budget
-        Ends with what there is when it is spent.
+    The sets are the first guess, and changed. When the budget is spent it ends with what there is.
     """
     problem = system.problem
     y, C, o = problem.signs, problem.costs, problem.margins
@@ -165,16 +145,6 @@ def single_changes(system: System, beta: Array, *, ridge: float, tolerance: floa
     The coefficients go towards the target of their sets as far as the bounds allow, and the row in the way leaves F;
     where the target is reached, the rows that violate their margins most join. The dual objective never falls. After
     too many systems `reached` is false.
-
-    Parameters
-    ----------
-    system : System
-    beta : ndarray, shape (n,)
-        Feasible: within its bounds, with the right sum.
-    ridge, tolerance : float
-        The ridge; the violation of a margin that is accepted.
-    budget : Budget
-        Ends with what there is when it is spent.
     """
     problem = system.problem
     y, C = problem.signs, problem.costs

@@ -38,24 +38,10 @@ STREAM = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CentreRidge:
-    """A ridge regression on features of centres.
+    """A ridge regression on features of centres: weights g (r, T), the weighted mean of the features, residuals (n, T).
 
-    Parameters
-    ----------
-    weights : ndarray, shape (r, T)
-        g.
-    mean : ndarray, shape (r,)
-        Weighted mean of the features.
-    residuals : ndarray, shape (n, T)
-        y less the predictions.
-    degrees : float
-        Estimated trace of the hat matrix.
-    posterior : ndarray, shape (r, r)
-        B with B B' near I - lambda (Zc' W Zc + lambda)^-1: by the rows of the preconditioner.
-    condition : float
-        By these rows too.
-    steps : int
-    converged : bool
+    By the rows of the preconditioner, `posterior` B has B B' near I - lambda (Zc' W Zc + lambda)^-1. `degrees` is the
+    estimated trace of the hat matrix.
     """
 
     weights: Array
@@ -79,27 +65,11 @@ def centre_ridge(
     seed: int,
     advanced: Callable[[float], None] | None = None,
 ) -> CentreRidge:
-    """Return the regression.
+    """Return the regression. `block` gives the kernel values of some rows and all M centres, `projection` (M, r) is P.
 
-    Parameters
-    ----------
-    block : callable
-        Kernel values of some rows and all M centres, shape (m, M).
-    projection : ndarray, shape (M, r)
-        P.
-    targets : ndarray, shape (n, T)
-    weights : ndarray, shape (n,)
-    lambda_ : float
-    engine : Engine
-    seed : int
-        Of the rows of the preconditioner, and of the probes.
-    advanced : callable, optional
-        Told after each step which share of the way to the goal is done.
-
-    Notes
-    -----
-    Cost: n M kernel values a step, O(M^3) once; memory: a block for each thread, four arrays of M x M. Steps grow with
-    the logarithm of the accuracy where the rows of the preconditioner are many times the effective degrees of freedom.
+    `advanced` is told after each step which share of the way to the goal is done. Cost: n M kernel values a step, O(M^3)
+    once; memory: a block for each thread, four arrays of M x M. Steps grow with the logarithm of the accuracy where the
+    rows of the preconditioner are many times the effective degrees of freedom.
     """
     n, total = len(targets), float(weights.sum())
     sums = _Sums(block, n, len(projection), engine)

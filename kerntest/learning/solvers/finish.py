@@ -17,14 +17,13 @@ from numpy.linalg import LinAlgError
 
 from kerntest.learning.solvers.active_set import Schedule, Sets, active_set, single_changes
 from kerntest.learning.solvers.newton import Widths, newton
-from kerntest.learning.solvers.problem import Problem, Solution, certify, feasible
+from kerntest.learning.solvers.problem import Budget, Problem, Solution, certify, feasible
 from kerntest.learning.solvers.systems import DenseSystem, solve_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
-    from kerntest.learning.solvers.budget import Budget
     from kerntest.matrices.matrix import Matrix
 
 # Turns, rows that may join in one, and systems of the active set method without progress.
@@ -44,20 +43,10 @@ ENTRY_BYTES = 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guess:
-    """Where to finish from.
+    """Where to finish from: the sets of all rows, and how they were found.
 
-    Parameters
-    ----------
-    sets : Sets
-        Of all rows.
-    coefficients : ndarray, shape (n,)
-    intercept : float
-    method : str
-        How they were found.
-    outputs : ndarray, shape (n,), optional
-        K beta, if it was computed from the exact matrix in double precision.
-    width : float
-        Of the band from which Newton's method goes on over the free rows; 0 if their sets are right already.
+    `outputs` are K beta, if that was computed from the exact matrix in double precision; `width` is that of the band from
+    which Newton's method goes on over the free rows, 0 if their sets are right already.
     """
 
     sets: Sets
@@ -68,46 +57,14 @@ class Guess:
     width: float = 0.0
 
 
-class Exact:
-    """The exact matrix in double precision, or its exact factor."""
-
-    def __init__(self, matrix: Matrix, factor: Array | None = None) -> None:
-        self.matrix, self.factor = matrix, factor
-
-    def among(self, rows: NDArray[np.intp]) -> Array:
-        """Return K[rows, rows]."""
-        if self.factor is not None:
-            return np.asarray(self.factor[rows] @ self.factor[rows].T)
-        return np.asarray(self.matrix.block(rows, rows))
-
-    def outputs(self, coefficients: Array, rows: NDArray[np.intp] | None = None) -> Array:
-        """Return (K beta)[rows]; all of them without `rows`."""
-        chosen = np.flatnonzero(coefficients)
-        if self.factor is not None:
-            weights = coefficients[chosen] @ self.factor[chosen]
-            return np.asarray((self.factor if rows is None else self.factor[rows]) @ weights)
-        return self.matrix.products(chosen, coefficients[chosen], rows)
-
-
 class Finish:
-    """Certifies a guess, and improves it until the certificate holds.
+    """Certifies a guess, and improves it until the relative duality gap is within the tolerance."""
 
-    Parameters
-    ----------
-    exact : Exact
-    problem : Problem
-    tolerance : float
-        Relative duality gap to reach.
-    budget : Budget
-    kept_bytes : int
-        Memory for the matrix of the free rows.
-    """
-
-    def __init__(self, exact: Exact, problem: Problem, tolerance: float, budget: Budget, kept_bytes: int) -> None:
+    def __init__(self, exact: Matrix, problem: Problem, tolerance: float, budget: Budget, kept_bytes: int) -> None:
         self.exact, self.problem, self.tolerance, self.budget = exact, problem, tolerance, budget
         self.most = math.isqrt(kept_bytes // ENTRY_BYTES)
         # A ridge below this is lost in rounding beside the matrix.
-        largest = max(float(exact.matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
+        largest = max(float(exact.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
         self.least_ridge, self.refining_ridge = LEAST_RIDGE * largest, REFINING_RIDGE * largest
         self.refinements, self.wrong = 0, 0
         self.violation = 0.1 * tolerance
@@ -185,11 +142,11 @@ class Finish:
             if not _reachable(problem, rows, problem.total - float(fixed.sum())):
                 return beta, self.exact.outputs(beta)
             product = self.exact.outputs(fixed, rows)
-            K = self.exact.among(rows)
+            K = self.exact.block(rows, rows)
         else:
             fixed = beta.copy()
             fixed[rows] = 0.0
-            K = self.exact.among(rows)
+            K = self.exact.block(rows, rows)
             product = f[rows] - K @ beta[rows]
         part = Problem(
             problem.signs[rows],

@@ -14,18 +14,18 @@ double precision on the exact matrix, which certifies the solution.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from scipy.linalg import lapack
 
 from kerntest.learning.solvers.active_set import Point, Schedule, Sets, active_set
-from kerntest.learning.solvers.budget import Budget
-from kerntest.learning.solvers.finish import ENTRY_BYTES, LEAST_RIDGE, Exact, Finish, Guess, gap_of
+from kerntest.learning.solvers.finish import ENTRY_BYTES, LEAST_RIDGE, Finish, Guess, gap_of
 from kerntest.learning.solvers.newton import Widths, newton
-from kerntest.learning.solvers.subsets import Start, full_rank, levels, near_margin, random_subset
+from kerntest.learning.solvers.problem import Budget
 from kerntest.learning.solvers.systems import CachedSystem, DenseSystem, FactorSystem
-from kerntest.matrices.factor import pivoted_factor
+from kerntest.matrices.factor import FactorMatrix, pivoted_factor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,6 +69,10 @@ ROUGH_RIDGE = 1e-5
 SINGLE_SUM = 3e4
 # Bytes that kept rows of the matrix may take.
 KEPT_BYTES = 10**9
+# The matrix has numerically full rank if so many of its pivots stand out.
+PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK = 256, 1e-2, 0.85
+# Newton's method takes the rows of a subset whose slack is above minus this: without a row, outputs may change there.
+NEAR_MARGIN = 3.0
 
 
 def solve_hinge(
@@ -83,37 +87,12 @@ def solve_hinge(
     max_systems: int | None = None,
     max_seconds: float | None = None,
 ) -> Solution:
-    """Return a solution with its certificate.
+    """Return a solution with its certificate: a relative duality gap within the tolerance, if `converged`.
 
-    Parameters
-    ----------
-    matrix : Matrix
-        n rows, positive semi-definite.
-    problem : Problem
-    tolerance : float
-        Relative duality gap to reach.
-    seed : int
-        Of the random subsets.
-    factor : ndarray, shape (n, r), optional
-        G with K = G G' exactly, as the linear kernel has.
-    start : Solution, optional
-        Of a similar problem over the same rows.
-    kept_bytes : int
-        Memory for rows of the matrix; those beyond it are made again whenever they are needed.
-    max_systems : int, optional
-        Linear systems to solve at most; then the solution is what was reached, with `converged` false.
-    max_seconds : float, optional
-        Time after which no further system is solved.
-
-    Raises
-    ------
-    LinAlgError
-        If the matrix is not positive semi-definite.
-
-    Notes
-    -----
-    Cost: |F|^3 / 3 + n |F| for each of some 10 to 60 systems with |F| free rows, and n kernel values for each row
-    that was ever free; never n x n beyond six hundred rows.
+    `factor` is G with K = G G' exactly, as the linear kernel has; `start` the solution of a similar problem over the same
+    rows. Rows of the matrix beyond `kept_bytes` are made again whenever they are needed. LinAlgError says that the matrix
+    is not positive semi-definite. Cost: |F|^3 / 3 + n |F| for each of some 10 to 60 systems with |F| free rows, and n
+    kernel values for each row that was ever free; never n x n beyond six hundred rows.
     """
     budget = Budget(max_systems, max_seconds)
     solver = _Solver(matrix, problem, tolerance, np.random.default_rng((seed, 0)), kept_bytes=kept_bytes, budget=budget)
@@ -123,7 +102,7 @@ def solve_hinge(
         guess = solver.by_exact_factor(factor)
     else:
         guess = solver.from_nothing()
-    exact = Exact(matrix, factor)
+    exact = matrix if factor is None else FactorMatrix(factor)
     found = Finish(exact, problem, tolerance, budget, kept_bytes).solution(guess)
     if found.converged or budget.spent or factor is not None or len(problem) > CAREFUL_ROWS:
         return found
@@ -164,18 +143,18 @@ class _Solver:
         if n <= WHOLE and 16 * n * n <= self.kept_bytes:
             whole = np.asarray(self.matrix.block(slice(None), slice(None)))
             if n <= 2 * size:
-                point = self._first(whole, problem, full=full_rank(whole), last=True)
+                point = self._first(whole, problem, full=_full_rank(whole), last=True)
                 return _guess(point, "dense", exact=True)
-        members = random_subset(self.problem.signs, size, self.rng)
+        members = _random_subset(self.problem.signs, size, self.rng)
         K = (
             np.asarray(self.matrix.block(members, members))
             if whole is None
             else whole.take(members, axis=0).take(members, axis=1)
         )
-        full = full_rank(K)
+        full = _full_rank(K)
         point = self._first(K, problem.rows(members, n / size), full=full, last=False)
         full = full and point.reached
-        first = Start(members, point.coefficients, point.intercept)
+        first = _Start(members, point.coefficients, point.intercept)
         if not full and n >= FACTOR_ROWS:
             most = max(n // FACTOR_SHARE, FACTOR_COLUMNS)
             G = pivoted_factor(self.matrix, FACTOR_ERROR / float(problem.costs.sum()), most, members)
@@ -230,7 +209,7 @@ class _Solver:
         point = newton(system, zero, zero, 0.0, widths=widths, budget=self.budget)
         return replace(point, reached=False) if full else point
 
-    def _by_active_set(self, first: Start, whole: Array | None) -> Guess | None:
+    def _by_active_set(self, first: _Start, whole: Array | None) -> Guess | None:
         """Return a guess by the active set method over all rows; None where it fails and leaves no start."""
         problem, n = self.problem, self.n
         single = whole is None and self.matrix.single and float(np.abs(first.coefficients).sum()) < SINGLE_SUM
@@ -240,7 +219,7 @@ class _Solver:
         end, violation = self.rough if single else self.exact
         # Where costs are small, rows well beyond the margin of the subset's function are at their bound.
         jump = JUMP * problem.costs * self.matrix.diagonal
-        f = Exact(self.matrix).outputs(_spread(first.coefficients, first.members, n))
+        f = self.matrix.outputs(_spread(first.coefficients, first.members, n))
         upper = problem.slack(f, first.intercept) > jump
         free &= ~upper
         schedule = Schedule(RIDGE, end, RIDGE_FACTOR, violation, most_freed=MOST_FREED, jump=jump, single=single)
@@ -258,7 +237,7 @@ class _Solver:
         last = newton(system, good.coefficients, f, good.intercept, widths=widths, budget=self.budget)
         return _guess(last, "active set, then Newton", exact=True)
 
-    def _by_factor(self, G: Array, first: Start) -> Guess:
+    def _by_factor(self, G: Array, first: _Start) -> Guess:
         """Return a guess for the problem of the factor, from larger and larger subsets to the rows near the margin."""
         problem, n = self.problem, self.n
         order, coefficients, b = (
@@ -267,7 +246,7 @@ class _Solver:
             first.intercept,
         )
         last = min(FACTOR_WIDTH, FACTOR_CROWD / n)
-        sizes = levels(len(first.members), n, 6, n)
+        sizes = _levels(len(first.members), n, 6, n)
         for size in sizes:
             taken = np.sort(order[:size])
             part = problem.rows(taken, n / size)
@@ -280,7 +259,7 @@ class _Solver:
             coefficients, b = _spread(point.coefficients, taken, n), point.intercept
         return self._near_guess(system, point, taken, last, "factor")
 
-    def _by_levels(self, first: Start, whole: Array | None) -> Guess:
+    def _by_levels(self, first: _Start, whole: Array | None) -> Guess:
         """Return a guess by Newton's method on larger and larger subsets, then on the rows near the margin."""
         problem, n = self.problem, self.n
         order, coefficients, b = (
@@ -288,13 +267,12 @@ class _Solver:
             _spread(first.coefficients, first.members, n),
             first.intercept,
         )
-        exact = Exact(self.matrix)
-        sizes = levels(len(first.members), n, 3, MOST_LEVEL)
+        sizes = _levels(len(first.members), n, 3, MOST_LEVEL)
         for level, size in enumerate(sizes):
             taken = np.sort(order[:size])
             part = problem.rows(taken, n / size)
-            f = exact.outputs(coefficients, taken)
-            chosen = near_margin(part, f, b, coefficients[taken])
+            f = self.matrix.outputs(coefficients, taken)
+            chosen = _near_margin(part, f, b, coefficients[taken])
             near, part = taken[chosen], part.rows(chosen)
             width = _width(float(part.costs.max()))
             # The last subset is solved a little further, as all rows are.
@@ -361,3 +339,53 @@ def _spread(values: NDArray[Scalar], rows: NDArray[np.intp], n: int) -> NDArray[
 def _guess(point: Point, method: str, *, exact: bool) -> Guess:
     """Return the point as a guess; `exact` if its outputs are."""
     return Guess(point.sets, point.coefficients, point.intercept, method, point.outputs if exact else None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Start:
+    """What a subset says of all rows: coefficients of its members, and the intercept."""
+
+    members: NDArray[np.intp]
+    coefficients: Array
+    intercept: float
+
+    def order(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Return all n rows in random order, the members first."""
+        others = np.ones(n, dtype=bool)
+        others[self.members] = False
+        return np.concatenate([self.members, rng.permutation(np.flatnonzero(others))])
+
+
+def _random_subset(signs: Array, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return random rows, of both signs where there are both."""
+    members = rng.choice(len(signs), size, replace=False)
+    for sign in (1.0, -1.0):
+        if not (signs[members] == sign).any():
+            some = np.flatnonzero(signs == sign)[:2]
+            members[: len(some)] = some
+    return np.unique(members)
+
+
+def _levels(first: int, n: int, factor: int, most: int) -> list[int]:
+    """Return the sizes of the subsets between the first and all rows, and n."""
+    sizes = []
+    size = first
+    # A subset that is nearly all rows is not worth its systems.
+    while 2.0 * factor * size < n and size < most:
+        size = min(factor * size, most)
+        sizes.append(size)
+    return [*sizes, n]
+
+
+def _near_margin(problem: Problem, f: Array, b: float, coefficients: Array) -> NDArray[np.intp]:
+    """Return the rows near the margin or beyond it, and those in use; all if they are most."""
+    near = (problem.slack(f, b) > -NEAR_MARGIN) | (coefficients != 0)
+    return np.flatnonzero(near) if near.mean() < 0.8 else np.arange(len(near))
+
+
+def _full_rank(K: Array) -> bool:
+    """Say whether nearly all pivots of some rows stand out."""
+    size = min(len(K), PROBE_ROWS)
+    scale = float(K.diagonal()[:size].max())
+    rank = lapack.dpstrf(np.asfortranarray(K[:size, :size]), lower=1, tol=PROBE_TOLERANCE * scale)[2]
+    return bool(rank >= FULL_RANK * size)

@@ -18,8 +18,7 @@ from kerntest.learning.solvers.problem import feasible
 
 if TYPE_CHECKING:
     from kerntest.kernels.base import Array
-    from kerntest.learning.solvers.budget import Budget
-    from kerntest.learning.solvers.problem import Problem
+    from kerntest.learning.solvers.problem import Budget, Problem
     from kerntest.learning.solvers.systems import System
 
 # Steps in one stage; steps that only rounding keeps from being descents.
@@ -51,15 +50,7 @@ class Widths:
 def newton(system: System, beta: Array, f: Array, b: float, *, widths: Widths, budget: Budget) -> Point:
     """Return the point that the smoothed problem leads to, exact where the active set method could finish.
 
-    Parameters
-    ----------
-    system : System
-    beta, f : ndarray, shape (n,)
-        Where to start, f = K beta.
-    b : float
-    widths : Widths
-    budget : Budget
-        Ends with what there is when it is spent.
+    Starts at beta, f = K beta and b; when the budget is spent it ends with what there is.
     """
     problem = system.problem
     y, C = problem.signs, problem.costs

@@ -13,6 +13,7 @@ Schoelkopf and Smola (2002), chapters 7 to 9.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,19 +32,7 @@ ROUNDING = 1e-14
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """Signs, costs and margins of n rows.
-
-    Parameters
-    ----------
-    signs : ndarray, shape (n,)
-        y, 1 or -1.
-    costs : ndarray, shape (n,)
-        C, positive.
-    margins : ndarray, shape (n,)
-        o.
-    total : float
-        delta, the sum of the coefficients.
-    """
+    """Signs y (1 or -1), costs C and margins o of n rows, and the sum of the coefficients, delta."""
 
     signs: Array
     costs: Array
@@ -73,28 +62,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """Coefficients with their certificate.
+    """Coefficients beta, intercept b and outputs K beta, with their certificate.
 
-    Parameters
-    ----------
-    coefficients : ndarray, shape (n,)
-        beta = y a.
-    intercept : float
-        b.
-    outputs : ndarray, shape (n,)
-        K beta, without b.
-    objective, dual_objective : float
-        Their difference over the objective is `gap`.
-    gap : float or None
-        None where the matrix is not positive semi-definite: then it bounds nothing.
-    violation : float
-        Of the optimality conditions: by how much the intercepts that two rows allow contradict one another.
-    iterations : int
-        Linear systems solved, or pairs of coefficients moved.
-    converged : bool
-        Whether the gap (the violation, where there is no gap) is within the tolerance that was asked for.
-    method : str
-        Which way the solver went.
+    `gap` is the difference of the objectives over the primal one; None where the matrix is not positive semi-definite: then
+    it bounds nothing. `violation` says by how much the intercepts that two rows allow contradict one another, `converged`
+    whether the gap (the violation, where there is none) is within the tolerance, `method` which way the solver went.
     """
 
     coefficients: Array
@@ -146,10 +118,6 @@ def best_intercept(problem: Problem, outputs: Array) -> tuple[float, float]:
 
     The objective is convex and piecewise linear in b with a break at v_i = y_i o_i - f_i for every row; its slope is
     delta minus the costs of the rows with y = 1 right of b plus those with y = -1 left of it.
-
-    Notes
-    -----
-    Cost: O(n log n) time.
     """
     breaks = problem.signs * problem.margins - outputs
     order = np.argsort(breaks, kind="stable")
@@ -209,3 +177,23 @@ def certify(
         converged=bool(gap <= tolerance),
         method=method,
     )
+
+
+class Budget:
+    """Counts systems solved, and says when there have been enough of them, or of time since the first."""
+
+    def __init__(self, systems: int | None = None, seconds: float | None = None) -> None:
+        self.used = 0
+        self._most = systems
+        self._end = None if seconds is None else time.monotonic() + seconds
+
+    def count(self) -> None:
+        """Count one more system."""
+        self.used += 1
+
+    @property
+    def spent(self) -> bool:
+        """Whether there have been enough."""
+        if self._most is not None and self.used >= self._most:
+            return True
+        return self._end is not None and time.monotonic() > self._end

@@ -9,13 +9,12 @@ gain. The problem is not convex then, and no duality gap bounds what is lost. Se
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.learning.solvers.budget import Budget
-from kerntest.learning.solvers.problem import AT_BOUND, Solution, intercept_of, violation
+from kerntest.learning.solvers.problem import AT_BOUND, Budget, Solution, intercept_of, violation
 
 if TYPE_CHECKING:
     from kerntest.kernels.base import Array
@@ -38,51 +37,40 @@ def solve_indefinite(
     max_steps: int | None = None,
     max_seconds: float | None = None,
 ) -> Solution:
-    """Return a stationary point, with `violation` in place of a gap.
+    """Return a stationary point, with `violation` of the optimality conditions in place of a gap.
 
-    Parameters
-    ----------
-    matrix : Matrix
-        n rows, symmetric.
-    problem : Problem
-    tolerance : float
-        Violation of the optimality conditions to reach.
-    kept_bytes : int
-        Memory for rows of the matrix; those used longest ago make room.
-    max_steps : int, optional
-        Pairs to move at most; the larger of 100 n and 100000 without it.
-    max_seconds : float, optional
-        Time after which no further pair is moved.
-
-    Notes
-    -----
-    Cost: O(n) for each pair, and n kernel values for each row that is not kept.
+    At most `max_steps` pairs are moved, the larger of 100 n and 100,000 without it; rows of the matrix used longest ago
+    make room for others. Cost: O(n) for each pair, and n kernel values for each row that is not kept.
     """
     n = len(problem)
     budget = Budget(max(STEPS * n, LEAST_STEPS) if max_steps is None else max_steps, max_seconds)
     beta = _start(problem)
-    v = problem.signs * problem.margins - _outputs(matrix, beta)
+    v = problem.signs * problem.margins - matrix.outputs(beta)
     # beta lies between these.
     high = np.where(problem.signs > 0, problem.costs, 0.0)
     low = high - problem.costs
     diagonal = matrix.diagonal
     least = LEAST_CURVATURE * max(float(np.abs(diagonal).max()), np.finfo(np.float64).tiny)
-    rows = _Rows(matrix, kept_bytes)
+
+    @lru_cache(maxsize=max(2, kept_bytes // (8 * n)))
+    def row_of(i: int) -> Array:
+        return np.asarray(matrix.rows(np.array([i]))[0])
+
     while not budget.spent:
         rising = np.where(beta < high, v, -np.inf)
         i = int(np.argmax(rising))
         above = rising[i] - np.where(beta > low, v, np.inf)
         if float(above.max()) <= tolerance:
             break
-        row = rows.get(i)
+        row = row_of(i)
         curvature = np.maximum(diagonal[i] + diagonal - 2.0 * row, least)
         j = int(np.argmax(np.where(above > 0, above * above / curvature, -1.0)))
         step = min(above[j] / curvature[j], high[i] - beta[i], beta[j] - low[j])
         beta[i], beta[j] = _moved(beta[i], step, low[i], high[i]), _moved(beta[j], -step, low[j], high[j])
-        v -= step * (row - rows.get(j))
+        v -= step * (row - row_of(j))
         budget.count()
     # What many steps added up is computed once more.
-    f = _outputs(matrix, beta)
+    f = matrix.outputs(beta)
     intercept = intercept_of(problem, beta, f)
     left = violation(problem, beta, f)
     return Solution(
@@ -99,27 +87,6 @@ def solve_indefinite(
     )
 
 
-class _Rows:
-    """Rows of the matrix, the latest kept."""
-
-    def __init__(self, matrix: Matrix, kept_bytes: int) -> None:
-        self.matrix = matrix
-        self.most = max(2, kept_bytes // (8 * matrix.n))
-        self.kept: OrderedDict[int, Array] = OrderedDict()
-
-    def get(self, i: int) -> Array:
-        """Return one row."""
-        row = self.kept.get(i)
-        if row is None:
-            row = np.asarray(self.matrix.block(np.array([i]), slice(None)), dtype=np.float64)[0]
-            if len(self.kept) >= self.most:
-                self.kept.popitem(last=False)
-            self.kept[i] = row
-        else:
-            self.kept.move_to_end(i)
-        return row
-
-
 def _moved(value: float, step: float, low: float, high: float) -> float:
     """Return value + step, exactly at a bound where it is next to one."""
     value += step
@@ -132,9 +99,3 @@ def _start(problem: Problem) -> Array:
     wanted = np.where(problem.signs * np.sign(problem.total) > 0, problem.costs, 0.0)
     filled = np.concatenate([[0.0], np.cumsum(wanted)])
     return np.asarray(np.sign(problem.total) * np.clip(abs(problem.total) - filled[:-1], 0.0, wanted))
-
-
-def _outputs(matrix: Matrix, beta: Array) -> Array:
-    """Return K beta."""
-    chosen = np.flatnonzero(beta)
-    return matrix.products(chosen, beta[chosen])

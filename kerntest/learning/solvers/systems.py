@@ -1,4 +1,4 @@
-"""The linear system that both methods solve again and again, for matrices in three forms.
+"""The linear system that every method solves again and again, for matrices in three forms.
 
 Given the free rows F and the rows U at their upper bound, the ridge e and margins o, find beta and b with
 
@@ -10,19 +10,22 @@ Given the free rows F and the rows U at their upper bound, the ridge e and margi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
     from kerntest.learning.solvers.problem import Problem
-    from kerntest.matrices.matrix import Matrix
+    from kerntest.matrices.matrix import Entries, Matrix
+
+# beta, f and b.
+Target: TypeAlias = "tuple[Array, Array, float]"
 
 # Entries of the matrix made at once.
 BLOCK = 2**18
@@ -31,36 +34,10 @@ GATHER = 3
 ATTEMPTS = 6
 
 
-class System(Protocol):
-    """Solves for the target of given sets. `problem` is over the rows of the system.
-
-    `single_solve` allows to solve in single precision, where the matrix is in it.
-    """
-
-    problem: Problem
-    single_solve: bool
-
-    def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
-        """Return the point that the sets ask for; `ridge` has one entry for each free row."""
-        ...
-
-    def outputs(self, coefficients: Array) -> Array:
-        """Return K beta."""
-        ...
-
-
-Kept = NDArray[np.floating]
-Target = tuple["Array", "Array", float]
-"""beta, f and b."""
-
-
 def solve_positive(A: NDArray[np.floating], right: Array) -> Array:
     """Return A^-1 B for a symmetric positive definite A, with jitter where it is not quite; A may be overwritten.
 
-    Raises
-    ------
-    LinAlgError
-        If no small jitter makes it positive definite.
+    LinAlgError says that no small jitter makes it positive definite.
     """
     if A.dtype == np.float32:
         _, solved, failed = lapack.sposv(A, right.astype(np.float32), lower=1)
@@ -82,126 +59,138 @@ def solve_positive(A: NDArray[np.floating], right: Array) -> Array:
     raise LinAlgError("the matrix is not positive definite")
 
 
-class _Bounded:
-    """The rows at their upper bound: their coefficients, and what they are multiplied to, kept up to date."""
+class System(ABC):
+    """Solves for the target of given sets, over the rows of a problem.
 
-    def __init__(self, problem: Problem, product: Array) -> None:
-        self.at_upper = problem.signs * problem.costs
-        self.coefficients = np.zeros(len(problem))
-        self.sum = 0.0
-        self.product = product
+    What the coefficients at their upper bound multiply to is kept up to date: K beta_U, or G' beta_U of a factor.
+    """
 
-    def update(self, upper: NDArray[np.bool_], multiplied: Callable[[Array], Array]) -> None:
+    # Whether single precision may solve, where the matrix is in it.
+    single_solve = False
+
+    def __init__(self, problem: Problem, size: int) -> None:
+        self.problem = problem
+        self.product = np.zeros(size)
+        self._bounded = np.zeros(len(problem))
+        self._at_upper = problem.signs * problem.costs
+
+    @abstractmethod
+    def outputs(self, coefficients: Array) -> Array:
+        """Return K beta."""
+
+    def _multiplied(self, coefficients: Array) -> Array:
+        """Return what is kept of coefficients."""
+        return self.outputs(coefficients)
+
+    @abstractmethod
+    def _gathered(self, free: NDArray[np.intp]) -> tuple[NDArray[Any], Array]:
+        """Return what the free rows are solved with, and their K_FU beta_U."""
+
+    @abstractmethod
+    def _solved(self, rows: NDArray[Any], free: NDArray[np.intp], ridge: Array, right: Array) -> Array:
+        """Return (K_FF + e)^-1 right."""
+
+    @abstractmethod
+    def _completed(self, rows: NDArray[Any], beta: Array, beta_free: Array) -> Array:
+        """Return K beta."""
+
+    def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
+        """Return the point that the sets ask for; `ridge` has one entry for each free row."""
+        self._bound(upper)
+        rows, product = self._gathered(free)
+        right = np.ones((2, len(free)))
+        np.multiply(self.problem.signs[free], margins[free], out=right[0])
+        right[0] -= product
+        solved = self._solved(rows, free, ridge, right.T)
+        sums = np.add.reduce(solved, axis=0)
+        b = (float(sums[0]) + float(self._bounded.sum()) - self.problem.total) / float(sums[1])
+        beta_free = solved[:, 0] - b * solved[:, 1]
+        beta = self._bounded.copy()
+        beta[free] = beta_free
+        return beta, self._completed(rows, beta, beta_free), b
+
+    def _bound(self, upper: NDArray[np.bool_]) -> None:
         """Take the rows that are at their upper bound now; only what changed is multiplied, where that is less."""
-        wanted = np.where(upper, self.at_upper, 0.0)
-        change = wanted - self.coefficients
+        wanted = np.where(upper, self._at_upper, 0.0)
+        change = wanted - self._bounded
         changed = np.count_nonzero(change)
-        if not changed:
-            return
-        few = changed < np.count_nonzero(wanted)
-        self.product = self.product + multiplied(change) if few else multiplied(wanted)
-        self.coefficients, self.sum = wanted, float(wanted.sum())
+        if changed:
+            few = changed < np.count_nonzero(wanted)
+            self.product = self.product + self._multiplied(change) if few else self._multiplied(wanted)
+            self._bounded = wanted
 
 
-def _right_side(problem: Problem, free: NDArray[np.intp], margins: Array, product: Array) -> Array:
-    """Return [y o - s, 1] for the free rows."""
-    right = np.ones((2, len(free)))
-    np.multiply(problem.signs[free], margins[free], out=right[0])
-    right[0] -= product
-    return right.T
-
-
-def _raised(A: NDArray[np.floating], ridge: Array | float) -> NDArray[np.floating]:
+def _raised(A: Entries, ridge: Array | float) -> Entries:
     """Return the array, contiguous and symmetric, with a ridge on its diagonal, in the order that LAPACK wants."""
     A.reshape(-1)[:: len(A) + 1] += ridge
     return A.T
 
 
-def _bordered(solved: Array, bounded: float, total: float) -> tuple[Array, float]:
-    """Return beta_F and b from the solutions for [y o - s, 1]."""
-    sums = np.add.reduce(solved, axis=0)
-    b = (float(sums[0]) + bounded - total) / float(sums[1])
-    return solved[:, 0] - b * solved[:, 1], b
-
-
-class DenseSystem:
+class DenseSystem(System):
     """The whole matrix is there: a subset, or a small problem."""
 
     def __init__(self, K: Array, problem: Problem) -> None:
-        self.K, self.problem, self.single_solve = K, problem, False
-        self._bounded = _Bounded(problem, np.zeros(len(problem)))
+        super().__init__(problem, len(problem))
+        self.K = K
 
     def outputs(self, coefficients: Array) -> Array:
         """Return K beta."""
         chosen = coefficients.nonzero()[0]
-        if 3 * len(chosen) < len(coefficients):
+        if GATHER * len(chosen) < len(coefficients):
             return np.asarray(coefficients[chosen] @ self.K.take(chosen, axis=0))
         return np.asarray(self.K @ coefficients)
 
-    def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
-        """Return the point that the sets ask for."""
-        bounded = self._bounded
-        bounded.update(upper, self.outputs)
-        rows = self.K.take(free, axis=0)
-        right = _right_side(self.problem, free, margins, bounded.product[free])
-        solved = solve_positive(_raised(rows.take(free, axis=1), ridge), right)
-        beta_free, b = _bordered(solved, bounded.sum, self.problem.total)
-        beta = bounded.coefficients.copy()
-        beta[free] = beta_free
-        return beta, bounded.product + beta_free @ rows, b
+    def _gathered(self, free: NDArray[np.intp]) -> tuple[Array, Array]:
+        return self.K.take(free, axis=0), self.product[free]
+
+    def _solved(self, rows: Array, free: NDArray[np.intp], ridge: Array, right: Array) -> Array:
+        return solve_positive(_raised(rows.take(free, axis=1), ridge), right)
+
+    def _completed(self, rows: Array, beta: Array, beta_free: Array) -> Array:
+        del beta
+        return self.product + beta_free @ rows
 
 
-class FactorSystem:
+class FactorSystem(System):
     """K = G G' with few columns: everything costs n r."""
 
-    def __init__(self, G: NDArray[np.floating], problem: Problem) -> None:
-        self.G, self.problem, self.single_solve = G, problem, False
-        self._bounded = _Bounded(problem, np.zeros(G.shape[1]))
+    def __init__(self, G: Array, problem: Problem) -> None:
+        super().__init__(problem, G.shape[1])
+        self.G = G
 
     def outputs(self, coefficients: Array) -> Array:
         """Return K beta."""
-        return np.asarray(self.G @ self._weights(coefficients))
+        return np.asarray(self.G @ self._multiplied(coefficients))
 
-    def _weights(self, coefficients: Array) -> Array:
-        """Return G' beta."""
+    def _multiplied(self, coefficients: Array) -> Array:
         chosen = coefficients.nonzero()[0]
         if 4 * len(chosen) < len(coefficients):
             return np.asarray(coefficients[chosen] @ self.G[chosen])
         return np.asarray(coefficients @ self.G)
 
-    def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
-        """Return the point that the sets ask for; by Woodbury's identity where rows outnumber columns."""
-        bounded = self._bounded
-        bounded.update(upper, self._weights)
-        G = self.G[free]
-        size, rank = G.shape
-        right = _right_side(self.problem, free, margins, G @ bounded.product)
-        if size <= rank:
-            solved = solve_positive(_raised(G @ G.T, ridge), right)
-        else:
-            scaled = G / ridge[:, None]
-            inner = solve_positive(_raised(G.T @ scaled, 1.0), scaled.T @ right)
-            solved = (right - G @ inner) / ridge[:, None]
-        beta_free, b = _bordered(solved, bounded.sum, self.problem.total)
-        beta = bounded.coefficients.copy()
-        beta[free] = beta_free
-        return beta, np.asarray(self.G @ (bounded.product + beta_free @ G)), b
+    def _gathered(self, free: NDArray[np.intp]) -> tuple[Array, Array]:
+        rows = self.G[free]
+        return rows, rows @ self.product
+
+    def _solved(self, rows: Array, free: NDArray[np.intp], ridge: Array, right: Array) -> Array:
+        """Return the solutions; by Woodbury's identity where rows outnumber columns."""
+        del free
+        if len(rows) <= rows.shape[1]:
+            return solve_positive(_raised(rows @ rows.T, ridge), right)
+        scaled = rows / ridge[:, None]
+        inner = solve_positive(_raised(rows.T @ scaled, 1.0), scaled.T @ right)
+        return np.asarray((right - rows @ inner) / ridge[:, None])
+
+    def _completed(self, rows: Array, beta: Array, beta_free: Array) -> Array:
+        del beta
+        return np.asarray(self.G @ (self.product + beta_free @ rows))
 
 
-class CachedSystem:
+class CachedSystem(System):
     """Rows of the matrix are made when a row first becomes free, and kept.
 
-    Parameters
-    ----------
-    matrix : Matrix
-    members : ndarray of int, shape (m,)
-        Which rows of the matrix take part, in their order.
-    problem : Problem
-        Over these rows.
-    dtype : type
-        float32 halves memory and time where its digits are enough.
-    kept_bytes : int or None
-        Rows beyond it are not kept but made again for each product.
+    `members` are the rows of the matrix that take part, in their order. Single precision halves memory and time where
+    its digits are enough. Rows beyond `kept_bytes` are not kept but made again for each product.
     """
 
     def __init__(
@@ -213,27 +202,26 @@ class CachedSystem:
         dtype: type = np.float64,
         kept_bytes: int | None = None,
     ) -> None:
-        self.matrix, self.members, self.problem, self.dtype = matrix, members, problem, dtype
-        self.single_solve = False
-        self.used = 0
         size = len(members)
+        super().__init__(problem, size)
+        self.matrix, self.members, self.dtype = matrix, members, dtype
+        self.used = 0
         self._whole = size == matrix.n
         self._most = size if kept_bytes is None else min(size, kept_bytes // (np.dtype(dtype).itemsize * max(size, 1)))
         # Rows in chunks, as they came: a larger array would have to be filled again. There is room in the last one.
-        self._chunks: list[Kept] = []
+        self._chunks: list[NDArray[Any]] = []
         self._room = 0
         # Entries among kept rows, side by side: gathered from whole rows they would be scattered over memory.
-        self._square: Kept = np.empty((0, 0), dtype)
+        self._square: NDArray[Any] = np.empty((0, 0), dtype)
         self._order = np.empty(0, dtype=np.intp)
         self._place = np.full(size, -1)
-        self._bounded = _Bounded(problem, np.zeros(size))
 
-    def _rows(self, rows: NDArray[np.intp], out: NDArray[np.floating] | None = None) -> NDArray[np.floating]:
+    def _rows(self, rows: NDArray[np.intp], out: Entries | None = None) -> Entries:
         columns: NDArray[np.intp] | slice = slice(None) if self._whole else self.members
         return self.matrix.block(self.members[rows], columns, self.dtype, out)
 
-    def _ensure(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return where the rows are kept, after making those that are not; -1 where there is no room."""
+    def _ensure(self, rows: NDArray[np.intp]) -> None:
+        """Make and keep the rows that are not kept, as far as there is room."""
         new = rows[self._place[rows] < 0][: self._most - self.used]
         step = max(16, BLOCK // len(self.members))
         done = 0
@@ -249,14 +237,13 @@ class CachedSystem:
                 self._extend(made, added)
             self._place[made] = np.arange(self.used, self.used + count)
             self.used, self._room, done = self.used + count, self._room - count, done + count
-        return np.asarray(self._place[rows])
 
-    def _extend(self, new: NDArray[np.intp], rows: NDArray[np.floating]) -> None:
+    def _extend(self, new: NDArray[np.intp], rows: Entries) -> None:
         """Take the entries among the rows that were kept and the new ones."""
         used, needed = self.used, self.used + len(new)
         if needed > len(self._square):
             size = max(needed, min(self._most, 2 * len(self._square)))
-            larger: Kept = np.empty((size, size), self.dtype)
+            larger: NDArray[Any] = np.empty((size, size), self.dtype)
             larger[:used, :used] = self._square[:used, :used]
             self._square = larger
         self._order = np.concatenate([self._order, new])
@@ -266,7 +253,7 @@ class CachedSystem:
 
     def _kept_product(self, places: NDArray[np.intp], values: Array) -> Array:
         """Return values @ kept[places], without gathering rows where most are needed."""
-        weights: Kept = np.zeros(self.used, self.dtype)
+        weights: NDArray[Any] = np.zeros(self.used, self.dtype)
         weights[places] = values
         result = np.zeros(len(self.members))
         start = 0
@@ -295,7 +282,18 @@ class CachedSystem:
             result += coefficients[part].astype(self.dtype) @ self._rows(part)
         return result
 
-    def _among(self, free: NDArray[np.intp], places: NDArray[np.intp]) -> NDArray[np.floating]:
+    def _gathered(self, free: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array]:
+        """Return where the free rows are kept, -1 where there is no room."""
+        self._ensure(free)
+        return self._place[free], self.product[free]
+
+    def _solved(self, rows: NDArray[np.intp], free: NDArray[np.intp], ridge: Array, right: Array) -> Array:
+        A = self._among(free, rows)
+        if self.dtype is np.float32 and not self.single_solve:
+            A = A.astype(np.float64)
+        return solve_positive(_raised(A, ridge), right)
+
+    def _among(self, free: NDArray[np.intp], places: NDArray[np.intp]) -> Entries:
         """Return K[F, F]: made again where that takes less time than to fetch it."""
         if self.matrix.quick:
             rows = self.members[free]
@@ -303,25 +301,13 @@ class CachedSystem:
         kept = places >= 0
         if kept.all():
             return self._square.take(places, axis=0).take(places, axis=1)
-        A: Kept = np.empty((len(free), len(free)), self.dtype)
+        A: NDArray[Any] = np.empty((len(free), len(free)), self.dtype)
         inside, others = np.flatnonzero(kept), np.flatnonzero(~kept)
         A[inside[:, None], inside] = self._square[places[inside][:, None], places[inside]]
         A[others] = self.matrix.block(self.members[free[others]], self.members[free], self.dtype)
         A[inside[:, None], others] = A[others[:, None], inside].T
         return A
 
-    def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
-        """Return the point that the sets ask for."""
-        bounded = self._bounded
-        bounded.update(upper, self.outputs)
-        places = self._ensure(free)
-        right = _right_side(self.problem, free, margins, bounded.product[free])
-        A = self._among(free, places)
-        if self.dtype is np.float32 and not self.single_solve:
-            A = A.astype(np.float64)
-        beta_free, b = _bordered(solve_positive(_raised(A, ridge), right), bounded.sum, self.problem.total)
-        beta = bounded.coefficients.copy()
-        beta[free] = beta_free
-        kept = bool((places >= 0).all())
-        part = self._kept_product(places, beta_free) if kept else self.outputs(beta - bounded.coefficients)
-        return beta, bounded.product + part, b
+    def _completed(self, rows: NDArray[np.intp], beta: Array, beta_free: Array) -> Array:
+        kept = bool((rows >= 0).all())
+        return self.product + (self._kept_product(rows, beta_free) if kept else self.outputs(beta - self._bounded))
