@@ -16,7 +16,7 @@ from kerntest.data.checks import one_of, whole_number
 from kerntest.engines.plan import prepare_fit
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
-from kerntest.learning.folds import train_test_split
+from kerntest.learning.cross_validation import train_test_split
 from kerntest.learning.given_matrix import as_rows, is_precomputed, rows_against
 from kerntest.learning.kernel_choice import check_bandwidth, check_kernel
 from kerntest.learning.leakage import guarded, told_of_shared

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kerntest.errors import UsageError
-from kerntest.learning.folds import train_test_split
+from kerntest.learning.cross_validation import train_test_split
 from kerntest.learning.leakage import told_of_shared
 from kerntest.learning.provenance import input_of
 from kerntest.learning.training_rows import read_like

@@ -12,7 +12,7 @@ from kerntest.engines.local import LocalEngine
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.learning.folds import plain_folds
+from kerntest.learning.cross_validation import draw_folds
 from kerntest.learning.kernel_choice import at_multiples
 from kerntest.learning.ridge_options import AUTO
 from kerntest.learning.solvers.ridge_path import DENSE_ARRAYS, RidgePath, dense_spectrum, thin_spectrum
@@ -117,7 +117,11 @@ def choose(
     """
     kernels, multiples = kernels_of(rows, chosen, options)
     lambdas = lambdas_of(rows, chosen, options)
-    folds = plain_folds(len(rows), options.folds, options.seed, rows.clusters) if options.criterion == "cv" else None
+    folds = (
+        draw_folds(len(rows), options.folds, options.seed, clusters=rows.clusters)
+        if options.criterion == "cv"
+        else None
+    )
     alone = LocalEngine(1)
     # Distances are computed once, for all bandwidths.
     pairs = None if not isinstance(rows.points, Points) or features else DensePairs(rows.points, rows.points)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.engines.local import LocalEngine
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import DataError, UsageError
+from kerntest.kernels.base import Points
 from kerntest.learning.calibration import fit_sigmoid
-from kerntest.learning.folds import plain_folds, sparse_classes_warning, stratified_folds
+from kerntest.learning.cross_validation import (
+    draw_folds,
+    grid_search,
+    held_out,
+    sparse_classes_warning,
+    telling_of_folds,
+)
 from kerntest.learning.given_matrix import training_matrix
 from kerntest.learning.given_values import target_of
-from kerntest.learning.grid import COSTS, MULTIPLES, held_out_scores, search, with_kernel
+from kerntest.learning.kernel_choice import at_multiples
 from kerntest.learning.learner import Learner
 from kerntest.learning.metrics import classification_metrics, regression_metrics
 from kerntest.learning.solvers.hinge import KEPT_BYTES
@@ -29,21 +38,31 @@ from kerntest.learning.training_rows import (
     varied_numbers_of,
 )
 from kerntest.matrices.factor import parse_features
+from kerntest.matrices.matrix import matrix_of
 from kerntest.report.learning_record import ClassificationMetrics, RegressionMetrics
 from kerntest.report.svm_record import Baseline, SvmResult
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from kerntest.data.table import Column
     from kerntest.engines.base import Engine, Progress
-    from kerntest.kernels.base import Array
+    from kerntest.kernels.base import Array, Kernel
+    from kerntest.learning.svm_machines import Machine
     from kerntest.learning.svm_model import SvmModel
     from kerntest.learning.training_rows import Labelled
     from kerntest.report.svm_record import GridSearch
 
 # Folds whose held-out scores probabilities are fitted to.
 PROBABILITY_FOLDS = 5
+# Costs, and bandwidths as multiples of the median; the relative duality gap of the machines of a grid.
+COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
+MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
+GRID_TOLERANCE = 1e-3
+# How far a nu stays below the largest one, where rounding decides.
+BELOW_LARGEST = 1e-9
 # Beyond so many different numbers, and this share of the rows, numbers are hardly classes.
 MANY_CLASSES, MANY_SHARE = 20, 0.1
 # And beyond this share, with fewer than two rows of a class, nothing is: every pair of classes would be fitted in vain.
@@ -167,14 +186,14 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
         warnings: tuple[str, ...] = ()
         if self.folds is not None:
             folds, warnings = _folds(rows, self.folds, options.seed)
-            found, cost, kernel = search(rows, options, folds, engine, whole_grid=self.grid, progress=progress)
-            rows = with_kernel(rows, kernel)
+            found, kernel = self._search(rows, folds, engine, progress)
+            cost, rows = found.cells[found.chosen].C, rows.with_kernel(kernel)
         # A search has told how far it is; one fit more is little beside it.
         fit = fit_rows(rows, options, engine, C=cost, progress=progress if found is None else None)
         fit = replace(fit, search=found, warnings=warnings)
         if not options.probability:
             return fit
-        scores = held_out_scores(rows, options, C=cost, folds=_probability_folds(rows, options.seed), engine=engine)
+        scores = self._held_out_scores(rows, cost, engine)
         through = len(fit.model.pairs) == 1
         sigmoids = []
         for place, (i, j) in enumerate(fit.model.pairs):
@@ -182,12 +201,77 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
             sigmoids.append(fit_sigmoid(scores[members, place], rows.codes[members] == j, through_threshold=through))
         return replace(fit, model=replace(fit.model, sigmoids=tuple(sigmoids)))
 
+    def _search(
+        self, rows: TrainingRows, folds: NDArray[np.intp], engine: Engine, progress: Progress | None
+    ) -> tuple[GridSearch, Kernel | None]:
+        """Return the scores of the options as they are, or of a grid of costs and bandwidths, and the kernel of the best."""
+        options = self.options
+        if options.task == "one-class":
+            raise UsageError(
+                "one class has no score to cross-validate by",
+                hint="leave out --grid and --cv; --nu sets the share of outliers",
+                code="usage.grid",
+            )
+        largest = _largest_nu(rows)
+        if options.nu is not None and options.nu > largest * (1.0 + 1e-12):
+            raise UsageError(
+                f"nu = {options.nu:g} is infeasible: the sizes of the classes allow at most {largest:.4g}",
+                hint=f"--nu {math.floor(largest * 1000) / 1000:g}, or class weights with --C",
+                code="usage.nu",
+            )
+        costs: tuple[float, ...] = (options.C,)
+        kernels: dict[float, Kernel | None] = {1.0: rows.kernel}
+        if self.grid:
+            # Which cell is best does not hang on the last digits of a machine; a score of the options as they are may.
+            options = replace(options, tolerance=max(options.tolerance, GRID_TOLERANCE))
+            if options.nu is None and not options.hard_margin and options.method == "svm":
+                costs = COSTS
+            if rows.chosen is not None and rows.chosen.free.free and isinstance(rows.points, Points):
+                found = at_multiples(rows.chosen, MULTIPLES, rows.points, options.seed)
+                kernels = dict(zip(MULTIPLES, found, strict=True))
+        search = grid_search(
+            rows,
+            folds,
+            kernels,
+            costs,
+            lambda part, held: _scores(part, held, costs, options),
+            engine=engine,
+            score="accuracy" if self.classifies else "negative RMSE",
+            progress=progress,
+        )
+        return search, kernels[search.cells[search.chosen].multiple]
+
+    def _held_out_scores(self, rows: TrainingRows, cost: float, engine: Engine) -> Array:
+        """Return the scores of every row by a machine that has not seen it: what probabilities are fitted to."""
+        try:
+            folds, _ = _folds(rows, PROBABILITY_FOLDS, self.options.seed)
+        except DataError as error:
+            raise DataError(
+                f"--probability holds rows out: {error.message}",
+                hint=f"leave it out, or give at least {PROBABILITY_FOLDS} rows, and 2 of each class",
+                code=error.code,
+                where=error.where,
+            ) from error
+        alone = LocalEngine(1)
+
+        def work(fold: int) -> Array:
+            part, held = held_out(rows, folds, fold)
+            with telling_of_folds(rows.kernel):
+                fitted = fit_rows(part, _feasible(self.options, part), alone, C=cost)
+            return fitted.model.scores(held.points, alone)
+
+        found = list(engine.map(work, range(PROBABILITY_FOLDS)))
+        scores = np.empty((len(rows), found[0].shape[1]))
+        for fold, part in enumerate(found):
+            scores[folds == fold] = part
+        return scores
+
     def judge(self, rows: TrainingRows, fit: SvmFit, test: TrainingRows | None, engine: Engine) -> JudgedMachine:
         """Return a machine judged on its training rows and on others, beside the nearest mean."""
         model, options = fit.model, self.options
         train_scores = model.scores(rows.points, engine)
         test_scores = None if test is None else model.scores(test.points, engine)
-        baseline = _baseline(with_kernel(rows, fit.kernel), test or rows, options, engine)
+        baseline = _baseline(rows.with_kernel(fit.kernel), test or rows, options, engine)
         train_metrics = _metrics(model, rows, train_scores)
         test_metrics = None if test is None or test_scores is None else _metrics(model, test, test_scores)
         return JudgedMachine(
@@ -273,24 +357,52 @@ def _target_numbers(target: Column, table: str) -> Array:
 def _folds(rows: TrainingRows, count: int, seed: int) -> tuple[NDArray[np.intp], tuple[str, ...]]:
     """Return the fold of each row, by class where there are classes, and warnings."""
     if rows.classes is None:
-        return plain_folds(len(rows), count, seed, rows.clusters), ()
+        return draw_folds(len(rows), count, seed, clusters=rows.clusters), ()
     names = rows.classes.names
-    folds = stratified_folds(rows.codes, count, seed, names, rows.clusters)
+    folds = draw_folds(len(rows), count, seed, labels=rows.codes, classes=names, clusters=rows.clusters)
     warning = sparse_classes_warning(rows.codes, count, names, rows.clusters)
     return folds, () if warning is None else (warning,)
 
 
-def _probability_folds(rows: TrainingRows, seed: int) -> NDArray[np.intp]:
-    """Return the folds whose held-out scores probabilities are fitted to; DataError if the rows are too few."""
-    try:
-        return _folds(rows, PROBABILITY_FOLDS, seed)[0]
-    except DataError as error:
-        raise DataError(
-            f"--probability holds rows out: {error.message}",
-            hint=f"leave it out, or give at least {PROBABILITY_FOLDS} rows, and 2 of each class",
-            code=error.code,
-            where=error.where,
-        ) from error
+def _scores(part: TrainingRows, held: TrainingRows, costs: Sequence[float], options: SvmOptions) -> list[float]:
+    """Return the score of machines of every cost on rows held out."""
+    options, alone, kernel = _feasible(options, part), LocalEngine(1), part.kernel
+    matrix = None
+    if isinstance(part.points, Points) and kernel is not None and options.features is None:
+        matrix = matrix_of(kernel, part.points)
+    results = []
+    start: tuple[Machine, ...] | None = None
+    for cost in costs:
+        fitted = fit_rows(part, options, alone, C=cost, matrix=matrix, start=start)
+        # From a smaller cost to the next a start saves half the work, but not where the matrix has low rank.
+        solved = [one.solution for one in fitted.machines]
+        start = fitted.machines if all(one and "factor" not in one.method for one in solved) else None
+        scores = fitted.model.scores(held.points, alone)
+        if held.classes is not None:
+            results.append(float(np.mean(fitted.model.codes(scores) == held.codes)))
+        else:
+            results.append(-float(np.sqrt(np.mean((scores[:, 0] - held.targets[:, 0]) ** 2))))
+    return results
+
+
+def _feasible(options: SvmOptions, part: TrainingRows) -> SvmOptions:
+    """Return the options for a part of the rows: a nu that all rows allow is brought down to what the part allows.
+
+    The shares of the classes differ from fold to fold by a row, and with them the largest nu.
+    """
+    largest = _largest_nu(part)
+    if options.nu is None or not 0 < largest < options.nu:
+        return options
+    return replace(options, nu=largest * (1.0 - BELOW_LARGEST))
+
+
+def _largest_nu(rows: TrainingRows) -> float:
+    """Return the largest nu that every pair of classes allows, 2 min(n_i, n_j) / (n_i + n_j) (Chang and Lin 2001)."""
+    if rows.classes is None:
+        return math.inf
+    counts = np.bincount(rows.codes)
+    fewest, most = float(counts.min()), float(counts.max())
+    return 2.0 * fewest / (fewest + most)
 
 
 def _metrics(model: SvmModel, rows: TrainingRows, scores: Array) -> ClassificationMetrics | RegressionMetrics | None:

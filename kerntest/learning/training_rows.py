@@ -220,6 +220,12 @@ class TrainingRows:
         """The columns that take part."""
         return () if self.encoder is None else tuple(name for name in self.encoder.names if name not in self.left_out)
 
+    def with_kernel(self, kernel: Kernel | None) -> TrainingRows:
+        """Return the rows with another kernel in place of theirs, if they have one."""
+        if self.chosen is None or kernel is None:
+            return self
+        return replace(self, chosen=replace(self.chosen, kernel=kernel))
+
     def take(self, rows: NDArray[np.intp]) -> TrainingRows:
         """Return some of the rows; of a matrix, with all of its columns."""
         points = self.points.take(rows) if isinstance(self.points, Points) else self.points[rows]

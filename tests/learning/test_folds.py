@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kerntest.errors import DataError, UsageError
-from kerntest.learning.folds import plain_folds, sparse_classes_warning, stratified_folds, train_test_split
+from kerntest.learning.cross_validation import draw_folds, sparse_classes_warning, train_test_split
 
 # Class sizes of at least 2, so that folds can be made.
 sizes = st.lists(st.integers(2, 12), min_size=1, max_size=6)
@@ -26,7 +26,7 @@ def spread(counts):
 def test_every_class_and_all_rows_are_spread_evenly(sizes, k, seed):
     labels = labels_of(sizes)
     assume(len(labels) >= k)
-    folds = stratified_folds(labels, k, seed)
+    folds = draw_folds(len(labels), k, seed, labels=labels)
     assert folds.shape == labels.shape
     assert set(folds) <= set(range(k))
     assert spread(np.bincount(folds, minlength=k)) <= 1
@@ -38,7 +38,7 @@ def test_every_class_and_all_rows_are_spread_evenly(sizes, k, seed):
 def test_what_a_fold_is_predicted_from_has_every_class(sizes, k, seed):
     labels = labels_of(sizes)
     assume(len(labels) >= k)
-    folds = stratified_folds(labels, k, seed)
+    folds = draw_folds(len(labels), k, seed, labels=labels)
     for fold in range(k):
         assert set(labels[folds != fold]) == set(labels)
 
@@ -46,7 +46,7 @@ def test_what_a_fold_is_predicted_from_has_every_class(sizes, k, seed):
 @given(st.integers(2, 60), st.integers(2, 10), seeds)
 def test_plain_folds_are_even(n, k, seed):
     assume(n >= k)
-    folds = plain_folds(n, k, seed)
+    folds = draw_folds(n, k, seed)
     counts = np.bincount(folds, minlength=k)
     assert len(folds) == n
     assert len(counts) == k
@@ -55,7 +55,7 @@ def test_plain_folds_are_even(n, k, seed):
 
 def test_folds_repeat_with_the_seed_and_differ_without():
     labels = labels_of([40, 60])
-    for make in (lambda seed: stratified_folds(labels, 5, seed), lambda seed: plain_folds(100, 5, seed)):
+    for make in (lambda seed: draw_folds(len(labels), 5, seed, labels=labels), lambda seed: draw_folds(100, 5, seed)):
         np.testing.assert_array_equal(make(3), make(3))
         assert (make(3) != make(4)).any()
 
@@ -63,7 +63,7 @@ def test_folds_repeat_with_the_seed_and_differ_without():
 def test_folds_are_drawn_without_favour():
     # 4 folds of 2 + 3 rows: which fold gets the second row, and which rows stand together, is equally likely.
     labels = np.array([0, 0, 1, 1, 1])
-    drawn = np.array([stratified_folds(labels, 4, seed) for seed in range(2000)])
+    drawn = np.array([draw_folds(len(labels), 4, seed, labels=labels) for seed in range(2000)])
     for row in range(5):
         np.testing.assert_allclose(np.bincount(drawn[:, row], minlength=4) / 2000, 0.25, atol=0.05)
     together = (drawn[:, :2, None] == drawn[:, None, 2:]).any(axis=(1, 2)).mean()
@@ -74,44 +74,47 @@ def test_folds_are_drawn_without_favour():
 
 def test_codes_may_be_any_whole_numbers():
     labels = np.array([7, 7, 7, 3, 3, 3])
-    folds = stratified_folds(labels, 3, 0)
+    folds = draw_folds(len(labels), 3, 0, labels=labels)
     for code in (3, 7):
         assert sorted(folds[labels == code]) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("k", [1, 0, -2, 2.0, True, "5"])
 def test_folds_that_are_no_number_of_folds_are_refused(k):
-    for make in (lambda: plain_folds(10, k, 0), lambda: stratified_folds(np.zeros(10, int), k, 0)):
+    for make in (
+        lambda: draw_folds(10, k, 0),
+        lambda: draw_folds(len(np.zeros(10, int)), k, 0, labels=np.zeros(10, int)),
+    ):
         with pytest.raises(UsageError, match="folds must be a whole number of at least 2") as caught:
             make()
         assert caught.value.hint
 
 
 def test_fewer_rows_than_folds_are_refused():
-    for make in (lambda: plain_folds(3, 5, 0), lambda: stratified_folds(np.zeros(3, int), 5, 0)):
+    for make in (lambda: draw_folds(3, 5, 0), lambda: draw_folds(len(np.zeros(3, int)), 5, 0, labels=np.zeros(3, int))):
         with pytest.raises(DataError, match="3 rows cannot be divided into 5 folds") as caught:
             make()
         assert caught.value.hint == "ask for at most 3 folds"
     with pytest.raises(DataError, match="1 row cannot be divided into 2 folds") as caught:
-        plain_folds(1, 2, 0)
+        draw_folds(1, 2, 0)
     assert caught.value.hint == "at least 2 rows are needed"
 
 
 def test_a_class_of_one_row_is_refused():
     with pytest.raises(DataError, match="only 1 row has class 'rare': of 5 folds") as caught:
-        stratified_folds(np.array([0] * 9 + [1]), 5, 0, ("common", "rare"))
+        draw_folds(len(np.array([0] * 9 + [1])), 5, 0, labels=np.array([0] * 9 + [1]), classes=("common", "rare"))
     assert "leave out" in caught.value.hint
     with pytest.raises(DataError, match="only 1 row has class 1:"):
-        stratified_folds(np.array([0] * 9 + [1]), 5, 0)
+        draw_folds(len(np.array([0] * 9 + [1])), 5, 0, labels=np.array([0] * 9 + [1]))
 
 
 def test_classes_with_fewer_rows_than_folds_are_told():
     labels = labels_of([2, 4, 5, 9])
     expected = "not every one of 5 folds has a row of each class: 'a' (2 rows), 'b' (4 rows)"
     assert sparse_classes_warning(labels, 5, ("a", "b", "c", "d")) == expected
-    assert sparse_classes_warning(labels, 2) is None
-    many = sparse_classes_warning(labels_of([2] * 8), 3)
-    assert many.endswith("4 (2 rows) and 3 more")
+    assert sparse_classes_warning(labels, 2, ("a", "b", "c", "d")) is None
+    many = sparse_classes_warning(labels_of([2] * 8), 3, "abcdefgh")
+    assert many.endswith("'e' (2 rows) and 3 more")
     assert "numpy" not in many
     assert "int64" not in many
 

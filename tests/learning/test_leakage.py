@@ -9,7 +9,7 @@ from command_line import run_here
 
 from kerntest import SVM, KernelRidge, train_ridge, train_svm
 from kerntest.errors import DataError, UsageError
-from kerntest.learning.folds import plain_folds, sparse_classes_warning, stratified_folds, train_test_split
+from kerntest.learning.cross_validation import draw_folds, sparse_classes_warning, train_test_split
 
 r = np.random.default_rng(3)
 
@@ -159,11 +159,13 @@ def test_folds_and_parts_keep_clusters_whole_and_even(seed):
     clusters = drawn.permutation(np.repeat(np.arange(60), drawn.integers(1, 12, 60)))
     labels = (drawn.random(60) < 0.3)[clusters].astype(int)
     n = len(clusters)
-    for folds in (stratified_folds(labels, 5, seed, None, clusters), plain_folds(n, 5, seed, clusters)):
+    for folds in (draw_folds(n, 5, seed, labels=labels, clusters=clusters), draw_folds(n, 5, seed, clusters=clusters)):
         assert all(len(np.unique(folds[clusters == k])) == 1 for k in range(60))
         assert np.ptp(np.bincount(folds)) < 0.06 * n
     shares = [
-        labels[folds == k].mean() for folds in [stratified_folds(labels, 5, seed, None, clusters)] for k in range(5)
+        labels[folds == k].mean()
+        for folds in [draw_folds(n, 5, seed, labels=labels, clusters=clusters)]
+        for k in range(5)
     ]
     assert np.ptp(shares) < 0.15
     for given in (labels, None):
@@ -177,10 +179,10 @@ def test_folds_and_parts_keep_clusters_whole_and_even(seed):
 def test_too_few_clusters():
     clusters, labels = np.repeat([0, 1, 2], 5), np.repeat([0, 1, 1], 5)
     with pytest.raises(DataError, match="3 clusters cannot be divided into 5 folds") as caught:
-        plain_folds(15, 5, 0, clusters)
+        draw_folds(15, 5, 0, clusters=clusters)
     assert caught.value.hint == "ask for at most 3 folds"
     with pytest.raises(DataError, match="only 1 cluster has class 'rare'"):
-        stratified_folds(labels, 2, 0, ("rare", "other"), clusters)
+        draw_folds(15, 2, 0, labels=labels, classes=("rare", "other"), clusters=clusters)
     with pytest.raises(DataError, match="all rows are in one cluster"):
         train_test_split(None, 15, 0.5, 0, np.zeros(15, dtype=int))
     with pytest.raises(DataError, match="every cluster has all rows of a class"):

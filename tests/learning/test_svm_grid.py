@@ -11,7 +11,7 @@ from tolerances import SAME_MACHINE
 
 from kerntest import SVM, train_svm
 from kerntest.errors import UsageError
-from kerntest.learning.folds import plain_folds, stratified_folds, train_test_split
+from kerntest.learning.cross_validation import draw_folds, train_test_split
 
 # Machines stop at a duality gap of 1e-6: that is how far they are the same.
 GAP = 1e-6 / SAME_MACHINE
@@ -20,8 +20,8 @@ GAP = 1e-6 / SAME_MACHINE
 @pytest.fixture
 def four_cells(monkeypatch):
     """Let a grid be of two costs and two bandwidths: what holds for every cell needs no more of them."""
-    monkeypatch.setattr("kerntest.learning.grid.COSTS", (1.0, 100.0))
-    monkeypatch.setattr("kerntest.learning.grid.MULTIPLES", (0.5, 2.0))
+    monkeypatch.setattr("kerntest.learning.svm_learner.COSTS", (1.0, 100.0))
+    monkeypatch.setattr("kerntest.learning.svm_learner.MULTIPLES", (0.5, 2.0))
 
 
 def frame_of(X, y):
@@ -77,7 +77,7 @@ def by_hand(X, y, folds, cell, **options):
 def test_the_score_of_a_cell_is_that_of_a_loop_over_the_folds(options):
     X, y = noisy(45, classes=3)
     result = train_svm(frame_of(X, y), "y", grid=True, cv=3, seed=5, **options)
-    folds = stratified_folds(y, 3, 5)
+    folds = draw_folds(len(y), 3, 5, labels=y)
     # The perceptron has no cost: its grid is one of bandwidths.
     assert len(result.grid.cells) == (2 if options.get("method") == "perceptron" else 4)
     for cell in result.grid.cells:
@@ -91,7 +91,7 @@ def test_the_score_of_a_regression_is_minus_its_rmse():
     X, y = X[::3, :4], y[::3]
     result = train_svm(frame_of(X, y), "y", task="regress", grid=True, cv=3, seed=1, epsilon=10.0)
     assert result.grid.score == "negative RMSE"
-    folds = plain_folds(len(y), 3, 1)
+    folds = draw_folds(len(y), 3, 1)
     for cell in result.grid.cells:
         mean, error = by_hand(X, y, folds, cell, task="regress", epsilon=10.0)
         # A grid stops at a gap of 1e-3.
@@ -105,7 +105,7 @@ def test_cross_validation_without_a_grid_is_of_the_options_as_they_are():
     (cell,) = result.grid.cells
     assert (cell.C, cell.kernel, result.grid.folds) == (3.0, "gaussian(0.8)", 6)
     assert (result.C, result.bandwidth) == (3.0, 0.8)
-    mean, error = by_hand(X, y, stratified_folds(y, 6, 2), cell)
+    mean, error = by_hand(X, y, draw_folds(len(y), 6, 2, labels=y), cell)
     np.testing.assert_allclose((cell.mean, cell.standard_error), (mean, error), rtol=1e-12)
 
 

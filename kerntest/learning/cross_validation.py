@@ -1,4 +1,4 @@
-"""Rows into folds for cross-validation, and into a training and a test part, every class spread evenly.
+"""Folds, a training and a test part, every class spread evenly; and grids that are judged by folds.
 
 What is drawn depends on the seed, on the number of rows, on their classes and clusters, and on nothing else. The rows of
 a cluster are never parted.
@@ -6,127 +6,71 @@ a cluster are never parted.
 
 from __future__ import annotations
 
+import math
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.errors import DataError, UsageError
+from kerntest.errors import DataError, UndecidedError, UsageError
+from kerntest.kernels.base import Points
+from kerntest.learning.ties import smoothest
 from kerntest.report.summary import counted
+from kerntest.report.svm_record import GridCell, GridSearch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from kerntest.kernels.base import Codes
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.kernels.base import Codes, Kernel
+    from kerntest.learning.training_rows import TrainingRows
 
     Rows = NDArray[np.intp]
 
 # Tell the streams of folds and of test rows from each other and from other streams of the same seed.
 FOLD_STREAM, SPLIT_STREAM = 20, 21
 CLASSES_NAMED = 5
+TIES = "the best mean over the folds; of equal ones the smallest C, then the largest bandwidth"
 
 
-def plain_folds(n: int, k: int, seed: int, clusters: Rows | None = None) -> Rows:
-    """Return the fold of each row, drawn at random; sizes of folds differ by at most one, where there are no clusters.
-
-    Parameters
-    ----------
-    n : int
-        Rows.
-    k : int
-        Folds, at least 2.
-    seed : int
-    clusters : ndarray of int, shape (n,), optional
-        Equal for rows that stay together.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-        In [0, k).
-
-    Raises
-    ------
-    UsageError
-        If `k` is no whole number of at least 2.
-    DataError
-        If there are fewer rows, or clusters, than folds.
-
-    Notes
-    -----
-    Cost: O(n).
-    """
-    _check_folds(n, k)
-    rng = np.random.default_rng((seed, FOLD_STREAM))
-    if clusters is not None:
-        return _whole_folds(np.zeros(n, dtype=np.intp), clusters, k, rng)
-    return _dealt(rng.permutation(n), k, rng)
-
-
-def stratified_folds(
-    labels: Codes, k: int, seed: int, classes: Sequence[str] | None = None, clusters: Rows | None = None
+def draw_folds(
+    n: int,
+    k: int,
+    seed: int,
+    *,
+    labels: Codes | None = None,
+    classes: Sequence[str] | None = None,
+    clusters: Rows | None = None,
 ) -> Rows:
-    """Return the fold of each row, every class spread evenly.
+    """Return the fold of each row, from 0 to k - 1, every class spread evenly.
 
     Rows of a class stand together, in random order, and are dealt to the folds in turn like cards. So the rows of a
     class in two folds differ in number by at most one, and so do the rows in all. Clusters go whole to the folds, the
     largest first, each to the fold that has the least of its classes.
-
-    Parameters
-    ----------
-    labels : ndarray of int, shape (n,)
-        The class of each row.
-    k : int
-        Folds, at least 2.
-    seed : int
-    classes : sequence of str, optional
-        What the classes are called in messages.
-    clusters : ndarray of int, shape (n,), optional
-        Equal for rows that stay together.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-        In [0, k).
-
-    Raises
-    ------
-    UsageError
-        If `k` is no whole number of at least 2.
-    DataError
-        If there are fewer rows or clusters than folds, or only one row or cluster with a class: whatever is fitted to the
-        other folds has never seen it.
-
-    Notes
-    -----
-    Cost: O(n log n). `sparse_classes_warning` tells of classes that not every fold can have.
     """
-    _check_folds(len(labels), k)
-    _check_classes(labels, k, classes, clusters)
+    _check_folds(n, k)
+    if labels is None:
+        labels = np.zeros(n, dtype=np.intp)
+    else:
+        _check_classes(labels, k, classes, clusters)
     rng = np.random.default_rng((seed, FOLD_STREAM))
     if clusters is not None:
         return _whole_folds(labels, clusters, k, rng)
-    shuffled = rng.permutation(len(labels))
-    return _dealt(shuffled[np.argsort(labels[shuffled], kind="stable")], k, rng)
+    shuffled = rng.permutation(n)
+    folds = np.empty(n, dtype=np.intp)
+    folds[shuffled[np.argsort(labels[shuffled], kind="stable")]] = rng.permutation(k)[np.arange(n) % k]
+    return folds
 
 
-def sparse_classes_warning(
-    labels: Codes, k: int, classes: Sequence[str] | None = None, clusters: Rows | None = None
-) -> str | None:
-    """Return a warning that names the classes with fewer rows, or clusters, than there are folds; None without any.
-
-    Parameters
-    ----------
-    labels : ndarray of int, shape (n,)
-    k : int
-        Folds.
-    classes : sequence of str, optional
-        What the classes are called.
-    clusters : ndarray of int, shape (n,), optional
-    """
+def sparse_classes_warning(labels: Codes, k: int, classes: Sequence[str], clusters: Rows | None = None) -> str | None:
+    """Return a warning that names the classes with fewer rows, or clusters, than there are folds; None without any."""
     codes, counts = _units_of_classes(labels, clusters)
     found = zip(codes.tolist(), counts.tolist(), strict=True)
-    sparse = [(_class_name(code, classes), count) for code, count in found if count < k]
+    sparse = [(repr(classes[code]), count) for code, count in found if count < k]
     if not sparse:
         return None
     unit = "row" if clusters is None else "cluster"
@@ -138,61 +82,26 @@ def sparse_classes_warning(
 def train_test_split(
     labels: Codes | None, n: int, fraction: float, seed: int, clusters: Rows | None = None
 ) -> tuple[Rows, Rows]:
-    """Return the rows to train on and the rows to test on.
+    """Return the rows to train on and the rows to test on, both ascending.
 
     The test part has the nearest whole number to `fraction * n` of rows. With labels each class has its share of them,
     rounded so that the shares add up; a class with two rows or more has at least one in both parts as long as the parts
     are large enough, and the only row of a class is for training. Clusters are drawn whole, in random order, each if it
     brings the test part nearer to its share of the rows of every class.
-
-    Parameters
-    ----------
-    labels : ndarray of int, shape (n,), or None
-        The class of each row; None to draw without regard to classes.
-    n : int
-        Rows.
-    fraction : float
-        Share of the rows to test on, in (0, 1).
-    seed : int
-    clusters : ndarray of int, shape (n,), optional
-        Equal for rows that stay together.
-
-    Returns
-    -------
-    train, test : ndarray of int
-        Both ascending; together every row once.
-
-    Raises
-    ------
-    UsageError
-        If `fraction` is not between 0 and 1.
-    DataError
-        If it leaves no row to train on, or none to test on; if there is one cluster only.
-
-    Notes
-    -----
-    Cost: O(n log n).
     """
     tested = _test_rows(n, fraction)
     rng = np.random.default_rng((seed, SPLIT_STREAM))
+    if labels is None:
+        labels = np.zeros(n, dtype=np.intp)
     if clusters is not None:
-        drawn = _whole_part(np.zeros(n, dtype=np.intp) if labels is None else labels, clusters, fraction, rng)
+        drawn = _whole_part(labels, clusters, fraction, rng)
         return np.flatnonzero(~drawn), np.flatnonzero(drawn)
     shuffled = rng.permutation(n)
-    if labels is None:
-        return np.sort(shuffled[tested:]), np.sort(shuffled[:tested])
     _, codes, sizes = np.unique(labels[shuffled], return_inverse=True, return_counts=True)
     by_class = np.argsort(codes, kind="stable")
     place_in_class = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     in_test = place_in_class < np.repeat(_shares(sizes, tested), sizes)
     return np.sort(shuffled[by_class[~in_test]]), np.sort(shuffled[by_class[in_test]])
-
-
-def _dealt(order: Rows, k: int, rng: np.random.Generator) -> Rows:
-    """Return the fold of each row when the rows, in this order, are dealt to folds in turn, the first at random."""
-    folds = np.empty(len(order), dtype=np.intp)
-    folds[order] = rng.permutation(k)[np.arange(len(order)) % k]
-    return folds
 
 
 def _contents(labels: Codes, clusters: Rows) -> tuple[Rows, NDArray[np.float64]]:
@@ -260,15 +169,7 @@ def _whole_part(labels: Codes, clusters: Rows, fraction: float, rng: np.random.G
 
 
 def _shares(sizes: Rows, total: int) -> Rows:
-    """Return how many rows of each class are tested: `total` in all, in proportion to the sizes of the classes.
-
-    Parameters
-    ----------
-    sizes : ndarray of int, shape (c,)
-        Rows of each class, at least 1.
-    total : int
-        In [1, sum(sizes) - 1].
-    """
+    """Return how many rows of each class are tested: `total` in all, in proportion to the sizes of the classes."""
     quotas = sizes * (total / sizes.sum())
     # A row of each class in either part, where it has two; without the bounds where the parts are too small for that.
     fewest, most = np.minimum(sizes - 1, 1), sizes - 1
@@ -343,3 +244,68 @@ def _check_classes(labels: Codes, k: int, classes: Sequence[str] | None, cluster
 
 def _class_name(code: int, classes: Sequence[str] | None) -> str:
     return repr(classes[code] if classes is not None else code)
+
+
+def grid_search(
+    rows: TrainingRows,
+    folds: Rows,
+    kernels: Mapping[float, Kernel | None],
+    costs: Sequence[float],
+    scores: Callable[[TrainingRows, TrainingRows], list[float]],
+    *,
+    engine: Engine,
+    score: str,
+    progress: Progress | None = None,
+) -> GridSearch:
+    """Return a grid of kernels, by the multiple of their bandwidths, and costs, with the mean score of each over folds.
+
+    `scores` are those of all costs, from rows to fit to and rows to judge by: what is known of a kernel serves them all.
+    """
+    count = int(folds.max()) + 1
+
+    def work(cell: tuple[float, int]) -> list[float]:
+        multiple, fold = cell
+        with telling_of_folds(kernels[multiple]):
+            return scores(*held_out(rows.with_kernel(kernels[multiple]), folds, fold))
+
+    tried = list(product(kernels, range(count)))
+    values = np.array(list(engine.map(work, tried, progress))).reshape(len(kernels), count, len(costs))
+    cells = [
+        GridCell(
+            C=cost,
+            multiple=multiple,
+            bandwidth=getattr(kernel, "bandwidth", None),
+            kernel="precomputed" if kernel is None else str(kernel),
+            mean=float(values[i, :, j].mean()),
+            standard_error=float(values[i, :, j].std(ddof=1) / math.sqrt(count)),
+        )
+        for i, (multiple, kernel) in enumerate(kernels.items())
+        for j, cost in enumerate(costs)
+    ]
+    orders = [np.array([-cell.C for cell in cells]), np.array([cell.multiple for cell in cells])]
+    chosen = smoothest(np.array([-cell.mean for cell in cells]), orders)
+    return GridSearch(score, count, TIES, tuple(cells), chosen, cells[chosen].mean)
+
+
+def held_out(rows: TrainingRows, folds: Rows, fold: int) -> tuple[TrainingRows, TrainingRows]:
+    """Return the rows to fit to and those of a fold, to judge by; of a matrix both against the rows to fit to."""
+    train = np.flatnonzero(folds != fold)
+    part, held = rows.take(train), rows.take(np.flatnonzero(folds == fold))
+    if isinstance(part.points, Points) or isinstance(held.points, Points):
+        return part, held
+    return replace(part, points=part.points[:, train]), replace(held, points=held.points[:, train])
+
+
+@contextmanager
+def telling_of_folds(kernel: Kernel | None) -> Iterator[None]:
+    """Say of an error that it came up in a fold, and with which kernel: all rows together may be fine."""
+    try:
+        yield
+    except (UsageError, UndecidedError) as error:
+        of = "" if kernel is None else f" with the kernel '{kernel}'"
+        raise type(error)(
+            f"in a fold of the cross-validation{of}: {error.message}",
+            hint=error.hint,
+            code=error.code,
+            where=error.where,
+        ) from error
