@@ -13,13 +13,13 @@ from kerntest.errors import DataError, UsageError, warn_of
 from kerntest.learning.given_matrix import as_rows, rows_against
 from kerntest.learning.kernel_choice import choose_kernel
 from kerntest.learning.leakage import kept_together
-from kerntest.learning.metrics import regression_metrics, root_mean_square
 from kerntest.learning.ridge_data import given_rows, given_targets, rows_of, with_targets
 from kerntest.learning.ridge_judge import fit_warnings
 from kerntest.learning.ridge_machine import fit_ridge
 from kerntest.learning.ridge_model import RidgeModel
 from kerntest.learning.ridge_options import AUTO, Criterion, RidgeOptions
 from kerntest.learning.saved_models import load_model, save_model
+from kerntest.learning.scores import regression_metrics, root_mean_square
 from kerntest.learning.training_rows import TrainingOptions, numbers_of, read_labelled
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.wording import counted
-from kerntest.learning.metrics import regression_metrics, root_mean_square
 from kerntest.learning.ridge_data import test_rows
+from kerntest.learning.scores import regression_metrics, root_mean_square
 from kerntest.learning.solvers.ridge_path import ROUNDING
 from kerntest.report.ridge_record import IntervalMetrics, RidgeResult, TargetFit
 

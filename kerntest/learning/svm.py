@@ -13,7 +13,7 @@ from kerntest.learning.given_values import target_of
 from kerntest.learning.leakage import kept_together
 from kerntest.learning.learner import Estimator
 from kerntest.learning.learner import train as train_learner
-from kerntest.learning.metrics import regression_metrics
+from kerntest.learning.scores import regression_metrics
 from kerntest.learning.svm_learner import SvmLearner, fit_warnings
 from kerntest.learning.svm_model import SvmFit, SvmModel
 from kerntest.learning.svm_options import ClassWeights, SvmOptions

@@ -12,7 +12,6 @@ from kerntest.engines.local import LocalEngine
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import DataError, UsageError
 from kerntest.kernels.base import Points
-from kerntest.learning.calibration import fit_sigmoid
 from kerntest.learning.cross_validation import (
     draw_folds,
     grid_search,
@@ -24,7 +23,7 @@ from kerntest.learning.given_matrix import training_matrix
 from kerntest.learning.given_values import target_of
 from kerntest.learning.kernel_choice import at_multiples
 from kerntest.learning.learner import Learner
-from kerntest.learning.metrics import classification_metrics, regression_metrics
+from kerntest.learning.scores import classification_metrics, fit_sigmoid, regression_metrics
 from kerntest.learning.solvers.hinge import KEPT_BYTES
 from kerntest.learning.svm_model import SvmFit, fit_rows
 from kerntest.learning.svm_options import LARGEST_COST, SMALLEST_COST, SvmOptions

@@ -9,7 +9,7 @@ import numpy as np
 from kerntest.kernels.base import Points
 from kerntest.learning.grid_picture import grid_picture
 from kerntest.learning.machine_picture import outlier_panels, regression_panels
-from kerntest.learning.metrics import roc_auc, roc_curve
+from kerntest.learning.scores import roc_auc, roc_curve
 from kerntest.report.decision_plot import DecisionPicture
 from kerntest.report.learning_plot import ConfusionPicture, RocCurve, RocPicture, SearchPicture, learning_figure
 from kerntest.report.plot import picture_bytes

@@ -13,7 +13,7 @@ pytest.importorskip("sklearn")
 
 from sklearn import calibration
 
-from kerntest.learning.calibration import BLOCK, Sigmoid, couple, fit_sigmoid, sigmoid_probability
+from kerntest.learning.scores import BLOCK, Sigmoid, couple, fit_sigmoid, sigmoid_probability
 
 rows = st.lists(st.tuples(st.booleans(), st.floats(-4, 4)), min_size=1, max_size=40)
 

@@ -15,7 +15,7 @@ pytest.importorskip("sklearn")
 from sklearn import metrics
 
 from kerntest.errors import DataError
-from kerntest.learning.metrics import (
+from kerntest.learning.scores import (
     brier_score,
     classification_metrics,
     log_loss,

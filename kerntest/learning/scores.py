@@ -1,0 +1,318 @@
+"""How well classes and numbers are predicted, and scores into probabilities.
+
+A sigmoid makes probabilities of the scores of two classes, and pairs of classes are coupled into all of them. Scores must
+come from rows that the classifier did not see when it was fitted (held-out folds): on its own rows it is surer than it
+should be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.linalg import solve
+from scipy.special import expit, ndtri
+
+from kerntest.errors import DataError
+from kerntest.learning.ties import levelled
+from kerntest.report.learning_record import ClassificationMetrics, ClassMetrics, RegressionMetrics
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kerntest.kernels.base import Array, Codes
+
+CONFIDENCE = 0.95
+# A probability of 0 for what happened has an infinite logarithm; no fitted probability is known to more digits.
+SMALLEST_PROBABILITY = float(np.finfo(np.float64).eps)
+MOST_STEPS = 200
+# Newton's decrement, squared standard errors away from the minimum, at which the fit is done.
+SMALLEST_DECREMENT = 1e-20
+# Keeps the Hessian positive definite where a step leads to nothing but certain probabilities (Lin, Lin and Weng 2007).
+RIDGE = 1e-12
+# The least slope of scores of mean square 1, so that classes with equal chances still are in the order of the scores.
+FLATTEST = 1e-9
+# A pair of classes is never told apart with certainty: with exact zeros the coupling has no unique solution.
+LEAST_CERTAIN = 1e-7
+# Numbers in one block of rows that are coupled at once.
+BLOCK = 2**20
+
+
+def classification_metrics(
+    true: Codes,
+    predicted: Codes,
+    scores: Array | None,
+    classes: tuple[str, ...],
+    *,
+    probabilities: Array | None = None,
+) -> ClassificationMetrics:
+    """Return how well classes are predicted, as places in `classes`.
+
+    Scores are those of the second of two classes, or one for each class: their order is all that counts.
+    """
+    count = len(classes)
+    n = len(true)
+    confusion = np.bincount(true * count + predicted, minlength=count * count).reshape(count, count)
+    correct = np.diag(confusion)
+    support, called = confusion.sum(axis=1), confusion.sum(axis=0)
+    precision, recall, f1 = _ratio(correct, called), _ratio(correct, support), _ratio(2 * correct, support + called)
+    hits = int(correct.sum())
+    return ClassificationMetrics(
+        n=n,
+        accuracy=hits / n,
+        accuracy_interval=wilson_interval(hits, n),
+        balanced_accuracy=float(np.nanmean(recall)),
+        macro_f1=float(np.nanmean(f1)),
+        classes=tuple(
+            ClassMetrics(
+                name, _number(precision[place]), _number(recall[place]), _number(f1[place]), int(support[place])
+            )
+            for place, name in enumerate(classes)
+        ),
+        confusion=tuple(map(tuple, confusion.tolist())),
+        roc_auc=None if scores is None else _area(true, scores, count),
+        log_loss=None if probabilities is None else log_loss(true, probabilities),
+        brier=None if probabilities is None else brier_score(true, probabilities),
+    )
+
+
+def regression_metrics(true: Array, predicted: Array) -> RegressionMetrics:
+    """Return how well numbers are predicted. Values up to 1e300 do not overflow."""
+    errors = np.abs(true - predicted)
+    rmse = root_mean_square(errors)
+    varies = true.min() < true.max()
+    # A product, unlike a power, goes to infinity without an error.
+    ratio = rmse / root_mean_square(true - _mean(true)) if varies else 0.0
+    return RegressionMetrics(
+        n=len(true),
+        rmse=rmse,
+        mae=_mean(errors),
+        r2=1.0 - ratio * ratio if varies else None,
+        max_error=float(errors.max()),
+    )
+
+
+def wilson_interval(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Return Wilson's confidence interval of a share p = hits / n, with z the quantile of the normal distribution (1927).
+
+        (p + z^2 / 2n +- z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n)
+
+    It stays within [0, 1] and, unlike p +- z sqrt(p (1 - p) / n), has a width where all rows are hits.
+    """
+    share, z = hits / n, float(ndtri((1.0 + confidence) / 2.0))
+    centre = share + z * z / (2.0 * n)
+    reach = z * np.sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n))
+    low, high = ((centre + sign * reach) / (1.0 + z * z / n) for sign in (-1.0, 1.0))
+    # The ends of the scale are reached exactly, not but for rounding.
+    return 0.0 if hits == 0 else float(low), 1.0 if hits == n else float(high)
+
+
+def roc_auc(positive: NDArray[np.bool_], scores: Array) -> float | None:
+    """Return the area under the ROC curve; None where one class is absent.
+
+    It is the probability that a positive row has a higher score than a negative one, ties counting half. With R the sum
+    of the ranks of the positive rows, tied scores at their average rank (Mann and Whitney 1947):
+
+        (R - n+ (n+ + 1) / 2) / (n+ n-)
+    """
+    positives = int(np.count_nonzero(positive))
+    negatives = len(positive) - positives
+    if positives == 0 or negatives == 0:
+        return None
+    ranks = float(_average_ranks(levelled(scores))[positive].sum())
+    return (ranks - positives * (positives + 1) / 2) / (positives * negatives)
+
+
+def roc_curve(positive: NDArray[np.bool_], scores: Array) -> tuple[Array, Array, Array]:
+    """Return the rates of false and of true positives, and their thresholds: infinity, then all scores, descending.
+
+    A row is called positive where its score is at least the threshold. The area under the straight pieces is `roc_auc`.
+    """
+    truth = np.asarray(positive, dtype=np.bool_)
+    if truth.all() or not truth.any():
+        raise DataError(
+            f"there is no ROC curve: {'all' if truth.all() else 'none'} of the rows are of the positive class",
+            hint="judge on rows of both classes",
+            code="data.one_class",
+        )
+    scores = levelled(scores)
+    order = np.argsort(-scores, kind="stable")
+    ordered = scores[order]
+    last_of_ties = np.append(np.nonzero(np.diff(ordered))[0], len(ordered) - 1)
+    hits = np.cumsum(truth[order])[last_of_ties]
+    alarms = last_of_ties + 1 - hits
+    thresholds = np.append(np.inf, ordered[last_of_ties])
+    return np.append(0.0, alarms / alarms[-1]), np.append(0.0, hits / hits[-1]), thresholds
+
+
+def log_loss(true: Codes, probabilities: Array) -> float:
+    """Return the mean of -log(probability of the true class), probabilities of at least 2e-16 (natural logarithm)."""
+    of_true = probabilities[np.arange(len(true)), true]
+    return float(-np.log(np.clip(of_true, SMALLEST_PROBABILITY, 1.0)).mean())
+
+
+def brier_score(true: Codes, probabilities: Array) -> float:
+    """Return the mean squared error of the probabilities: of the second of two classes, or summed over more (Brier 1950)."""
+    errors = probabilities.copy()
+    errors[np.arange(len(true)), true] -= 1.0
+    errors = errors[:, 1:] if probabilities.shape[1] == 2 else errors
+    return float(np.square(errors).sum(axis=1).mean())
+
+
+def _area(true: Codes, scores: Array, count: int) -> float | None:
+    """Return the area under the ROC curve of two classes, or its mean over the classes, each against all others."""
+    if count == 2:
+        return roc_auc(true == 1, scores)
+    areas = [roc_auc(true == place, scores[:, place]) for place in range(count)]
+    defined = [area for area in areas if area is not None]
+    return sum(defined) / len(defined) if defined else None
+
+
+def _average_ranks(values: Array) -> Array:
+    """Return ranks from 1 on, tied values at their average rank."""
+    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Array = (np.cumsum(counts) - (counts - 1) / 2)[codes]
+    return ranks
+
+
+def _ratio(part: NDArray[np.integer], whole: NDArray[np.integer]) -> Array:
+    """Return part / whole, NaN for 0 / 0."""
+    ratio = np.full(part.shape, np.nan)
+    np.divide(part, whole, out=ratio, where=whole > 0)
+    return ratio
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _mean(values: Array) -> float:
+    """Return the mean; the sum of values near the largest number does not overflow."""
+    largest = float(np.abs(values).max()) or 1.0
+    return float((values / largest).mean()) * largest
+
+
+def root_mean_square(values: Array) -> float:
+    """Return sqrt(mean(values^2)); squares neither overflow nor vanish."""
+    largest = float(np.abs(values).max()) or 1.0
+    return float(np.sqrt(np.square(values / largest).mean())) * largest
+
+
+@dataclass(frozen=True, slots=True)
+class Sigmoid:
+    """The probability of the positive class as a function of the score f: 1 / (1 + exp(slope f + offset))."""
+
+    slope: float
+    offset: float
+
+
+def fit_sigmoid(scores: Array, positive: NDArray[np.bool_], *, through_threshold: bool) -> Sigmoid:
+    """Return the sigmoid that fits best, by maximum likelihood (Platt 1999).
+
+    With p_i = 1 / (1 + exp(A f_i + B)), A and B minimise
+
+        - sum_i (t_i log p_i + (1 - t_i) log(1 - p_i))
+
+    over targets t = (n+ + 1) / (n+ + 2) for positive rows and 1 / (n- + 2) for the others, which no finite sigmoid
+    reaches and no separable scores can drive to infinity. The minimum is found by Newton's method with backtracking
+    (Lin, Lin and Weng 2007). `through_threshold` keeps B = 0 and A < 0: the probability exceeds 1/2 only where the score
+    exceeds 0, and never contradicts the predicted class.
+    """
+    positives = int(np.count_nonzero(positive))
+    target = np.where(positive, (positives + 1) / (positives + 2), 1 / (len(positive) - positives + 2))
+    largest = float(np.abs(scores).max()) or 1.0
+    scaled = scores / largest
+    if through_threshold:
+        unit = float(np.sqrt(np.square(scaled).mean())) or 1.0
+        (slope,) = _newton((scaled / unit)[:, None], target, np.zeros(1))
+        return Sigmoid(min(slope, -FLATTEST) / unit / largest, 0.0)
+    # Centred and scaled the two parameters hardly depend on each other, and constant scores are seen as such.
+    start = float(-np.log(target.mean() / (1.0 - target.mean())))
+    if scores.min() == scores.max():
+        return Sigmoid(0.0, start)
+    centre, unit = float(scaled.mean()), float(scaled.std())
+    design = np.column_stack([(scaled - centre) / unit, np.ones(len(scores))])
+    slope, offset = _newton(design, target, np.array([0.0, start]))
+    return Sigmoid(slope / unit / largest, offset - slope * centre / unit)
+
+
+def sigmoid_probability(sigmoid: Sigmoid, scores: Array) -> Array:
+    """Return the probability of the positive class at each score: 1 / (1 + exp(slope f + offset))."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        # Scores as small as numbers get have slopes as large as they get.
+        moved = np.where(scores == 0, 0.0, sigmoid.slope * scores)
+    probability: Array = expit(-(moved + sigmoid.offset))
+    return probability
+
+
+def couple(pairwise: Array) -> Array:
+    """Return probabilities of all classes from those of pairs, by the second method of Wu, Lin and Weng (2004).
+
+    With r_ij the probability of class i where it is i or j, shape (n, k, k), the result p, shape (n, k), minimises
+
+        sum_i sum_{j != i} (r_ji p_i - r_ij p_j)^2        subject to sum_i p_i = 1,
+
+    which is the linear system [Q e; e' 0] [p; b] = [0; 1] with Q_ii = sum_{j != i} r_ji^2 and Q_ij = -r_ji r_ij. Its
+    solution is unique and positive for 0 < r_ij < 1: they are kept 1e-7 away from 0 and 1, as in LIBSVM. Consistent
+    pairs, r_ij = p_i / (p_i + p_j), give p back. The most probable class need not be the one with the most votes.
+    """
+    n, k, _ = pairwise.shape
+    coupled = np.empty((n, k))
+    step = max(1, BLOCK // (k + 1) ** 2)
+    for start in range(0, n, step):
+        coupled[start : start + step] = _coupled(pairwise[start : start + step])
+    return coupled
+
+
+def _coupled(pairwise: Array) -> Array:
+    """Return the coupled probabilities of one block of rows."""
+    n, k, _ = pairwise.shape
+    r = np.clip(pairwise, LEAST_CERTAIN, 1.0 - LEAST_CERTAIN)
+    reverse = r.transpose(0, 2, 1)
+    system = np.zeros((n, k + 1, k + 1))
+    system[:, :k, :k] = -r * reverse
+    system[:, :k, k] = system[:, k, :k] = 1.0
+    classes = np.arange(k)
+    squares = np.square(reverse)
+    squares[:, classes, classes] = 0.0
+    system[:, classes, classes] = squares.sum(axis=2)
+    right = np.zeros((n, k + 1, 1))
+    right[:, k] = 1.0
+    found = np.linalg.solve(system, right)[:, :k, 0]
+    # Rounding alone can take a tiny probability below 0.
+    found = np.maximum(found, 0.0)
+    normalised: Array = found / found.sum(axis=1, keepdims=True)
+    return normalised
+
+
+def _newton(design: Array, target: Array, start: Array) -> list[float]:
+    """Return the w that minimise the cross-entropy of `target`, in (0, 1), and p = 1 / (1 + exp(design @ w)): it is convex."""
+    parameters = start
+    value = _cross_entropy(design @ parameters, target)
+    for _ in range(MOST_STEPS):
+        p = expit(-(design @ parameters))
+        gradient = design.T @ (target - p)
+        hessian = (design.T * (p * (1.0 - p))) @ design + RIDGE * np.eye(len(start))
+        direction = -solve(hessian, gradient, assume_a="pos")
+        decrement = float(-gradient @ direction)
+        if decrement <= SMALLEST_DECREMENT:
+            break
+        length = 1.0
+        while True:
+            moved = parameters + length * direction
+            moved_value = _cross_entropy(design @ moved, target)
+            # Rounding of the value must not refuse the last steps.
+            if moved_value <= value - 1e-4 * length * decrement + 1e-14 * value:
+                break
+            length /= 2.0
+        parameters, value = moved, moved_value
+    return [float(parameter) for parameter in parameters]
+
+
+def _cross_entropy(z: Array, target: Array) -> float:
+    """Return -sum(t log p + (1 - t) log(1 - p)) for p = 1 / (1 + exp(z)): log(1 + exp(z)) - (1 - t) z, summed.
+
+    The two terms nearly cancel where |z| is large; here they do not meet.
+    """
+    return float((np.log1p(np.exp(-np.abs(z))) + np.where(z > 0, target, target - 1.0) * z).sum())
