@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kerntest.cli.console import summary_text
 from kerntest.cli.documented import option
 from kerntest.cli.inputs import check_outputs, check_stdin
 from kerntest.cli.learner_run import report_delivery
@@ -130,22 +129,13 @@ class RowDelivery:
         check_outputs((data,), {"-o": options["output"], "--report": delivery.output}, model=model)
         return cls(delivery, reported)
 
-    def deliver(self, report: PredictionReport | TransformReport, summarise: Callable[[], Summary], done: str) -> int:
-        """Write the report, say on stderr what it does not, and return the exit code.
-
-        Parameters
-        ----------
-        report : Record
-        summarise : callable
-            The report in words.
-        done : str
-            What was done, for -v.
-        """
+    def deliver(
+        self, report: PredictionReport | TransformReport, summarise: Callable[[Any], Summary], done: str
+    ) -> int:
+        """Write the report, say on stderr what it does not (with -v what was `done`), and return the exit code."""
         messages = self.delivery.messages
         if self.reported:
-            self.delivery.deliver(
-                report, lambda **page: summary_text(summarise(), answer="Result", **page), report.warnings
-            )
+            self.delivery.deliver(report, summarise)
         else:
             for gate in self.delivery.gates:
                 gate.check(report)

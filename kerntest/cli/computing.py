@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from kerntest.cli.console import PIPED_WIDTH, is_terminal, say, summary_text, terminal_width, uses_colour
+from kerntest.cli.console import Messages, is_terminal, say
+from kerntest.cli.delivery import Delivery
 from kerntest.cli.documented import AnyCommand, DocumentedCommand, option
 from kerntest.cli.options import COUNT, OneOf, chosen_format
 from kerntest.errors import UsageError
@@ -135,24 +136,12 @@ class ComputingCommand(DocumentedCommand):
             ):
                 return super().invoke(ctx)
         except _PlanOnlyError as stopped:
-            _deliver(stopped.args[0], ctx.params)
+            from kerntest.report.plan import plan_summary  # noqa: PLC0415 - --help must start at once
+
+            plan = stopped.args[0]
+            shown_as = chosen_format(ctx.params.get("output_format"), as_json=bool(ctx.params.get("as_json")))
+            told = plan.to_dict()
+            Delivery(shown_as, None, Messages()).deliver(
+                plan, plan_summary, [{**told, "work": "; ".join(told["work"])}]
+            )
             return 0
-
-
-def _deliver(plan: Plan, params: dict[str, Any]) -> None:
-    """Write a plan to stdout, as a table, as JSON or as CSV."""
-    from kerntest.report.plan import plan_summary  # noqa: PLC0415 - --help must start at once
-    from kerntest.report.write import csv_text, json_text, write_standard_output  # noqa: PLC0415 - as above
-
-    shown_as = chosen_format(params.get("output_format"), as_json=bool(params.get("as_json")))
-    if shown_as == "table":
-        colour = uses_colour(sys.stdout)
-        width = terminal_width() if sys.stdout is not None else PIPED_WIDTH
-        text = summary_text(plan_summary(plan), width=width, colour=colour, answer="Dry run")
-        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    elif shown_as == "csv":
-        told = plan.to_dict()
-        text, encoding = csv_text([{**told, "work": "; ".join(told["work"])}]), "utf-8"
-    else:
-        text, encoding = json_text(plan.to_dict()), "utf-8"
-    write_standard_output(text, encoding=encoding)

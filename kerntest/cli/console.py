@@ -1,8 +1,7 @@
-"""What people see: messages and the progress bar on stderr, results as a table. rich is imported when first drawn with."""
+"""What people see beside results: messages and the progress bar, on stderr."""
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import shutil
@@ -14,14 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from kerntest.report.summary import visible
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-
-    from kerntest.report.summary import Summary
 
 ProgressCallback = Callable[[int, int], None]
 PIPED_WIDTH = 100
@@ -33,8 +27,6 @@ SECONDS_TO_JUDGE, SHARE_TO_JUDGE = 5.0, 0.05
 WIPED = "\r\x1b[2K"
 # Holds something while a line stands in place.
 _IN_PLACE: list[bool] = []
-# Stands for a blank while lines are broken: rich breaks at every blank, also at those that are not to be broken at.
-_NO_BREAK = "\ue000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,88 +116,6 @@ def terminal_width(stream: IO[Any] | None = None) -> int:
     with suppress(OSError, ValueError):
         columns = columns if stream is None else os.get_terminal_size(stream.fileno()).columns
     return max(NARROWEST, shutil.get_terminal_size((columns, 24)).columns)
-
-
-def summary_text(
-    summary: Summary,
-    *,
-    width: int,
-    colour: bool,
-    body: Sequence[RenderableType] = (),
-    answer: str = "Decision",
-) -> str:
-    """Return a summary drawn as a table: the same content in any width, with or without colour.
-
-    `body` stands between the lines and the decision, which `answer` introduces.
-    """
-    from rich.console import Group  # noqa: PLC0415 - rich is loaded only to draw
-    from rich.text import Text  # noqa: PLC0415 - as above
-
-    parts: list[RenderableType] = [Text(summary.title, style="bold")]
-    parts.append(_grid([(f"  {label}", _held(text)) for label, text in summary.lines]))
-    parts.extend(body)
-    parts.append(Text(f"{answer}: {_held(summary.decision)}", style="bold"))
-    if summary.warnings:
-        parts.append(Text("Warnings:", style="yellow"))
-        parts.append(_grid([("  -", _held(warning)) for warning in summary.warnings]))
-    return drawn(Group(*parts), width=width, colour=colour).replace(_NO_BREAK, " ")
-
-
-def _held(text: str) -> str:
-    """Return text in which no line ends between a number and its percent sign."""
-    return text.replace(" %", f"{_NO_BREAK}%")
-
-
-def sections_text(sections: Sequence[tuple[str, list[tuple[str, str]]]], *, width: int, colour: bool) -> str:
-    """Return lists of terms and texts, each below its heading."""
-    from rich.console import Group  # noqa: PLC0415 - rich is loaded only to draw
-    from rich.text import Text  # noqa: PLC0415 - as above
-
-    parts: list[RenderableType] = []
-    for heading, rows in sections:
-        parts.append(Text(heading, style="bold"))
-        if rows:
-            parts.append(_grid([(f"  {label}", text) for label, text in rows]))
-    return drawn(Group(*parts), width=width, colour=colour)
-
-
-def _grid(rows: list[tuple[str, str]]) -> RenderableType:
-    """Return labels beside texts; a text too long for its line goes on in the next, nothing is cut off."""
-    from rich.table import Table  # noqa: PLC0415 - rich is loaded only to draw
-    from rich.text import Text  # noqa: PLC0415 - as above
-
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True, style="cyan")
-    grid.add_column(overflow="fold")
-    for label, text in rows:
-        grid.add_row(Text(label), Text(text))
-    return grid
-
-
-def drawn(content: RenderableType, *, width: int, colour: bool) -> str:
-    """Return what rich draws, as text without blanks at the ends of lines."""
-    canvas = io.StringIO()
-    _console(canvas, width=width, colour=colour).print(content)
-    return "".join(f"{line.rstrip()}\n" for line in canvas.getvalue().splitlines())
-
-
-def _console(file: IO[str], *, width: int | None = None, colour: bool) -> Console:
-    """Return a console that prints names as they are: no markup, no highlighting, no emoji codes."""
-    from rich.console import Console  # noqa: PLC0415 - rich is loaded only to draw
-
-    return Console(
-        file=file,
-        width=width,
-        # Without a height rich ignores the width on a dumb terminal.
-        height=None if width is None else 25,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        no_color=not colour,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        legacy_windows=False,
-    )
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kerntest.cli.console import PIPED_WIDTH, Messages, terminal_width, uses_colour
 from kerntest.cli.options import chosen_format
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kerntest.cli.gates import Gate
+    from kerntest.report.summary import Summary
 
 # The format that the name of a file asks for.
 NAMED = {".json": "json", ".jsonl": "jsonl", ".csv": "csv"}
@@ -25,19 +26,7 @@ NAMED = {".json": "json", ".jsonl": "jsonl", ".csv": "csv"}
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Where a result goes and how it looks there.
-
-    Parameters
-    ----------
-    output_format : {"table", "json", "csv", "jsonl"}
-        How it looks.
-    output : str or None
-        The file, or None for stdout.
-    messages : Messages
-        What else is said, on stderr.
-    gates : tuple of Gate
-        What makes a run fail that went well.
-    """
+    """Where a result goes, a file or stdout (None), and as what; what else is said; what makes a run fail that went well."""
 
     output_format: str
     output: str | None
@@ -64,38 +53,14 @@ class Delivery:
         return cls(shown_as, None if output == "-" else output, Messages(quiet, verbose), fail_on)
 
     def check_gates(self, record: type[Record]) -> None:
-        """Refuse gates on what no result of this kind has, before the work is done.
-
-        Raises
-        ------
-        UsageError
-            As above.
-        """
+        """Refuse gates on what no result of this kind has, before the work is done."""
         for gate in self.gates:
             gate.check_field(record)
 
-    def deliver(
-        self, result: Record, draw: Callable[..., str], warnings: Sequence[str], rows: Sequence[Record] = ()
-    ) -> None:
+    def deliver(self, result: Any, summarise: Callable[[Any], Summary], rows: Sequence[dict[str, Any]] = ()) -> None:
         """Write a result in full, let every file take its name, then say on stderr what only a table says by itself.
 
-        Parameters
-        ----------
-        result : Record
-            Everything: the JSON.
-        draw : callable
-            From `width` and `colour` to the table for people.
-        warnings : sequence of str
-            Those of the result.
-        rows : sequence of Record
-            What CSV and JSON lines hold, where that is less than the whole result.
-
-        Raises
-        ------
-        DataError
-            The file or stdout cannot be written.
-        UsageError
-            A gate names a number that the result does not have.
+        `rows` are what CSV and JSON lines hold, where that is not the whole result.
         """
         for gate in self.gates:
             gate.check(result)
@@ -105,7 +70,9 @@ class Delivery:
         else:
             colour, width, encoding = False, PIPED_WIDTH, "utf-8"
         if self.output_format == "table":
-            text = draw(width=width, colour=colour)
+            from kerntest.cli.drawing import summary_text  # noqa: PLC0415 - rich is loaded only to draw
+
+            text = summary_text(summarise(result), width=width, colour=colour)
         else:
             encoding = "utf-8"
             text = self._written(result, rows)
@@ -117,16 +84,10 @@ class Delivery:
         put_in_place()
         self.messages.wrote(self.output)
         if self.output is not None or self.output_format != "table":
-            self.messages.warn([visible(warning) for warning in warnings])
+            self.messages.warn([visible(warning) for warning in getattr(result, "warnings", ())])
 
     def code(self, result: Record) -> int:
-        """Return the exit code of a run: 1 if a gate failed, which stderr then tells.
-
-        Raises
-        ------
-        UndecidedError
-            The result has nothing for a gate to decide on.
-        """
+        """Return the exit code of a run: 1 if a gate failed, which stderr then tells."""
         decided = [(gate, *gate.code(result)) for gate in self.gates]
         for gate, code, why in decided:
             if doubt := gate.doubt(result):
@@ -135,11 +96,11 @@ class Delivery:
                 self.messages.note(f"exit code {code}, because of --fail-on {visible(gate.text)}{visible(why)}")
         return max((code for _, code, _ in decided), default=0)
 
-    def _written(self, result: Record, rows: Sequence[Record]) -> str:
+    def _written(self, result: Any, rows: Sequence[dict[str, Any]]) -> str:
         """Return a result as programs read it."""
         if self.output_format == "json":
             return json_text(result.to_dict())
-        plain = [row.to_dict() for row in rows or (result,)]
+        plain = rows or [result.to_dict()]
         if self.output_format == "jsonl":
             return "".join(json_text(row, indent=None) for row in plain)
         return csv_text([flatten(row) for row in plain])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from kerntest.report.record import Record
+    from kerntest.report.summary import Summary
 
 # Parameters of the report: -o is the model.
 REPORT = ("output_format", "as_json", "report", "fail_on", "quiet", "verbose")
@@ -88,9 +89,9 @@ class LearnerRun:
             point_at(error, self.options["kernel"])
             raise
 
-    def deliver(self, result: Any, notes: Sequence[str], draw: Callable[..., str]) -> int:
+    def deliver(self, result: Any, notes: Sequence[str], summarise: Callable[[Any], Summary]) -> int:
         """Write the report, say on stderr what it does not, and return the exit code."""
         self.delivery.messages.explain(notes)
-        self.delivery.deliver(result, draw, result.warnings)
+        self.delivery.deliver(result, summarise)
         self.delivery.messages.wrote(self.options["plot"], result.model)
         return self.delivery.code(result)

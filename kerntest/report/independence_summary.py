@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kerntest.report.summary import (
+    Cell,
+    ResultTable,
     Summary,
     clearest_lines,
     compared,
@@ -23,13 +25,26 @@ from kerntest.report.summary import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from kerntest.report.approximation import PairApproximation
-    from kerntest.report.independence_record import IndependenceResult, JointResult, ScreenResult, SelectionResult
+    from kerntest.report.independence_record import (
+        IndependenceResult,
+        JointResult,
+        PairEffect,
+        ScreenResult,
+        SelectionResult,
+    )
     from kerntest.report.record import Provenance
 
 INDEPENDENT = "x and y are independent"
+PAIRS_SHOWN, UNTESTED_SHOWN = 30, 5
+# A coefficient of correlation that nobody would look at twice.
+FAINT = 0.1
+ABSENT = "-"
+MARKS = {True: Cell(" *", "right"), False: Cell("")}
+# Narrower tables would lose numbers: the terminal then wraps the lines itself.
+NARROWEST = 78
 
 
 def independence_sentence(p_value: float, alpha: float, names: tuple[str, str]) -> str:
@@ -154,7 +169,7 @@ CORRECTIONS = {
 
 
 def screen_summary(result: ScreenResult) -> Summary:
-    """Return a screen in words, but for its pairs."""
+    """Return a screen in words."""
     provenance = result.provenance
     what = "every pair of columns" if result.target is None else f"{visible(result.target)!r} and every other column"
     lines = [
@@ -167,11 +182,86 @@ def screen_summary(result: ScreenResult) -> Summary:
         ("p-values", f"by {result.null}, for {counted(result.tests, 'test')}; {CORRECTIONS[result.correction]}"),
     ]
     warnings = tuple(visible(warning) for warning in result.warnings)
-    return Summary(f"Independence tests of {what} (HSIC)", tuple(lines), visible(result.decision), warnings)
+    title = f"Independence tests of {what} (HSIC)"
+    return Summary(title, tuple(lines), visible(result.decision), warnings, (_pairs_table(result),))
+
+
+def _pairs_table(result: ScreenResult) -> ResultTable:
+    """Return the pairs, the surest first, with what the columns mean and what could not be tested."""
+    tested = [pair for pair in result.pairs if pair.p_value is not None]
+    shown = tested[:PAIRS_SHOWN]
+    names = ("x", "y") if result.target is None else ("column",)
+    numbers: dict[str, Callable[[PairEffect], str]] = {
+        "n": lambda pair: f"{pair.n:,}",
+        "effect": lambda pair: _short_number(pair.effect_size),
+        "p": lambda pair: _short_number(pair.p_adjusted),
+        "p exact": lambda pair: _short_number(pair.p_step_down),
+        "p perm.": lambda pair: _short_number(pair.p_permutation),
+        "r": lambda pair: _coefficient(pair.pearson),
+        "rho": lambda pair: _coefficient(pair.spearman),
+        "tau": lambda pair: _coefficient(pair.kendall),
+    }
+    exact = any(pair.p_step_down is not None for pair in shown)
+    if not exact:
+        del numbers["p exact"]
+    if len({pair.n for pair in shown}) < 2:
+        del numbers["n"]
+
+    def of_pair(pair: PairEffect) -> tuple[str, ...]:
+        return (pair.x, pair.y) if result.target is None else (pair.y if pair.x == result.target else pair.x,)
+
+    notes = [f"and {len(tested) - len(shown):,} more: --format csv shows all"] if len(tested) > len(shown) else []
+    if any(pair.reject for pair in shown):
+        notes.append(f"* p at most alpha = {number(result.alpha)}")
+    notes.append("p: corrected for all tests; p perm.: over relabellings of this pair alone")
+    if exact:
+        notes.append("p exact: corrected over relabellings that all tests share")
+    notes.append(f"r, rho, tau: Pearson, Spearman, Kendall; {ABSENT} where a column is not a number")
+    found = [pair for pair in result.pairs if pair.reject]
+    missed = [pair for pair in found if _faint(pair)]
+    if missed:
+        which = "all" if len(missed) == len(found) else f"{len(missed):,} of the {len(found):,}"
+        notes.append(f"r, rho and tau are all below {FAINT} in {which} marked: they miss the dependence")
+    return ResultTable(
+        (("", "mark"), *((name, "name") for name in names), *((name, "number") for name in numbers)),
+        tuple(
+            (MARKS[pair.reject], *map(visible, of_pair(pair)), *(show(pair) for show in numbers.values()))
+            for pair in shown
+        ),
+        notes=(*notes, *_untested(result)),
+        narrowest=NARROWEST,
+    )
+
+
+def _faint(pair: PairEffect) -> bool:
+    """Whether the coefficients have values and none of them shows anything."""
+    values = [value for value in (pair.pearson, pair.spearman, pair.kendall) if value is not None]
+    return bool(values) and all(abs(value) < FAINT for value in values)
+
+
+def _untested(result: ScreenResult) -> list[str]:
+    """Return the pairs that could not be tested, and why."""
+    pairs = [pair for pair in result.pairs if pair.p_value is None]
+    lines = [
+        f"not tested: {visible(pair.x)}, {visible(pair.y)}: {visible(pair.note or 'no reason given')}"
+        for pair in pairs[:UNTESTED_SHOWN]
+    ]
+    if len(pairs) > UNTESTED_SHOWN:
+        lines.append(f"and {counted(len(pairs) - UNTESTED_SHOWN, 'more pair')} not tested")
+    return lines
+
+
+def _short_number(value: float | None) -> str:
+    return ABSENT if value is None else number(value, 2)
+
+
+def _coefficient(value: float | None) -> str:
+    """Return a coefficient of correlation to two decimals, so that a column of them can be read at a glance."""
+    return ABSENT if value is None else f"{round(value, 2) + 0.0:.2f}"
 
 
 def selection_summary(result: SelectionResult) -> Summary:
-    """Return a selection in words, but for its steps."""
+    """Return a selection in words."""
     lines = [
         *_data_lines(result.provenance),
         ("columns", name_list(result.columns)),
@@ -179,7 +269,25 @@ def selection_summary(result: SelectionResult) -> Summary:
     ]
     warnings = tuple(visible(warning) for warning in result.warnings)
     title = f"Columns that {visible(result.target)!r} depends on, selected one after another (HSIC)"
-    return Summary(title, tuple(lines), visible(result.decision), warnings)
+    numbers = ("step", "effect", "gain", "p", "p alone")
+    steps = ResultTable(
+        (("", "mark"), ("column", "name"), *((name, "number") for name in numbers)),
+        tuple(
+            (
+                MARKS[step.significant],
+                visible(step.column),
+                str(step.step),
+                *map(_short_number, (step.effect_size, step.gain, step.p_value, step.p_alone)),
+            )
+            for step in result.selected
+        ),
+        notes=(
+            f"* in this step and all before it p is at most alpha = {number(result.alpha)} and the effect grew",
+            "effect: of the columns up to this step together; p: of the step; p alone: of the column by itself",
+        ),
+        narrowest=NARROWEST,
+    )
+    return Summary(title, tuple(lines), visible(result.decision), warnings, (steps,))
 
 
 def _data_lines(provenance: Provenance) -> list[tuple[str, str]]:

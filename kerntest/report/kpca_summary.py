@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kerntest.report.learner_summary import data_lines, features_text, learner_notes
-from kerntest.report.summary import Summary, counted, name_list, number, percent, shortened_kernel, visible
+from kerntest.report.summary import ResultTable, Summary, counted, name_list, number, percent, shortened_kernel, visible
 
 if TYPE_CHECKING:
     from kerntest.report.kpca_record import KpcaResult
 
 # How sure a column must go with a component to be named, and how many are.
 CLEAR, NAMED = 0.3, 3
+# More components than this are left to --json.
+SHOWN = 12
 SOLVERS = {
     "lanczos": "Lanczos",
     "dense": "dense eigendecomposition",
@@ -35,7 +37,25 @@ def kpca_summary(result: KpcaResult) -> Summary:
         lines.append(("model", visible(result.model)))
     warnings = tuple(visible(warning) for warning in result.warnings)
     title = "Principal components" if result.kernel == "linear" else "Kernel principal components"
-    return Summary(title, tuple(lines), kpca_sentence(result), warnings)
+    return Summary(title, tuple(lines), kpca_sentence(result), warnings, (_components(result),), "Result")
+
+
+def _components(result: KpcaResult) -> ResultTable:
+    """Return eigenvalues, shares of the variance, and the columns that each component goes with."""
+    rows = []
+    together = 0.0
+    for place, (value, ratio) in enumerate(zip(result.eigenvalues, result.explained_variance_ratio, strict=True)):
+        together += ratio
+        shares = (f"{100 * ratio:.1f}", f"{100 * together:.1f}")
+        rows.append((f"pc{place + 1}", number(value), *shares, goes_with(result, place)))
+    more = len(rows) - SHOWN
+    numbers = ("eigenvalue", "% of variance", "together")
+    return ResultTable(
+        (("component", "word"), *((name, "number") for name in numbers), ("goes with (correlation)", "text")),
+        tuple(rows[:SHOWN]),
+        "Components:",
+        (f"and {more:,} more, in all {100 * together:.1f} %: --json has them",) if more > 0 else (),
+    )
 
 
 def kpca_sentence(result: KpcaResult) -> str:

@@ -19,7 +19,7 @@ def plan_summary(plan: Plan) -> Summary:
     allowed = "" if plan.memory_limit is None else f" of the {show_memory(plan.memory_limit)} allowed"
     lines.append(("memory", f"about {show_memory(plan.memory_bytes)}{allowed}"))
     lines.append(("time", show_time(plan.seconds)))
-    return Summary(f"Plan of kerntest {plan.command}", tuple(lines), "nothing was computed", ())
+    return Summary(f"Plan of kerntest {plan.command}", tuple(lines), "nothing was computed", (), answer="Dry run")
 
 
 def plan_notes(plan: Plan) -> list[str]:

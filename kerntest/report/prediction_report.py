@@ -123,7 +123,8 @@ def prediction_summary(report: PredictionReport) -> Summary:
         lines.append(("output", visible(report.output)))
     lines.append(("columns", name_list(report.columns)))
     decision = f"{report.predicted:,} of {counted(report.rows, 'row')} have a prediction."
-    return Summary("Prediction", tuple(lines), decision, tuple(visible(warning) for warning in report.warnings))
+    warnings = tuple(visible(warning) for warning in report.warnings)
+    return Summary("Prediction", tuple(lines), decision, warnings, answer="Result")
 
 
 def _range_text(numbers: NumberSummary) -> str:

@@ -13,10 +13,20 @@ from kerntest.report.learner_summary import (
     judged_rows,
     learner_notes,
 )
-from kerntest.report.summary import Summary, counted, name_list, number, percent, shortened_kernel, visible
+from kerntest.report.summary import (
+    Cell,
+    ResultTable,
+    Summary,
+    counted,
+    name_list,
+    number,
+    percent,
+    shortened_kernel,
+    visible,
+)
 
 if TYPE_CHECKING:
-    from kerntest.report.ridge_record import IntervalMetrics, RidgeResult
+    from kerntest.report.ridge_record import IntervalMetrics, RidgeCell, RidgeGrid, RidgeResult
 
 CRITERIA = {
     "loo": "exact leave-one-out",
@@ -45,7 +55,32 @@ def ridge_summary(result: RidgeResult) -> Summary:
     if result.model is not None:
         lines.append(("model", visible(result.model)))
     warnings = tuple(visible(warning) for warning in result.warnings)
-    return Summary("Kernel ridge regression", tuple(lines), visible(ridge_sentence(result)), warnings)
+    tables = (_grid_table(result.grid),) if result.grid is not None and len(result.grid.cells) > 1 else ()
+    return Summary("Kernel ridge regression", tuple(lines), visible(ridge_sentence(result)), warnings, tables)
+
+
+def _grid_table(grid: RidgeGrid) -> ResultTable:
+    """Return the scores of a grid: lambdas down, bandwidths across."""
+    lambdas = sorted({cell.lambda_ for cell in grid.cells})
+    cells = {(cell.multiple, cell.lambda_): cell for cell in grid.cells}
+    chosen = grid.cells[grid.chosen]
+    headings = {
+        cell.multiple: number(cell.multiple) if cell.bandwidth is None else number(cell.bandwidth, 3)
+        for cell in sorted(grid.cells, key=lambda cell: cell.multiple)
+    }
+
+    def shown(cell: RidgeCell) -> Cell:
+        text = number(cell.score, 4)
+        return Cell(f"*{text}", "chosen") if cell is chosen else Cell(text)
+
+    of = "bandwidths" if chosen.bandwidth is not None else "bandwidths / median"
+    return ResultTable(
+        (("lambda", "word"), *((heading, "number") for heading in headings.values())),
+        tuple((number(one), *(shown(cells[multiple, one]) for multiple in headings)) for one in lambdas),
+        f"Grid, {grid.score}, {of} across (* chosen):",
+        (f"tie rule: {grid.tie_rule}",),
+        keep=headings[chosen.multiple],
+    )
 
 
 def ridge_sentence(result: RidgeResult) -> str:

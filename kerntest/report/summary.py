@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,26 +39,40 @@ _QUOTED_OR_ARGUMENTS = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|(\([^()'"`:]*\))""
 _NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?:[eE][-+]?\d+)?(?![\w.])")
 
 
+class Cell(NamedTuple):
+    """A text in a table that stands out."""
+
+    text: str
+    role: Literal["", "chosen", "right", "doubtful", "wrong"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultTable:
+    """A table for people, as columns of (heading, kind) and rows of cells.
+
+    Names are broken where they must be, numbers, words and marks never, texts anywhere. On a narrow page the columns
+    around the one with the heading `keep` stay. Where `lettered` headings, which are the first cells of the rows, do not fit, letters stand for them.
+    """
+
+    columns: tuple[tuple[str, Literal["mark", "name", "word", "number", "text"]], ...]
+    rows: tuple[tuple[str | Cell, ...], ...]
+    title: str = ""
+    notes: tuple[str, ...] = ()
+    keep: str = ""
+    lettered: bool = False
+    narrowest: int = 40
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A result in words.
-
-    Parameters
-    ----------
-    title : str
-        What was done.
-    lines : tuple of (str, str)
-        Label and text; the label is empty where a text continues the one above.
-    decision : str
-        The answer, as a sentence.
-    warnings : tuple of str
-        What the reader must know before believing the answer.
-    """
+    """A result in words: labelled lines (no label where a text goes on), tables, and after `answer` the decision."""
 
     title: str
     lines: tuple[tuple[str, str], ...]
     decision: str
     warnings: tuple[str, ...]
+    tables: tuple[ResultTable, ...] = ()
+    answer: str = "Decision"
 
 
 def two_sample_summary(result: TwoSampleResult) -> Summary:

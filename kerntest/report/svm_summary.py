@@ -15,6 +15,8 @@ from kerntest.report.learner_summary import (
 )
 from kerntest.report.learning_record import ClassificationMetrics, RegressionMetrics
 from kerntest.report.summary import (
+    Cell,
+    ResultTable,
     Summary,
     counted,
     name_list,
@@ -25,8 +27,11 @@ from kerntest.report.summary import (
 )
 
 if TYPE_CHECKING:
-    from kerntest.report.svm_record import SvmResult
+    from kerntest.report.svm_record import GridCell, GridSearch, SvmResult
 
+# More classes than this are left to --json: nobody reads a larger matrix in a terminal.
+CLASSES_SHOWN = 12
+LONGEST_NAME = 20
 TITLES = {
     "svm": "Support vector machine",
     "mean": "Nearest-mean classifier",
@@ -54,7 +59,69 @@ def svm_summary(result: SvmResult) -> Summary:
     if result.task != "classify":
         title += " for numbers" if result.task == "regress" else " for one class"
     warnings = tuple(visible(warning) for warning in result.warnings)
-    return Summary(title, tuple(lines), visible(svm_sentence(result)), warnings)
+    tables: list[ResultTable] = []
+    if result.grid is not None and len(result.grid.cells) > 1:
+        tables.append(_grid_table(result.grid))
+    judged = result.train if result.judged_on == "train" else result.test
+    if isinstance(judged, ClassificationMetrics):
+        tables += _class_tables(judged, result.judged_on)
+    return Summary(title, tuple(lines), visible(svm_sentence(result)), warnings, tuple(tables))
+
+
+def _grid_table(grid: GridSearch) -> ResultTable:
+    """Return the scores of a grid: bandwidths down, costs across."""
+    costs = sorted({cell.C for cell in grid.cells})
+    cells = {(cell.multiple, cell.C): cell for cell in grid.cells}
+    chosen = grid.cells[grid.chosen]
+
+    def shown(cell: GridCell) -> Cell:
+        text = f"{100 * cell.mean:.1f}" if grid.score == "accuracy" else number(-cell.mean)
+        return Cell(f"*{text}", "chosen") if cell is chosen else Cell(text)
+
+    rows = []
+    for multiple in sorted({cell.multiple for cell in grid.cells}):
+        bandwidth = cells[multiple, costs[0]].bandwidth
+        size = f"{number(multiple)} x median" if bandwidth is None else number(bandwidth)
+        rows.append((size, *(shown(cells[multiple, cost]) for cost in costs)))
+    return ResultTable(
+        (("bandwidth", "word"), *((f"C = {number(cost)}", "number") for cost in costs)),
+        tuple(rows),
+        f"Grid, mean {'accuracy in %' if grid.score == 'accuracy' else 'RMSE'} over {grid.folds} folds (* chosen):",
+        (f"tie rule: {grid.tie_rule}",),
+        keep=f"C = {number(chosen.C)}",
+    )
+
+
+def _class_tables(judged: ClassificationMetrics, part: str) -> list[ResultTable]:
+    """Return precision, recall and F1 of each class, and where its rows went."""
+    total = len(judged.classes)
+    # The most frequent ones where there are too many, in the order of the classes.
+    shown = sorted(sorted(range(total), key=lambda k: (-judged.classes[k].support, k))[:CLASSES_SHOWN])
+    names = [visible(judged.classes[k].name) for k in shown]
+    names = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..." for name in names]
+    more = total - len(shown)
+    rows = []
+    for name, one in zip(names, (judged.classes[k] for k in shown), strict=True):
+        shares = ("-" if value is None else f"{value:.3f}" for value in (one.precision, one.recall, one.f1))
+        rows.append((name, f"{one.support:,}", *shares))
+    by_class = ResultTable(
+        (("class", "name"), *((heading, "number") for heading in ("rows", "precision", "recall", "F1"))),
+        tuple(rows),
+        f"Classes, on the {PARTS[part]} rows:",
+        (f"and {more:,} more classes: --json has all, with the confusion matrix",) if more else (),
+    )
+    if more:
+        return [by_class]
+    confusion = ResultTable(
+        (("", "name"), *((name, "number") for name in names)),
+        tuple(
+            (name, *(Cell(f"{count:,}", "right" if row == column else "") for column, count in enumerate(counts)))
+            for row, (name, counts) in enumerate(zip(names, judged.confusion, strict=True))
+        ),
+        "Confusion matrix, true classes down, predicted ones across:",
+        lettered=True,
+    )
+    return [by_class, confusion]
 
 
 def svm_sentence(result: SvmResult) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from kerntest.report.record import Record
+from kerntest.report.summary import Cell, ResultTable, Summary, counted, number, visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +105,73 @@ class TableReport(Record):
     columns: tuple[ColumnReport, ...]
     warnings: tuple[str, ...]
     version: str
+
+
+ROLES: dict[str, Literal["right", "doubtful", "wrong"]] = {"used": "right", "left out": "doubtful", "refused": "wrong"}
+WIDEST_VALUE = 24
+
+
+def table_summary(report: TableReport) -> Summary:
+    """Return what a file holds in words: a line for each column, however many there are."""
+    used = sum(column.use == "used" for column in report.columns)
+    columns = counted(len(report.columns), "column")
+    if used < len(report.columns):
+        columns += f", of which a test would use {used:,}"
+    headings = (("missing", "number"), ("different", "number"), ("values", "text"), ("in a test", "text"))
+    table = ResultTable(
+        (("column", "name"), ("type", "word"), *headings),
+        tuple(
+            (
+                visible(column.name),
+                column.type,
+                f"{column.missing:,}",
+                f"{column.different:,}",
+                values_text(column),
+                Cell(column.use if column.note is None else f"{column.use}: {visible(column.note)}", ROLES[column.use]),
+            )
+            for column in report.columns
+        ),
+    )
+    title = f"{visible(report.name)}: {counted(report.rows, 'row')}, {columns}"
+    warnings = tuple(visible(warning) for warning in report.warnings)
+    return Summary(title, (("format", _origin(report)),), "", warnings, (table,))
+
+
+def _origin(report: TableReport) -> str:
+    """Return the format and the size of what was read."""
+    words = [report.format if report.delimiter is None else f"{report.format} with delimiter {report.delimiter!r}"]
+    if report.compression is not None:
+        words.append(f"compressed with {report.compression}")
+    if len(report.files) > 1:
+        words.append(f"{len(report.files):,} files, {visible(report.files[0])} to {visible(report.files[-1])}")
+    if report.bytes is not None:
+        words.append(counted(report.bytes, "byte"))
+    if report.complete_rows < report.rows:
+        words.append(f"{report.complete_rows:,} of {counted(report.rows, 'row')} complete")
+    return ", ".join(words)
+
+
+def values_text(column: ColumnReport) -> str:
+    """Return the range of numbers and dates, the most frequent values of the others, and how many numbers are in text."""
+    parts = []
+    if column.levels:
+        parts = [f"{_cut(level.value)} {level.count:,}" for level in column.levels]
+        parts += ["..."] * (column.different > len(column.levels))
+    elif column.minimum is not None and column.maximum is not None:
+        ends = [end if isinstance(end, str) else number(end) for end in (column.minimum, column.maximum)]
+        if ends[0] == ends[1] and column.different == 1:
+            return ends[0]
+        parts = [f"{ends[0]} to {ends[1]}"]
+        moments = {"mean": column.mean, "sd": column.deviation, "median": column.median}
+        parts += [f"{name} {number(value)}" for name, value in moments.items() if value is not None]
+    if column.numbers is not None and 0 < column.numbers < 1:
+        # Neither all nor none.
+        share = min(99, max(1, round(100 * column.numbers)))
+        parts.append(f"{share} % of the values are {'dates' if column.type == 'date' else 'numbers'}")
+    return ", ".join(parts)
+
+
+def _cut(value: str) -> str:
+    """Return a value on one line, cut if it is long."""
+    text = visible(value)
+    return text if len(text) <= WIDEST_VALUE else f"{text[: WIDEST_VALUE - 3]}..."

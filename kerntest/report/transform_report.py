@@ -126,4 +126,5 @@ def transform_summary(report: TransformReport) -> Summary:
     what = "a pre-image" if report.reconstructed else "scores"
     decision = f"{report.transformed:,} of {counted(report.rows, 'row')} have {what}."
     title = "Reconstruction" if report.reconstructed else "Projection"
-    return Summary(title, tuple(lines), decision, tuple(visible(warning) for warning in report.warnings))
+    warnings = tuple(visible(warning) for warning in report.warnings)
+    return Summary(title, tuple(lines), decision, warnings, answer="Result")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kerntest.cli.table_view import report_text
+from kerntest.cli.drawing import summary_text
 from kerntest.inference.inspection import inspect_table
+from kerntest.report.table_report import table_summary
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 
@@ -142,7 +143,7 @@ def wide(tmp_path):
 
 @pytest.mark.parametrize("width", [40, 150])
 def test_a_wide_table_is_a_long_list_and_nothing_is_cut_off(wide, width):
-    text = report_text(wide, width=width, colour=False)
+    text = summary_text(table_summary(wide), width=width, colour=False)
     lines = text.splitlines()
     assert max(map(len, lines)) <= width
     assert "…" not in text
@@ -155,8 +156,8 @@ def test_a_wide_table_is_a_long_list_and_nothing_is_cut_off(wide, width):
 
 
 def test_colours_change_no_content(wide):
-    plain = report_text(wide, width=100, colour=False)
-    coloured = report_text(wide, width=100, colour=True)
+    plain = summary_text(table_summary(wide), width=100, colour=False)
+    coloured = summary_text(table_summary(wide), width=100, colour=True)
     assert "\x1b" not in plain
     assert "\x1b" in coloured
     stripped = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
@@ -166,7 +167,7 @@ def test_colours_change_no_content(wide):
 def test_names_and_values_cannot_move_the_cursor(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('"na\x1b[2Jme",t\n1,"a\x07\nb"\n2,c\n')
-    text = report_text(inspect_table(path), width=200, colour=False)
+    text = summary_text(table_summary(inspect_table(path)), width=200, colour=False)
     assert "\x1b" not in text
     assert "\x07" not in text
     assert "na\\x1b[2Jme" in text

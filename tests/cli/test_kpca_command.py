@@ -6,10 +6,10 @@ import pytest
 from command_line import CSV_AS_USUAL
 
 import kerntest as package
-from kerntest.cli.kpca_view import SHOWN, kpca_text
+from kerntest.cli.drawing import summary_text
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.report.kpca_record import ComponentAssociation, KpcaPart, KpcaResult
-from kerntest.report.kpca_summary import goes_with, kpca_sentence
+from kerntest.report.kpca_summary import SHOWN, goes_with, kpca_sentence, kpca_summary
 from kerntest.report.record import InputRecord, Provenance
 from kerntest.report.transform_report import ColumnError, TransformReport
 
@@ -225,11 +225,13 @@ def test_the_linear_kernel_has_no_feature_space_of_its_own():
         kernel="linear", components=1, eigenvalues=(20.0,), explained_variance_ratio=(0.4,), explained=0.4
     )
     assert kpca_sentence(linear) == "1 component explains 40 % of the variance."
-    assert kpca_text(linear, width=80, colour=False).startswith("Principal components\n")
+    assert summary_text(kpca_summary(linear), width=80, colour=False).startswith("Principal components\n")
 
 
 def test_features_and_their_error_are_told():
-    text = kpca_text(kpca_result(features="nystroem:300", feature_error=0.00123), width=100, colour=False)
+    text = summary_text(
+        kpca_summary(kpca_result(features="nystroem:300", feature_error=0.00123)), width=100, colour=False
+    )
     assert "300 Nystroem features, kernel values off by 0.0012 (RMS)" in text
 
 
@@ -238,7 +240,7 @@ def test_more_components_than_fit_are_summed_up():
     many = kpca_result(
         components=len(ratios), eigenvalues=ratios, explained_variance_ratio=ratios, explained=0.34, associations=()
     )
-    text = kpca_text(many, width=80, colour=False)
+    text = summary_text(kpca_summary(many), width=80, colour=False)
     assert f"pc{SHOWN} " in text
     assert f"pc{SHOWN + 1} " not in text
     assert "and 5 more, in all 34.0 %: --json has them" in text

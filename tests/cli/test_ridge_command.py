@@ -5,9 +5,9 @@ from command_line import CSV_AS_USUAL
 from example_ridge import metrics, ridge_grid, ridge_result, target_fit
 
 import kerntest as package
-from kerntest.cli.ridge_view import ridge_text
+from kerntest.cli.drawing import summary_text
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.report.ridge_summary import ridge_notes, ridge_sentence
+from kerntest.report.ridge_summary import ridge_notes, ridge_sentence, ridge_summary
 
 PLAIN = ["shop.csv", "--target", "wear"]
 DEFAULTS = {
@@ -135,14 +135,14 @@ def test_without_test_rows_leave_one_out_is_the_answer():
     assert ridge_sentence(result) == (
         "Predictions of rows left out, one at a time, are off by 2.75 (root mean square, r2 = 0.7)."
     )
-    text = ridge_text(result, width=100, colour=False)
+    text = summary_text(ridge_summary(result), width=100, colour=False)
     assert "of 90 % hold 90 % of rows left out, one at a time" in text
     assert "RMSE       1.5 on 60 training rows" in text
 
 
 def test_several_targets_have_a_line_each():
     fits = (target_fit("wear"), target_fit("power", test=metrics(rmse=9.5, coverage=None)))
-    text = ridge_text(ridge_result(targets=("wear", "power"), fits=fits), width=100, colour=False)
+    text = summary_text(ridge_summary(ridge_result(targets=("wear", "power"), fits=fits)), width=100, colour=False)
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "target wear, power" in lines
     assert "wear RMSE 2.5 on 20 test rows, r2 0.75, intervals of 90 % hold 85 %" in lines
@@ -160,7 +160,7 @@ def test_conjugate_gradients_and_features_are_told():
         grid=ridge_grid(n_rows=40, criterion="cv", folds=5),
         loo_rmse=None,
     )
-    text = ridge_text(result, width=120, colour=False)
+    text = summary_text(ridge_summary(result), width=120, colour=False)
     assert "31 steps of conjugate gradients, not converged" in text
     assert "50 Nystroem features, kernel values off by 0.001 (RMS)" in text
     assert "exact 5-fold cross-validation of 40 rows: RMSE" in text
@@ -169,10 +169,10 @@ def test_conjugate_gradients_and_features_are_told():
 
 def test_a_narrow_page_shows_the_neighbours_of_the_best_bandwidth():
     grid = ridge_grid(multiples=(0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4))
-    text = ridge_text(ridge_result(grid=grid), width=50, colour=False)
+    text = summary_text(ridge_summary(ridge_result(grid=grid)), width=50, colour=False)
     assert "bandwidths across 4 of 7 (--json has all)" in " ".join(text.split())
     assert "*3.375" in text
-    whole = ridge_text(ridge_result(grid=grid), width=100, colour=False)
+    whole = summary_text(ridge_summary(ridge_result(grid=grid)), width=100, colour=False)
     assert "(--json has all)" not in whole
 
 

@@ -3,12 +3,13 @@ import re
 import pytest
 from example_independence import pair_effect, screen_result, selection_result, untested_pair
 
-from kerntest.cli.screen_view import ROWS_SHOWN, screen_text, selection_text
+from kerntest.cli.drawing import summary_text
 from kerntest.report.independence_record import SelectedColumn
+from kerntest.report.independence_summary import PAIRS_SHOWN, screen_summary, selection_summary
 
 
 def plain(result, width=80):
-    return screen_text(result, width=width, colour=False)
+    return summary_text(screen_summary(result), width=width, colour=False)
 
 
 def lines_of_pairs(text):
@@ -61,9 +62,9 @@ def test_the_number_of_rows_is_shown_where_it_varies():
 
 
 def test_a_long_screen_shows_the_first_and_says_how_to_get_the_rest():
-    pairs = tuple(pair_effect(f"a{place}", "b") for place in range(ROWS_SHOWN + 1234))
+    pairs = tuple(pair_effect(f"a{place}", "b") for place in range(PAIRS_SHOWN + 1234))
     text = plain(screen_result(pairs))
-    assert len(lines_of_pairs(text)) == ROWS_SHOWN
+    assert len(lines_of_pairs(text)) == PAIRS_SHOWN
     assert "  and 1,234 more: --format csv shows all\n" in text
 
 
@@ -120,7 +121,7 @@ def test_colours_change_no_content():
     pairs = (pair_effect("[bold]a[/bold] :smile:", "b\x1b[31m"), pair_effect(LONG, "c"))
     for target in (None, "c"):
         result = screen_result(pairs, target=target, warnings=("[red]careful",))
-        coloured = screen_text(result, width=100, colour=True)
+        coloured = summary_text(screen_summary(result), width=100, colour=True)
         assert "\x1b[" in coloured
         stripped = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
         assert "".join(f"{line.rstrip()}\n" for line in stripped.splitlines()) == plain(result, 100)
@@ -143,10 +144,10 @@ Decision: 'wear_um' depends on 'load_percent'; no further column was found to ad
 
 
 def test_the_table_of_a_selection():
-    assert selection_text(selection_result(), width=100, colour=False) == SELECTION
+    assert summary_text(selection_summary(selection_result()), width=100, colour=False) == SELECTION
 
 
 def test_a_selection_fits_the_screen():
     steps = (SelectedColumn(1, LONG * 2, 0.1, 0.3, 0.3, 0.001, 0.001, significant=True),)
-    text = selection_text(selection_result(selected=steps), width=80, colour=False)
+    text = summary_text(selection_summary(selection_result(selected=steps)), width=80, colour=False)
     assert max(map(len, text.splitlines())) <= 80

@@ -7,10 +7,10 @@ from command_line import CSV_AS_USUAL
 from example_svm import grid, metrics, regression_result, svm_result
 
 import kerntest as package
-from kerntest.cli.svm_view import svm_text
+from kerntest.cli.drawing import summary_text
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.report.summary import percent
-from kerntest.report.svm_summary import svm_sentence
+from kerntest.report.svm_summary import svm_sentence, svm_summary
 
 PLAIN = ["shop.csv", "--target", "bought"]
 DEFAULTS = {
@@ -222,7 +222,7 @@ def test_many_classes_with_long_names_fit_the_screen(width):
     names = [f"class number {k} with a long name" for k in range(12)]
     confusion = [[k * j for j in range(12)] for k in range(12)]
     judged = metrics(confusion, names)
-    text = svm_text(svm_result(classes=tuple(names), test=judged), width=width, colour=False)
+    text = summary_text(svm_summary(svm_result(classes=tuple(names), test=judged)), width=width, colour=False)
     assert all(len(line) <= width for line in text.splitlines())
     assert "…" not in text
     assert ("too wide: --json has it" in " ".join(text.split())) == (width == 40)
@@ -236,7 +236,9 @@ def test_many_classes_with_long_names_fit_the_screen(width):
 def test_of_very_many_classes_the_most_frequent_are_shown():
     names = [f"c{k}" for k in range(30)]
     confusion = [[k if k == j else 0 for j in range(30)] for k in range(30)]
-    text = svm_text(svm_result(classes=tuple(names), test=metrics(confusion, names)), width=80, colour=False)
+    text = summary_text(
+        svm_summary(svm_result(classes=tuple(names), test=metrics(confusion, names))), width=80, colour=False
+    )
     assert "and 18 more classes: --json has all" in text
     assert "  c29 " in text
     assert "  c5 " not in text
@@ -246,8 +248,8 @@ def test_of_very_many_classes_the_most_frequent_are_shown():
 def test_colours_and_names_change_nothing_else():
     names = ("\x1b[2Jno", "[red]yes")
     result = svm_result(classes=names, test=metrics(names=names), grid=grid("negative RMSE"))
-    plain = svm_text(result, width=100, colour=False)
+    plain = summary_text(svm_summary(result), width=100, colour=False)
     assert "\x1b" not in plain
     assert "\\x1b[2Jno" in plain
     assert "[red]yes" in plain
-    assert "\x1b" in svm_text(result, width=100, colour=True)
+    assert "\x1b" in summary_text(svm_summary(result), width=100, colour=True)

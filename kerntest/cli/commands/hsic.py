@@ -268,12 +268,8 @@ def hsic(ctx: click.Context, /, data: str, other: str | None, **options: Any) ->
     check_outputs(tuple(sources.values()), outputs)
     result = _tested(mode, data, other, options, quiet=delivery.messages.quiet)
     delivery.messages.explain(mode.notes(result))
-    delivery.deliver(
-        result,
-        lambda **page: mode.draw(result, **page),
-        result.warnings,
-        rows=getattr(result, mode.rows) if mode.rows else (),
-    )
+    rows = [row.to_dict() for row in getattr(result, mode.rows)] if mode.rows else []
+    delivery.deliver(result, mode.summarise, rows)
     delivery.messages.wrote(outputs["--witness"], outputs["--plot"])
     return delivery.code(result)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from kerntest.cli.console import summary_text
 from kerntest.cli.options import option_name
 from kerntest.cli.shared_options import CSV_WORDS
 from kerntest.errors import UsageError
@@ -19,13 +18,16 @@ from kerntest.report.independence_summary import (
     joint_notes,
     joint_summary,
     screen_notes,
+    screen_summary,
     selection_notes,
+    selection_summary,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from kerntest.report.record import Record
+    from kerntest.report.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,8 @@ class Mode:
         Parameters of the command that mean something to it, beside the file, the outputs and the gate.
     notes : callable
         From the result to what -v says.
-    draw : callable
-        From the result, `width` and `colour` to the table for people.
+    summarise : callable
+        From the result to the summary for people.
     rows : str
         The field of the result that CSV and JSON lines hold; empty for the whole result.
     """
@@ -52,33 +54,13 @@ class Mode:
     function: str
     takes: frozenset[str]
     notes: Callable[[Any], list[str]]
-    draw: Callable[..., str]
+    summarise: Callable[[Any], Summary]
     rows: str = ""
 
     @property
     def record(self) -> type[Record]:
         """What the function returns."""
         return RECORDS[self.function]
-
-
-def _draw_test(result: IndependenceResult, **page: Any) -> str:
-    return summary_text(independence_summary(result), **page)
-
-
-def _draw_joint(result: JointResult, **page: Any) -> str:
-    return summary_text(joint_summary(result), **page)
-
-
-def _draw_screen(result: ScreenResult, **page: Any) -> str:
-    from kerntest.cli.screen_view import screen_text  # noqa: PLC0415 - rich is loaded only to draw
-
-    return screen_text(result, **page)
-
-
-def _draw_selection(result: SelectionResult, **page: Any) -> str:
-    from kerntest.cli.screen_view import selection_text  # noqa: PLC0415 - rich is loaded only to draw
-
-    return selection_text(result, **page)
 
 
 RECORDS: dict[str, type[Record]] = {
@@ -113,19 +95,19 @@ TEST = Mode(
     "hsic_test",
     _SERIES - {"time_series", "min_lag"} | {"statistic", "null", "permutations", "resampling", "method", "features"},
     independence_notes,
-    _draw_test,
+    independence_summary,
 )
-SERIES = Mode("--time-series", "hsic_test", _SERIES, independence_notes, _draw_test)
+SERIES = Mode("--time-series", "hsic_test", _SERIES, independence_notes, independence_summary)
 PAIRWISE = Mode(
-    "--pairwise", "hsic_pairs", _TARGET - {"target"} | _BOTH_SIDES | {"pairwise"}, screen_notes, _draw_screen, "pairs"
+    "--pairwise", "hsic_pairs", _TARGET - {"target"} | _BOTH_SIDES | {"pairwise"}, screen_notes, screen_summary, "pairs"
 )
-TARGET = Mode("--target", "hsic_pairs", _TARGET, screen_notes, _draw_screen, "pairs")
+TARGET = Mode("--target", "hsic_pairs", _TARGET, screen_notes, screen_summary, "pairs")
 SELECT = Mode(
     "--select",
     "hsic_select",
     _ALWAYS - {"kernel"} | {"target", "select", "columns", "permutations"},
     selection_notes,
-    _draw_selection,
+    selection_summary,
     "selected",
 )
 JOINT = Mode(
@@ -133,7 +115,7 @@ JOINT = Mode(
     "hsic_joint",
     _ALWAYS | {"joint", "bandwidth", "scale", "permutations"},
     joint_notes,
-    _draw_joint,
+    joint_summary,
 )
 
 _TWO_P_VALUES = "pairs have the moments p-value, which can be corrected, and the permutation p-value beside it"

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kerntest.cli.console import say, terminal_width, uses_colour
+import kerntest
+from kerntest.cli.console import Messages
+from kerntest.cli.delivery import Delivery
 from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual
 from kerntest.cli.inputs import check_stdin, join_names
 from kerntest.cli.options import chosen_format, format_options
 from kerntest.cli.shared_options import columns_option, csv_options
 from kerntest.errors import UsageError
-from kerntest.report.record import flatten
-from kerntest.report.summary import visible
-from kerntest.report.write import csv_text, json_text, write_standard_output
 
 if TYPE_CHECKING:
-    from kerntest.report.table_report import ColumnReport, TableReport
+    from kerntest.report.table_report import ColumnReport
 
 # The name of the first member, at its place in the header of that member.
 MANIFEST_AT = 30
@@ -70,17 +68,26 @@ def inspect_file(file: str, *, output_format: str | None, as_json: bool, **optio
     For each column it also says whether a two-sample test would use it, and if not, why. Of a model it shows what the
     model predicts, from which columns, and how.
     """
-    shown_as = chosen_format(output_format, as_json=as_json)
+    delivery = Delivery(chosen_format(output_format, as_json=as_json), None, Messages())
     check_stdin({"FILE": file}, "kerntest inspect - < before.csv")
     if is_model(file):
-        _deliver_model(
-            file, shown_as, {name for name, value in options.items() if value not in ((), "auto", None, True)}
-        )
+        given = {name for name, value in options.items() if value not in ((), "auto", None, True)}
+        if given:
+            raise UsageError(
+                f"--{min(given).replace('header', 'no-header')} is for tables, and {file} is a model",
+                hint="leave it out",
+                code="usage.contradiction",
+                where={"file": file},
+            )
+        from kerntest.report.model_report import model_summary  # noqa: PLC0415 - --help must start at once
+
+        delivery.deliver(kerntest.inspect_model(file), model_summary)
         return
-    from kerntest.inference.inspection import inspect_table  # noqa: PLC0415 - numerics are loaded only to compute
+    from kerntest.report.table_report import table_summary  # noqa: PLC0415 - as above
 
     join_names(options, "columns", "exclude", "categorical")
-    _deliver(inspect_table(file, **options), shown_as)
+    report = kerntest.inspect_table(file, **options)
+    delivery.deliver(report, table_summary, [_csv_row(column) for column in report.columns])
 
 
 def is_model(path: str) -> bool:
@@ -95,46 +102,6 @@ def is_model(path: str) -> bool:
         return False
     begins = head.startswith(b"PK\x03\x04") and head[MANIFEST_AT:] == MODEL_START
     return begins or location.suffix.lower() == ".kt"
-
-
-def _deliver_model(file: str, shown_as: str, options: set[str]) -> None:
-    """Write what a model holds to stdout."""
-    if options:
-        raise UsageError(
-            f"--{min(options).replace('header', 'no-header')} is for tables, and {file} is a model",
-            hint="leave it out",
-            code="usage.contradiction",
-            where={"file": file},
-        )
-    from kerntest.learning.model_columns import inspect_model  # noqa: PLC0415 - numerics are loaded only to compute
-
-    report = inspect_model(file)
-    if shown_as == "table":
-        from kerntest.cli.model_view import model_text  # noqa: PLC0415 - rich is loaded only to draw
-
-        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-        text = model_text(report, width=terminal_width(), colour=uses_colour(sys.stdout))
-        write_standard_output(text, encoding=encoding)
-        return
-    plain = report.to_dict()
-    write_standard_output(json_text(plain) if shown_as == "json" else csv_text([flatten(plain)]))
-
-
-def _deliver(report: TableReport, shown_as: str) -> None:
-    """Write the report to stdout, and on stderr the warnings that only a table shows by itself."""
-    if shown_as == "table":
-        from kerntest.cli.table_view import report_text  # noqa: PLC0415 - rich is loaded only to draw
-
-        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-        text = report_text(report, width=terminal_width(), colour=uses_colour(sys.stdout))
-        write_standard_output(text, encoding=encoding)
-        return
-    plain = report.to_dict()
-    write_standard_output(
-        json_text(plain) if shown_as == "json" else csv_text([_csv_row(column) for column in report.columns])
-    )
-    for warning in report.warnings:
-        say(visible(warning), label="warning")
 
 
 def _csv_row(column: ColumnReport) -> dict[str, Any]:

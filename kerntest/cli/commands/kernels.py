@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kerntest.cli.console import sections_text, terminal_width, uses_colour
+from kerntest.cli.console import terminal_width, uses_colour
 from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual
 from kerntest.cli.options import chosen_format, format_options
 from kerntest.report.write import csv_text, json_text, write_standard_output
@@ -86,4 +86,6 @@ def _table(rows: list[dict[str, Any]]) -> str:
         details = (row["formula"], "; ".join(properties), row["remark"])
         sections.append((f"  {row['usage']}", [("", detail) for detail in details]))
     sections.append(("Kernels make kernels", list(ALGEBRA)))
+    from kerntest.cli.drawing import sections_text  # noqa: PLC0415 - rich is loaded only to draw
+
     return sections_text(sections, width=terminal_width(), colour=uses_colour(sys.stdout))

@@ -119,12 +119,6 @@ def kpca(train: str, **options: Any) -> int:
     """
     run = LearnerRun.asked_for({"DATA": train}, options, "kerntest kpca - < iris.csv", KpcaResult)
     result = run.fitted("train_kpca")
-    from kerntest.report.kpca_summary import kpca_notes  # noqa: PLC0415 - --help must start at once
+    from kerntest.report.kpca_summary import kpca_notes, kpca_summary  # noqa: PLC0415 - --help must start at once
 
-    return run.deliver(result, kpca_notes(result), lambda **page: _draw(result, **page))
-
-
-def _draw(result: KpcaResult, **page: Any) -> str:
-    from kerntest.cli.kpca_view import kpca_text  # noqa: PLC0415 - rich is loaded only to draw
-
-    return kpca_text(result, **page)
+    return run.deliver(result, kpca_notes(result), kpca_summary)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kerntest.cli.computing import ComputingCommand, engine_options
-from kerntest.cli.console import progress_bar, summary_text
+from kerntest.cli.console import progress_bar
 from kerntest.cli.delivery import Delivery
 from kerntest.cli.documented import EXIT_CODES, Manual, option
 from kerntest.cli.gates import VERDICTS, gate_option
@@ -188,7 +188,7 @@ def mmd(ctx: click.Context, /, x: str, y: str, **options: Any) -> int:
     check_outputs((x, y), {"-o": delivery.output, "--witness": options["witness"], "--plot": options["plot"]})
     result = _tested(x, y, options, quiet=delivery.messages.quiet)
     delivery.messages.explain(two_sample_notes(result))
-    delivery.deliver(result, lambda **page: summary_text(two_sample_summary(result), **page), result.warnings)
+    delivery.deliver(result, two_sample_summary)
     delivery.messages.wrote(options["witness"], options["plot"])
     return delivery.code(result)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,10 +15,7 @@ from kerntest.cli.inputs import join_names
 from kerntest.cli.learner_options import report_options
 from kerntest.cli.options import PROBABILITY
 from kerntest.cli.shared_options import csv_options
-from kerntest.report.prediction_report import PredictionReport
-
-if TYPE_CHECKING:
-    from kerntest.report.summary import Summary
+from kerntest.report.prediction_report import PredictionReport, prediction_summary
 
 PREDICTIONS = "Predictions"
 
@@ -96,7 +93,7 @@ def predict(model: str, data: str, **options: Any) -> int:
     """
     rows = RowDelivery.asked_for("predict", model, data, options, "predictions", record=PredictionReport)
     report = _predicted(model, data, options, quiet=rows.delivery.messages.quiet)
-    return rows.deliver(report, lambda: _summary(report), f"{report.predicted:,} predicted")
+    return rows.deliver(report, prediction_summary, f"{report.predicted:,} predicted")
 
 
 def _predicted(model: str, data: str, options: dict[str, Any], *, quiet: bool) -> PredictionReport:
@@ -106,9 +103,3 @@ def _predicted(model: str, data: str, options: dict[str, Any], *, quiet: bool) -
     join_names(options, "keep")
     with progress_bar(quiet=quiet, doing="predicting") as progress:
         return kerntest.predict_file(model, data, progress=progress, **options)
-
-
-def _summary(report: PredictionReport) -> Summary:
-    from kerntest.report.prediction_report import prediction_summary  # noqa: PLC0415 - --help must start at once
-
-    return prediction_summary(report)

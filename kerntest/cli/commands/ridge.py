@@ -182,12 +182,6 @@ def ridge(train: str, **options: Any) -> int:
     if len(options["target"]) == 1:
         (options["target"],) = options["target"]
     result = run.fitted("train_ridge")
-    from kerntest.report.ridge_summary import ridge_notes  # noqa: PLC0415 - --help must start at once
+    from kerntest.report.ridge_summary import ridge_notes, ridge_summary  # noqa: PLC0415 - --help must start at once
 
-    return run.deliver(result, ridge_notes(result), lambda **page: _draw(result, **page))
-
-
-def _draw(result: RidgeResult, **page: Any) -> str:
-    from kerntest.cli.ridge_view import ridge_text  # noqa: PLC0415 - rich is loaded only to draw
-
-    return ridge_text(result, **page)
+    return run.deliver(result, ridge_notes(result), ridge_summary)

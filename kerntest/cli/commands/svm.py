@@ -197,9 +197,9 @@ def svm(train: str, **options: Any) -> int:
         {"TRAIN": train, "--test": options["test"]}, options, "kerntest svm - --target species < iris.csv", SvmResult
     )
     result = run.fitted("train_svm")
-    from kerntest.report.svm_summary import svm_notes  # noqa: PLC0415 - --help must start at once
+    from kerntest.report.svm_summary import svm_notes, svm_summary  # noqa: PLC0415 - --help must start at once
 
-    return run.deliver(result, svm_notes(result), lambda **page: _draw(result, **page))
+    return run.deliver(result, svm_notes(result), svm_summary)
 
 
 def _check_used(ctx: click.Context) -> None:
@@ -225,9 +225,3 @@ def _check_used(ctx: click.Context) -> None:
     for name, useless, what, hint in unused:
         if useless and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(f"--{name} does not go with {what}", hint=hint, code="usage.contradiction")
-
-
-def _draw(result: SvmResult, **page: Any) -> str:
-    from kerntest.cli.svm_view import svm_text  # noqa: PLC0415 - rich is loaded only to draw
-
-    return svm_text(result, **page)

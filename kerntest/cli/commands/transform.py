@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,10 +15,7 @@ from kerntest.cli.inputs import join_names
 from kerntest.cli.learner_options import report_options
 from kerntest.cli.options import COUNT
 from kerntest.cli.shared_options import csv_options
-from kerntest.report.transform_report import TransformReport
-
-if TYPE_CHECKING:
-    from kerntest.report.summary import Summary
+from kerntest.report.transform_report import TransformReport, transform_summary
 
 PROJECTION = "Projection"
 
@@ -97,7 +94,7 @@ def transform(model: str, data: str, **options: Any) -> int:
     """
     rows = RowDelivery.asked_for("transform", model, data, options, "scores", record=TransformReport)
     report = _transformed(model, data, options, quiet=rows.delivery.messages.quiet)
-    return rows.deliver(report, lambda: _summary(report), f"{report.transformed:,} transformed")
+    return rows.deliver(report, transform_summary, f"{report.transformed:,} transformed")
 
 
 def _transformed(model: str, data: str, options: dict[str, Any], *, quiet: bool) -> TransformReport:
@@ -107,9 +104,3 @@ def _transformed(model: str, data: str, options: dict[str, Any], *, quiet: bool)
     join_names(options, "keep")
     with progress_bar(quiet=quiet, doing="projecting") as progress:
         return kerntest.transform_file(model, data, progress=progress, **options)
-
-
-def _summary(report: TransformReport) -> Summary:
-    from kerntest.report.transform_report import transform_summary  # noqa: PLC0415 - --help must start at once
-
-    return transform_summary(report)

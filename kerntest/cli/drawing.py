@@ -1,0 +1,197 @@
+"""Results as people read them, drawn by rich: the same content in any width, with or without colour."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from string import ascii_lowercase
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from kerntest.report.summary import Cell
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from kerntest.report.summary import ResultTable, Summary
+
+STYLES = {"": "", "chosen": "bold green", "right": "green", "doubtful": "yellow", "wrong": "red"}
+# Between two columns; the least room for a name, and for a text beside others.
+GAP = 2
+NARROWEST_NAME, NARROWEST_TEXT = 8, 11
+# A long name is best broken after one of these.
+_SEAMS = re.compile(r"[^_\-. ]*[_\-. ]*")
+# Stands for a blank while lines are broken: rich breaks at every blank, also at those that are not to be broken at.
+_NO_BREAK = "\ue000"
+
+
+def summary_text(summary: Summary, *, width: int, colour: bool) -> str:
+    """Return a summary as text."""
+    width = max([width, *(table.narrowest for table in summary.tables)])
+    parts: list[RenderableType] = [Text(summary.title, style="bold")]
+    parts.append(_labelled([(f"  {label}", _held(text)) for label, text in summary.lines]))
+    for table in summary.tables:
+        parts += _table(table, width)
+    if summary.decision:
+        parts.append(Text(f"{summary.answer}: {_held(summary.decision)}", style="bold"))
+    if summary.warnings:
+        parts.append(Text("Warnings:", style="yellow"))
+        parts.append(_labelled([("  -", _held(warning)) for warning in summary.warnings]))
+    return _drawn(Group(*parts), width=width, colour=colour)
+
+
+def sections_text(sections: Sequence[tuple[str, list[tuple[str, str]]]], *, width: int, colour: bool) -> str:
+    """Return lists of terms and texts, each below its heading."""
+    parts: list[RenderableType] = []
+    for heading, rows in sections:
+        parts.append(Text(heading, style="bold"))
+        if rows:
+            parts.append(_labelled([(f"  {label}", text) for label, text in rows]))
+    return _drawn(Group(*parts), width=width, colour=colour)
+
+
+def _held(text: str) -> str:
+    """Return text in which no line ends between a number and its percent sign."""
+    return text.replace(" %", f"{_NO_BREAK}%")
+
+
+def _labelled(rows: list[tuple[str, str]]) -> RenderableType:
+    """Return labels beside texts; a text too long for its line goes on in the next, nothing is cut off."""
+    grid = Table.grid(padding=(0, GAP))
+    grid.add_column(no_wrap=True, style="cyan")
+    grid.add_column(overflow="fold")
+    for label, text in rows:
+        grid.add_row(Text(label), Text(text))
+    return grid
+
+
+def _table(table: ResultTable, width: int) -> list[RenderableType]:
+    """Return a table with its title and notes; numbers are never broken, names where they must be."""
+    table = _fitted(table, width)
+    parts: list[RenderableType] = [Text(table.title, style="bold")] if table.title else []
+    sizes, rooms = _sizes(table), _rooms(table, width)
+    texts = any(kind == "text" for _, kind in table.columns)
+    grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="" if table.title else "bold")
+    for place, (heading, kind) in enumerate(table.columns):
+        grid.add_column(
+            Text(heading if place else _indented(table, heading)),
+            justify="right" if kind == "number" else "left",
+            style="" if kind in {"number", "text"} or (place and kind == "word") else "cyan",
+            no_wrap=kind in {"mark", "word", "number"},
+            overflow="fold",
+            min_width={"text": NARROWEST_TEXT, "name": rooms.get(place)}.get(kind, sizes[place] - GAP),
+        )
+    for row in table.rows:
+        shown = []
+        for place, cell in enumerate(row):
+            text, role = cell if isinstance(cell, Cell) else (cell, "")
+            if place in rooms and not texts:
+                text = _broken(text, rooms[place])
+            shown.append(Text(text if place else _indented(table, text), style=STYLES[role]))
+        grid.add_row(*shown)
+    if table.rows:
+        parts.append(grid)
+    return [*parts, *(Padding(Text(note, overflow="fold"), (0, 0, 0, 2)) for note in table.notes)]
+
+
+def _indented(table: ResultTable, text: str) -> str:
+    """Return a text of the first column: marks stand in the margin."""
+    return text if table.columns[0][1] == "mark" else f"  {text}"
+
+
+def _sizes(table: ResultTable) -> list[int]:
+    """Return how many characters each column takes on one line, with the gap behind it."""
+    found = []
+    for place, (heading, _) in enumerate(table.columns):
+        cells = (row[place] for row in table.rows)
+        texts = [heading, *(cell.text if isinstance(cell, Cell) else cell for cell in cells)]
+        found.append(max(cell_len(text if place else _indented(table, text)) for text in texts) + GAP)
+    return found
+
+
+def _fitted(table: ResultTable, width: int) -> ResultTable:
+    """Return a table with letters for its headings, or fewer of its columns, where they do not fit."""
+    sizes = _sizes(table)
+    if sum(sizes) - GAP <= width:
+        return table
+    if table.lettered:
+        letters = ascii_lowercase[: len(table.rows)]
+        first, *others = table.columns
+        rows = tuple((f"{letter} {row[0]}", *row[1:]) for letter, row in zip(letters, table.rows, strict=True))
+        columns = (first, *((letter, kind) for letter, (_, kind) in zip(letters, others, strict=True)))
+        short = replace(table, columns=columns, rows=rows)
+        return (
+            short if sum(_sizes(short)) - GAP <= width else replace(table, rows=(), notes=("too wide: --json has it",))
+        )
+    if not table.keep:
+        return table
+    at = [heading for heading, _ in table.columns].index(table.keep)
+    shown = [0, at]
+    for place in sorted(range(1, len(sizes)), key=lambda place: (abs(place - at), place))[1:]:
+        if sum(sizes[one] for one in [*shown, place]) - GAP > width:
+            break
+        shown.append(place)
+    shown.sort()
+    return replace(
+        table,
+        columns=tuple(table.columns[place] for place in shown),
+        rows=tuple(tuple(row[place] for place in shown) for row in table.rows),
+        notes=(f"{len(shown) - 1} of {len(sizes) - 1} columns: --json has all", *table.notes),
+    )
+
+
+def _rooms(table: ResultTable, width: int) -> dict[int, int]:
+    """Share the room among columns of names, by their place: what a short one leaves goes to the others.
+
+    Beside texts, which fold, names have a third of the room.
+    """
+    sizes = _sizes(table)
+    names = [place for place, (_, kind) in enumerate(table.columns) if kind == "name"]
+    texts = any(kind == "text" for _, kind in table.columns)
+    left = width - sum(sizes[place] for place, (_, kind) in enumerate(table.columns) if kind not in {"name", "text"})
+    left = left // 3 if texts else left - GAP * (len(names) - 1)
+    rooms = {}
+    for rank, place in enumerate(sorted(names, key=sizes.__getitem__)):
+        rooms[place] = max(NARROWEST_NAME, min(sizes[place] - GAP, left // (len(names) - rank)))
+        left -= rooms[place]
+    return rooms
+
+
+def _broken(name: str, most: int) -> str:
+    """Return a name in lines of at most `most` characters, broken after its parts where they fit."""
+    lines = [""]
+    for part in _SEAMS.findall(name):
+        if len(lines[-1]) + len(part) <= most:
+            lines[-1] += part
+        else:
+            lines += [part[start : start + most] for start in range(0, len(part), most)]
+    return "\n".join(line for line in lines if line)
+
+
+def _drawn(content: RenderableType, *, width: int, colour: bool) -> str:
+    """Return what rich draws, as text without blanks at the ends of lines; names are printed as they are."""
+    canvas = io.StringIO()
+    console = Console(
+        file=canvas,
+        width=width,
+        # Without a height rich ignores the width on a dumb terminal.
+        height=25,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+        no_color=not colour,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    console.print(content)
+    lines = canvas.getvalue().replace(_NO_BREAK, " ").splitlines()
+    return "".join(f"{line.rstrip()}\n" for line in lines)
