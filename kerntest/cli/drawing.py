@@ -78,11 +78,10 @@ def _table(table: ResultTable, width: int) -> list[RenderableType]:
     table = _fitted(table, width)
     parts: list[RenderableType] = [Text(table.title, style="bold")] if table.title else []
     sizes, rooms = _sizes(table), _rooms(table, width)
-    texts = any(kind == "text" for _, kind in table.columns)
     grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="" if table.title else "bold")
     for place, (heading, kind) in enumerate(table.columns):
         grid.add_column(
-            Text(heading if place else _indented(table, heading)),
+            Text(heading if place else _indented(table, heading), overflow="fold"),
             justify="right" if kind == "number" else "left",
             style="" if kind in {"number", "text"} or (place and kind == "word") else "cyan",
             no_wrap=kind in {"mark", "word", "number"},
@@ -93,9 +92,11 @@ def _table(table: ResultTable, width: int) -> list[RenderableType]:
         shown = []
         for place, cell in enumerate(row):
             text, role = cell if isinstance(cell, Cell) else (cell, "")
-            if place in rooms and not texts:
-                text = _broken(text, rooms[place])
-            shown.append(Text(text if place else _indented(table, text), style=STYLES[role]))
+            if not place:
+                text = _indented(table, text)
+            if place in rooms:
+                text = _broken(text, rooms[place], "" if place else _indented(table, ""))
+            shown.append(Text(text, style=STYLES[role]))
         grid.add_row(*shown)
     if table.rows:
         parts.append(grid)
@@ -160,20 +161,21 @@ def _rooms(table: ResultTable, width: int) -> dict[int, int]:
     left = left // 3 if texts else left - GAP * (len(names) - 1)
     rooms = {}
     for rank, place in enumerate(sorted(names, key=sizes.__getitem__)):
-        rooms[place] = max(NARROWEST_NAME, min(sizes[place] - GAP, left // (len(names) - rank)))
+        rooms[place] = min(sizes[place] - GAP, max(NARROWEST_NAME, left // (len(names) - rank)))
         left -= rooms[place]
     return rooms
 
 
-def _broken(name: str, most: int) -> str:
+def _broken(name: str, most: int, indent: str) -> str:
     """Return a name in lines of at most `most` characters, broken after its parts where they fit."""
     lines = [""]
     for part in _SEAMS.findall(name):
         if len(lines[-1]) + len(part) <= most:
             lines[-1] += part
         else:
-            lines += [part[start : start + most] for start in range(0, len(part), most)]
-    return "\n".join(line for line in lines if line)
+            step = most - len(indent)
+            lines += [f"{indent}{part[start : start + step]}" for start in range(0, len(part), step)]
+    return "\n".join(line for line in lines if line.strip())
 
 
 def _drawn(content: RenderableType, *, width: int, colour: bool) -> str:

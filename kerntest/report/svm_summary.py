@@ -78,7 +78,7 @@ def _grid_table(grid: GridSearch) -> ResultTable:
         text = f"{100 * cell.mean:.1f}" if grid.score == "accuracy" else number(-cell.mean)
         return Cell(f"*{text}", "chosen") if cell is chosen else Cell(text)
 
-    rows = []
+    rows: list[tuple[str | Cell, ...]] = []
     for multiple in sorted({cell.multiple for cell in grid.cells}):
         bandwidth = cells[multiple, costs[0]].bandwidth
         size = f"{number(multiple)} x median" if bandwidth is None else number(bandwidth)

@@ -117,9 +117,15 @@ def table_summary(report: TableReport) -> Summary:
     columns = counted(len(report.columns), "column")
     if used < len(report.columns):
         columns += f", of which a test would use {used:,}"
-    headings = (("missing", "number"), ("different", "number"), ("values", "text"), ("in a test", "text"))
     table = ResultTable(
-        (("column", "name"), ("type", "word"), *headings),
+        (
+            ("column", "name"),
+            ("type", "word"),
+            ("missing", "number"),
+            ("different", "number"),
+            ("values", "text"),
+            ("in a test", "text"),
+        ),
         tuple(
             (
                 visible(column.name),

@@ -25,7 +25,7 @@ def test_the_table_for_people(kerntest):
     assert (outcome.code, outcome.err) == (0, "")
     lines = outcome.out.splitlines()
     assert lines[0] == "before.csv: 400 rows, 6 columns"
-    assert lines[1].startswith("  csv with delimiter ',', ")
+    assert lines[1].startswith("  format  csv with delimiter ',', ")
     assert lines[2].split() == ["column", "type", "missing", "different", "values", "in", "a", "test"]
     assert re.fullmatch(r"  order_value_eur +number +0 +387 +11\.22 to 181\.1, mean 54\.64, sd 28\.48, +used", lines[3])
     assert lines[4].split() == ["median", "49.09"]
@@ -126,7 +126,7 @@ def test_stdin_and_many_files(kerntest, tmp_path):
     packed = tmp_path / "before.csv.gz"
     packed.write_bytes(gzip.compress(Path("before.csv").read_bytes()))
     piped = kerntest("inspect", "-", stdin=packed)
-    assert piped.out.startswith("<stdin>: 400 rows, 6 columns\n  csv with delimiter ',', compressed with gzip")
+    assert piped.out.startswith("<stdin>: 400 rows, 6 columns\n  format  csv with delimiter ',', compressed with gzip")
     many = kerntest("inspect", "iris_*.csv").out
     assert many.startswith("iris_*.csv: 100 rows, 4 columns\n")
     assert "2 files, iris_versicolor.csv to iris_virginica.csv" in many

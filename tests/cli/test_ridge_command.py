@@ -170,10 +170,10 @@ def test_conjugate_gradients_and_features_are_told():
 def test_a_narrow_page_shows_the_neighbours_of_the_best_bandwidth():
     grid = ridge_grid(multiples=(0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4))
     text = summary_text(ridge_summary(ridge_result(grid=grid)), width=50, colour=False)
-    assert "bandwidths across 4 of 7 (--json has all)" in " ".join(text.split())
+    assert "5 of 7 columns: --json has all" in " ".join(text.split())
     assert "*3.375" in text
     whole = summary_text(ridge_summary(ridge_result(grid=grid)), width=100, colour=False)
-    assert "(--json has all)" not in whole
+    assert "--json has all" not in whole
 
 
 def test_the_json_has_the_names_that_the_notes_use(kerntest, train_ridge):
