@@ -28,19 +28,9 @@ Bandwidth: TypeAlias = Literal["median"] | float
 
 @dataclass(frozen=True, slots=True)
 class ChosenKernel:
-    """A kernel for the columns of a table.
+    """A kernel for the columns of a table, before (`free`) and after its bandwidths were chosen by a `rule` in words.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    free : Kernel
-        The same before its bandwidths were chosen; equal to `kernel` if it leaves none open.
-    unused : tuple of str
-        Columns that it does not see.
-    rule : str
-        How the bandwidths were chosen, in words.
-    chooser : BandwidthChooser or None
-        That of the rows, which knows their medians by then.
+    It does not see the columns `unused`; the chooser of the rows knows their medians by then.
     """
 
     kernel: Kernel
@@ -59,25 +49,10 @@ def choose_kernel(
     *,
     left_out: Mapping[str, str],
 ) -> ChosenKernel:
-    """Return a kernel for some rows.
+    """Return a kernel for some rows, every bandwidth that it leaves open the median of their distances, or a number.
 
-    Parameters
-    ----------
-    kernel : Kernel or str
-        A kernel or its text; a plain "gaussian" where there are categories only becomes the hamming kernel.
-    bandwidth : "median" or float
-        For every bandwidth that it leaves open: the median of the distances of the training rows, or a number.
-    encoder : Encoder
-    points : Points
-        The training rows.
-    seed : int
-    left_out : mapping of str to str
-        Columns of the table that the encoder does not have, and why in words.
-
-    Raises
-    ------
-    UsageError
-        If the kernel or bandwidth makes no sense.
+    A plain "gaussian" where there are categories only becomes the hamming kernel. `left_out` says why columns of the
+    table are not among those of the encoder.
     """
     if isinstance(kernel, str):
         plain = kernel.strip().lower() == "gaussian"
@@ -117,25 +92,19 @@ def choose_kernel(
     return ChosenKernel(bound.kernel.resolve(rule), bound.kernel, bound.unused, f"as given: {factor:g}")
 
 
-def check_kernel(kernel: Kernel | str) -> None:
-    """Refuse what is neither a kernel nor text.
+def is_precomputed(kernel: Kernel | str) -> bool:
+    """Say whether rows are rows of a matrix of kernel values."""
+    return isinstance(kernel, str) and kernel.strip().lower() == "precomputed"
 
-    Raises
-    ------
-    UsageError
-        As above.
-    """
+
+def check_kernel(kernel: Kernel | str) -> None:
+    """Refuse what is neither a kernel nor text."""
     if not isinstance(kernel, (str, Kernel)):
         raise UsageError(
             f"a kernel is a text or a Kernel, not {kernel!r}",
             hint="such as kernel='gaussian(1.5)'; `kerntest kernels` lists them",
             code="usage.kernel",
         )
-
-
-def at_multiple(chosen: ChosenKernel, factor: float, points: Points, seed: int) -> Kernel:
-    """Return the kernel with every open bandwidth at a multiple of its median."""
-    return at_multiples(chosen, (factor,), points, seed)[0]
 
 
 def at_multiples(chosen: ChosenKernel, factors: Sequence[float], points: Points, seed: int) -> list[Kernel]:
@@ -149,21 +118,7 @@ def at_multiples(chosen: ChosenKernel, factors: Sequence[float], points: Points,
 
 
 def check_bandwidth(bandwidth: str | float, words: tuple[str, ...] = ("median",), advice: str = "") -> float | None:
-    """Return a bandwidth given as a number; None for the median.
-
-    Parameters
-    ----------
-    bandwidth : "median" or float
-    words : tuple of str
-        What else than a number the learner takes, for messages.
-    advice : str
-        What else there is, for messages.
-
-    Raises
-    ------
-    UsageError
-        If it is neither.
-    """
+    """Return a bandwidth given as a number; None for the median. `words` and `advice` say what else there is, for messages."""
     if isinstance(bandwidth, str):
         if bandwidth != "median":
             meant = suggest(bandwidth, words)

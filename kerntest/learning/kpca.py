@@ -20,10 +20,10 @@ from kerntest.learning.components import (
     fit_components,
     in_units,
 )
+from kerntest.learning.estimator import Estimator, as_rows, training_matrix
 from kerntest.learning.expansion import as_points
-from kerntest.learning.given_matrix import as_rows, training_matrix
 from kerntest.learning.leakage import running_numbers
-from kerntest.learning.learner import Estimator, Learner
+from kerntest.learning.learner import Learner
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.training_rows import (
     ConstantColumn,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import kerntest
 from kerntest.data.checks import one_of, whole_number
@@ -17,11 +16,10 @@ from kerntest.engines.plan import prepare_fit
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.learning.cross_validation import train_test_split
-from kerntest.learning.given_matrix import as_rows, is_precomputed, rows_against
-from kerntest.learning.kernel_choice import check_bandwidth, check_kernel
+from kerntest.learning.kernel_choice import check_bandwidth, check_kernel, is_precomputed
 from kerntest.learning.leakage import guarded, told_of_shared
-from kerntest.learning.saved_models import load_model, save_model
-from kerntest.learning.training_rows import Classes, TrainingOptions, read_labelled, read_like, rows_like
+from kerntest.learning.saved_models import save_model
+from kerntest.learning.training_rows import Classes, TrainingOptions, read_like, rows_like
 from kerntest.matrices.factor import parse_features
 from kerntest.report.plot import picture_kind
 from kerntest.report.record import InputRecord, Provenance
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from kerntest.engines.base import Engine, Progress
-    from kerntest.kernels.base import Array, Codes, Kernel, Points
+    from kerntest.kernels.base import Codes, Kernel
     from kerntest.learning.encoding import Scale
     from kerntest.learning.training_rows import Labelled, TrainingRows
 
@@ -292,69 +290,3 @@ def _provenance(
 @cache
 def _versions() -> dict[str, str]:
     return {name: version(name) for name in LIBRARIES}
-
-
-class Estimator(Generic[ModelT, FitT]):
-    """What `SVM`, `KernelRidge` and `KernelPCA` share: parameters, the model and its file."""
-
-    MODEL: ClassVar[type]
-    # What one is called in messages.
-    CALLED: ClassVar[str]
-
-    def __init__(self, options: Any, threads: int | None) -> None:
-        self.options = options
-        self.threads = threads
-        self._engine = engine_of(threads)
-        self._model: ModelT | None = None
-        self.fit_: FitT | None = None
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name, as scikit-learn asks for them."""
-        del deep
-        names = inspect.signature(type(self)).parameters
-        return {name: getattr(self.options, name, self.threads) for name in names}
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name, and forget what was fitted."""
-        unknown = [name for name in params if name not in self.get_params()]
-        if unknown:
-            raise UsageError(
-                f"{type(self).__name__} has no parameter {unknown[0]!r}",
-                hint=f"they are {', '.join(self.get_params())}",
-                code="usage.parameter",
-            )
-        vars(self).update(vars(type(self)(**{**self.get_params(), **params})))
-        return self
-
-    @property
-    def model(self) -> ModelT:
-        """What was fitted; UsageError if nothing was."""
-        if self._model is None:
-            raise UsageError(f"{self.CALLED} not fitted", hint="call fit first", code="usage.not_fitted")
-        return self._model
-
-    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the model to a file that the command line and `load` read."""
-        save_model(path, self.model, force=force)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str], *, threads: int | None = None) -> Self:
-        """Return one that works with the model of a file."""
-        model: Any = load_model(path, cls.MODEL)
-        loaded = cls(**cls._loaded(model), threads=threads)
-        loaded._model = model
-        return loaded
-
-    @classmethod
-    def _loaded(cls, model: ModelT) -> dict[str, Any]:
-        """Return the parameters that a model file knows."""
-        del model
-        return {}
-
-    def _points(self, X: Any) -> Points | Array:
-        """Return new rows as the model takes them."""
-        if self.model.encoder is None:
-            return rows_against(X, self.model.n_train)
-        labelled = read_labelled(as_rows(X), (), TrainingOptions(), name="X")
-        points: Points = self.model.encoder.transform(labelled.features).points
-        return points

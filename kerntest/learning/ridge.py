@@ -10,7 +10,7 @@ from kerntest.data.checks import check_probability
 from kerntest.data.wording import counted
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, warn_of
-from kerntest.learning.given_matrix import as_rows, rows_against
+from kerntest.learning.estimator import as_rows, rows_against
 from kerntest.learning.kernel_choice import choose_kernel
 from kerntest.learning.leakage import kept_together
 from kerntest.learning.ridge_data import given_rows, given_targets, rows_of, with_targets

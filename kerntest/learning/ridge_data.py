@@ -13,8 +13,7 @@ from kerntest.data.wording import counted
 from kerntest.errors import DataError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.learning.encoding import Encoder
-from kerntest.learning.given_matrix import training_matrix
-from kerntest.learning.given_values import target_of
+from kerntest.learning.estimator import target_of, training_matrix
 from kerntest.learning.training_rows import TrainingOptions, numbers_of, read_labelled, varied_numbers_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from kerntest.data.checks import one_of, positive, whole_number
 from kerntest.errors import UsageError
-from kerntest.learning.given_matrix import is_precomputed
-from kerntest.learning.kernel_choice import check_bandwidth
+from kerntest.learning.kernel_choice import check_bandwidth, is_precomputed
 from kerntest.matrices.factor import parse_features
 
 if TYPE_CHECKING:

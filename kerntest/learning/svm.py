@@ -8,10 +8,8 @@ import numpy as np
 
 from kerntest.data.csv_options import CsvOptions
 from kerntest.errors import UsageError, telling, warn_of
-from kerntest.learning.given_matrix import as_rows
-from kerntest.learning.given_values import target_of
+from kerntest.learning.estimator import Estimator, as_rows, target_of
 from kerntest.learning.leakage import kept_together
-from kerntest.learning.learner import Estimator
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.scores import regression_metrics
 from kerntest.learning.svm_learner import SvmLearner, fit_warnings

@@ -19,8 +19,7 @@ from kerntest.learning.cross_validation import (
     sparse_classes_warning,
     telling_of_folds,
 )
-from kerntest.learning.given_matrix import training_matrix
-from kerntest.learning.given_values import target_of
+from kerntest.learning.estimator import target_of, training_matrix
 from kerntest.learning.kernel_choice import at_multiples
 from kerntest.learning.learner import Learner
 from kerntest.learning.scores import classification_metrics, fit_sigmoid, regression_metrics
