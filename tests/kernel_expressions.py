@@ -2,10 +2,9 @@
 
 from hypothesis import strategies as st
 
-from kerntest.kernels.algebra import Constant, Power, Product, Sum
+from kerntest.kernels.algebra import Constant, Normalised, Power, Product, Sum
 from kerntest.kernels.discrete import Delta, Hamming
 from kerntest.kernels.dot import Exponential, Linear, Polynomial
-from kerntest.kernels.normalised import Normalised
 from kerntest.kernels.stationary import (
     Gaussian,
     Laplacian,

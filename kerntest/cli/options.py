@@ -152,7 +152,7 @@ class KernelText(AnyParamType):
         """Complete the name that is being typed, which may stand in the middle of an expression."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell's Tab key needs it
 
-        from kerntest.kernels.names import NAMES, NORMALISE  # noqa: PLC0415 - as above
+        from kerntest.kernels import NAMES, NORMALISE  # noqa: PLC0415 - as above
 
         start = len(incomplete)
         while start and (incomplete[start - 1].isalnum() or incomplete[start - 1] in "-_"):

@@ -1,1 +1,39 @@
-"""Kernels: similarity functions of two rows, their algebra and their texts. Importing this package loads nothing."""
+"""Kernels, and here the names that their texts may contain, which shell completion reads without loading any of them.
+
+The catalogue holds the classes behind the names; a test keeps the two in step.
+"""
+
+from __future__ import annotations
+
+NAMES: tuple[str, ...] = (
+    "gaussian",
+    "laplacian",
+    "laplacian2",
+    "student-t",
+    "rational-quadratic",
+    "matern",
+    "periodic",
+    "linear",
+    "polynomial",
+    "exponential",
+    "delta",
+    "hamming",
+    "additive",
+)
+
+ADDITIVE = "additive"
+NORMALISE = "normalise"
+
+ALIASES: dict[str, str] = {
+    "rbf": "gaussian",
+    "student": "student-t",
+    "rq": "rational-quadratic",
+    "poly": "polynomial",
+    "normalize": NORMALISE,
+}
+
+
+def canonical(name: str) -> str:
+    """Return the catalogue's spelling of `name`: lower case, hyphens, no alias. Unknown names come back folded."""
+    folded = name.lower().replace("_", "-")
+    return ALIASES.get(folded, folded)

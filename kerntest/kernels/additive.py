@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from kerntest.errors import UsageError
-from kerntest.kernels.algebra import ATOMIC, Expression, Kind, Sum
-from kerntest.kernels.arguments import POSITIVE, check_number, format_number
+from kerntest.kernels import ADDITIVE
+from kerntest.kernels.algebra import ATOMIC, POSITIVE, Expression, Kind, Sum, check_number, format_number
 from kerntest.kernels.base import Columns
 from kerntest.kernels.columns import BoundGroups, OnColumns, Unbound
 from kerntest.kernels.discrete import Delta
-from kerntest.kernels.names import ADDITIVE
 from kerntest.kernels.stationary import Gaussian
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class Additive(Unbound, Expression):
 
     def __post_init__(self) -> None:
         """Check the bandwidths and keep them as floats."""
-        checked = tuple(check_number(one, self.name, "bandwidth", POSITIVE["domain"]) for one in self.bandwidths)
+        checked = tuple(check_number(one, self.name, "bandwidth", POSITIVE) for one in self.bandwidths)
         object.__setattr__(self, "bandwidths", checked)
 
     @property

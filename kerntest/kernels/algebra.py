@@ -1,4 +1,4 @@
-"""Kernels made of kernels: constants, sums, products and powers.
+"""Kernels made of kernels: named ones with their numbers, constants, sums, products, powers and normalised kernels.
 
 All of these keep positive definiteness: sums and products of positive definite kernels are positive definite
 (Schur), weights are not negative, and an exponent that is not whole is accepted only over an infinitely divisible
@@ -7,24 +7,88 @@ kernel, one whose every positive power is positive definite.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from kerntest.errors import UsageError
-from kerntest.kernels.arguments import NOT_NEGATIVE, POSITIVE, check_number, format_number
-from kerntest.kernels.arrays import raised, refuse_overflow, writeable
-from kerntest.kernels.base import Array, BandwidthRule, Columns, Kernel, Pairs, Points
+from kerntest.kernels import NORMALISE
+from kerntest.kernels.base import (
+    Array,
+    BandwidthRule,
+    Columns,
+    Kernel,
+    Metric,
+    Pairs,
+    Points,
+    raised,
+    refuse_overflow,
+    shaped,
+    writeable,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 Kind: TypeAlias = Literal["numeric", "discrete"]
 
 # How tightly a text binds: an operand that binds less tightly than its operator asks for is put in parentheses.
 IN_SUM, IN_PRODUCT, IN_POWER, ATOMIC = 1, 2, 3, 4
+# Squares of a bandwidth, products with a shape parameter and products of weights must neither vanish nor overflow.
+SMALLEST, LARGEST = 1e-75, 1e75
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The values an argument may take: `words` complete the sentence "must be ..."."""
+
+    words: str
+    contains: Callable[[float], bool]
+
+
+POSITIVE = Domain("positive", lambda value: value > 0)
+NOT_NEGATIVE = Domain("zero or positive", lambda value: value >= 0)
+
+
+def argument(domain: Domain, default: float | None) -> Any:
+    """Return the field of an argument of a kernel; a default of None means that it may be left open."""
+    return field(default=default, metadata={"domain": domain})
+
+
+def check_number(value: object, owner: str, argument: str, domain: Domain) -> float:
+    """Return the value of an argument of a kernel as a float after checking that it is a finite number in its domain."""
+
+    def wrong(words: str, shown: str) -> UsageError:
+        return UsageError(
+            f"{argument} of {owner} must be {words}, not {shown}",
+            hint=f"{'left out, it is found from the data; ' if argument == 'bandwidth' else ''}"
+            "`kerntest kernels` shows how each kernel is written",
+            code="usage.kernel_argument",
+            where={"argument": argument, "value": shown},
+        )
+
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise wrong("a number", repr(value))
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise wrong("a finite number", str(value))
+    if not domain.contains(number):
+        raise wrong(domain.words, format_number(number))
+    if number != 0 and not SMALLEST <= abs(number) <= LARGEST:
+        raise wrong(f"between {SMALLEST} and {LARGEST} in size", format_number(number))
+    return number
+
+
+def format_number(value: float) -> str:
+    """Return the shortest text that reads back as `value`; whole numbers without a decimal point."""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e16 else repr(value)
 
 
 class Expression(Kernel):
@@ -105,44 +169,99 @@ def leaves(kernel: Expression) -> Iterator[Expression]:
 
 
 @dataclass(frozen=True, slots=True)
+class Atom(Expression):
+    """A kernel with a name and numbers as its only arguments, each a field made by `argument`; k(x, x) = 1 unless it says."""
+
+    kind: ClassVar[Kind]
+    remark: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Check every argument and keep it as a float."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value is not None or each.default is not None:
+                number = check_number(value, self.name, each.name, each.metadata["domain"])
+                object.__setattr__(self, each.name, number)
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The kind of columns that this kernel compares."""
+        return frozenset((self.kind,))
+
+    def diagonal(self, points: Points) -> Array:
+        """Return 1 for every row."""
+        return np.ones(len(points))
+
+    def __str__(self) -> str:
+        """Return name(arguments): a leading bandwidth without its name, other defaults left out."""
+        shown = []
+        for position, each in enumerate(fields(self)):
+            value = getattr(self, each.name)
+            if value == each.default:
+                continue
+            label = "" if position == 0 and each.name == "bandwidth" else f"{each.name}="
+            shown.append(label + format_number(value))
+        return f"{self.name}({', '.join(shown)})" if shown else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthAtom(Atom):
+    """A kernel of distance / bandwidth, in the units of the data; None until `resolve` has chosen one."""
+
+    metric: ClassVar[Metric]
+    # How many squarings give the values at half the bandwidth; 0 where no power does.
+    squarings: ClassVar[int] = 0
+    characteristic = True
+    infinitely_divisible = True
+
+    bandwidth: float | None = argument(POSITIVE, None)
+
+    @property
+    def free(self) -> bool:
+        """Whether the bandwidth is still to be chosen."""
+        return self.bandwidth is None
+
+    def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> Expression:
+        """Return this kernel with a missing bandwidth set to rule(metric, columns)."""
+        return replace(self, bandwidth=rule(self.metric, columns)) if self.free else self
+
+    @property
+    def chosen_bandwidth(self) -> float:
+        """The bandwidth, which must not be open any more."""
+        if self.bandwidth is None:
+            raise UsageError(
+                f"{self.name} has no bandwidth yet",
+                hint=f"write {self.name}(1.5), or let resolve() choose one",
+                code="usage.free_bandwidth",
+            )
+        return self.bandwidth
+
+    def evaluate(self, pairs: Pairs) -> Array:
+        """Return k(x, y) for every pair; a distance too large for a float is as good as infinite."""
+        bandwidth = self.chosen_bandwidth
+        with np.errstate(over="ignore"):
+            values = pairs.values_of(type(self), bandwidth, self.squarings, lambda: self.values(pairs, bandwidth))
+        return shaped(values, pairs.shape)
+
+    @abstractmethod
+    def values(self, pairs: Pairs, bandwidth: float) -> Array:
+        """Return k(x, y) as a new array."""
+
+
+@dataclass(frozen=True, slots=True)
 class Constant(Expression):
-    """k(x, y) = c for a number c >= 0: it sees nothing of the rows.
-
-    Parameters
-    ----------
-    value : float
-        The number c.
-
-    Raises
-    ------
-    UsageError
-        If c is negative or not finite: the algebra would no longer be positive definite.
-    """
+    """k(x, y) = c for a number c >= 0: it sees nothing of the rows."""
 
     name: ClassVar[str] = "constant"
     formula: ClassVar[str] = "c"
+    infinitely_divisible = True
 
     value: float
 
     def __post_init__(self) -> None:
         """Check the number and keep it as a float."""
-        value = check_number(self.value, "a kernel", "the weight", NOT_NEGATIVE["domain"])
+        value = check_number(self.value, "a kernel", "the weight", NOT_NEGATIVE)
         object.__setattr__(self, "value", value)
-
-    @property
-    def positive_definite(self) -> bool:
-        """Always: c >= 0."""
-        return True
-
-    @property
-    def characteristic(self) -> bool:
-        """Never: it sees nothing."""
-        return False
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        """Always: every power of c is a constant that is not negative."""
-        return True
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return c for every pair."""
@@ -159,18 +278,7 @@ class Constant(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Combination(Expression):
-    """Two kernels or more, combined entry by entry by one array operation.
-
-    Parameters
-    ----------
-    operands : tuple of Expression
-        The kernels. Those that are the same operation again are opened: (a + b) + c and a + (b + c) are one kernel.
-
-    Raises
-    ------
-    UsageError
-        If there are fewer than two, or one that cannot stand inside an expression.
-    """
+    """Two kernels or more, combined entry by entry; operands that are the same operation are opened: (a + b) + c = a + (b + c)."""
 
     symbol: ClassVar[str]
     operation: ClassVar[np.ufunc]
@@ -282,13 +390,7 @@ class Product(Combination):
 
 @dataclass(frozen=True, slots=True)
 class Modified(Expression):
-    """One kernel changed in a way that keeps what is known of it.
-
-    Parameters
-    ----------
-    kernel : Expression
-        The kernel inside.
-    """
+    """One kernel changed in a way that keeps what is known of it."""
 
     kernel: Expression
 
@@ -319,23 +421,11 @@ class Modified(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Power(Modified):
-    """k(x, y)^p, entry by entry.
+    """k(x, y)^p, entry by entry, for a whole p > 0, or any over an infinitely divisible kernel.
 
     It is characteristic where k is: every characteristic kernel here is universal on bounded data, and so is its
     product with itself; a broken power of an infinitely divisible one stays in its family (gaussian^p is a wider
     gaussian).
-
-    Parameters
-    ----------
-    kernel : Expression
-        The base.
-    exponent : float
-        p > 0: a whole number, or any over an infinitely divisible kernel.
-
-    Raises
-    ------
-    UsageError
-        If p is not positive, or is not whole where the base is not infinitely divisible.
     """
 
     name: ClassVar[str] = "power"
@@ -346,7 +436,7 @@ class Power(Modified):
 
     def __post_init__(self) -> None:
         """Check the exponent and keep it as a float."""
-        exponent = check_number(self.exponent, "a power", "the exponent", POSITIVE["domain"])
+        exponent = check_number(self.exponent, "a power", "the exponent", POSITIVE)
         object.__setattr__(self, "exponent", exponent)
         if not exponent.is_integer() and not self.kernel.infinitely_divisible:
             raise UsageError(
@@ -376,3 +466,30 @@ class Power(Modified):
 def _is_positive_number(kernel: Expression) -> bool:
     nowhere = Points.of(np.zeros((1, 0)))
     return not kernel.kinds and bool(kernel.diagonal(nowhere)[0] > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised(Modified):
+    """k(x, y) / sqrt(k(x, x) k(y, y)): 1 on the diagonal. A row with k(x, x) = 0 gives 0."""
+
+    name: ClassVar[str] = NORMALISE
+    formula: ClassVar[str] = "k(x,y) / sqrt(k(x,x) k(y,y))"
+
+    def evaluate(self, pairs: Pairs) -> Array:
+        """Return the normalised value for every pair."""
+        values = writeable(self.kernel.evaluate(pairs))
+        values *= pairs.of_left(self._inverse_root)
+        values *= pairs.of_right(self._inverse_root)
+        return values
+
+    def diagonal(self, points: Points) -> Array:
+        """Return 1 for every row, 0 where the kernel itself vanishes."""
+        return (self.kernel.diagonal(points) > 0).astype(np.float64)
+
+    def _inverse_root(self, points: Points) -> Array:
+        values = self.kernel.diagonal(points)
+        return np.divide(values > 0, np.sqrt(np.where(values > 0, values, 1.0)), dtype=np.float64)
+
+    def __str__(self) -> str:
+        """Return normalise(kernel)."""
+        return f"{self.name}({self.kernel})"

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from kerntest.errors import UsageError, suggest
 from kerntest.kernels.additive import Additive, AdditiveSum
-from kerntest.kernels.algebra import Expression, Kind, leaves
-from kerntest.kernels.atoms import Atom
+from kerntest.kernels.algebra import Atom, Expression, Kind, leaves
 from kerntest.kernels.base import Columns, Kernel
 from kerntest.kernels.columns import BoundGroups, ColumnGroups, ColumnName, Group, OnColumns
 from kerntest.kernels.discrete import Hamming

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from kerntest.kernels import ALIASES
 from kerntest.kernels.additive import Additive
-from kerntest.kernels.arguments import format_number
+from kerntest.kernels.algebra import format_number
 from kerntest.kernels.discrete import Delta, Hamming
 from kerntest.kernels.dot import Exponential, Linear, Polynomial
-from kerntest.kernels.names import ALIASES
 from kerntest.kernels.stationary import (
     Gaussian,
     Laplacian,
@@ -24,7 +24,7 @@ from kerntest.kernels.stationary import (
 )
 
 if TYPE_CHECKING:
-    from kerntest.kernels.atoms import Atom
+    from kerntest.kernels.algebra import Atom
 
 KERNELS: dict[str, type[Atom | Additive]] = {
     "gaussian": Gaussian,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kerntest.kernels import ADDITIVE
 from kerntest.kernels.additive import Additive, AdditiveSum, is_additive
-from kerntest.kernels.algebra import Constant, Expression, Power, Product, Sum
-from kerntest.kernels.arguments import format_number
+from kerntest.kernels.algebra import Constant, Expression, Normalised, Power, Product, Sum, format_number
 from kerntest.kernels.columns import Group, Groups, OnColumns
 from kerntest.kernels.dot import Linear, Polynomial
-from kerntest.kernels.names import ADDITIVE
-from kerntest.kernels.normalised import Normalised
 from kerntest.kernels.stationary import Periodic
 
 if TYPE_CHECKING:

@@ -13,10 +13,8 @@ from typing import ClassVar, NoReturn
 import numpy as np
 
 from kerntest.errors import UsageError
-from kerntest.kernels.algebra import Expression, Kind, Modified
-from kerntest.kernels.arrays import refuse_overflow, writeable
-from kerntest.kernels.atoms import Atom
-from kerntest.kernels.base import Array, BandwidthRule, Columns, Kernel, Pairs, Points
+from kerntest.kernels.algebra import Atom, Expression, Kind, Modified
+from kerntest.kernels.base import Array, BandwidthRule, Columns, Kernel, Pairs, Points, refuse_overflow, writeable
 
 QUOTES = "'\"`"
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from kerntest.kernels.arguments import FINITE, POSITIVE, WHOLE
-from kerntest.kernels.arrays import raised, refuse_overflow, shaped
-from kerntest.kernels.atoms import Atom
-from kerntest.kernels.base import Points
+from kerntest.kernels.algebra import POSITIVE, Atom, Domain, argument
+from kerntest.kernels.base import Points, raised, refuse_overflow, shaped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,34 +17,24 @@ if TYPE_CHECKING:
     from kerntest.kernels.algebra import Kind
     from kerntest.kernels.base import Array, Kernel, Pairs
 
+FINITE = Domain("finite", lambda _: True)
+WHOLE = Domain("a whole number from 1 to 1000", lambda value: value.is_integer() and 1 <= value <= 1000)
+
 
 class Dot(Atom):
-    """A function of <x, y> alone."""
+    """A function of <x, y> alone: positive definite where its power series has no negative coefficient."""
 
     kind: ClassVar[Kind] = "numeric"
 
-    @property
-    def positive_definite(self) -> bool:
-        """Whether the power series of the function has no negative coefficient."""
-        return True
-
     def evaluate(self, pairs: Pairs) -> Array:
-        """Return k(x, y) for every pair.
-
-        Raises
-        ------
-        UndecidedError
-            If a value is too large for a float.
-        """
+        """Return k(x, y) for every pair."""
         with refuse_overflow(self):
-            inner = shaped(pairs.inner_product().copy(), pairs.shape)
-            return self._of_inner_product(inner)
+            return self._of_inner_product(shaped(pairs.inner_product().copy(), pairs.shape))
 
     def diagonal(self, points: Points) -> Array:
-        """Return k(x, x) for every row; `evaluate` says what it raises."""
+        """Return k(x, x) for every row."""
         with refuse_overflow(self):
-            inner: Array = np.square(points.numeric).sum(axis=1)
-            return self._of_inner_product(inner)
+            return self._of_inner_product(np.square(points.numeric).sum(axis=1))
 
     @abstractmethod
     def _of_inner_product(self, inner: Array) -> Array:
@@ -61,44 +49,26 @@ class Linear(Dot):
     formula: ClassVar[str] = "<x,y>"
     remark: ClassVar[str] = "compares means only"
 
-    @property
-    def characteristic(self) -> bool:
-        """Never: it sees differences of means only."""
-        return False
-
     def _of_inner_product(self, inner: Array) -> Array:
         return inner
 
 
 @dataclass(frozen=True, slots=True)
 class Polynomial(Dot):
-    """k(x, y) = (gain <x, y> + offset)^degree. The test with it compares moments up to order `degree`.
-
-    Parameters
-    ----------
-    degree : float
-        A whole number from 1 to 1000.
-    gain, offset : float
-        Positive definite when neither is negative.
-    """
+    """k(x, y) = (gain <x, y> + offset)^degree. The test with it compares moments up to order `degree`."""
 
     name: ClassVar[str] = "polynomial"
     formula: ClassVar[str] = "(gain <x,y> + offset)^degree"
     remark: ClassVar[str] = "compares moments up to the degree only"
 
-    degree: float = field(default=3.0, metadata=WHOLE)
-    gain: float = field(default=1.0, metadata=FINITE)
-    offset: float = field(default=1.0, metadata=FINITE)
+    degree: float = argument(WHOLE, 3.0)
+    gain: float = argument(FINITE, 1.0)
+    offset: float = argument(FINITE, 1.0)
 
     @property
     def positive_definite(self) -> bool:
         """Whether neither gain nor offset is negative."""
         return self.gain >= 0 and self.offset >= 0
-
-    @property
-    def characteristic(self) -> bool:
-        """Never: it sees moments up to the degree only."""
-        return False
 
     def _of_inner_product(self, inner: Array) -> Array:
         np.multiply(inner, self.gain, out=inner)
@@ -108,29 +78,19 @@ class Polynomial(Dot):
 
 @dataclass(frozen=True, slots=True)
 class Exponential(Dot):
-    """k(x, y) = exp(gain <x, y>). Universal on bounded data, hence characteristic.
+    """k(x, y) = exp(gain <x, y>), with one over the square of a length as gain.
 
-    Parameters
-    ----------
-    gain : float
-        Positive; one over the square of a length.
+    Its power series has only positive coefficients: universal on bounded data, hence characteristic (Steinwart and
+    Christmann 2008, cor. 4.57). Its power p is the same kernel with p times the gain.
     """
 
     name: ClassVar[str] = "exponential"
     formula: ClassVar[str] = "exp(gain <x,y>)"
     remark: ClassVar[str] = "compares all moments; grows fast, so scale the columns"
+    characteristic = True
+    infinitely_divisible = True
 
-    gain: float = field(default=1.0, metadata=POSITIVE)
-
-    @property
-    def characteristic(self) -> bool:
-        """Always: its power series has only positive coefficients (Steinwart and Christmann 2008, cor. 4.57)."""
-        return True
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        """Always: its power p is the exponential kernel with p times the gain."""
-        return True
+    gain: float = argument(POSITIVE, 1.0)
 
     def _of_inner_product(self, inner: Array) -> Array:
         np.multiply(inner, self.gain, out=inner)

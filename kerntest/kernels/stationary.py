@@ -7,70 +7,32 @@ positive power of them is positive definite.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from kerntest.kernels.arguments import POSITIVE, SMOOTHNESS
-from kerntest.kernels.arrays import shaped
-from kerntest.kernels.atoms import Atom, BandwidthAtom
+from kerntest.kernels.algebra import POSITIVE, Atom, BandwidthAtom, Domain, argument
+from kerntest.kernels.base import shaped
 
 if TYPE_CHECKING:
     from kerntest.kernels.algebra import Kind
-    from kerntest.kernels.base import Array, Metric, Pairs, Points
+    from kerntest.kernels.base import Array, Metric, Pairs
+
+# Beyond 100 the kernel differs from a gaussian by less than 1 % and the Bessel function overflows.
+SMOOTHNESS = Domain("positive and at most 100", lambda value: 0 < value <= 100)
 
 
 class Stationary(BandwidthAtom):
-    """A kernel that falls with distance / bandwidth, from 1 to 0. Characteristic and infinitely divisible."""
+    """A kernel that falls with distance / bandwidth, from 1 to 0; its Fourier transform is positive everywhere."""
 
     kind: ClassVar[Kind] = "numeric"
     metric: ClassVar[Metric] = "euclidean"
-    # How many squarings give the values at half the bandwidth; 0 where no power does.
-    squarings: ClassVar[int] = 0
-
-    @property
-    def positive_definite(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def characteristic(self) -> bool:
-        """Always: its Fourier transform is positive everywhere."""
-        return True
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        """Always: see the module."""
-        return True
-
-    @final
-    def evaluate(self, pairs: Pairs) -> Array:
-        """Return k(x, y) for every pair; a distance too large for a float is as good as infinite."""
-        bandwidth = self.chosen_bandwidth
-        with np.errstate(over="ignore"):
-            values = pairs.values_of(type(self), bandwidth, self.squarings, lambda: self._values(pairs, bandwidth))
-        return shaped(values, pairs.shape)
-
-    @abstractmethod
-    def _values(self, pairs: Pairs, bandwidth: float) -> Array:
-        """Return k(x, y) as a new array."""
-
-    def diagonal(self, points: Points) -> Array:
-        """Return 1 for every row."""
-        return np.ones(len(points))
 
 
 @dataclass(frozen=True, slots=True)
 class Gaussian(Stationary):
-    """k(x, y) = exp(-|x - y|^2 / (2 s^2)).
-
-    Parameters
-    ----------
-    bandwidth : float or None
-        s, in the units of the data.
-    """
+    """k(x, y) = exp(-|x - y|^2 / (2 s^2))."""
 
     name: ClassVar[str] = "gaussian"
     formula: ClassVar[str] = "exp(-|x-y|^2 / (2 bandwidth^2))"
@@ -82,20 +44,15 @@ class Gaussian(Stationary):
         """The same bandwidth as other libraries write it, 1/(2 s^2); None while it is open."""
         return None if self.bandwidth is None else 1 / (2 * self.bandwidth**2)
 
-    def _values(self, pairs: Pairs, bandwidth: float) -> Array:
+    def values(self, pairs: Pairs, bandwidth: float) -> Array:
+        """Return k(x, y) as a new array."""
         values = np.multiply(pairs.squared_distance(), -1 / (2 * bandwidth**2))
         return np.exp(values, out=values)
 
 
 @dataclass(frozen=True, slots=True)
 class Laplacian(Stationary):
-    """k(x, y) = exp(-|x - y|_1 / s), with the sum of the absolute differences as distance.
-
-    Parameters
-    ----------
-    bandwidth : float or None
-        s, in the units of the data.
-    """
+    """k(x, y) = exp(-|x - y|_1 / s), with the sum of the absolute differences as distance."""
 
     name: ClassVar[str] = "laplacian"
     formula: ClassVar[str] = "exp(-|x-y|_1 / bandwidth)"
@@ -103,26 +60,22 @@ class Laplacian(Stationary):
     remark: ClassVar[str] = "rougher than the gaussian: better at narrow differences; sum of absolute differences"
     metric: ClassVar[Metric] = "manhattan"
 
-    def _values(self, pairs: Pairs, bandwidth: float) -> Array:
+    def values(self, pairs: Pairs, bandwidth: float) -> Array:
+        """Return k(x, y) as a new array."""
         return pairs.exponential_manhattan(bandwidth)
 
 
 @dataclass(frozen=True, slots=True)
 class Laplacian2(Stationary):
-    """k(x, y) = exp(-|x - y|_2 / s), with the Euclidean distance.
-
-    Parameters
-    ----------
-    bandwidth : float or None
-        s, in the units of the data.
-    """
+    """k(x, y) = exp(-|x - y|_2 / s), with the Euclidean distance."""
 
     name: ClassVar[str] = "laplacian2"
     formula: ClassVar[str] = "exp(-|x-y|_2 / bandwidth)"
     squarings: ClassVar[int] = 1
     remark: ClassVar[str] = "the laplacian with the Euclidean distance; matern with nu=0.5"
 
-    def _values(self, pairs: Pairs, bandwidth: float) -> Array:
+    def values(self, pairs: Pairs, bandwidth: float) -> Array:
+        """Return k(x, y) as a new array."""
         values = pairs.distance()
         np.multiply(values, -1 / bandwidth, out=values)
         return np.exp(values, out=values)
@@ -130,46 +83,32 @@ class Laplacian2(Stationary):
 
 @dataclass(frozen=True, slots=True)
 class StudentT(Stationary):
-    """k(x, y) = (1 + |x - y|^2 / (df s^2))^(-(df + 1)/2): a gaussian with heavy tails.
-
-    Parameters
-    ----------
-    bandwidth : float or None
-        s, in the units of the data.
-    df : float
-        Degrees of freedom: the smaller, the heavier the tails; towards infinity it becomes the gaussian.
-    """
+    """k(x, y) = (1 + |x - y|^2 / (df s^2))^(-(df + 1)/2): a gaussian with heavy tails; towards infinite df the gaussian."""
 
     name: ClassVar[str] = "student-t"
     formula: ClassVar[str] = "(1 + |x-y|^2 / (df bandwidth^2))^(-(df+1)/2)"
     remark: ClassVar[str] = "heavy tails: sees near and far differences together"
 
-    df: float = field(default=1.0, metadata=POSITIVE)
+    df: float = argument(POSITIVE, 1.0)
 
-    def _values(self, pairs: Pairs, bandwidth: float) -> Array:
+    def values(self, pairs: Pairs, bandwidth: float) -> Array:
+        """Return k(x, y) as a new array."""
         scaled = np.multiply(pairs.squared_distance(), 1 / (self.df * bandwidth**2))
         return _inverse_power_of_one_plus(scaled, (self.df + 1) / 2)
 
 
 @dataclass(frozen=True, slots=True)
 class RationalQuadratic(Stationary):
-    """k(x, y) = (1 + |x - y|^2 / (2 alpha s^2))^(-alpha): a mixture of gaussians of all bandwidths.
-
-    Parameters
-    ----------
-    bandwidth : float or None
-        s, in the units of the data.
-    alpha : float
-        The smaller, the wider the mixture; towards infinity it becomes the gaussian.
-    """
+    """k(x, y) = (1 + |x - y|^2 / (2 alpha s^2))^(-alpha): gaussians of all bandwidths; the smaller alpha, the wider the mix."""
 
     name: ClassVar[str] = "rational-quadratic"
     formula: ClassVar[str] = "(1 + |x-y|^2 / (2 alpha bandwidth^2))^(-alpha)"
     remark: ClassVar[str] = "a mixture of gaussians of many bandwidths"
 
-    alpha: float = field(default=1.0, metadata=POSITIVE)
+    alpha: float = argument(POSITIVE, 1.0)
 
-    def _values(self, pairs: Pairs, bandwidth: float) -> Array:
+    def values(self, pairs: Pairs, bandwidth: float) -> Array:
+        """Return k(x, y) as a new array."""
         scaled = np.multiply(pairs.squared_distance(), 1 / (2 * self.alpha * bandwidth**2))
         return _inverse_power_of_one_plus(scaled, self.alpha)
 
@@ -188,28 +127,18 @@ def _inverse_power_of_one_plus(values: Array, exponent: float) -> Array:
 class Matern(Stationary):
     """k(x, y) = 2^(1-nu) / Gamma(nu) z^nu K_nu(z) with z = sqrt(2 nu) |x - y| / s.
 
-    Closed forms for nu = 0.5, 1.5 and 2.5 [1]_, eqs. (4.16) and (4.17); the Bessel function K_nu otherwise, at some
-    hundred times the cost.
-
-    Parameters
-    ----------
-    bandwidth : float or None
-        s, in the units of the data.
-    nu : float
-        Smoothness, at most 100: 0.5 is laplacian2, towards infinity it becomes the gaussian.
-
-    References
-    ----------
-    .. [1] Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, section 4.2.
+    Closed forms for nu = 0.5, 1.5 and 2.5 (Rasmussen and Williams 2006, eqs. 4.16 and 4.17); the Bessel function K_nu
+    otherwise, at some hundred times the cost.
     """
 
     name: ClassVar[str] = "matern"
     formula: ClassVar[str] = "2^(1-nu)/Gamma(nu) z^nu K_nu(z), z = sqrt(2 nu) |x-y| / bandwidth"
     remark: ClassVar[str] = "between laplacian2 (nu=0.5) and gaussian (nu large); fast for nu = 0.5, 1.5, 2.5"
 
-    nu: float = field(default=1.5, metadata=SMOOTHNESS)
+    nu: float = argument(SMOOTHNESS, 1.5)
 
-    def _values(self, pairs: Pairs, bandwidth: float) -> Array:
+    def values(self, pairs: Pairs, bandwidth: float) -> Array:
+        """Return k(x, y) as a new array."""
         z = pairs.distance()
         np.multiply(z, math.sqrt(2 * self.nu) / bandwidth, out=z)
         # exp(-1000) is zero in float64 and so is the kernel; beyond, the polynomial in front of it could overflow.
@@ -255,38 +184,18 @@ class Periodic(Atom):
 
     A product over the columns c of exp-sine-squared kernels, each positive definite on the line, hence positive
     definite in any dimension. It cannot tell x from x + period, so it is not characteristic. Each factor is
-    exp((cos - 1) / s^2) with a positive definite cosine, hence infinitely divisible.
-
-    Parameters
-    ----------
-    period : float
-        In the units of the (scaled) data.
-    bandwidth : float
-        s, without unit: it measures the sine, not the data, and is never chosen from the data.
+    exp((cos - 1) / s^2) with a positive definite cosine, hence infinitely divisible. Its bandwidth has no unit: it measures
+    the sine, not the data, and is never chosen from the data.
     """
 
     name: ClassVar[str] = "periodic"
     formula: ClassVar[str] = "exp(-2 sum_c sin^2(pi (x_c-y_c) / period) / bandwidth^2)"
     remark: ClassVar[str] = "for seasons and angles; blind to shifts by whole periods, so not characteristic"
     kind: ClassVar[Kind] = "numeric"
+    infinitely_divisible = True
 
-    period: float = field(default=1.0, metadata=POSITIVE)
-    bandwidth: float = field(default=1.0, metadata=POSITIVE)
-
-    @property
-    def positive_definite(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def characteristic(self) -> bool:
-        """Never: x and x + period look the same."""
-        return False
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        """Always."""
-        return True
+    period: float = argument(POSITIVE, 1.0)
+    bandwidth: float = argument(POSITIVE, 1.0)
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return k(x, y) for every pair."""
@@ -303,7 +212,3 @@ class Periodic(Atom):
             return np.ones(pairs.shape)
         np.multiply(total, -2 / self.bandwidth**2, out=total)
         return shaped(np.exp(total, out=total), pairs.shape)
-
-    def diagonal(self, points: Points) -> Array:
-        """Return 1 for every row."""
-        return np.ones(len(points))

@@ -20,18 +20,17 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from kerntest.errors import UsageError, suggest
+from kerntest.kernels import ALIASES, NAMES, NORMALISE, canonical
 from kerntest.kernels.additive import Additive
-from kerntest.kernels.algebra import Constant, Expression, Power, Product, Sum
+from kerntest.kernels.algebra import Constant, Expression, Normalised, Power, Product, Sum
 from kerntest.kernels.catalogue import KERNELS, usage
 from kerntest.kernels.columns import ColumnGroups, Group
 from kerntest.kernels.grouptext import GroupSpan, shortened, split_groups
-from kerntest.kernels.names import ALIASES, NAMES, NORMALISE, canonical
-from kerntest.kernels.normalised import Normalised
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kerntest.kernels.atoms import Atom
+    from kerntest.kernels.algebra import Atom
     from kerntest.kernels.base import Kernel
 
 # Far below Python's own limit; nobody writes, or reads, fifty parentheses within each other.

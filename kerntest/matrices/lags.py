@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,13 +16,11 @@ from numpy.lib.stride_tricks import as_strided
 
 from kerntest.kernels.base import (
     Array,
-    Columns,
     DensePairs,
     Pairs,
     Points,
     left_factor,
     right_factor,
-    root,
 )
 
 if TYPE_CHECKING:
@@ -170,17 +167,20 @@ class LagPairs(Pairs):
     """The pairs (x_i, y_{i+k}) for k < lags and all i of m rows, with m + lags - 1 rows y: shape (lags, m)."""
 
     def __init__(self, x: Points, y: Points, lags: int) -> None:
-        self.x, self.y, self.lags = x, y, lags
-        self.shape = (lags, len(x))
-        self._parts: dict[Columns, LagPairs] = {}
+        super().__init__(x, y, (lags, len(x)))
+        self.lags = lags
 
-    def restrict(self, columns: Columns) -> LagPairs:
-        """Return the same pairs with only the named columns of each row."""
-        if columns not in self._parts:
-            self._parts[columns] = LagPairs(self.x.select(columns), self.y.select(columns), self.lags)
-            if self.halved is not None:
-                self._parts[columns].halve_bandwidths()
-        return self._parts[columns]
+    def over(self, x: Points, y: Points) -> LagPairs:
+        """Return the same lags of other rows."""
+        return LagPairs(x, y, self.lags)
+
+    def at_x(self, values: Array) -> Array:
+        """Return a row."""
+        return values[None, :]
+
+    def at_y(self, values: Array) -> Array:
+        """Return a row for each lag, which begins that much later."""
+        return window(values, self.lags)
 
     def _by_product(self, left: Array, right: Array, least: float = -np.inf) -> Array:
         """Return <left_i, right_{i+k}>, or `least` if it is less, by small matrix products: a skewed part is kept."""
@@ -203,45 +203,20 @@ class LagPairs(Pairs):
             np.maximum(skewed[:, :rows], least, out=result[:, start : start + rows])
         return result
 
-    @cached_property
-    def _inner(self) -> Array:
-        return self._by_product(self.x.numeric, self.y.numeric)
-
     def inner_product(self) -> Array:
         """Return <x, y> over the numeric columns."""
-        return self._inner
-
-    @cached_property
-    def _squared(self) -> Array:
-        if self.x.numeric.shape[1] <= FEW_COLUMNS or not self.x.expandable:
-            return self._summed(np.square)
-        left = self.x.derive("left factor", left_factor)
-        right = self.y.derive("right factor", right_factor)
-        return self._by_product(left, right, 0.0)
+        return self._keep("inner", lambda: self._by_product(self.x.numeric, self.y.numeric))
 
     def squared_distance(self) -> Array:
         """Return |x - y|^2 over the numeric columns, never negative."""
-        return self._squared
+        return self._keep("squared", self._squared_distance)
 
-    def _summed(self, function: np.ufunc) -> Array:
-        """Return a function of the differences summed over the columns."""
-        total: Array | None = None
-        for difference in self.differences():
-            function(difference, out=difference)
-            total = difference if total is None else np.add(total, difference, out=total)
-        return np.zeros_like(self.x.numeric, shape=self.shape, order="C") if total is None else total
-
-    @cached_property
-    def _manhattan(self) -> Array:
-        return self._summed(np.abs)
-
-    def distance(self) -> Array:
-        """Return |x - y| over the numeric columns as a new array, 0 where it is no more than rounding."""
-        return root(self.squared_distance(), self.x, self.y)
-
-    def manhattan(self) -> Array:
-        """Return |x - y|_1 over the numeric columns."""
-        return self._manhattan
+    def _squared_distance(self) -> Array:
+        if self.x.numeric.shape[1] <= FEW_COLUMNS or not self.x.expandable:
+            return self.summed(np.square)
+        left = self.x.derive("left factor", left_factor)
+        right = self.y.derive("right factor", right_factor)
+        return self._by_product(left, right, 0.0)
 
     def exponential_manhattan(self, bandwidth: float) -> Array:
         """Return exp(-|x - y|_1 / bandwidth) as a new array.
@@ -265,37 +240,6 @@ class LagPairs(Pairs):
         np.multiply(powers[:, columns], window(met[:, columns], self.lags), out=step)
         divided: Array = np.divide(step, values, out=step)
         return divided
-
-    @cached_property
-    def _mismatches(self) -> Array:
-        total = np.zeros_like(self.x.numeric, shape=self.shape, order="C")
-        for left, right in zip(self.x.codes.T, self.y.codes.T, strict=True):
-            total += left[None, :] != window(right, self.lags)
-        return total
-
-    def mismatches(self) -> Array:
-        """Return the number of category columns in which x and y differ."""
-        return self._mismatches
-
-    def equal(self) -> NDArray[np.bool_]:
-        """Return whether x and y agree in every column, numeric ones included."""
-        same: NDArray[np.bool_] = self._mismatches == 0
-        for difference in self.differences():
-            same &= difference == 0
-        return same
-
-    def differences(self) -> Iterator[Array]:
-        """Yield x_c - y_c for each numeric column c."""
-        for left, right in zip(self.x.numeric.T, self.y.numeric.T, strict=True):
-            yield np.subtract(left[None, :], window(right, self.lags))
-
-    def of_left(self, values: Callable[[Points], Array]) -> Array:
-        """Return values(x) for the x of each pair, shape (1, m)."""
-        return values(self.x)[None, :]
-
-    def of_right(self, values: Callable[[Points], Array]) -> Array:
-        """Return values(y) for the y of each pair."""
-        return window(values(self.y), self.lags)
 
 
 def _powers(numeric: Array, bandwidth: float) -> Array:

@@ -1,6 +1,6 @@
 import pytest
 
-from kerntest.kernels.names import NAMES, NORMALISE
+from kerntest.kernels import NAMES, NORMALISE
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from kerntest.kernels import NAMES
 from kerntest.kernels.catalogue import KERNELS
-from kerntest.kernels.names import NAMES
 from kerntest.kernels.text import parse_kernel
 
 

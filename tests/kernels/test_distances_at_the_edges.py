@@ -5,13 +5,13 @@ import pytest
 
 from kerntest.errors import UndecidedError
 from kerntest.kernels.bandwidth import BandwidthChooser
-from kerntest.kernels.base import Points, left_factor, right_factor, squared_distances
+from kerntest.kernels.base import DensePairs, Points, left_factor, right_factor
 
 
 @pytest.mark.parametrize(("m", "n"), [(0, 0), (0, 3), (3, 0)])
 def test_no_rows_have_no_distances(m, n):
     some, others = Points.of(np.ones((m, 2))), Points.of(np.zeros((n, 2)))
-    assert squared_distances(some, others).shape == (m, n)
+    assert DensePairs(some, others).squared_distance().shape == (m, n)
 
 
 def test_rows_beyond_the_range_of_numbers_have_no_bandwidth_and_no_other_warning():

@@ -6,12 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.kernels.algebra import Constant, Power, Product, Sum
+from kerntest.kernels.algebra import Constant, Normalised, Power, Product, Sum
 from kerntest.kernels.base import Columns, DensePairs, Points
 from kerntest.kernels.columns import OnColumns
 from kerntest.kernels.discrete import Delta, Hamming
 from kerntest.kernels.dot import Exponential, Linear, Polynomial
-from kerntest.kernels.normalised import Normalised
 from kerntest.kernels.stationary import Gaussian, Laplacian, Matern, Periodic, StudentT
 from kerntest.kernels.text import parse_kernel
 

@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerntest.kernels.algebra import Constant, Power, Product, Sum
+from kerntest.kernels.algebra import Constant, Normalised, Power, Product, Sum
 from kerntest.kernels.base import Columns, DensePairs, Points
 from kerntest.kernels.catalogue import KERNELS
 from kerntest.kernels.columns import OnColumns
 from kerntest.kernels.discrete import Delta, Hamming
 from kerntest.kernels.dot import Exponential, Linear, Polynomial
-from kerntest.kernels.normalised import Normalised
 from kerntest.kernels.stationary import (
     Gaussian,
     Laplacian,

@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 from kernel_expressions import expressions
 
 from kerntest.errors import UsageError
-from kerntest.kernels.algebra import Constant, Expression
+from kerntest.kernels import ALIASES, NAMES
+from kerntest.kernels.algebra import Constant, Expression, Normalised
 from kerntest.kernels.base import Kernel
 from kerntest.kernels.columns import ColumnGroups, ColumnName, Group
 from kerntest.kernels.discrete import Delta, Hamming
 from kerntest.kernels.dot import Exponential, Linear, Polynomial
-from kerntest.kernels.names import ALIASES, NAMES
-from kerntest.kernels.normalised import Normalised
 from kerntest.kernels.stationary import Gaussian, Laplacian, Matern, Periodic, RationalQuadratic, StudentT
 from kerntest.kernels.text import parse_kernel
 
