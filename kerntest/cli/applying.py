@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kerntest.cli.documented import option
-from kerntest.cli.inputs import check_outputs, check_stdin
-from kerntest.cli.learner_run import report_delivery
 from kerntest.cli.options import OneOf, OutputPath
+from kerntest.cli.run import check_outputs, check_stdin, report_delivery
 from kerntest.cli.shared_options import columns_option
 from kerntest.errors import UsageError
 from kerntest.report.summary import name_list, visible
@@ -76,13 +75,7 @@ def rows_output(made: str) -> Callable[[AnyCommand], AnyCommand]:
 
 @dataclass(frozen=True, slots=True)
 class RowDelivery:
-    """Where the report goes, and whether there is to be one: stdout has room for the rows or for the report.
-
-    Parameters
-    ----------
-    delivery : Delivery
-    reported : bool
-    """
+    """Where the report goes, and whether there is to be one: stdout has room for the rows or for the report."""
 
     delivery: Delivery
     reported: bool
@@ -91,23 +84,7 @@ class RowDelivery:
     def asked_for(
         cls, command: str, model: str, data: str, options: dict[str, Any], made: str, *, record: type[Record]
     ) -> RowDelivery:
-        """Take out of the options what says where results go.
-
-        Parameters
-        ----------
-        command, model, data : str
-        options : dict
-            Those of the report are removed from it.
-        made : str
-            What the rows are, such as "predictions".
-        record : type
-            Of the report.
-
-        Raises
-        ------
-        UsageError
-            If they contradict each other, or would write over each other or over what is read.
-        """
+        """Take out of the options what says where results go."""
         given = options["report"]
         delivery = report_delivery(options)
         delivery.check_gates(record)

@@ -31,15 +31,7 @@ _IN_PLACE: list[bool] = []
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Messages on stderr; results never go here.
-
-    Parameters
-    ----------
-    quiet : bool
-        Say nothing but errors.
-    verbose : bool
-        Explain what was chosen automatically.
-    """
+    """Messages on stderr; results never go here."""
 
     quiet: bool = False
     verbose: bool = False

@@ -31,19 +31,7 @@ EXIT_CODES: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """What a manual says beside the options.
-
-    Parameters
-    ----------
-    examples : tuple of (str, str)
-        What it does and the command line; the first one opens the help.
-    arguments : tuple of (str, str)
-        Each argument and what it is.
-    notes : tuple of (str, str)
-        Further sections: heading and text.
-    exit_codes : tuple of (str, str)
-        Code and meaning.
-    """
+    """What a manual says beside the options."""
 
     examples: tuple[tuple[str, str], ...]
     arguments: tuple[tuple[str, str], ...] = ()
@@ -63,6 +51,17 @@ def option(*declarations: str, topic: str, **attributes: Any) -> Callable[[AnyCo
     """Return the decorator that gives a command an option under a topic."""
     attributes.setdefault("show_default", True)
     return click.option(*declarations, cls=TopicOption, topic=topic, **attributes)
+
+
+def stacked(*decorators: Callable[[Any], Any]) -> Callable[[AnyCommand], AnyCommand]:
+    """Return several decorators as one; the options come in this order."""
+
+    def decorate(command: Any) -> Any:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
 
 
 def options_by_topic(command: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:

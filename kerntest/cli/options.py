@@ -1,14 +1,15 @@
-"""Values that options take, checked as they are read, and the options that commands share."""
+"""Values that options take, checked as they are read; names of columns are completed from the files on the command line."""
 
 from __future__ import annotations
 
 import math
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kerntest.cli.documented import AnyCommand, option
+from kerntest.cli.documented import AnyCommand, option, stacked
 from kerntest.errors import UsageError, suggest
 from kerntest.report.write import check_writable
 
@@ -54,17 +55,7 @@ class OneOf(AnyParamType):
 
 
 class Quantity(AnyParamType):
-    """A number for which something must hold.
-
-    Parameters
-    ----------
-    read : callable
-        From text to number; a ValueError is a text that is none.
-    holds : callable
-        Whether the number is allowed.
-    description : str
-        What is allowed, after "must be".
-    """
+    """A number for which something must hold."""
 
     name = "number"
 
@@ -97,15 +88,7 @@ SEED = Quantity(int, lambda value: value >= 0, "a whole number from 0 up")
 
 
 class Bandwidth(AnyParamType):
-    """``auto``, ``median``, a positive number, or several with commas between them; or one number only.
-
-    Parameters
-    ----------
-    words : str
-        Words that are taken.
-    several : bool
-        Whether there may be more than one number.
-    """
+    """``auto``, ``median``, a positive number, or several with commas between them; or one number only."""
 
     name = "bandwidth"
 
@@ -205,37 +188,24 @@ FORMATS = {
 
 
 def format_options(*, lines: bool = False) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator that adds --format and --json; both arrive as `output_format` through `chosen_format`.
-
-    Parameters
-    ----------
-    lines : bool
-        Whether there is more than one row to write, so that JSON lines make sense.
-    """
+    """Return the decorator that adds --format and --json; both arrive as `output_format` through `chosen_format`."""
     formats = [name for name in FORMATS if lines or name != "jsonl"]
 
-    def decorate(function: AnyCommand) -> AnyCommand:
-        function = option("--json", "as_json", is_flag=True, topic="Output", help="Short for --format json.")(function)
-        return option(
+    return stacked(
+        option(
             "--format",
             "output_format",
             type=OneOf(*formats),
             metavar="FORMAT",
             topic="Output",
             help=f"{', '.join(FORMATS[name] for name in formats)}.  [default: table]",
-        )(function)
-
-    return decorate
+        ),
+        option("--json", "as_json", is_flag=True, topic="Output", help="Short for --format json."),
+    )
 
 
 def chosen_format(output_format: str | None, *, as_json: bool) -> str:
-    """Return the format that --format and --json ask for together.
-
-    Raises
-    ------
-    UsageError
-        They contradict each other.
-    """
+    """Return the format that --format and --json ask for together."""
     if as_json and output_format not in {None, "json"}:
         raise UsageError(
             f"--json and --format {output_format} contradict each other",
@@ -246,14 +216,7 @@ def chosen_format(output_format: str | None, *, as_json: bool) -> str:
 
 
 # --quiet and --verbose of every command that reports.
-VERBOSITY = (
-    option(
-        "-v",
-        "--verbose",
-        is_flag=True,
-        topic="Output",
-        help="Explain on stderr what was found in the files and chosen automatically.",
-    ),
+VERBOSITY = stacked(
     option(
         "-q",
         "--quiet",
@@ -261,13 +224,20 @@ VERBOSITY = (
         topic="Output",
         help="Nothing on stderr but errors: no warnings, no progress.",
     ),
+    option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        topic="Output",
+        help="Explain on stderr what was found in the files and chosen automatically.",
+    ),
 )
 
 
 def result_options(*, lines: bool = False) -> Callable[[AnyCommand], AnyCommand]:
     """Return the decorator that adds --format, --json, --output, --quiet and --verbose, in this order."""
-    decorators = (
-        *VERBOSITY,
+    return stacked(
+        format_options(lines=lines),
         option(
             "-o",
             "--output",
@@ -277,12 +247,75 @@ def result_options(*, lines: bool = False) -> Callable[[AnyCommand], AnyCommand]
             help="Write the result to FILE instead of stdout, as JSON or CSV where its name ends so; on failure an old FILE "
             "stays as it was.",
         ),
-        format_options(lines=lines),
+        VERBOSITY,
     )
 
-    def decorate(function: AnyCommand) -> AnyCommand:
-        for decorator in decorators:
-            function = decorator(function)
-        return function
 
-    return decorate
+# Arguments that are files, in the order in which their columns are offered.
+_FILES = ("file", "x", "y", "train", "test", "data", "other", "input")
+_SPECIAL_IN_BASH = re.compile(r"[^\w,.:/@%+=-]")
+
+
+class ColumnNames(AnyParamType):
+    """Names of columns with commas between them: read later, by the library; here only completed."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002 - the signature is click's
+        """Return the text."""
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 - the signature is click's
+        """Complete the name after the last comma or colon; without a readable file there is nothing to offer."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell's Tab key needs it
+
+        try:
+            return [CompletionItem(word) for word in completed(incomplete, _names(ctx))]
+        except Exception:  # noqa: BLE001 - a Tab key must never print an error, whatever is in the file
+            return []
+
+
+def _names(ctx: click.Context) -> list[str]:
+    """Return the names in the headers of the files on the command line, each once."""
+    from kerntest.data.header import header_names  # noqa: PLC0415 - only a shell's Tab key needs it
+
+    found: dict[str, None] = {}
+    # The option that is being typed lacks its value: click then leaves the files where it found them, in `args`.
+    for path in (*(ctx.params.get(argument) for argument in _FILES), *ctx.args):
+        if isinstance(path, str):
+            found |= dict.fromkeys(_names_or_none(header_names, path))
+    return list(found)
+
+
+def _names_or_none(read: Any, path: Any) -> tuple[str, ...]:
+    """Return the names in one file; a file that cannot be read must not hide those of the other."""
+    try:
+        names: tuple[str, ...] = read(path)
+    except Exception:  # noqa: BLE001 - as above
+        return ()
+    return names
+
+
+def completed(incomplete: str, names: list[str]) -> list[str]:
+    """Return what `incomplete` may become: its last name completed; names that stand in it are not offered again."""
+    comma = incomplete.rfind(",") + 1
+    before, word = incomplete[:comma], incomplete[comma:]
+    taken = {name.strip() for name in before.split(",")}
+    first, colon, last = word.rpartition(":")
+    if colon and first in names and word not in names:
+        before, word = f"{before}{first}:", last
+    opened = word.startswith('"')
+    word = word.removeprefix('"')
+    answers = []
+    for name in names:
+        if name.startswith(word) and name not in taken and name.isprintable():
+            quoted = f'"{name}"' if "," in name or opened else name
+            answers.append(_for_shell(f"{before}{quoted}"))
+    return answers
+
+
+def _for_shell(word: str) -> str:
+    """Return a word as the shell wants it: zsh and fish quote by themselves, bash does not."""
+    if not os.environ.get("_KERNTEST_COMPLETE", "").startswith("bash"):
+        return word
+    return _SPECIAL_IN_BASH.sub(lambda found: f"\\{found.group()}", word)

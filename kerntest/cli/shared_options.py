@@ -1,12 +1,24 @@
-"""Options that the tests share, each in the same words."""
+"""Options that commands share, each in the same words."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kerntest.cli.completion import ColumnNames
-from kerntest.cli.documented import option
-from kerntest.cli.options import COUNT, PROBABILITY, SEED, OneOf
+import click
+
+from kerntest.cli.documented import option, stacked
+from kerntest.cli.options import (
+    COUNT,
+    PROBABILITY,
+    SEED,
+    VERBOSITY,
+    ColumnNames,
+    KernelText,
+    OneOf,
+    OutputPath,
+    Quantity,
+    format_options,
+)
 from kerntest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,58 +111,46 @@ CSV = "How CSV is written"
 CSV_WORDS = frozenset({"decimal", "na", "delimiter", "encoding", "header", "comment"})
 
 
-def csv_options(command: AnyCommand) -> AnyCommand:
-    """Add the options that say how CSV is written."""
-    decorators = (
-        option(
-            "--decimal",
-            type=OneOf("auto", ".", ","),
-            default="auto",
-            metavar="MARK",
-            topic=CSV,
-            help="Decimal mark: auto, '.' or ','; auto warns where it found a comma.",
-        ),
-        option(
-            "--na",
-            metavar="VALUES",
-            topic=CSV,
-            help="Words that are missing values, such as '?,unknown'; '' for none. An empty field always is one; between "
-            "quotes a word is text in a column of text.  [default: NA, N/A, #N/A, NaN, nan, null, NULL, None, n/a]",
-        ),
-        option(
-            "--delimiter",
-            metavar="CHAR",
-            topic=CSV,
-            help="What stands between fields: one character, or tab, space, comma, semicolon or bar.  [default: found]",
-        ),
-        option("--encoding", metavar="NAME", topic=CSV, help="Such as latin-1 or utf-16.  [default: utf-8]"),
-        option(
-            "--no-header",
-            "header",
-            is_flag=True,
-            flag_value=False,
-            default=True,
-            show_default=False,
-            topic=CSV,
-            help="The first line is a row; the columns are called x1, x2 and so on.",
-        ),
-        option("--comment", metavar="TEXT", topic=CSV, help="Lines that begin so, such as '#', are no rows."),
-    )
-    for decorator in reversed(decorators):
-        command = decorator(command)
-    return command
+csv_options = stacked(
+    option(
+        "--decimal",
+        type=OneOf("auto", ".", ","),
+        default="auto",
+        metavar="MARK",
+        topic=CSV,
+        help="Decimal mark: auto, '.' or ','; auto warns where it found a comma.",
+    ),
+    option(
+        "--na",
+        metavar="VALUES",
+        topic=CSV,
+        help="Words that are missing values, such as '?,unknown'; '' for none. An empty field always is one; between "
+        "quotes a word is text in a column of text.  [default: NA, N/A, #N/A, NaN, nan, null, NULL, None, n/a]",
+    ),
+    option(
+        "--delimiter",
+        metavar="CHAR",
+        topic=CSV,
+        help="What stands between fields: one character, or tab, space, comma, semicolon or bar.  [default: found]",
+    ),
+    option("--encoding", metavar="NAME", topic=CSV, help="Such as latin-1 or utf-16.  [default: utf-8]"),
+    option(
+        "--no-header",
+        "header",
+        is_flag=True,
+        flag_value=False,
+        default=True,
+        show_default=False,
+        topic=CSV,
+        help="The first line is a row; the columns are called x1, x2 and so on.",
+    ),
+    option("--comment", metavar="TEXT", topic=CSV, help="Lines that begin so, such as '#', are no rows."),
+)
 
 
 def method_options(kinds: str, usual: str) -> Callable[[AnyCommand], AnyCommand]:
     """Return the decorator that adds --method and --features; `kinds` says what null goes with features, `usual` which."""
-    decorators = (
-        option(
-            "--features",
-            metavar="KIND:M",
-            topic="Test",
-            help="Features of --method features: nystroem:M (kernel values at M random rows) or fourier:M (random waves, for "
-            f"numbers). More take longer and come nearer to the kernel.  [default: {usual}]",
-        ),
+    return stacked(
         option(
             "--method",
             type=OneOf("exact", "features"),
@@ -159,24 +159,18 @@ def method_options(kinds: str, usual: str) -> Callable[[AnyCommand], AnyCommand]
             help="exact compares all pairs of rows. features, for any number of rows, stands for the kernel by a few "
             f"hundred columns, reads files piece by piece and never holds them; {kinds}. The error is told.  [default: exact]",
         ),
+        option(
+            "--features",
+            metavar="KIND:M",
+            topic="Test",
+            help="Features of --method features: nystroem:M (kernel values at M random rows) or fourier:M (random waves, for "
+            f"numbers). More take longer and come nearer to the kernel.  [default: {usual}]",
+        ),
     )
-
-    def decorate(function: AnyCommand) -> AnyCommand:
-        for decorator in decorators:
-            function = decorator(function)
-        return function
-
-    return decorate
 
 
 def chosen_method(options: dict[str, Any]) -> None:
-    """Make --method of what was given: --features alone asks for it; neither leaves the test as it is.
-
-    Raises
-    ------
-    UsageError
-        If they contradict each other.
-    """
+    """Make --method of what was given: --features alone asks for it; neither leaves the test as it is."""
     if options["features"] is not None and options["method"] == "exact":
         raise UsageError(
             "--features does not go with --method exact",
@@ -187,3 +181,102 @@ def chosen_method(options: dict[str, Any]) -> None:
         options["method"] = "exact" if options["features"] is None else "features"
     if options["features"] is None:
         del options["features"]
+
+
+FORCE = option(
+    "--force",
+    is_flag=True,
+    topic="Output",
+    help="Replace a model file that is there already; any other output replaces its file without being told to.",
+)
+FOLDS = Quantity(int, lambda value: 2 <= value <= 1000, "a whole number from 2 to 1000")
+JUDGED = "Choosing and judging"
+MISSING = option(
+    "--missing",
+    type=OneOf("error", "drop"),
+    default="error",
+    metavar="RULE",
+    topic=ROWS,
+    help="Missing values: error (stop and count them) or drop (leave out their rows).",
+)
+CLUSTER = option(
+    "--cluster",
+    type=ColumnNames(),
+    metavar="NAME",
+    topic=ROWS,
+    help="Column, such as a patient or a shop, whose rows of one value stay together in test parts and folds; not learned "
+    "from.",
+)
+TEST = option(
+    "--test", type=click.Path(readable=False), metavar="FILE", topic=JUDGED, help="Rows to judge by, in a file."
+)
+
+
+def test_fraction_option(drawn: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for --test-fraction; `drawn` says how, such as "drawn by class"."""
+    return option(
+        "--test-fraction",
+        type=PROBABILITY,
+        metavar="SHARE",
+        topic=JUDGED,
+        help=f"Share of the rows of TRAIN to hold out and judge by, {drawn}.",
+    )
+
+
+def kernel_option(topic: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for --kernel."""
+    return option(
+        "--kernel",
+        type=KernelText(),
+        default="gaussian",
+        metavar="TEXT",
+        topic=topic,
+        help="Kernel, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; `kerntest kernels` lists them.",
+    )
+
+
+def features_option(topic: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for --features."""
+    return option(
+        "--features",
+        metavar="KIND:M",
+        topic=topic,
+        help="For very many rows: nystroem:M or fourier:M, M explicit features instead of the kernel; the error is told.",
+    )
+
+
+def seed_option(topic: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for --seed."""
+    return option(
+        "--seed",
+        type=SEED,
+        default=0,
+        metavar="N",
+        topic=topic,
+        help="Seed of all that is drawn at random: parts, folds, features.",
+    )
+
+
+def model_output(purpose: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator that adds --output, for the model."""
+    return option(
+        "-o",
+        "--output",
+        type=OutputPath(),
+        metavar="MODEL",
+        topic="Output",
+        help=f"Keep the model in a file, {purpose}.",
+    )
+
+
+report_options = stacked(
+    option(
+        "--report",
+        type=OutputPath(allow_dash=True),
+        metavar="FILE",
+        topic="Output",
+        help="Write the report to FILE instead of stdout.",
+    ),
+    format_options(),
+    VERBOSITY,
+)

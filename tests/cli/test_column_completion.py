@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kerntest.cli.completion import completed
+from kerntest.cli.options import completed
 from kerntest.data.header import header_names
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"

@@ -8,7 +8,7 @@ import pytest
 from command_line import ROOT
 from pyarrow import csv, parquet
 
-from kerntest.cli import computing
+from kerntest.cli import run as computing
 
 DATA = ROOT / "sample_data"
 BEFORE, AFTER = DATA / "before.csv", DATA / "after.csv"

@@ -8,14 +8,20 @@ import click
 from click.core import ParameterSource
 
 from kerntest.cli.commands.hsic_modes import JOINT, check_options, mode_asked_for
-from kerntest.cli.completion import ColumnNames
-from kerntest.cli.computing import ENGINE_PARAMETERS, ComputingCommand, engine_options
 from kerntest.cli.console import progress_bar
-from kerntest.cli.delivery import Delivery
+from kerntest.cli.delivery import VERDICTS, Delivery, gate_option
 from kerntest.cli.documented import EXIT_CODES, Manual, option
-from kerntest.cli.gates import VERDICTS, gate_option
-from kerntest.cli.inputs import check_null, check_outputs, check_stdin, join_names, point_at
-from kerntest.cli.options import COUNT, Bandwidth, KernelText, OneOf, OutputPath, result_options
+from kerntest.cli.options import COUNT, Bandwidth, ColumnNames, KernelText, OneOf, OutputPath, result_options
+from kerntest.cli.run import (
+    ENGINE_PARAMETERS,
+    ComputingCommand,
+    check_null,
+    check_outputs,
+    check_stdin,
+    engine_options,
+    join_names,
+    point_at,
+)
 from kerntest.cli.shared_options import (
     ALPHA,
     CATEGORICAL,
@@ -291,13 +297,7 @@ def _tested(mode: Mode, data: str, other: str | None, options: dict[str, Any], *
 
 
 def _arguments(mode: Mode, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that the function of a test takes, by the names it has for them.
-
-    Raises
-    ------
-    UsageError
-        --kernel has nothing to set.
-    """
+    """Return the options that the function of a test takes, by the names it has for them."""
     join_names(options, "x_columns", "y_columns", "columns", "exclude", "categorical")
     if "kernel_x" in mode.takes:
         both = options["kernel"]

@@ -32,23 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """One of the tests of the command.
-
-    Parameters
-    ----------
-    switch : str
-        The option that asks for it; empty for the plain test.
-    function : str
-        The function of kerntest that makes it.
-    takes : frozenset of str
-        Parameters of the command that mean something to it, beside the file, the outputs and the gate.
-    notes : callable
-        From the result to what -v says.
-    summarise : callable
-        From the result to the summary for people.
-    rows : str
-        The field of the result that CSV and JSON lines hold; empty for the whole result.
-    """
+    """One of the tests of the command."""
 
     switch: str
     function: str
@@ -170,21 +154,7 @@ def mode_asked_for(options: Mapping[str, Any]) -> Mode:
 
 
 def check_options(ctx: click.Context, mode: Mode, result_parameters: frozenset[str]) -> None:
-    """Refuse options that mean nothing to the test that was asked for.
-
-    Parameters
-    ----------
-    ctx : click.Context
-        Knows which parameters were typed.
-    mode : Mode
-    result_parameters : frozenset of str
-        Parameters that every test takes.
-
-    Raises
-    ------
-    UsageError
-        As above; with a hint.
-    """
+    """Refuse options that mean nothing to the test that was asked for."""
     for parameter in ctx.command.params:
         name = parameter.name or ""
         if name in mode.takes or name in result_parameters:

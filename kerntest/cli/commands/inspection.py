@@ -11,8 +11,8 @@ import kerntest
 from kerntest.cli.console import Messages
 from kerntest.cli.delivery import Delivery
 from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual
-from kerntest.cli.inputs import check_stdin, join_names
 from kerntest.cli.options import chosen_format, format_options
+from kerntest.cli.run import check_stdin, join_names
 from kerntest.cli.shared_options import columns_option, csv_options
 from kerntest.errors import UsageError
 

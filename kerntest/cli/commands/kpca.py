@@ -6,22 +6,24 @@ from typing import Any
 
 import click
 
-from kerntest.cli.completion import ColumnNames
-from kerntest.cli.computing import ComputingCommand, engine_options
+from kerntest.cli.delivery import gate_option
 from kerntest.cli.documented import EXIT_CODES, Manual, option
-from kerntest.cli.gates import gate_option
-from kerntest.cli.learner_options import (
+from kerntest.cli.options import COUNT, Bandwidth, ColumnNames, OneOf, OutputPath
+from kerntest.cli.run import ComputingCommand, LearnerRun, engine_options
+from kerntest.cli.shared_options import (
+    CATEGORICAL,
     FORCE,
     MISSING,
+    ROWS,
+    SCALE,
+    columns_option,
+    csv_options,
     features_option,
     kernel_option,
     model_output,
     report_options,
     seed_option,
 )
-from kerntest.cli.learner_run import LearnerRun
-from kerntest.cli.options import COUNT, Bandwidth, OneOf, OutputPath
-from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, csv_options
 from kerntest.report.kpca_record import KpcaResult
 
 COMPONENTS = "Components"

@@ -6,13 +6,19 @@ from typing import Any
 
 import click
 
-from kerntest.cli.computing import ComputingCommand, engine_options
 from kerntest.cli.console import progress_bar
-from kerntest.cli.delivery import Delivery
+from kerntest.cli.delivery import VERDICTS, Delivery, gate_option
 from kerntest.cli.documented import EXIT_CODES, Manual, option
-from kerntest.cli.gates import VERDICTS, gate_option
-from kerntest.cli.inputs import check_null, check_outputs, check_stdin, join_names, point_at
 from kerntest.cli.options import POSITIVE, Bandwidth, KernelText, OneOf, OutputPath, result_options
+from kerntest.cli.run import (
+    ComputingCommand,
+    check_null,
+    check_outputs,
+    check_stdin,
+    engine_options,
+    join_names,
+    point_at,
+)
 from kerntest.cli.shared_options import (
     ALPHA,
     CATEGORICAL,

@@ -6,17 +6,22 @@ from typing import Any
 
 import click
 
-from kerntest.cli.completion import ColumnNames
-from kerntest.cli.computing import ComputingCommand, engine_options
+from kerntest.cli.delivery import gate_option
 from kerntest.cli.documented import EXIT_CODES, Manual, option
-from kerntest.cli.gates import gate_option
-from kerntest.cli.learner_options import (
+from kerntest.cli.options import POSITIVE, PROBABILITY, Bandwidth, ColumnNames, OneOf, OutputPath
+from kerntest.cli.run import ComputingCommand, LearnerRun, engine_options
+from kerntest.cli.shared_options import (
+    CATEGORICAL,
     CLUSTER,
     FOLDS,
     FORCE,
     JUDGED,
     MISSING,
+    ROWS,
+    SCALE,
     TEST,
+    columns_option,
+    csv_options,
     features_option,
     kernel_option,
     model_output,
@@ -24,9 +29,6 @@ from kerntest.cli.learner_options import (
     seed_option,
     test_fraction_option,
 )
-from kerntest.cli.learner_run import LearnerRun
-from kerntest.cli.options import POSITIVE, PROBABILITY, Bandwidth, OneOf, OutputPath
-from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, csv_options
 from kerntest.errors import UsageError
 from kerntest.report.ridge_record import RidgeResult
 

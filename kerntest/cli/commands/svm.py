@@ -7,17 +7,22 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from kerntest.cli.completion import ColumnNames
-from kerntest.cli.computing import ComputingCommand, engine_options
+from kerntest.cli.delivery import gate_option
 from kerntest.cli.documented import EXIT_CODES, Manual, option
-from kerntest.cli.gates import gate_option
-from kerntest.cli.learner_options import (
+from kerntest.cli.options import POSITIVE, Bandwidth, ColumnNames, OneOf, OutputPath, Quantity
+from kerntest.cli.run import ComputingCommand, LearnerRun, engine_options
+from kerntest.cli.shared_options import (
+    CATEGORICAL,
     CLUSTER,
     FOLDS,
     FORCE,
     JUDGED,
     MISSING,
+    ROWS,
+    SCALE,
     TEST,
+    columns_option,
+    csv_options,
     features_option,
     kernel_option,
     model_output,
@@ -25,9 +30,6 @@ from kerntest.cli.learner_options import (
     seed_option,
     test_fraction_option,
 )
-from kerntest.cli.learner_run import LearnerRun
-from kerntest.cli.options import POSITIVE, Bandwidth, OneOf, OutputPath, Quantity
-from kerntest.cli.shared_options import CATEGORICAL, ROWS, SCALE, columns_option, csv_options
 from kerntest.errors import UsageError
 from kerntest.report.svm_record import SvmResult
 
@@ -203,13 +205,7 @@ def svm(train: str, **options: Any) -> int:
 
 
 def _check_used(ctx: click.Context) -> None:
-    """Refuse options that others leave without effect, so that none is ignored in silence.
-
-    Raises
-    ------
-    UsageError
-        As above.
-    """
+    """Refuse options that others leave without effect, so that none is ignored in silence."""
     task, method, nu = ctx.params["task"], ctx.params["method"], ctx.params["nu"]
     grid, hard, is_svm = ctx.params["grid"], ctx.params["hard_margin"], method == "svm"
     unused = (

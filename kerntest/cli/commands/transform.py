@@ -7,14 +7,12 @@ from typing import Any
 import click
 
 from kerntest.cli.applying import DATA_ARGUMENT, UNKNOWN, RowDelivery, keep_option, missing_option, rows_output
-from kerntest.cli.computing import ComputingCommand, engine_options
 from kerntest.cli.console import progress_bar
+from kerntest.cli.delivery import gate_option
 from kerntest.cli.documented import EXIT_CODES, Manual, option
-from kerntest.cli.gates import gate_option
-from kerntest.cli.inputs import join_names
-from kerntest.cli.learner_options import report_options
 from kerntest.cli.options import COUNT
-from kerntest.cli.shared_options import csv_options
+from kerntest.cli.run import ComputingCommand, engine_options, join_names
+from kerntest.cli.shared_options import csv_options, report_options
 from kerntest.report.transform_report import TransformReport, transform_summary
 
 PROJECTION = "Projection"
