@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.learning.fit_picture import fit_picture, over_one_column
-from kerntest.learning.grid_picture import grid_picture
+from kerntest.learning.pictures import fit_picture, grid_picture, over_one_column
 from kerntest.report.learning_plot import SearchPicture, learning_figure
 from kerntest.report.plot import picture_bytes
 from kerntest.report.regression_plot import ResidualPicture, TruthPicture
@@ -17,7 +16,7 @@ from kerntest.report.summary import number, percent
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Points
-    from kerntest.learning.fit_picture import Curve
+    from kerntest.learning.pictures import Curve
     from kerntest.learning.ridge_judge import JudgedRidge
     from kerntest.report.regression_plot import FitPicture
     from kerntest.report.ridge_record import RidgeResult

@@ -331,7 +331,7 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
 
     def picture(self, result: SvmResult, judged: JudgedMachine, learned: Labelled, kind: str, engine: Engine) -> bytes:
         """Return a picture as "png", "svg" or "pdf"."""
-        from kerntest.learning.svm_picture import svm_picture  # noqa: PLC0415 - only to draw
+        from kerntest.learning.pictures import svm_picture  # noqa: PLC0415 - only to draw
 
         del learned
         return svm_picture(result, judged, kind, engine)

@@ -6,7 +6,6 @@ import pytest
 from tolerances import assert_close
 
 from kerntest import train_svm
-from kerntest.learning import svm_picture
 from kerntest.report.decision_plot import DecisionPicture
 from kerntest.report.learning_plot import SearchPicture, learning_figure
 from kerntest.report.regression_plot import FitPicture, ResidualPicture, TruthPicture
@@ -30,7 +29,7 @@ def panels(monkeypatch):
         seen[:] = [title, *pictures]
         return learning_figure(pictures, title)
 
-    monkeypatch.setattr(svm_picture, "learning_figure", drawn)
+    monkeypatch.setattr("kerntest.learning.pictures.learning_figure", drawn)
     return seen
 
 
