@@ -240,7 +240,7 @@ def test_nothing_is_said_of_lost_workers_errors_and_interrupts(tmp_path):
         start_new_session=True,
     ) as running:
         try:
-            wait_until(lambda: running.poll() is not None or begun[1].exists())
+            wait_until(lambda: running.poll() is not None or any(path.exists() for path in begun[1:]))
             if running.poll() is None:
                 os.killpg(running.pid, signal.SIGINT)
             out, err = running.communicate(timeout=PATIENCE)
