@@ -5,7 +5,7 @@ import numpy as np
 from kerntest.inference.streamed.feature_sums import PairFeatures, pair_sums
 from kerntest.inference.streamed.pair_features import side_features
 from kerntest.kernels.base import Columns, Points
-from kerntest.kernels.binding import bind
+from kerntest.kernels.columns import bind
 from kerntest.kernels.text import parse_kernel
 
 X, Y = Columns((0, 1), ()), Columns((2,), (0,))

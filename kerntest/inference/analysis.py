@@ -25,7 +25,7 @@ from kerntest.inference.sides import Groups, Reading, Sample, lay_out, read_two,
 from kerntest.inference.statistic import discrepancy
 from kerntest.inference.verdict import Verdict, different_relabellings, permutation_verdict
 from kerntest.kernels.bandwidth import BandwidthChooser
-from kerntest.kernels.characteristic import why_not_characteristic
+from kerntest.kernels.catalogue import why_not_characteristic
 from kerntest.report import record
 from kerntest.report.summary import decision_sentence
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from kerntest.errors import UsageError, suggest
-from kerntest.kernels.additive import Additive, is_additive
 from kerntest.kernels.base import BandwidthRule, Columns, Kernel, Metric
-from kerntest.kernels.binding import bind
+from kerntest.kernels.columns import Additive, bind, is_additive
 from kerntest.kernels.discrete import Hamming
 from kerntest.kernels.stationary import Gaussian, Laplacian
 from kerntest.kernels.text import parse_kernel

@@ -19,8 +19,8 @@ from kerntest.inference.family import (
     members_carried,
     nearest_first,
 )
-from kerntest.kernels.additive import is_additive, plain
 from kerntest.kernels.bandwidth import BandwidthChooser
+from kerntest.kernels.columns import is_additive, plain
 from kerntest.kernels.stationary import Gaussian
 
 if TYPE_CHECKING:

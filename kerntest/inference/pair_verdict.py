@@ -17,8 +17,8 @@ from kerntest.inference.nulls.permutation import Judged, judge, tie_tolerance
 from kerntest.inference.relabelling import Factors, Relabelled, Source, relabelled_sums
 from kerntest.inference.statistic import Effect, dependence, factor, pair_sums
 from kerntest.inference.verdict import MORE, MORE_ROWS, overflow, relabelling_warning
-from kerntest.kernels.additive import is_additive, plain
 from kerntest.kernels.base import Points
+from kerntest.kernels.columns import is_additive, plain
 from kerntest.kernels.dot import Linear
 from kerntest.kernels.stationary import Gaussian
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, centred_factor, low_rank_factor

@@ -9,7 +9,7 @@ import numpy as np
 from kerntest.data.copies import copies_warning
 from kerntest.data.misleading import counters, counts_rows
 from kerntest.data.wording import counted, listed
-from kerntest.kernels.characteristic import why_not_characteristic
+from kerntest.kernels.catalogue import why_not_characteristic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.engines.base import enough_for
-from kerntest.kernels.additive import is_additive
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
+from kerntest.kernels.columns import is_additive
 from kerntest.matrices.factor import FEW_ROWS, low_rank, low_rank_factor
 from kerntest.matrices.matrix import TILE, sweep
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -32,7 +33,7 @@ from kerntest.kernels.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 Kind: TypeAlias = Literal["numeric", "discrete"]
 
@@ -276,6 +277,16 @@ class Constant(Expression):
         return format_number(self.value)
 
 
+def combined(kernel: Kernel, operation: np.ufunc, operands: Iterable[Array | float]) -> Array:
+    """Return arrays, or numbers after the first, combined by an operation one after another."""
+    remaining: Iterator[Any] = iter(operands)
+    total = writeable(next(remaining))
+    with refuse_overflow(kernel):
+        for operand in remaining:
+            operation(total, operand, out=total)
+    return total
+
+
 @dataclass(frozen=True, slots=True)
 class Combination(Expression):
     """Two kernels or more, combined entry by entry; operands that are the same operation are opened: (a + b) + c = a + (b + c)."""
@@ -323,22 +334,15 @@ class Combination(Expression):
     def evaluate(self, pairs: Pairs) -> Array:
         """Return the combined values; numbers are applied as numbers, without an array of their own."""
         numbers = [operand.value for operand in self.operands if isinstance(operand, Constant)]
-        others = [operand for operand in self.operands if not isinstance(operand, Constant)]
-        total = writeable(others[0].evaluate(pairs)) if others else np.full(pairs.shape, numbers.pop())
-        with refuse_overflow(self):
-            for number in numbers:
-                self.operation(total, number, out=total)
-            for other in others[1:]:
-                self.operation(total, other.evaluate(pairs), out=total)
-        return total
+        others = (operand.evaluate(pairs) for operand in self.operands if not isinstance(operand, Constant))
+        first = next(others, None)
+        if first is None:
+            first = np.full(pairs.shape, numbers.pop())
+        return combined(self, self.operation, chain([first], numbers, others))
 
     def diagonal(self, points: Points) -> Array:
         """Return the combined diagonals."""
-        total = self.operands[0].diagonal(points)
-        with refuse_overflow(self):
-            for operand in self.operands[1:]:
-                self.operation(total, operand.diagonal(points), out=total)
-        return total
+        return combined(self, self.operation, (operand.diagonal(points) for operand in self.operands))
 
     def __str__(self) -> str:
         """Return the operands joined by the symbol."""

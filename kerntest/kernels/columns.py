@@ -1,36 +1,45 @@
-"""Kernels of some of the columns: by position once the table is known, by name before.
+"""Kernels of some of the columns: by name as they are written, by position once `bind` knows the table.
 
-`ColumnGroups` is what a text like "age: gaussian; city: delta" says, `BoundGroups` what it means for a table, and
-`binding` goes from one to the other.
+`ColumnGroups` is what a text like "age: gaussian; city: delta" says, `BoundGroups` what it means for a table. `Additive` is
+every column alone, and becomes an `AdditiveSum`.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from kerntest.errors import UsageError
-from kerntest.kernels.algebra import Atom, Expression, Kind, Modified
-from kerntest.kernels.base import Array, BandwidthRule, Columns, Kernel, Pairs, Points, refuse_overflow, writeable
+from kerntest.errors import UsageError, suggest
+from kerntest.kernels import ADDITIVE
+from kerntest.kernels.algebra import (
+    ATOMIC,
+    POSITIVE,
+    Atom,
+    Expression,
+    Kind,
+    Modified,
+    Sum,
+    check_number,
+    combined,
+    format_number,
+    leaves,
+)
+from kerntest.kernels.base import Array, BandwidthRule, Columns, Kernel, Pairs, Points
+from kerntest.kernels.discrete import Delta, Hamming
+from kerntest.kernels.stationary import Gaussian
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 QUOTES = "'\"`"
 
 
 @dataclass(frozen=True, slots=True)
 class OnColumns(Modified):
-    """A kernel that is given only some of the columns. Its text is that of the kernel.
-
-    Parameters
-    ----------
-    kernel : Expression
-        The kernel.
-    columns : Columns
-        Positions among the columns that this one is given; where two of these are nested, the inner positions
-        count within the outer ones.
-    """
+    """A kernel that is given only some of the columns, by their positions among those that this one is given."""
 
     name: ClassVar[str] = "columns"
     formula: ClassVar[str] = "k(x_c,y_c)"
@@ -56,7 +65,11 @@ class OnColumns(Modified):
 
     def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> Expression:
         """Return this kernel with each missing bandwidth set to rule(metric, columns of the table)."""
-        return replace(self, kernel=self.kernel.resolve(rule, _within(columns, self.columns)))
+        inner = self.columns
+        if columns is not None:
+            numeric, categories = columns.numeric, columns.categories
+            inner = Columns(tuple(numeric[c] for c in inner.numeric), tuple(categories[c] for c in inner.categories))
+        return replace(self, kernel=self.kernel.resolve(rule, inner))
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return the kernel of the columns, for every pair."""
@@ -75,31 +88,13 @@ class OnColumns(Modified):
         return str(self.kernel)
 
 
-def _within(outer: Columns | None, inner: Columns) -> Columns:
-    if outer is None:
-        return inner
-    return Columns(
-        tuple(outer.numeric[position] for position in inner.numeric),
-        tuple(outer.categories[position] for position in inner.categories),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class ColumnName:
-    """A column as the user wrote it.
-
-    Parameters
-    ----------
-    text : str
-        The name, or the pattern.
-    wildcard : bool
-        Whether `*` in the text stands for any characters. A lone `*` is all columns that no other group names.
-    position : int
-        Where it stands in the kernel text, counted from 1; 0 when it comes from elsewhere.
-    """
+    """A column as the user wrote it; in a wildcard `*` stands for any characters, alone for all that no other group names."""
 
     text: str
     wildcard: bool = False
+    # Where it stands in the kernel text, counted from 1; 0 when it comes from elsewhere.
     position: int = field(default=0, compare=False)
 
     @property
@@ -126,15 +121,7 @@ class ColumnName:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A kernel for some columns.
-
-    Parameters
-    ----------
-    names : tuple of ColumnName
-        The columns.
-    kernel : Expression
-        The kernel that sees them.
-    """
+    """A kernel for some columns."""
 
     names: tuple[ColumnName, ...]
     kernel: Expression
@@ -145,14 +132,8 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups(Kernel):
-    """A product of kernels for groups of columns.
-
-    Parameters
-    ----------
-    groups : tuple of Group
-        At least one.
-    """
+class GroupedKernel(Kernel):
+    """A product of kernels for groups of columns."""
 
     name: ClassVar[str] = "groups"
     formula: ClassVar[str] = "k_1(x_1,y_1) k_2(x_2,y_2) ..."
@@ -175,14 +156,12 @@ class Groups(Kernel):
         return any(group.kernel.free for group in self.groups)
 
     def __str__(self) -> str:
-        """Return the groups, separated by semicolons."""
+        """Return the groups joined by semicolons."""
         return "; ".join(map(str, self.groups))
 
 
 class Unbound(Kernel):
-    """A kernel of the columns of a table that is not known yet: `bind` makes one of it that can be evaluated."""
-
-    __slots__ = ()
+    """A kernel whose columns are not known yet: it has a text, but no values and no bandwidths."""
 
     # What it says of columns.
     wanting: ClassVar[str]
@@ -190,20 +169,20 @@ class Unbound(Kernel):
     def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> NoReturn:
         """Refuse: a bandwidth belongs to columns."""
         del rule, columns
-        raise self._unbound()
+        self._refuse()
 
     def evaluate(self, pairs: Pairs) -> NoReturn:
         """Refuse: which columns are meant is not known."""
         del pairs
-        raise self._unbound()
+        self._refuse()
 
     def diagonal(self, points: Points) -> NoReturn:
         """Refuse: which columns are meant is not known."""
         del points
-        raise self._unbound()
+        self._refuse()
 
-    def _unbound(self) -> UsageError:
-        return UsageError(
+    def _refuse(self) -> NoReturn:
+        raise UsageError(
             f"the kernel '{self}' {self.wanting}, but not of which table",
             hint="bind(kernel, numeric_names, category_names) finds them",
             code="usage.unbound_kernel",
@@ -211,14 +190,8 @@ class Unbound(Kernel):
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnGroups(Unbound, Groups):
-    """Groups of columns that are known by name only: `bind` finds the columns.
-
-    Raises
-    ------
-    UsageError
-        If the lone `*` stands in two places.
-    """
+class ColumnGroups(Unbound, GroupedKernel):
+    """Groups of columns that are known by name only."""
 
     wanting: ClassVar[str] = "names columns"
 
@@ -235,7 +208,7 @@ class ColumnGroups(Unbound, Groups):
 
 
 @dataclass(frozen=True, slots=True)
-class BoundGroups(Groups):
+class BoundGroups(GroupedKernel):
     """Groups of columns of one table: each has an `OnColumns` as its kernel, and their columns do not overlap."""
 
     def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> BoundGroups:
@@ -244,18 +217,244 @@ class BoundGroups(Groups):
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return the product over the groups, in their order."""
-        first, *others = self.groups
-        total = writeable(first.kernel.evaluate(pairs))
-        with refuse_overflow(self):
-            for group in others:
-                np.multiply(total, group.kernel.evaluate(pairs), out=total)
-        return total
+        return combined(self, np.multiply, (group.kernel.evaluate(pairs) for group in self.groups))
 
     def diagonal(self, points: Points) -> Array:
         """Return the product of the diagonals."""
-        first, *others = self.groups
-        total = first.kernel.diagonal(points)
-        with refuse_overflow(self):
-            for group in others:
-                np.multiply(total, group.kernel.diagonal(points), out=total)
-        return total
+        return combined(self, np.multiply, (group.kernel.diagonal(points) for group in self.groups))
+
+
+@dataclass(frozen=True, slots=True)
+class Additive(Unbound, Expression):
+    """k(x, y) = sum_c exp(-(x_c - y_c)^2 / (2 s_c^2)) + (number of category columns in which x and y agree).
+
+    One bandwidth for all numeric columns, or one for each; none where they are to be chosen, each for its own column. It sees
+    a few columns that differ among many that do not.
+    """
+
+    name: ClassVar[str] = ADDITIVE
+    formula: ClassVar[str] = "sum_c exp(-(x_c-y_c)^2 / (2 bandwidth_c^2))"
+    remark: ClassVar[str] = "each column alone, summed up: sees a few columns that differ among many that do not"
+    usage: ClassVar[str] = "additive(bandwidth, ...)"
+    wanting: ClassVar[str] = "is a sum over columns"
+
+    bandwidths: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the bandwidths and keep them as floats."""
+        checked = tuple(check_number(one, self.name, "bandwidth", POSITIVE) for one in self.bandwidths)
+        object.__setattr__(self, "bandwidths", checked)
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Numbers, and categories where there are any."""
+        return frozenset[Kind](("numeric", "discrete"))
+
+    @property
+    def free(self) -> bool:
+        """Whether the bandwidths are still to be chosen."""
+        return not self.bandwidths
+
+    def over(self, columns: Columns) -> Expression:
+        """Return the sum over these columns, at least one of them numeric."""
+        p = len(columns.numeric)
+        if len(self.bandwidths) not in (0, 1, p):
+            raise UsageError(
+                f"the kernel '{self}' has {len(self.bandwidths)} bandwidths for {p} numeric columns",
+                hint="give one for all, or one for each",
+                code="usage.kernel_argument",
+                where={"argument": "bandwidth", "value": str(self)},
+            )
+        given = self.bandwidths * p if len(self.bandwidths) == 1 else self.bandwidths or (None,) * p
+        numeric = [OnColumns(Gaussian(one), Columns((place,), ())) for place, one in enumerate(given)]
+        categories = [OnColumns(Delta(), Columns((), (place,))) for place in range(len(columns.categories))]
+        terms = (*numeric, *categories)
+        return AdditiveSum(terms) if len(terms) > 1 else terms[0]
+
+    def __str__(self) -> str:
+        """Return additive(bandwidths)."""
+        return f"{ADDITIVE}({', '.join(map(format_number, self.bandwidths))})" if self.bandwidths else ADDITIVE
+
+
+class AdditiveSum(Sum):
+    """An additive kernel over known columns: its operands are each an `OnColumns` of one column."""
+
+    __slots__ = ()
+
+    precedence = ATOMIC
+
+    @property
+    def characteristic(self) -> bool:
+        """Never: it does not see how columns hang together."""
+        return False
+
+    def __str__(self) -> str:
+        """Return additive(bandwidths), with one for all where they are equal."""
+        kernels = [term.parts[0] for term in self.operands]
+        bandwidths = [kernel.bandwidth for kernel in kernels if isinstance(kernel, Gaussian)]
+        if len(set(bandwidths)) == 1:
+            bandwidths = bandwidths[:1]
+        return str(Additive(tuple(one for one in bandwidths if one is not None)))
+
+
+def plain(kernel: Kernel) -> Kernel:
+    """Return the kernel of the first group of columns, without its columns."""
+    if isinstance(kernel, BoundGroups):
+        kernel = kernel.groups[0].kernel
+    return kernel.kernel if isinstance(kernel, OnColumns) else kernel
+
+
+def is_additive(kernel: Kernel) -> bool:
+    """Whether a kernel is an additive one over the columns of a table."""
+    return isinstance(plain(kernel), AdditiveSum)
+
+
+class Bound(NamedTuple):
+    """A kernel bound to a table, and the columns that it does not see, as no group names them."""
+
+    kernel: Kernel
+    unused: tuple[str, ...]
+
+
+def bind(kernel: Kernel, numeric_names: Sequence[str], category_names: Sequence[str]) -> Bound:
+    """Find the columns that each part of a kernel sees, of a table with these columns.
+
+    Within a group, kernels of numbers see the numeric columns; delta and hamming see the category columns or, in a
+    group without any, the numeric ones by equality. Columns of a kind that no kernel of their group looks at get one
+    of their own: a hamming for categories, a gaussian for numbers, their bandwidth to be chosen. A kernel without
+    groups is one group of all columns. Parsing the text of what is returned and binding that again gives an equal kernel.
+    """
+    numeric, categories = tuple(numeric_names), tuple(category_names)
+    groups: list[Group] = []
+    unused = set(numeric + categories)
+    for expression, chosen in _assigned(kernel, numeric + categories):
+        unused -= chosen
+        columns = Columns(
+            tuple(place for place, name in enumerate(numeric) if name in chosen),
+            tuple(place for place, name in enumerate(categories) if name in chosen),
+        )
+        for part, seen in _covering(expression, columns, categories):
+            names = [*(numeric[place] for place in seen.numeric), *(categories[place] for place in seen.categories)]
+            groups.append(Group(tuple(map(ColumnName, names)), OnColumns(_localised(part, seen), seen)))
+    if len(groups) == 1 and not (numeric and categories) and not unused:
+        return Bound(groups[0].kernel.parts[0], ())
+    return Bound(BoundGroups(tuple(groups)), tuple(name for name in numeric + categories if name in unused))
+
+
+def _assigned(kernel: Kernel, names: tuple[str, ...]) -> list[tuple[Expression, set[str]]]:
+    """Return the expression of each group with the names of its columns; groups left without columns drop out."""
+    if isinstance(kernel, ColumnGroups):
+        groups = kernel.groups
+    elif isinstance(kernel, Expression):
+        groups = (Group((ColumnName("*", wildcard=True),), kernel),)
+    else:
+        raise _bound_already(kernel)
+    owners = _owners(groups, names)
+    assigned = []
+    for number, group in enumerate(groups):
+        chosen = {name for name, owner in owners.items() if owner == number}
+        if any(wanted.is_rest for wanted in group.names):
+            chosen |= set(names) - set(owners)
+        if chosen:
+            assigned.append((group.kernel, chosen))
+    if not assigned:
+        raise UsageError(
+            f"the kernel '{kernel}' has no column to see",
+            hint="name columns that are there, or '*' for the rest",
+            code="usage.kernel_columns",
+        )
+    return assigned
+
+
+def _owners(groups: tuple[Group, ...], names: tuple[str, ...]) -> dict[str, int]:
+    """Return the number of the group that names each column, for the columns that one does."""
+    owners: dict[str, int] = {}
+    for number, group in enumerate(groups):
+        for wanted in group.names:
+            for name in () if wanted.is_rest else _matching(wanted, names):
+                if owners.setdefault(name, number) != number:
+                    raise UsageError(
+                        f"column '{name}' is in two groups of the kernel",
+                        hint="name each column once",
+                        code="usage.kernel_columns",
+                        where=_place(wanted, name),
+                    )
+    return owners
+
+
+def _matching(wanted: ColumnName, names: tuple[str, ...]) -> list[str]:
+    found = [name for name in names if wanted.matches(name)]
+    if not found:
+        meant = suggest(wanted.text, names)
+        at = f" (character {wanted.position} of the kernel)" if wanted.position else ""
+        what = "no column matches" if wanted.wildcard else "there is no column"
+        raise UsageError(
+            f"{what} '{wanted.text}'{at}",
+            hint=f"did you mean '{meant}'?" if meant else f"the columns are {_listed(names)}",
+            code="usage.unknown_column",
+            where=_place(wanted, wanted.text),
+        )
+    return found
+
+
+def _place(wanted: ColumnName, column: str) -> dict[str, str | int]:
+    where: dict[str, str | int] = {"column": column, "value": wanted.text}
+    return where | ({"position": wanted.position} if wanted.position else {})
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:8])
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
+
+
+def _bound_already(kernel: Kernel) -> UsageError:
+    return UsageError(
+        f"the kernel '{kernel}' is bound to columns already",
+        hint="bind the kernel that parse_kernel returned",
+        code="usage.bound_kernel",
+    )
+
+
+def _covering(
+    expression: Expression, columns: Columns, categories: tuple[str, ...]
+) -> Iterator[tuple[Expression, Columns]]:
+    """Yield expressions with their columns, so that each kind of column in the group is seen by some kernel."""
+    kinds: set[Kind] = set()
+    for leaf in leaves(expression):
+        kinds |= leaf.kinds
+        if "numeric" in leaf.kinds and not columns.numeric:
+            names = [categories[place] for place in columns.categories]
+            raise UsageError(
+                f"{leaf.name} needs a numeric column; {_listed(names)} {'holds' if len(names) == 1 else 'hold'} text",
+                hint="use delta or hamming for columns of text",
+                code="usage.kernel_columns",
+                where={"column": names[0], "value": leaf.name},
+            )
+    of_numbers, of_codes = Columns(columns.numeric, ()), Columns((), columns.categories)
+    if kinds == {"numeric"} and columns.categories:
+        yield expression, of_numbers
+        yield Hamming(), of_codes
+    elif kinds == {"discrete"} and columns.numeric and columns.categories:
+        yield Gaussian(), of_numbers
+        yield expression, of_codes
+    else:
+        yield expression, columns
+
+
+def _localised(expression: Expression, columns: Columns) -> Expression:
+    """Return the expression with delta and hamming restricted to the columns they are for.
+
+    They would compare all columns of the group; the positions are those within the group. Kernels of numbers see
+    nothing but numeric columns anyhow.
+    """
+    if isinstance(expression, (OnColumns, AdditiveSum)):
+        raise _bound_already(expression)
+    if isinstance(expression, Additive):
+        return expression.over(columns)
+    if isinstance(expression, Atom):
+        if expression.kind == "numeric" or not columns.numeric:
+            return expression
+        if columns.categories:
+            return OnColumns(expression, Columns((), tuple(range(len(columns.categories)))))
+        return OnColumns(expression, Columns(tuple(range(len(columns.numeric))), ()))
+    return expression.with_parts(tuple(_localised(part, columns) for part in expression.parts))

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from kerntest.errors import UsageError, suggest
 from kerntest.kernels import ALIASES, NAMES, NORMALISE, canonical
-from kerntest.kernels.additive import Additive
 from kerntest.kernels.algebra import Constant, Expression, Normalised, Power, Product, Sum
 from kerntest.kernels.catalogue import KERNELS, usage
-from kerntest.kernels.columns import ColumnGroups, Group
+from kerntest.kernels.columns import Additive, ColumnGroups, Group
 from kerntest.kernels.grouptext import GroupSpan, shortened, split_groups
 
 if TYPE_CHECKING:

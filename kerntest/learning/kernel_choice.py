@@ -13,7 +13,7 @@ from kerntest.data.wording import listed
 from kerntest.errors import UsageError, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel
-from kerntest.kernels.binding import bind
+from kerntest.kernels.columns import bind
 from kerntest.kernels.discrete import Hamming
 from kerntest.kernels.text import parse_kernel
 

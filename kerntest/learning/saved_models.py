@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kerntest.errors import ModelError, UsageError
 from kerntest.kernels.base import Array, Kernel, Points
-from kerntest.kernels.binding import bind
+from kerntest.kernels.columns import bind
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.encoding import Encoder
 from kerntest.learning.expansion import Expansion, GivenExpansion

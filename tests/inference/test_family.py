@@ -7,10 +7,9 @@ from tolerances import assert_close
 from kerntest.errors import UsageError
 from kerntest.inference import pair_family
 from kerntest.inference.family import check_bandwidth, choose_kernels, members_carried
-from kerntest.kernels.additive import Additive, AdditiveSum, is_additive
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
-from kerntest.kernels.binding import bind
+from kerntest.kernels.columns import Additive, AdditiveSum, bind, is_additive
 from kerntest.kernels.stationary import Gaussian, Laplacian
 
 NUMERIC, CATEGORIES = ("price", "weight", "size"), ("city", "shop")

@@ -15,7 +15,7 @@ from kerntest.inference.nulls.permutation import ROUNDING_UNITS, tie_tolerance
 from kerntest.inference.permuted_blocks import FEWEST, MOST, BlockedRows, block_sums, factor_sums, relabelled_sums
 from kerntest.inference.statistic import label_matrix
 from kerntest.kernels.base import Points
-from kerntest.kernels.binding import bind
+from kerntest.kernels.columns import bind
 from kerntest.kernels.stationary import Gaussian, Laplacian
 from kerntest.kernels.text import parse_kernel
 from kerntest.matrices.factor import low_rank_factor

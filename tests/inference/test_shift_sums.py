@@ -14,8 +14,8 @@ from kerntest.inference.relabelling import shifted_statistics
 from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
 from kerntest.inference.statistic import discrepancy, label_matrix
 from kerntest.kernels.base import Points
-from kerntest.kernels.binding import bind
 from kerntest.kernels.catalogue import KERNELS
+from kerntest.kernels.columns import bind
 from kerntest.kernels.text import parse_kernel
 from kerntest.matrices import lags
 from kerntest.matrices.lags import KernelStack

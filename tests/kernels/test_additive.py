@@ -6,13 +6,11 @@ import pytest
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.errors import UsageError
-from kerntest.kernels.additive import Additive
 from kerntest.kernels.algebra import Sum
 from kerntest.kernels.bandwidth import BandwidthChooser, median_distance
 from kerntest.kernels.base import Columns, DensePairs, Points
-from kerntest.kernels.binding import bind
-from kerntest.kernels.characteristic import why_not_characteristic
-from kerntest.kernels.columns import OnColumns
+from kerntest.kernels.catalogue import why_not_characteristic
+from kerntest.kernels.columns import Additive, OnColumns, bind
 from kerntest.kernels.stationary import Gaussian
 from kerntest.kernels.text import parse_kernel
 from kerntest.matrices.lags import LagPairs

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from kerntest.errors import UsageError
 from kerntest.kernels.base import Columns, Points
-from kerntest.kernels.binding import bind
-from kerntest.kernels.columns import BoundGroups
+from kerntest.kernels.columns import BoundGroups, bind
 from kerntest.kernels.discrete import Delta, Hamming
 from kerntest.kernels.stationary import Gaussian
 from kerntest.kernels.text import parse_kernel

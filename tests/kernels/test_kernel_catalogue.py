@@ -7,9 +7,8 @@ from dataclasses import fields
 import pytest
 
 from kerntest import kernels as names
-from kerntest.kernels.binding import bind
-from kerntest.kernels.catalogue import KERNELS, kernel_entries, usage
-from kerntest.kernels.characteristic import why_not_characteristic
+from kerntest.kernels.catalogue import KERNELS, kernel_entries, usage, why_not_characteristic
+from kerntest.kernels.columns import bind
 from kerntest.kernels.text import parse_kernel
 
 

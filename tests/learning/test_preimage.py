@@ -14,7 +14,7 @@ from kerntest import KernelPCA
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UsageError
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.kernels.binding import bind
+from kerntest.kernels.columns import bind
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning import preimage
 from kerntest.learning.preimage import attractions, preimages

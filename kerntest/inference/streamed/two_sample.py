@@ -26,8 +26,8 @@ from kerntest.inference.streamed.block_sums import BlockSummer, block_sums, plan
 from kerntest.inference.streamed.blocked import Blocked
 from kerntest.inference.streamed.survey import SAMPLED_ROWS, survey
 from kerntest.inference.streamed.verdict import LARGE_ERROR, LEFT_OUT, features_verdict
-from kerntest.kernels.additive import is_additive
 from kerntest.kernels.bandwidth import BandwidthChooser
+from kerntest.kernels.columns import is_additive
 from kerntest.kernels.dot import Linear
 from kerntest.matrices.factor import parse_features
 from kerntest.report import record

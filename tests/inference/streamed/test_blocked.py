@@ -16,7 +16,7 @@ from kerntest.inference.streamed.block_sums import BlockSummer, block_sums, plan
 from kerntest.inference.streamed.blocked import Blocked
 from kerntest.inference.streamed.survey import survey
 from kerntest.kernels.base import Points
-from kerntest.kernels.binding import bind
+from kerntest.kernels.columns import bind
 from kerntest.kernels.text import parse_kernel
 
 N = 230, 310
