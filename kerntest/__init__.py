@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kerntest.learning.predict import predict_file as predict_file
     from kerntest.learning.predict import transform_file as transform_file
     from kerntest.learning.ridge import KernelRidge as KernelRidge
-    from kerntest.learning.ridge_train import train_ridge as train_ridge
+    from kerntest.learning.ridge import train_ridge as train_ridge
     from kerntest.learning.svm import SVM as SVM
     from kerntest.learning.svm import train_svm as train_svm
     from kerntest.report.kpca_record import KpcaResult as KpcaResult
@@ -73,7 +73,7 @@ _HOME = {
     "predict_file": "kerntest.learning.predict",
     "read_table": "kerntest.data.read",
     "train_kpca": "kerntest.learning.kpca",
-    "train_ridge": "kerntest.learning.ridge_train",
+    "train_ridge": "kerntest.learning.ridge",
     "train_svm": "kerntest.learning.svm",
     "transform_file": "kerntest.learning.predict",
 }

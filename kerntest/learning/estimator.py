@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 import numpy as np
 
+from kerntest.data.selection import match_names, split_patterns
 from kerntest.data.table import Column
 from kerntest.data.wording import counted
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
 from kerntest.learning.learner import FitT, ModelT
 from kerntest.learning.saved_models import load_model, save_model
-from kerntest.learning.training_rows import TrainingOptions, read_labelled
+from kerntest.learning.training_rows import TrainingOptions, TrainingRows, read_labelled, varied_numbers_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
 
     from numpy.typing import NDArray
 
+    from kerntest.data.table import Table
     from kerntest.kernels.base import Array, Points
+    from kerntest.learning.training_rows import Labelled
 
+# Targets whose coefficients and scales are still numbers, with every lambda; weights whose products are.
+LARGEST_TARGET = 1e250
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-75, 1e75
 # Units of numpy's times that Arrow does not have.
 _TIMES = {
     **dict.fromkeys(("generic", "Y", "M", "W", "D"), "datetime64[D]"),
@@ -259,3 +268,123 @@ def _no_column(name: str, trouble: str) -> DataError:
         hint="hand over one number, truth value, text or date for each row",
         code="data.unusable_type",
     )
+
+
+def given_targets(y: Any, n: int) -> list[Column]:
+    """Return one target or several, shape (n,) or (n, T), or a DataFrame, as columns."""
+    if hasattr(y, "columns") and hasattr(y, "iloc"):
+        names = [str(name) for name in y.columns]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DataError(
+                f"y has two columns {twice!r}", hint="give each target a name of its own", code="data.duplicate_columns"
+            )
+        return [target_of(y.iloc[:, place], n, name=name) for place, name in enumerate(names)]
+    if isinstance(y, (list, tuple)) and len(y) and isinstance(y[0], (list, tuple, np.ndarray)):
+        try:
+            y = np.asarray(y)
+        except ValueError as error:
+            raise DataError(
+                "y holds rows of different lengths", hint="every row has all targets", code="data.wrong_shape"
+            ) from error
+    if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1]:
+        return [target_of(column, n, name=f"y{place}") for place, column in enumerate(y.T, start=1)]
+    return [target_of(y, n)]
+
+
+def with_targets(X: Any, y: Any, sample_weight: Any) -> Labelled:
+    """Return X with its targets, columns of X or values beside it, and weights."""
+    if y is None:
+        raise UsageError("a regression needs y", hint="fit(X, y)", code="usage.target")
+    names = [y] if isinstance(y, str) else y
+    if isinstance(names, (list, tuple)) and names and all(isinstance(name, str) for name in names):
+        labelled = read_labelled(X, names, TrainingOptions(), name="X")
+    else:
+        labelled = read_labelled(X, (), TrainingOptions(), name="X")
+        labelled = replace(labelled, targets=tuple(given_targets(y, labelled.n)))
+    if sample_weight is None:
+        return labelled
+    return replace(labelled, beside=(target_of(sample_weight, labelled.n, name="sample_weight"),))
+
+
+def rows_of_matrix(X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+    """Return the rows of a precomputed matrix."""
+    matrix = training_matrix(X)
+    if y is None:
+        raise UsageError("a regression needs y", hint="fit(K, y)", code="usage.target")
+    columns = given_targets(y, len(matrix))
+    numbers, weights = numbers_to_learn(columns, "y"), None
+    if sample_weight is not None:
+        weights = checked_weights(target_of(sample_weight, len(matrix), name="sample_weight"), "K")
+        if not weights.all():
+            raise UsageError(
+                "weights of 0 leave rows out, which a precomputed matrix still has",
+                hint="leave the rows and columns out of the matrix",
+                code="usage.weights",
+            )
+    return TrainingRows(matrix, names=tuple(column.name for column in columns), targets=numbers, weights=weights)
+
+
+def target_names(target: str | Sequence[str], table: Table) -> tuple[str, ...]:
+    """Return the targets that names ask for; a text may name several with commas between them, unless it is a name."""
+    if target is not None and not isinstance(target, Iterable):
+        raise UsageError(
+            f"target must be the name of a column, or a list of names, not {target!r}",
+            hint=f"the columns are {', '.join(table.names[:12])}",
+            code="usage.target",
+        )
+    texts = [target] if isinstance(target, str) else map(str, () if target is None else target)
+    patterns = [pattern for text in texts for pattern in ([text] if text in table.names else split_patterns(text))]
+    return tuple(match_names(patterns, table.names, table.name))
+
+
+def numbers_to_learn(columns: Sequence[Column], table: str) -> Array:
+    """Return targets of numbers, shape (n, T)."""
+    return np.stack([_learned_numbers(column, table) for column in columns], axis=1)
+
+
+def told_of_dates(columns: Sequence[Column]) -> list[str]:
+    """Return what targets of dates are predicted as."""
+    return [
+        f"column {column.name!r} holds dates: they are predicted in days since 1970-01-01"
+        for column in columns
+        if column.kind == "date"
+    ]
+
+
+def _learned_numbers(column: Column, table: str) -> Array:
+    """Return a target of numbers; refuse those of which differences and scales could leave the range of numbers."""
+    numbers = varied_numbers_of(column, table)
+    largest = float(np.abs(numbers).max())
+    if largest > LARGEST_TARGET:
+        raise DataError(
+            f"column {column.name!r} of {table} has numbers too large to learn: one of size {largest:.3g}",
+            hint="bring them to other units",
+            code="data.target_size",
+            where={"file": table, "column": column.name},
+        )
+    return numbers
+
+
+def checked_weights(column: Column, table: str) -> Array:
+    """Return weights of rows: 0, or numbers whose products are neither too large nor too small; not all 0."""
+    weights = np.empty(0) if column.is_category else np.asarray(column.values, dtype=np.float64)
+    wrong = ~(weights >= 0) | ~np.isfinite(weights)
+    if wrong.any() or not weights.any():
+        what = column.kind if column.is_category else f"{weights[wrong][0]:g}" if wrong.any() else "0 everywhere"
+        raise DataError(
+            f"column {column.name!r} of {table} holds {what}, and weights are positive, or 0 to leave a row out",
+            hint="--weights names a column such as a number of repeats, or 1 / (variance of the row)",
+            code="data.weights",
+            where={"file": table, "column": column.name},
+        )
+    extreme = (weights > 0) & ((weights < SMALLEST_WEIGHT) | (weights > LARGEST_WEIGHT))
+    if extreme.any():
+        raise DataError(
+            f"column {column.name!r} of {table} holds {weights[extreme][0]:g}, and weights that are not 0 must be between "
+            f"{SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}",
+            hint="bring them to other units",
+            code="data.weights",
+            where={"file": table, "column": column.name},
+        )
+    return weights

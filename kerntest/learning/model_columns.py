@@ -18,7 +18,7 @@ from kerntest.data.wording import counted
 from kerntest.errors import ModelError, UndecidedError, UsageError
 from kerntest.learning.components import KpcaModel, distances, in_units
 from kerntest.learning.model_file import read_model
-from kerntest.learning.ridge_model import RidgeModel
+from kerntest.learning.ridge_machine import RidgeModel
 from kerntest.learning.saved_models import model_of
 from kerntest.learning.svm_model import SvmModel
 from kerntest.report.model_report import ModelColumn, ModelReport

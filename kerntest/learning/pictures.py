@@ -1,4 +1,4 @@
-"""What pictures of machines show: decision regions, the ROC curve and the confusion matrix, a fit, scores, a grid."""
+"""What pictures of machines and regressions show: decisions, the ROC curve and the confusion matrix, fits, scores, grids."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from kerntest.kernels.base import Points
-from kerntest.learning.scores import roc_auc, roc_curve
+from kerntest.learning.scores import covered_share, roc_auc, roc_curve, root_mean_square
 from kerntest.report.decision_plot import DecisionPicture
 from kerntest.report.learning_plot import ConfusionPicture, RocCurve, RocPicture, SearchPicture, learning_figure
 from kerntest.report.plot import picture_bytes
 from kerntest.report.regression_plot import FitPicture, ResidualPicture, TruthPicture
+from kerntest.report.ridge_summary import left_out_rows, ridge_sentence
 from kerntest.report.score_plot import ScorePicture
-from kerntest.report.summary import counted, number
+from kerntest.report.summary import counted, number, percent
 from kerntest.report.svm_summary import svm_sentence
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array
     from kerntest.learning.encoding import Encoder
+    from kerntest.learning.ridge_machine import JudgedRidge
     from kerntest.learning.svm_learner import JudgedMachine
+    from kerntest.report.ridge_record import RidgeGrid, RidgeResult
     from kerntest.report.svm_record import SvmResult
 
 # Points of a curve over a column, which goes beyond the rows by this share of their range to either side.
@@ -32,6 +35,7 @@ CURVE_POINTS, MARGIN = 400, 0.05
 # Points of a grid over two columns, along each; it covers this share of the rows, with a margin.
 GRID_POINTS, COVERED = 300, 0.99
 MOST_CURVES = 8
+TARGETS_DRAWN = 3
 OUTLIER_CLASSES = ("outliers", "inliers")
 
 # Mean, lower and upper end of the band at some points.
@@ -229,3 +233,69 @@ def _regression_panels(judged: JudgedMachine, engine: Engine) -> list[FitPicture
         remark=f"{counted(len(judged.fit.support), 'support vector')} on or outside the tube",
     )
     return [first, second]
+
+
+def ridge_picture(result: RidgeResult, judged: JudgedRidge, kind: str, engine: Engine) -> bytes:
+    """Return a picture as "png", "svg" or "pdf": one panel for each of the first targets, two for a single one, and the grid."""
+    panels, names = list[Any](), judged.rows.names
+    for place in range(min(len(names), TARGETS_DRAWN)):
+        truth = _truth(judged, place)
+        panels.append(_ridge_fit(judged, place, engine) if over_one_column(judged.rows.encoder) else truth)
+        if len(names) == 1:
+            residuals = truth.truth - truth.predicted
+            rmse = root_mean_square(residuals)
+            panels.append(ResidualPicture(truth.target, truth.predicted, residuals, truth.rows, rmse))
+    grid = None if result.grid is None else _ridge_grid(result.grid)
+    title = f"{', '.join(result.targets)}: {ridge_sentence(result)}"
+    return picture_bytes(learning_figure(tuple(panels if grid is None else [*panels, grid]), title), kind)
+
+
+def _ridge_fit(judged: JudgedRidge, place: int, engine: Engine) -> FitPicture:
+    """Return the fit over the one column there is, with the intervals of new values."""
+    rows, test, model = judged.rows, judged.test, judged.fit.model
+
+    def curve(grid: Points) -> Curve:
+        mean = model.predicted(grid, engine)[:, place]
+        if model.spread is None:
+            return mean, None, None
+        reach = model.reach(judged.interval) * model.deviations(grid, engine)[:, place]
+        return mean, mean - reach, mean + reach
+
+    return fit_picture(
+        rows.encoder,
+        rows.names[place],
+        (rows.points, rows.targets[:, place]),
+        None if test is None else (test.points, test.targets[:, place]),
+        curve,
+        band=f"{percent(judged.interval)} interval of new values",
+        remark=f"lambda {number(model.lambda_)}, {number(judged.fit.degrees, 3)} effective degrees of freedom",
+    )
+
+
+def _truth(judged: JudgedRidge, place: int) -> TruthPicture:
+    """Return predictions of test rows, or of training rows each left out, against the truth."""
+    fit, rows, reach = judged.fit, judged.rows, judged.reach
+    truth, predicted, seen = rows.targets, fit.fitted, "training rows"
+    if judged.test is not None and judged.predicted is not None:
+        truth, predicted, seen = judged.test.targets, judged.predicted, "test rows"
+    elif fit.left_out is not None and fit.left_out_spread is not None:
+        predicted, seen = truth - fit.left_out, left_out_rows(together=rows.clusters is not None)
+        reach = fit.model.reach(judged.interval) * fit.left_out_spread
+    own, found, half = truth[:, place], predicted[:, place], None if reach is None else reach[:, place]
+    covered = None if half is None else covered_share(own - found, half)
+    return TruthPicture(rows.names[place], own, found, half, judged.interval, seen, covered)
+
+
+def _ridge_grid(grid: RidgeGrid) -> SearchPicture | None:
+    """Return the grid of lambdas and bandwidths."""
+    headings = {"loo": "Leave-one-out", "gcv": "GCV", "cv": f"{grid.folds} folds", "evidence": "Evidence"}
+    return grid_picture(
+        grid.cells,
+        [cell.lambda_ for cell in grid.cells],
+        [cell.score for cell in grid.cells],
+        grid.chosen,
+        name="lambda",
+        score=grid.score,
+        heading=headings[grid.criterion],
+        smaller_is_better=True,
+    )

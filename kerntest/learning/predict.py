@@ -30,7 +30,7 @@ from kerntest.kernels.base import Points
 from kerntest.learning.components import KpcaModel
 from kerntest.learning.model_columns import ROW, ComponentColumns, RidgeColumns, Sums, SvmColumns
 from kerntest.learning.model_file import read_model
-from kerntest.learning.ridge_model import RidgeModel
+from kerntest.learning.ridge_machine import RidgeModel
 from kerntest.learning.saved_models import model_of
 from kerntest.learning.svm_model import SvmModel
 from kerntest.report.prediction_report import PredictionReport, UnknownLevels

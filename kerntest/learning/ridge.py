@@ -1,41 +1,68 @@
-"""Kernel ridge regression for Python: `KernelRidge`, to fit, predict, save and load."""
+"""Kernel ridge regression: `KernelRidge`, and `train_ridge`, from a file to a judged, saved model."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kerntest.data.checks import check_probability
+from kerntest.data.csv_options import CsvOptions
 from kerntest.data.wording import counted
-from kerntest.engines.setting import engine_of
-from kerntest.errors import DataError, UsageError, warn_of
-from kerntest.learning.estimator import as_rows, rows_against
-from kerntest.learning.kernel_choice import choose_kernel
+from kerntest.errors import DataError, UsageError, telling, warn_of
+from kerntest.learning.estimator import (
+    Estimator,
+    as_rows,
+    checked_weights,
+    given_targets,
+    numbers_to_learn,
+    rows_of_matrix,
+    target_names,
+    told_of_dates,
+    with_targets,
+)
 from kerntest.learning.leakage import kept_together
-from kerntest.learning.ridge_data import given_rows, given_targets, rows_of, with_targets
-from kerntest.learning.ridge_judge import fit_warnings
-from kerntest.learning.ridge_machine import fit_ridge
-from kerntest.learning.ridge_model import RidgeModel
-from kerntest.learning.ridge_options import AUTO, Criterion, RidgeOptions
-from kerntest.learning.saved_models import load_model, save_model
-from kerntest.learning.scores import regression_metrics, root_mean_square
-from kerntest.learning.training_rows import TrainingOptions, numbers_of, read_labelled
+from kerntest.learning.learner import Learner
+from kerntest.learning.learner import train as train_learner
+from kerntest.learning.pictures import ridge_picture
+from kerntest.learning.ridge_machine import (
+    JudgedRidge,
+    RidgeFit,
+    RidgeModel,
+    RidgeOptions,
+    fit_ridge,
+    fit_warnings,
+    judged_ridge,
+)
+from kerntest.learning.scores import covered_share, over_targets, regression_metrics, root_mean_square
+from kerntest.learning.solvers.ridge_grid import MULTIPLES, dense_bytes
+from kerntest.learning.training_rows import (
+    TrainingOptions,
+    TrainingRows,
+    encoded_rows,
+    numbers_of,
+    read_labelled,
+)
+from kerntest.matrices.factor import parse_features
+from kerntest.report.ridge_record import RidgeResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
     from os import PathLike
+    from typing import Unpack
 
-    from kerntest.kernels.base import Array, Kernel, Points
+    from kerntest.data.csv_options import CsvWords
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.encoding import Scale
-    from kerntest.learning.kernel_choice import Bandwidth, ChosenKernel
-    from kerntest.learning.ridge_data import RidgeRows
-    from kerntest.learning.ridge_machine import RidgeFit
-    from kerntest.learning.ridge_options import RidgeBandwidth
+    from kerntest.learning.ridge_machine import RidgeBandwidth
+    from kerntest.learning.solvers.ridge_grid import Criterion
+    from kerntest.learning.training_rows import Labelled, MissingPolicy
     from kerntest.report.ridge_record import RidgeGrid
 
 
-class KernelRidge:
+class KernelRidge(Estimator[RidgeModel, RidgeFit]):
     """Kernel ridge regression with a free intercept, and the Gaussian process that it is the mean of.
 
     Minimises sum_i w_i (y_i - f(x_i) - b)^2 + lambda |f|^2. What is not given is chosen by exact leave-one-out (or
@@ -82,12 +109,14 @@ class KernelRidge:
     True
     """
 
+    MODEL, CALLED = RidgeModel, "this regression is"
+
     def __init__(
         self,
         lambda_: float | None = None,
         kernel: Kernel | str = "gaussian",
         *,
-        bandwidth: RidgeBandwidth = AUTO,
+        bandwidth: RidgeBandwidth = "auto",
         criterion: Criterion = "loo",
         cv: int | None = None,
         features: str | None = None,
@@ -96,11 +125,18 @@ class KernelRidge:
         seed: int = 0,
         threads: int | None = None,
     ) -> None:
-        self.options = RidgeOptions(lambda_, kernel, bandwidth, criterion, cv, features, intervals, scale, seed)
-        self._engine = engine_of(threads)
-        self._model: RidgeModel | None = None
-        self._flat = True
-        self.fit_: RidgeFit | None = None
+        options = RidgeOptions(
+            lambda_=lambda_,
+            kernel=kernel,
+            bandwidth=bandwidth,
+            criterion=criterion,
+            cv=cv,
+            features=features,
+            intervals=intervals,
+            scale=scale,
+            seed=seed,
+        )
+        super().__init__(options, threads)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelRidge:
         """Fit to n rows.
@@ -124,35 +160,17 @@ class KernelRidge:
         UsageError, DataError, UndecidedError
             If the options, the rows or the kernel do not allow it.
         """
-        options = self.options
-        chosen, warnings, fixed = None, list[str](), True
-        if options.precomputed:
-            rows = given_rows(X, y, sample_weight)
+        learner = RidgeLearner(self.options)
+        warnings: tuple[str, ...] = ()
+        if self.options.precomputed:
+            rows = rows_of_matrix(X, y, sample_weight)
         else:
-            labelled, n_targets = with_targets(as_rows(X), y, sample_weight)
-            labelled = kept_together(labelled)
-            rows, left_out, found = rows_of(labelled, options.scale, n_targets)
-            warnings += [*labelled.warnings, *found]
-            chosen = chosen_kernel(rows, options, left_out)
-            fixed = options.bandwidth != AUTO or not chosen.free.free
-        self.fit_ = fit_ridge(rows, chosen, options, self._engine)
+            labelled = kept_together(with_targets(as_rows(X), y, sample_weight))
+            rows, warnings = learner.encoded(labelled), labelled.warnings
+        self.fit_ = learner.fit(rows, self._engine)
         self._model = self.fit_.model
-        self._flat = len(rows.names) == 1
-        warn_of([*warnings, *fit_warnings(rows, self.fit_, (options.lambda_ is not None, fixed))])
+        warn_of([*warnings, *rows.warnings, *fit_warnings(rows, self.fit_)])
         return self
-
-    @property
-    def model(self) -> RidgeModel:
-        """What was fitted.
-
-        Raises
-        ------
-        UsageError
-            If nothing was.
-        """
-        if self._model is None:
-            raise UsageError("this regression is not fitted", hint="call fit first", code="usage.not_fitted")
-        return self._model
 
     @property
     def lambda_(self) -> float:
@@ -221,19 +239,6 @@ class KernelRidge:
         found = [regression_metrics(one, predicted[:, place]).r2 or 0.0 for place, one in enumerate(truth)]
         return float(np.mean(found))
 
-    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the model to a file that `kerntest predict` and `KernelRidge.load` read."""
-        save_model(path, self.model, force=force)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str], *, threads: int | None = None) -> KernelRidge:
-        """Return a regression that predicts with the model of a file."""
-        model = load_model(path, RidgeModel)
-        regression = cls(threads=threads)
-        regression._model = model
-        regression._flat = len(model.targets) == 1
-        return regression
-
     def _fitted(self) -> RidgeFit:
         if self.fit_ is None:
             raise UsageError(
@@ -242,21 +247,245 @@ class KernelRidge:
         return self.fit_
 
     def _shaped(self, values: Array) -> Array:
-        return values[:, 0] if self._flat else values
-
-    def _points(self, X: Any) -> Points | Array:
-        model = self.model
-        if model.encoder is None:
-            return rows_against(X, model.n_train)
-        labelled = read_labelled(as_rows(X), (), TrainingOptions(), name="X")
-        return model.encoder.transform(labelled.features).points
+        return values[:, 0] if len(self.model.targets) == 1 else values
 
 
-def chosen_kernel(rows: RidgeRows, options: RidgeOptions, left_out: Mapping[str, str]) -> ChosenKernel:
-    """Return the kernel of the options for rows of columns, of which some were left out for a reason."""
-    if rows.encoder is None:
-        message = "a table has an encoder"
-        raise TypeError(message)
-    points: Any = rows.points
-    bandwidth: Bandwidth = "median" if options.bandwidth == AUTO else options.bandwidth
-    return choose_kernel(options.kernel, bandwidth, rows.encoder, points, options.seed, left_out=left_out)
+@telling
+def train_ridge(
+    train: Any,
+    target: str | Sequence[str],
+    *,
+    test: Any = None,
+    test_fraction: float | None = None,
+    output: str | PathLike[str] | None = None,
+    force: bool = False,
+    plot: str | PathLike[str] | None = None,
+    lambda_: float | None = None,
+    kernel: Kernel | str = "gaussian",
+    bandwidth: RidgeBandwidth = "auto",
+    criterion: Criterion = "loo",
+    cv: int | None = None,
+    weights: str | None = None,
+    interval: float = 0.9,
+    intervals: bool = True,
+    features: str | None = None,
+    scale: Scale = "standardize",
+    seed: int = 0,
+    columns: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
+    categorical: str | Sequence[str] = (),
+    missing: MissingPolicy = "error",
+    cluster: str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **csv: Unpack[CsvWords],
+) -> RidgeResult:
+    """Fit a kernel ridge regression to a table, judge it, and save it.
+
+    Parameters
+    ----------
+    train : path, "-", ndarray, DataFrame, pyarrow Table or kerntest.Table
+        The rows to learn from.
+    target : str or sequence of str
+        The column to predict, or several.
+    test : as train, optional
+        Rows to judge by. Columns are found by name.
+    test_fraction : float, optional
+        Instead of `test`: the share of the rows of `train` that is held out.
+    output : path, optional
+        File for the model; an existing one is replaced only with `force`.
+    plot : path, optional
+        PNG, SVG or PDF file: the fit with its band over one numeric column, or else what was predicted and what was
+        there; the residuals; the grid.
+    lambda_, kernel, bandwidth, criterion, cv, features, intervals, scale, seed
+        As in `KernelRidge`.
+    weights : str, optional
+        A column of weights of rows, which is not learned from. Errors on test rows all count alike.
+    interval : float
+        Probability of the predictive intervals whose coverage is told.
+    columns, exclude, categorical, missing
+        As in `mmd_test`: which columns and rows.
+    cluster : str, optional
+        A column, such as a patient or a shop, whose rows of one value stay together in test parts and folds, and are left
+        out together. It is not learned from. Copies of a row stay together without it.
+    threads : int, optional
+    progress : callable, optional
+    **csv
+        How CSV is written: decimal, na, delimiter, encoding, header, comment; as in `read_table`.
+
+    Returns
+    -------
+    RidgeResult
+
+    Warns
+    -----
+    DataWarning
+        Of each of the `warnings` of the result.
+
+    Raises
+    ------
+    UsageError, DataError, UndecidedError
+        If the options, the rows or the kernel do not allow it.
+    """
+    options = RidgeOptions(
+        lambda_=lambda_,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        criterion=criterion,
+        cv=cv,
+        features=features,
+        intervals=intervals,
+        scale=scale,
+        seed=seed,
+    )
+    reading = TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv), cluster)
+    return train_learner(
+        RidgeLearner(options, target, weights, interval),
+        train,
+        reading,
+        test=test,
+        test_fraction=test_fraction,
+        output=output,
+        force=force,
+        plot=plot,
+        threads=threads,
+        progress=progress,
+    )
+
+
+class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
+    """Regressions of one target or several, with a column of weights, and intervals of a probability."""
+
+    COMMAND, ESTIMATOR = "ridge", "KernelRidge"
+
+    def __init__(
+        self, options: RidgeOptions, target: str | Sequence[str] = (), weights: str | None = None, interval: float = 0.9
+    ) -> None:
+        check_probability(interval)
+        self.options: RidgeOptions = options
+        self.target, self.weights, self.interval = target, weights, interval
+
+    def read(self, data: Any, reading: TrainingOptions) -> Labelled:
+        """Return a table with its targets, and the weights beside it."""
+        table = reading.read(data)
+        names = target_names(self.target, table)
+        if not names:
+            raise UsageError("--target names no column", hint="name the column to predict", code="usage.target")
+        if self.weights in names:
+            raise UsageError(
+                f"column {self.weights!r} cannot be both target and weight",
+                hint="name another one",
+                code="usage.weights",
+            )
+        return read_labelled(table, names, reading, beside=() if self.weights is None else (self.weights,))
+
+    def rows(self, labelled: Labelled) -> TrainingRows:
+        """Return the rows of a table; refuse a criterion that has nothing to choose."""
+        rows, criterion = self.encoded(labelled), self.options.criterion
+        if all(self.options.fixed(rows)) and criterion != "loo":
+            raise UsageError(
+                f"--criterion {criterion} has nothing to choose: lambda and the bandwidth are given",
+                hint="leave out --criterion, or --lambda",
+                code="usage.criterion",
+            )
+        return rows
+
+    def encoded(self, labelled: Labelled) -> TrainingRows:
+        """Return the rows of a table that have a weight, with their targets."""
+        name, options, targets = labelled.read.name, self.options, labelled.targets
+        numbers = numbers_to_learn(targets, name)
+        weights = checked_weights(labelled.beside[0], name) if labelled.beside else None
+        if weights is not None and not weights.all():
+            kept = np.flatnonzero(weights)
+            rows = self.encoded(labelled.take(kept))
+            left_out = f"{name}: {counted(len(weights) - len(kept), 'row')} of weight 0 left out"
+            return replace(rows, warnings=(left_out, *rows.warnings))
+        rows = encoded_rows(labelled, options.kernel, options.bandwidth, scale=options.scale, seed=options.seed)
+        warnings, clusters = told_of_dates(targets), rows.clusters
+        if clusters is not None and clusters.min() == clusters.max():
+            clusters = None
+            warnings.append(
+                "all rows that are learned from are in one cluster, which cannot be left out: they are, one at a time"
+            )
+        return replace(
+            rows,
+            names=tuple(column.name for column in targets),
+            targets=numbers,
+            weights=weights,
+            clusters=clusters,
+            warnings=(*rows.warnings, *warnings),
+        )
+
+    def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:
+        """Return how it is solved in a word and in a sentence, the bytes that are held then, and operations by their kind."""
+        n, kernels = len(rows), 1 if self.options.fixed(rows)[1] else len(MULTIPLES)
+        if self.options.features is None:
+            step = f"eigenvalues of the kernel matrix of {n:,} rows"
+            return "dense", step, dense_bytes(n, engine), {"spectrum": 1.0 * kernels * n**3}
+        size = min(parse_features(self.options.features)[1], n)
+        held = 2.0 * 8 * size * (size + n / 16)
+        return "features", f"{size:,} features of {n:,} rows", held, {"product": 10.0 * kernels * n * size**2}
+
+    def fit(self, rows: TrainingRows, engine: Engine, progress: Progress | None = None) -> RidgeFit:
+        """Return the regression that the criterion chooses."""
+        return fit_ridge(rows, self.options, engine, progress)
+
+    def rule(self, rows: TrainingRows) -> str:
+        """Return how the bandwidth was chosen, in words."""
+        if self.options.fixed(rows)[1]:
+            return super().rule(rows)
+        return f"the best multiple of the median, by {self.options.chosen_by}"
+
+    def judge(self, rows: TrainingRows, fit: RidgeFit, test: TrainingRows | None, engine: Engine) -> JudgedRidge:
+        """Return a regression judged on its training rows and on others."""
+        return judged_ridge(rows, fit, test, self.interval, engine)
+
+    def result(self, judged: JudgedRidge, learned: Labelled, known: dict[str, Any]) -> RidgeResult:
+        """Return the record of a regression."""
+        fit, rows, model, options = judged.fit, judged.rows, judged.fit.model, self.options
+        train, test = over_targets([one.train for one in judged.targets]), None
+        if judged.test is not None:
+            test = over_targets([one.test for one in judged.targets if one.test is not None])
+        shown = test or train
+        kernel = getattr(model.expansion, "kernel", None) if model.features is None else model.features.kernel
+        covered = None
+        if fit.left_out is not None and fit.left_out_spread is not None:
+            covered = covered_share(fit.left_out, model.reach(self.interval) * fit.left_out_spread)
+        return RidgeResult(
+            **known,
+            target=rows.names[0],
+            targets=rows.names,
+            rmse=shown.rmse,
+            r2=shown.r2,
+            lambda_=model.lambda_,
+            lambda_per_row=model.lambda_ / len(rows),
+            criterion="none" if all(fit.fixed) else options.chosen_by,
+            loo_rmse=None if fit.loo_rmse is None else root_mean_square(fit.loo_rmse),
+            loo_r2=None if fit.loo_r2 is None else float(fit.loo_r2.mean()),
+            loo_coverage=covered,
+            gcv_rmse=root_mean_square(fit.gcv_rmse),
+            effective_df=fit.degrees,
+            log_evidence=fit.log_evidence,
+            interval=self.interval,
+            train=train,
+            test=test,
+            fits=judged.targets,
+            kernel=fit.grid.cells[fit.grid.chosen].kernel,
+            bandwidth=getattr(kernel, "bandwidth", None),
+            gamma=getattr(kernel, "gamma", None),
+            condition_number=fit.condition,
+            n_zero=fit.n_zero,
+            solver="eigenvalues" if fit.iterations is None else "conjugate gradients",
+            iterations=fit.iterations or 0,
+            converged=fit.converged,
+            feature_error=fit.feature_error,
+            weights=self.weights,
+            grid=None if all(fit.fixed) else fit.grid,
+            cluster=None if learned.cluster is None else learned.cluster.name,
+            n_clusters=None if rows.clusters is None else len(np.unique(rows.clusters)),
+        )
+
+    def picture(self, result: RidgeResult, judged: JudgedRidge, learned: Labelled, kind: str, engine: Engine) -> bytes:
+        """Return a picture as "png", "svg" or "pdf": one or two panels for each of the first targets, and the grid."""
+        del learned
+        return ridge_picture(result, judged, kind, engine)

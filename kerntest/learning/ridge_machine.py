@@ -1,43 +1,48 @@
-"""From the rows of a ridge regression to its model: through eigenvalues, or for very many rows through centres."""
+"""Ridge regressions of rows: the lambda and the bandwidth that a criterion chooses, and the model of that cell.
+
+Every bandwidth is solved through eigenvalues, once for all lambdas; very many rows by conjugate gradients.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
+from scipy.special import stdtrit
 
+from kerntest.data.checks import one_of, positive, whole_number
+from kerntest.data.wording import counted
 from kerntest.engines.local import LocalEngine
-from kerntest.errors import UndecidedError
+from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
-from kerntest.learning.expansion import Expansion, GivenExpansion, expanded
-from kerntest.learning.ridge_fit import choose
-from kerntest.learning.ridge_model import RidgeModel, Spread
+from kerntest.learning.expansion import Expansion, GivenExpansion, as_points, expanded
+from kerntest.learning.learner import LearnerOptions
+from kerntest.learning.scores import covered_share, regression_metrics
 from kerntest.learning.solvers.falkon import centre_ridge
-from kerntest.learning.solvers.ridge_path import RidgePath
-from kerntest.matrices.factor import feature_error, make_features, parse_features
+from kerntest.learning.solvers.ridge_grid import MULTIPLES, Criterion, Regressions, choose, variances
+from kerntest.learning.solvers.ridge_path import ROUNDING
+from kerntest.matrices.factor import FeatureMap, feature_error, make_features, parse_features
 from kerntest.matrices.matrix import matrix_of
+from kerntest.report.ridge_record import IntervalMetrics, TargetFit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array
-    from kerntest.learning.kernel_choice import ChosenKernel
-    from kerntest.learning.ridge_data import RidgeRows
-    from kerntest.learning.ridge_fit import Choice, Solved
-    from kerntest.learning.ridge_options import RidgeOptions
+    from kerntest.learning.encoding import Encoder
+    from kerntest.learning.training_rows import TrainingRows
     from kerntest.report.ridge_record import RidgeGrid
 
+RidgeBandwidth: TypeAlias = Literal["auto", "median"] | float
+FOLDS = 5
+# What is smaller or larger is lost beside eigenvalues, which are squared and divided by.
+SMALLEST_LAMBDA, LARGEST_LAMBDA = 1e-75, 1e75
 # Directions of the posterior that change a variance by less than this share of k(x, x) are not kept.
 NEGLIGIBLE = 1e-9
-# Steps of iterative refinement. What they add is rounding where it is below this share of what it is summed from, at so
-# many rows of columns from different rows, whose numbers are so far from the middle, as multiples.
-REFINEMENTS = 2
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
-PROBES, REACHES = 50, (0.7, 1.5, 3.0)
+# Systems with a larger condition number are told of: rounding is then seen in the fit.
+ILL_CONDITIONED = 1e12
 # Up to so many rows times squared features, a bandwidth is solved through eigenvalues; beyond by conjugate gradients.
 DIRECT = 2 * 10**10
 # Rows on which lambda and bandwidth are chosen then.
@@ -45,280 +50,290 @@ CHOOSING_ROWS = 2000
 CHOOSING_STREAM = 6
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RidgeFit:
-    """A model, and what it took.
+@dataclass(frozen=True, kw_only=True)
+class RidgeOptions(LearnerOptions):
+    """What kind of regression; each as in `KernelRidge`."""
 
-    Parameters
-    ----------
-    model : RidgeModel
-    grid : RidgeGrid
-    spreads : ndarray, shape (T,)
-        Standard deviations of the targets.
-    fitted : ndarray, shape (n, T)
-        Predictions for the training rows.
-    left_out : ndarray, shape (n, T), or None
-        Targets less the predictions by all other rows.
-    left_out_spread : ndarray, shape (n, T), or None
-        Standard deviations of these.
-    loo_rmse : ndarray, shape (T,), or None
-    gcv_rmse : ndarray, shape (T,)
-    degrees : float
-    log_evidence : float or None
-    condition : float
-    n_zero : int
-    iterations : int or None
-        Of conjugate gradients; None with eigenvalues.
-    converged : bool
-    feature_error : float or None
+    lambda_: float | None = None
+    bandwidth: str | float = "auto"
+    criterion: Criterion = "loo"
+    cv: int | None = None
+    intervals: bool = True
+    BANDWIDTHS = ("auto", "median")
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        one_of("criterion", self.criterion, get_args(Criterion))
+        super().__post_init__()
+        if self.lambda_ is not None:
+            positive("lambda", self.lambda_)
+            if not SMALLEST_LAMBDA <= self.lambda_ <= LARGEST_LAMBDA:
+                raise UsageError(
+                    f"lambda must be between {SMALLEST_LAMBDA:g} and {LARGEST_LAMBDA:g} in size, not {self.lambda_:g}",
+                    hint="values far above those of the kernel give the mean, far below a function through all rows",
+                    code="usage.lambda",
+                )
+        if self.cv is not None:
+            whole_number("cv", self.cv, at_least=2)
+            both = f"--cv {self.cv} and --criterion {self.criterion}"
+            self.refuse((self.criterion not in {"loo", "cv"}, both, "--criterion cv chooses by folds"))
+
+    @property
+    def chosen_by(self) -> Criterion:
+        """What chooses: folds where their number is given, else the criterion."""
+        return self.criterion if self.cv is None else "cv"
+
+    def fixed(self, rows: TrainingRows) -> tuple[bool, bool]:
+        """Return whether lambda and the bandwidth are given."""
+        return self.lambda_ is not None, self.bandwidth != "auto" or rows.chosen is None or not rows.chosen.free.free
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """What the variance of predictions follows from, over the centres or the features of the predictions.
+
+    With a(x) = sum_i w_i k(x_i, x) / sum w, and c(x) the q functions of the posterior,
+
+        var(f(x) + b) = t^2 (floor + k(x, x) - 2 a(x) - |c(x)|^2),    floor = lambda / sum w + mean of a.
+
+    The coefficients, shape (m, 1 + q), and intercepts are those of a and of c.
+    """
+
+    coefficients: Annotated[Array, 2]
+    intercepts: Annotated[Array, 1]
+    floor: float
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it."""
+        fits = 0 < len(self.intercepts) == self.coefficients.shape[1]
+        return None if fits else "what its intervals follow from does not fit together"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RidgeModel:
+    """What a fitted regression predicts T targets with.
+
+    The scales are t, the standard deviations of the priors; that of the noise is t sqrt(lambda).
+    """
+
+    encoder: Encoder | None
+    expansion: Expansion | GivenExpansion
+    targets: tuple[str, ...]
+    lambda_: float
+    scales: Annotated[Array, 1]
+    n_train: int
+    spread: Spread | None = None
+    features: FeatureMap | None = None
+    KIND: ClassVar[str] = "ridge"
+    CALLED: ClassVar[str] = "a ridge regression"
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with it, if a stranger wrote it."""
+        count = len(self.targets)
+        if not count or len(set(self.targets)) < count or count != len(self.expansion.intercepts):
+            return "targets must be the names of its predictions, all different"
+        if len(self.scales) != count or (self.scales < 0).any():
+            return "its scales and targets do not fit together"
+        if self.spread is not None and len(self.spread.coefficients) != len(self.expansion.coefficients):
+            return "what its intervals follow from does not fit its centres"
+        return None if self.lambda_ > 0 else "lambda must be a positive number"
+
+    def predicted(self, points: Points | Array, engine: Engine) -> Array:
+        """Return predictions for n rows, shape (n, T)."""
+        return expanded(self.expansion, self.features, points, engine)
+
+    def deviations(self, points: Points | Array, engine: Engine, *, noise: bool = True) -> Array:
+        """Return the standard deviation of new values at n rows, shape (n, T); without noise, of the function itself."""
+        if self.spread is None or not isinstance(points, Points):
+            what = "keeps nothing for intervals" if isinstance(points, Points) else "was fitted to a matrix"
+            raise UsageError(
+                f"this model {what}: it has no standard deviations",
+                hint="fit it without --no-intervals" if isinstance(points, Points) else "fit it to columns",
+                code="usage.no_intervals",
+            )
+        prior: Any = self.features or getattr(self.expansion, "kernel", None)
+        functions = replace(self.expansion, coefficients=self.spread.coefficients, intercepts=self.spread.intercepts)
+        found = expanded(functions, self.features, points, engine)
+        variance = self.spread.floor + prior.diagonal(points) - 2.0 * found[:, 0]
+        variance -= np.einsum("ij,ij->i", found[:, 1:], found[:, 1:])
+        np.maximum(variance, 0.0, out=variance)
+        if noise:
+            variance += self.lambda_
+        return np.asarray(np.sqrt(variance)[:, None] * self.scales)
+
+    @property
+    def noise(self) -> Array:
+        """Standard deviations of the noise, of rows of weight 1, shape (T,)."""
+        return np.asarray(self.scales * np.sqrt(self.lambda_))
+
+    def reach(self, probability: float) -> float:
+        """Return how many standard deviations an interval reaches to each side: Student's t, for t^2 is estimated."""
+        # From the lower tail, whose probability has all its digits where 0.5 + 0.5 P would be 1.
+        return -float(stdtrit(max(self.n_train - 1, 1), 0.5 * (1.0 - probability)))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class RidgeFit:
+    """A model, and what it took; `iterations` are of conjugate gradients, None with eigenvalues.
+
+    `left_out` are targets less the predictions by all other rows, and `loo_r2` is what these explain of the variance.
     """
 
     model: RidgeModel
     grid: RidgeGrid
-    spreads: Array
+    fixed: tuple[bool, bool]
     fitted: Array
-    left_out: Array | None
-    left_out_spread: Array | None
-    loo_rmse: Array | None
     gcv_rmse: Array
     degrees: float
-    log_evidence: float | None
     condition: float
     n_zero: int
-    iterations: int | None
-    converged: bool
-    feature_error: float | None
+    left_out: Array | None = None
+    left_out_spread: Array | None = None
+    loo_rmse: Array | None = None
+    loo_r2: Array | None = None
+    log_evidence: float | None = None
+    iterations: int | None = None
+    converged: bool = True
+    feature_error: float | None = None
+    warnings: tuple[str, ...] = ()
 
 
-def fit_ridge(
-    rows: RidgeRows,
-    chosen: ChosenKernel | None,
-    options: RidgeOptions,
-    engine: Engine,
-    *,
-    progress: Progress | None = None,
-) -> RidgeFit:
-    """Return the regression whose lambda and bandwidth the criterion chooses.
-
-    Raises
-    ------
-    UndecidedError
-        If the kernel is not positive definite, or the matrix does not fit into memory.
-    """
+def fit_ridge(rows: TrainingRows, options: RidgeOptions, engine: Engine, progress: Progress | None = None) -> RidgeFit:
+    """Return the regression whose lambda and bandwidth the criterion chooses; those that are given are the only ones tried."""
     # Squares neither overflow nor vanish in units near the spread of a target; powers of two cost no digit.
-    units = _units(rows.targets)
-    plain = replace(rows, targets=rows.targets / units)
-    if options.features is not None and isinstance(rows.points, Points):
-        count = min(parse_features(options.features)[1], len(rows))
-        if len(rows) * count**2 > DIRECT:
-            return _in_units(_through_centres(plain, chosen, options, engine, progress), units)
-    choice = choose(plain, chosen, options, engine, features=options.features, progress=progress)
-    return _in_units(_from_path(plain, choice, options, engine), units)
+    half = 0.5 * rows.targets.max(axis=0) - 0.5 * rows.targets.min(axis=0)
+    exponents = np.round(np.log2(np.maximum(half, np.finfo(np.float64).tiny)))
+    units = np.exp2(np.clip(exponents, -1000, 1000))
+    plain, features = replace(rows, targets=rows.targets / units), options.features
+    if features is not None and len(rows) * min(parse_features(features)[1], len(rows)) ** 2 > DIRECT:
+        fit = _through_centres(plain, features, options, engine, progress)
+    else:
+        lambda_, found, grid = _choose(plain, options, features, engine, progress)
+        # Inside the engine, so that BLAS has no more threads than were asked for.
+        fit = next(iter(engine.here.map(lambda _: _from_path(found, lambda_, grid, options), [0])))
+    return _in_units(fit, units)
 
 
-def _units(targets: Array) -> Array:
-    """Return for each target the power of two next to half its range, shape (T,)."""
-    half = 0.5 * targets.max(axis=0) - 0.5 * targets.min(axis=0)
-    exponents = np.clip(np.round(np.log2(np.maximum(half, np.finfo(np.float64).tiny))), -1000, 1000)
-    units: Array = np.exp2(exponents)
-    return units
+def _choose(
+    rows: TrainingRows, options: RidgeOptions, features: str | None, engine: Engine, progress: Progress | None
+) -> tuple[float, Regressions, RidgeGrid]:
+    return choose(
+        rows,
+        engine,
+        criterion=options.chosen_by,
+        lambda_=options.lambda_,
+        multiples=() if options.fixed(rows)[1] else MULTIPLES,
+        features=features,
+        folds=FOLDS if options.cv is None else options.cv,
+        seed=options.seed,
+        progress=progress,
+    )
 
 
 def _in_units(fit: RidgeFit, units: Array) -> RidgeFit:
     """Return a regression on targets / units as that on the targets."""
-    model = fit.model
+    model, grid, cells = fit.model, fit.grid, fit.grid.cells
     expansion = replace(
         model.expansion,
         coefficients=model.expansion.coefficients * units,
         intercepts=model.expansion.intercepts * units,
     )
     # The density of y = unit x y' on the n - 1 directions that matter.
-    moved = (model.n_train - 1) * float(np.log(units).sum())
-    cells = fit.grid.cells
-    if fit.grid.score == "RMSE":
+    moved = float(np.log(units).sum())
+    if grid.score == "RMSE":
         cells = tuple(replace(cell, score=cell.score * float(units[0])) for cell in cells)
-    elif fit.grid.criterion == "evidence":
-        shift = (fit.grid.n_rows - 1) * float(np.log(units).sum())
-        cells = tuple(replace(cell, score=cell.score + shift) for cell in cells)
+    elif grid.criterion == "evidence":
+        cells = tuple(replace(cell, score=cell.score + (grid.n_rows - 1) * moved) for cell in cells)
+    named = ("fitted", "gcv_rmse", "left_out", "left_out_spread", "loo_rmse")
+    scaled = {name: value * units for name in named if (value := getattr(fit, name)) is not None}
     return replace(
         fit,
         model=replace(model, expansion=expansion, scales=model.scales * units),
-        grid=replace(fit.grid, cells=cells),
-        spreads=fit.spreads * units,
-        fitted=fit.fitted * units,
-        left_out=None if fit.left_out is None else fit.left_out * units,
-        left_out_spread=None if fit.left_out_spread is None else fit.left_out_spread * units,
-        loo_rmse=None if fit.loo_rmse is None else fit.loo_rmse * units,
-        gcv_rmse=fit.gcv_rmse * units,
-        log_evidence=None if fit.log_evidence is None else fit.log_evidence - moved,
+        grid=replace(grid, cells=cells),
+        log_evidence=None if fit.log_evidence is None else fit.log_evidence - (model.n_train - 1) * moved,
+        **scaled,
     )
 
 
-def _spreads(rows: RidgeRows) -> Array:
-    """Return the weighted standard deviations of the targets, shape (T,)."""
-    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
-    centred = rows.targets - weights @ rows.targets / weights.sum()
-    spreads: Array = np.sqrt(weights @ np.square(centred) / weights.sum())
-    return spreads
+def _spread(first: Array, posterior: Array, means: Array, floor: float) -> Spread:
+    return Spread(np.column_stack([first, posterior]), np.concatenate([[0.0], -(means @ posterior)]), floor)
 
 
-def _from_path(rows: RidgeRows, choice: Choice, options: RidgeOptions, engine: Engine) -> RidgeFit:
+def _from_path(found: Regressions, lambda_: float, grid: RidgeGrid, options: RidgeOptions) -> RidgeFit:
     """Return the regression at the chosen lambda, all of it from the eigendecomposition."""
-    # Inside the engine, so that BLAS has no more threads than were asked for.
-    return next(iter(engine.here.map(lambda _: _finished(rows, choice, options), [0])))
-
-
-def _finished(rows: RidgeRows, choice: Choice, options: RidgeOptions) -> RidgeFit:
-    solved, lambda_ = choice.solved, choice.lambda_
-    path, lambdas = solved.path, np.array([choice.lambda_])
-    alpha = _coefficients(rows, solved, lambda_)
-    posterior = None
-    if options.intervals and isinstance(rows.points, Points):
-        posterior = path.posterior(lambda_, NEGLIGIBLE)
-    floor = lambda_ / float(np.sum(np.square(path.spectrum.roots))) + solved.middle
-    expansion = _function(rows, solved, alpha, path.means)
+    rows, path, lambdas, features = found.rows, found.path, np.array([lambda_]), found.features
+    expansion = found.function(found.coefficients(lambda_), path.means)
     spread = None
-    if posterior is not None and solved.values is not None:
-        inner = solved.values.T @ posterior
-        spread = _spread(solved.means, inner, solved.means @ inner, floor)
-    elif posterior is not None:
-        shares = np.square(path.spectrum.roots) / np.sum(np.square(path.spectrum.roots))
-        spread = _spread(shares, posterior, solved.means @ posterior, floor)
+    if options.intervals and isinstance(rows.points, Points):
+        weights, posterior = np.square(path.spectrum.roots), found.over(path.posterior(lambda_, NEGLIGIBLE))
+        first = weights / weights.sum() if found.values is None else found.means
+        spread = _spread(first, posterior, found.means, lambda_ / float(weights.sum()) + found.middle)
     scales = np.sqrt(path.scales(lambdas)[:, 0])
-    model = RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, len(rows), spread, solved.features)
-    left_out = path.leave_one_out(lambdas, rows.clusters)
     roots = path.spectrum.roots[:, None]
+    left_out = path.leave_one_out(lambdas, rows.clusters)
     of_rows = scales * np.sqrt(path.left_out_variances(lambda_, rows.clusters))[:, None] / roots
     error = None
-    if solved.features is not None and solved.values is not None and isinstance(rows.points, Points):
+    if features is not None and found.values is not None:
+        points = as_points(rows.points)
         # New values are also uncertain in what the features do not see of k(x, x), see `FeatureMap.diagonal`.
-        unseen = solved.features.diagonal(rows.points) - np.einsum("ij,ij->i", solved.values, solved.values)
+        unseen = features.diagonal(points) - np.einsum("ij,ij->i", found.values, found.values)
         of_rows = np.hypot(of_rows, scales * np.sqrt(np.maximum(unseen, 0.0))[:, None])
-        error = feature_error(solved.features, rows.points, LocalEngine(1), options.seed)
+        error = feature_error(features, points, LocalEngine(1), options.seed)
+    squares = path.squared_errors(left_out)[:, 0]
     return RidgeFit(
-        model=model,
-        grid=choice.grid,
-        spreads=_spreads(rows),
+        model=RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, len(rows), spread, features),
+        grid=grid,
+        fixed=options.fixed(rows),
         fitted=rows.targets - path.scaled_residuals(lambdas)[:, :, 0] / roots,
         left_out=left_out[:, :, 0],
         left_out_spread=of_rows,
-        loo_rmse=np.sqrt(path.squared_errors(left_out)[:, 0]),
+        loo_rmse=np.sqrt(squares),
+        loo_r2=1.0 - squares / variances(rows),
         gcv_rmse=np.sqrt(path.generalised(lambdas)[:, 0]),
         degrees=float(path.degrees(lambdas)[0]),
         log_evidence=float(path.log_evidence(lambdas).sum()),
         condition=path.condition(lambda_),
         n_zero=path.spectrum.n_zero,
-        iterations=None,
-        converged=True,
         feature_error=error,
     )
 
 
-def _function(rows: RidgeRows, solved: Solved, alpha: Array, means: Array) -> Expansion | GivenExpansion:
-    """Return f + b, where b is what takes its weighted mean to `means`."""
-    if solved.values is not None:
-        weights = solved.values.T @ alpha
-        return GivenExpansion(np.arange(len(weights)), weights, means - solved.means @ weights)
-    intercepts = means - solved.means @ alpha
-    if isinstance(rows.points, Points) and solved.kernel is not None:
-        return Expansion(solved.kernel, rows.points, alpha, intercepts)
-    return GivenExpansion(np.arange(len(alpha)), alpha, intercepts)
-
-
-def _coefficients(rows: RidgeRows, solved: Solved, lambda_: float) -> Array:
-    """Return alpha as right as by solving the system itself, shape (n, T).
-
-    The eigenvectors solve it without the directions whose eigenvalue is 0 to rounding, and then what is left of it,
-    which the kernel itself tells, with them: iterative refinement. Where those directions are nothing but rounding, as
-    with rows that are repeated or a linear kernel, they stay out.
-
-    Notes
-    -----
-    Cost: two products with the kernel matrix.
-    """
-    path, engine = solved.path, LocalEngine(1)
-    alpha = path.coefficients(lambda_)
-    if lambda_ <= path.spectrum.floor:
-        return alpha
-    for _ in range(REFINEMENTS):
-        fitted = expanded(_function(rows, solved, alpha, path.means), solved.features, rows.points, engine)
-        left = rows.targets - fitted - lambda_ * alpha / np.square(path.spectrum.roots)[:, None]
-        rest = RidgePath.of(path.spectrum, left)
-        step = rest.coefficients(lambda_, whole=True)
-        alpha += rest.coefficients(lambda_) if _is_rounding(rows, solved, step) else step
-    return alpha
-
-
-def _is_rounding(rows: RidgeRows, solved: Solved, step: Array) -> bool:
-    """Whether sum_i step_i k(x_i, .) is 0 to rounding, as far as rows tell that are none of those learnt from."""
-    prior = solved.features or solved.kernel
-    if not isinstance(rows.points, Points) or prior is None:
-        return False
-    some = np.unique(np.linspace(0, len(rows) - 1, PROBES).astype(np.intp))
-    points = rows.points.take(some)
-    numeric = points.numeric[_elsewhere(*points.numeric.shape)]
-    codes = points.codes[_elsewhere(*points.codes.shape)]
-    middle = numeric.mean(axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        probes = Points(
-            np.concatenate([middle + reach * (numeric - middle) for reach in REACHES]),
-            np.tile(codes, (len(REACHES), 1)),
-        )
-        function = _function(rows, solved, step, np.zeros(step.shape[1]))
-        found = expanded(function, solved.features, probes, LocalEngine(1))
-        lengths = np.sqrt(np.abs(prior.diagonal(rows.points))) @ np.abs(step)
-        most = np.sqrt(np.abs(prior.diagonal(probes)))[:, None] * lengths
-    return not np.any(np.abs(found) > ROUNDING * most)
-
-
-def _elsewhere(n: int, columns: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the places of a table whose columns come from different rows."""
-    return (np.arange(n)[:, None] + np.arange(columns)) % n, np.arange(columns)
-
-
-def _spread(first: Array, posterior: Array, offsets: Array, floor: float) -> Spread:
-    return Spread(np.column_stack([first, posterior]), np.concatenate([[0.0], -offsets]), floor)
-
-
-def _shared_progress(progress: Progress | None) -> tuple[Progress | None, Callable[[float], None] | None]:
-    """Return what is told of choosing, a third of the way, and of the steps after it."""
-    if progress is None:
-        return None, None
-    return lambda done, total: progress(done, 3 * total), lambda share: progress(100 + round(200 * share), 300)
-
-
 def _through_centres(
-    rows: RidgeRows, chosen: ChosenKernel | None, options: RidgeOptions, engine: Engine, progress: Progress | None
+    rows: TrainingRows, features: str, options: RidgeOptions, engine: Engine, progress: Progress | None
 ) -> RidgeFit:
     """Return the regression in the span of some rows; lambda and bandwidth are chosen on a part of the rows.
 
     lambda is the variance of the noise in units of that of the prior, which does not depend on the number of rows.
     """
-    points = rows.points
-    if not isinstance(points, Points) or chosen is None or options.features is None:
-        message = "features are made from columns"
-        raise TypeError(message)
-    n = len(rows)
+    n, points = len(rows), as_points(rows.points)
     rng = np.random.default_rng((options.seed, CHOOSING_STREAM))
-    some = np.sort(rng.choice(n, min(n, CHOOSING_ROWS), replace=False))
-    choosing, advanced = _shared_progress(progress)
-    choice = choose(rows.take(some), chosen, options, engine, progress=choosing)
-    lambda_ = choice.lambda_
-    if choice.kernel is None:
+    some = rows.take(np.sort(rng.choice(n, min(n, CHOOSING_ROWS), replace=False)))
+
+    # Choosing is told as a third of the way, the steps after it as the rest.
+    def choosing(done: int, total: int) -> None:
+        if progress is not None:
+            progress(done, 3 * total)
+
+    def advanced(share: float) -> None:
+        if progress is not None:
+            progress(100 + round(200 * share), 300)
+
+    lambda_, chosen, grid = _choose(some, options, None, engine, choosing)
+    if chosen.kernel is None:
         message = "columns have a kernel"
         raise TypeError(message)
-    features = make_features(options.features, choice.kernel, points, options.seed)
-    if features.kind != "nystroem":
+    made = make_features(features, chosen.kernel, points, options.seed)
+    if made.kind != "nystroem":
         raise UndecidedError(
-            f"{options.features} is too much for {n:,} rows",
-            hint=f"--features nystroem:{features.size} is for very many rows",
+            f"{features} is too much for {n:,} rows",
+            hint=f"--features nystroem:{made.size} is for very many rows",
             code="undecided.memory",
         )
-    landmarks = features.landmarks
-    joined = Points(
-        np.concatenate([landmarks.numeric, points.numeric]), np.concatenate([landmarks.codes, points.codes])
+    centres, m = made.landmarks, len(made.landmarks)
+    matrix = matrix_of(
+        chosen.kernel,
+        Points(np.concatenate([centres.numeric, points.numeric]), np.concatenate([centres.codes, points.codes])),
     )
-    matrix, m = matrix_of(choice.kernel, joined), len(landmarks)
 
     def block(part: slice | NDArray[np.intp]) -> Array:
         rows = slice(m + part.start, m + part.stop) if isinstance(part, slice) else m + part
@@ -327,7 +342,7 @@ def _through_centres(
     weights = np.ones(n) if rows.weights is None else rows.weights
     found = centre_ridge(
         block,
-        features.projection,
+        made.projection,
         targets=rows.targets,
         weights=weights,
         lambda_=lambda_,
@@ -343,24 +358,120 @@ def _through_centres(
     scales = np.sqrt(np.maximum(energy, 0.0) / lambda_ / (n - 1))
     spread = None
     if options.intervals:
-        floor = lambda_ / total + float(found.mean @ found.mean)
-        spread = _spread(found.mean, found.posterior, found.mean @ found.posterior, floor)
-    model = RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, n, spread, features)
-    squares = weights @ np.square(found.residuals) / total
+        spread = _spread(found.mean, found.posterior, found.mean, lambda_ / total + float(found.mean @ found.mean))
     return RidgeFit(
-        model=model,
-        grid=choice.grid,
-        spreads=_spreads(rows),
+        model=RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, n, spread, made),
+        grid=grid,
+        fixed=options.fixed(rows),
         fitted=rows.targets - found.residuals,
-        left_out=None,
-        left_out_spread=None,
-        loo_rmse=None,
-        gcv_rmse=np.sqrt(squares) / (1.0 - found.degrees / n),
+        gcv_rmse=np.sqrt(weights @ np.square(found.residuals) / total) / (1.0 - found.degrees / n),
         degrees=found.degrees,
-        log_evidence=None,
         condition=found.condition,
         n_zero=n - 1 - len(found.mean),
         iterations=found.steps,
         converged=found.converged,
-        feature_error=feature_error(features, points, engine, options.seed),
+        feature_error=feature_error(made, points, engine, options.seed),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedRidge:
+    """A regression judged target by target; test rows are `predicted`, and `reach` is half of the length of their intervals."""
+
+    rows: TrainingRows
+    test: TrainingRows | None
+    fit: RidgeFit
+    interval: float
+    predicted: Array | None
+    reach: Array | None
+    targets: tuple[TargetFit, ...]
+    warnings: tuple[str, ...]
+
+
+def judged_ridge(
+    rows: TrainingRows, fit: RidgeFit, test: TrainingRows | None, interval: float, engine: Engine
+) -> JudgedRidge:
+    """Return a regression judged on its training rows and on others, with intervals of a probability."""
+    model, predicted, reach = fit.model, None, None
+    if test is not None:
+        predicted = model.predicted(test.points, engine)
+        if model.spread is not None:
+            reach = model.reach(interval) * model.deviations(test.points, engine)
+    targets = tuple(
+        TargetFit(
+            name=name,
+            intercept=float(model.expansion.intercepts[place]),
+            loo_rmse=None if fit.loo_rmse is None else float(fit.loo_rmse[place]),
+            loo_r2=None if fit.loo_r2 is None else float(fit.loo_r2[place]),
+            gcv_rmse=float(fit.gcv_rmse[place]),
+            noise=float(model.noise[place]),
+            scale=float(model.scales[place]),
+            train=_metrics(rows, fit.fitted, None, place),
+            test=None if test is None or predicted is None else _metrics(test, predicted, reach, place),
+        )
+        for place, name in enumerate(rows.names)
+    )
+    return JudgedRidge(rows, test, fit, interval, predicted, reach, targets, fit_warnings(rows, fit))
+
+
+def _metrics(rows: TrainingRows, predicted: Array, reach: Array | None, place: int) -> IntervalMetrics:
+    """Return how well a target is predicted."""
+    truth, found = rows.targets[:, place], predicted[:, place]
+    one = regression_metrics(truth, found)
+    share = None if reach is None else covered_share(truth - found, reach[:, place])
+    return IntervalMetrics(one.n, one.rmse, one.mae, one.r2, one.max_error, share)
+
+
+def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:
+    """Return what a reader must know before trusting the regression."""
+    # A lambda that is rounding itself cannot stand in for the eigenvalues that are.
+    without = chosen = ""
+    if fit.n_zero and fit.condition * np.finfo(np.float64).eps * ROUNDING >= 1:
+        without = f", without the {counted(fit.n_zero, 'direction')} whose eigenvalue is 0 to rounding"
+    named = ("lambda and the bandwidth were", "lambda was", "the bandwidth was")
+    fixed_lambda, fixed_bandwidth = fit.fixed
+    if not (fixed_lambda and fixed_bandwidth):
+        chosen = f"; {named[2 * fixed_lambda + fixed_bandwidth]} chosen on {fit.grid.n_rows:,} of them"
+    best = fit.grid.cells[fit.grid.chosen]
+    lambdas, multiples = ({getattr(cell, name) for cell in fit.grid.cells} for name in ("lambda_", "multiple"))
+    useful = not fixed_bandwidth and best.lambda_ < max(lambdas)
+    told = (
+        (
+            fit.condition > ILL_CONDITIONED,
+            (
+                f"the system is ill-conditioned (condition number {fit.condition:.1e}): it was solved through its "
+                f"eigenvalues{without}; a larger --lambda is safer"
+            ),
+        ),
+        (
+            not fit.converged,
+            (
+                f"conjugate gradients stopped after {fit.iterations} steps before they had converged: the regression is "
+                "usable, not exact; a larger --lambda or fewer features help"
+            ),
+        ),
+        (
+            fit.iterations is not None,
+            (
+                f"leave-one-out of {len(rows):,} rows is not computed with conjugate gradients: generalised cross-validation "
+                f"stands for it{chosen}"
+            ),
+        ),
+        (
+            not fixed_lambda and best.lambda_ >= max(lambdas),
+            f"the best lambda is the largest of the grid, {best.lambda_:g}: the columns may say little of the target",
+        ),
+        (
+            not fixed_lambda and best.lambda_ <= min(lambdas),
+            f"the best lambda is the smallest of the grid, {best.lambda_:g}: a smaller --lambda may be better still",
+        ),
+        (
+            useful and best.multiple >= max(multiples),
+            "the best bandwidth is the largest of the grid: a larger --bandwidth, or --kernel linear, may be better still",
+        ),
+        (
+            useful and best.multiple <= min(multiples),
+            "the best bandwidth is the smallest of the grid; --kernel laplacian2 suits rougher functions",
+        ),
+    )
+    return tuple(text for there, text in told if there)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from kerntest.learning.components import KpcaModel
-    from kerntest.learning.ridge_model import RidgeModel
+    from kerntest.learning.ridge_machine import RidgeModel
     from kerntest.learning.svm_model import SvmModel
 
 Model = TypeVar("Model", "SvmModel", "RidgeModel", "KpcaModel")

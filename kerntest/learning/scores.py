@@ -17,8 +17,11 @@ from scipy.special import expit, ndtri
 from kerntest.errors import DataError
 from kerntest.learning.ties import levelled
 from kerntest.report.learning_record import ClassificationMetrics, ClassMetrics, RegressionMetrics
+from kerntest.report.ridge_record import IntervalMetrics
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array, Codes
@@ -316,3 +319,24 @@ def _cross_entropy(z: Array, target: Array) -> float:
     The two terms nearly cancel where |z| is large; here they do not meet.
     """
     return float((np.log1p(np.exp(-np.abs(z))) + np.where(z > 0, target, target - 1.0) * z).sum())
+
+
+def covered_share(errors: Array, reach: Array) -> float:
+    """Return the share of errors that intervals hold."""
+    return float(np.mean(np.abs(errors) <= reach))
+
+
+def over_targets(metrics: Sequence[IntervalMetrics]) -> IntervalMetrics:
+    """Return the mean over the targets, of the RMSE the root mean square, of the largest error the largest."""
+    if len(metrics) == 1:
+        return metrics[0]
+    r2 = [one.r2 for one in metrics if one.r2 is not None]
+    covered = [one.coverage for one in metrics if one.coverage is not None]
+    return IntervalMetrics(
+        metrics[0].n,
+        root_mean_square(np.array([one.rmse for one in metrics])),
+        sum(one.mae for one in metrics) / len(metrics),
+        sum(r2) / len(r2) if r2 else None,
+        max(one.max_error for one in metrics),
+        sum(covered) / len(covered) if covered else None,
+    )

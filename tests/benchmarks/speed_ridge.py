@@ -17,7 +17,7 @@ import time
 import numpy as np
 
 from kerntest import KernelRidge
-from kerntest.learning.ridge_fit import LAMBDAS, MULTIPLES
+from kerntest.learning.solvers.ridge_grid import LAMBDAS, MULTIPLES
 
 
 def data(n, d, seed=0):

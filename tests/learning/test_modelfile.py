@@ -24,7 +24,7 @@ from kerntest.errors import DataError, ModelError
 from kerntest.learning import model_file
 from kerntest.learning.components import KpcaModel
 from kerntest.learning.model_file import model_bytes, read_model, write_model
-from kerntest.learning.ridge_model import RidgeModel
+from kerntest.learning.ridge_machine import RidgeModel
 from kerntest.learning.saved_models import load_model, save_model
 from kerntest.learning.svm_model import SvmModel
 from kerntest.report.write import check_writable

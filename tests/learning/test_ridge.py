@@ -13,14 +13,11 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge as PeerRidge
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest import KernelRidge
-from kerntest.engines.local import LocalEngine
+from kerntest import KernelRidge, train_ridge
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.learning import ridge_fit, ridge_machine
-from kerntest.learning.ridge import chosen_kernel
-from kerntest.learning.ridge_data import rows_of, with_targets
-from kerntest.learning.ridge_fit import LAMBDAS, MULTIPLES
-from kerntest.learning.solvers import falkon
+from kerntest.learning import ridge_machine
+from kerntest.learning.solvers import falkon, ridge_grid
+from kerntest.learning.solvers.ridge_grid import LAMBDAS, MULTIPLES
 
 
 def wave(n=120, d=2, noise=0.2, seed=0):
@@ -252,9 +249,9 @@ def test_a_precomputed_matrix_is_the_kernel():
 
 def test_a_factor_of_low_rank_changes_nothing(monkeypatch):
     X, y = wave(300, 1)
-    monkeypatch.setattr(ridge_fit, "LEAST_ROWS", 250)
+    monkeypatch.setattr(ridge_grid, "LEAST_ROWS", 250)
     thin = KernelRidge(threads=1).fit(X, y)
-    monkeypatch.setattr(ridge_fit, "LEAST_ROWS", 10**9)
+    monkeypatch.setattr(ridge_grid, "LEAST_ROWS", 10**9)
     dense = KernelRidge(threads=1).fit(X, y)
     assert thin.lambda_ == dense.lambda_
     for one, other in zip(thin.grid_.cells, dense.grid_.cells, strict=True):
@@ -321,11 +318,10 @@ def test_progress_of_choosing_and_of_the_steps_is_one(monkeypatch):
     monkeypatch.setattr(ridge_machine, "DIRECT", 0)
     monkeypatch.setattr(ridge_machine, "CHOOSING_ROWS", 100)
     monkeypatch.setattr(falkon, "ROWS_PER_CENTRE", 2)
-    labels = KernelRidge(features="nystroem:40")
-    rows, left_out, _ = rows_of(*with_targets(X, y, None)[:1], "standardize", 1)
     told = []
-    chosen = chosen_kernel(rows, labels.options, left_out)
-    ridge_machine.fit_ridge(rows, chosen, labels.options, LocalEngine(1), progress=lambda *one: told.append(one))
+    train_ridge(
+        np.column_stack([X, y]), "x3", features="nystroem:40", threads=1, progress=lambda *one: told.append(one)
+    )
     shares = [done / total for done, total in told]
     assert len(shares) > 12
     assert shares == sorted(shares)
@@ -342,7 +338,7 @@ def test_steps_that_run_out_are_told(monkeypatch):
 
 def test_more_rows_than_memory_bears_are_refused_before_anything_is_computed(monkeypatch):
     X, y = wave(200)
-    monkeypatch.setattr(ridge_fit, "MEMORY", 10**6)
+    monkeypatch.setattr(ridge_grid, "MEMORY", 10**6)
     error = raises(UndecidedError, "undecided.memory", lambda: KernelRidge().fit(X, y))
     assert "--features nystroem" in error.hint
 
