@@ -17,28 +17,31 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 from kerntest.errors import UsageError, suggest
 from kerntest.kernels import ALIASES, NAMES, NORMALISE, canonical
 from kerntest.kernels.algebra import Constant, Expression, Normalised, Power, Product, Sum
 from kerntest.kernels.catalogue import KERNELS, usage
-from kerntest.kernels.columns import Additive, ColumnGroups, Group
-from kerntest.kernels.grouptext import GroupSpan, shortened, split_groups
+from kerntest.kernels.columns import QUOTES, Additive, ColumnGroups, ColumnName, Group
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from kerntest.kernels.algebra import Atom
     from kerntest.kernels.base import Kernel
 
 # Far below Python's own limit; nobody writes, or reads, fifty parentheses within each other.
 DEEPEST = 50
+# Of a text so much is shown in messages.
+LONGEST = 60
 
 NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?|\.[0-9]+([eE][+-]?[0-9]+)?")
 SIGNED = re.compile(rf"[+-]?\s*({NUMBER.pattern}|(nan|inf(inity)?)\b)", re.IGNORECASE)
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z][A-Za-z0-9_]*)*")
 SPACE = re.compile(r"\s*")
+# A name in quotes, in which a doubled quote stands for one.
+QUOTED = re.compile(r"(['\"`])((?:(?!\1).|\1\1)*+)\1", re.DOTALL)
 
 Built = TypeVar("Built")
 
@@ -61,27 +64,103 @@ def parse_kernel(text: str) -> Kernel:
     UsageError
         If the text is no kernel; ``where["position"]`` is the character, counted from 1.
     """
-    groups = split_groups(text)
-    if not groups:
+    pieces = list(_pieces(text))
+    if not any(piece.mark in (":", ";") for piece in pieces):
         return _Reader(text, 0, len(text)).whole_sum()
-    return _located(text, 0, lambda: ColumnGroups(tuple(_group(text, group) for group in groups)))
+    groups: list[list[_Piece]] = [[]]
+    for piece in pieces:
+        groups[-1].append(piece)
+        if piece.mark == ";":
+            groups.append([])
+    return _built(text, 0, ColumnGroups, tuple(_group(text, group) for group in groups))
 
 
-def _group(text: str, span: GroupSpan) -> Group:
-    return Group(span.names, _Reader(text, span.start, span.end).whole_sum())
+class _Piece(NamedTuple):
+    """A stretch of text and the mark that ends it: `,`, `:`, `;`, or nothing at the end of the text."""
+
+    start: int
+    # The first character that is no space, and the name in quotes that may begin there.
+    first: int
+    quoted: re.Match[str] | None
+    end: int
+    mark: str
 
 
-def _located(text: str, position: int, build: Callable[[], Built]) -> Built:
-    """Return build(); an error it raises without a place gets this one, and the text it happened in."""
+def _pieces(text: str) -> Iterator[_Piece]:
+    """Yield what stands between the marks outside quotes. Only a piece that begins with a quote is quoted."""
+    start = 0
+    while True:
+        first = _after_space(text, start)
+        quoted = QUOTED.match(text, first)
+        if quoted is None and first < len(text) and text[first] in QUOTES:
+            _fail(text, first, f"the quote {text[first]} is never closed", hint=f"add another {text[first]}")
+        end = quoted.end() if quoted else first
+        while end < len(text) and text[end] not in ",:;":
+            end += 1
+        yield _Piece(start, first, quoted, end, text[end : end + 1])
+        if end == len(text):
+            return
+        start = end + 1
+
+
+def _group(text: str, pieces: list[_Piece]) -> Group:
+    """Return a group from its pieces: names up to the first colon, and the kernel behind it."""
+    hint = "write 'columns: kernel'"
+    first, end = pieces[0].first, pieces[-1].end
+    if first >= end:
+        _fail(text, min(first, end), "empty group", hint=f"{hint} between two ';'")
+    colon = next((number for number, piece in enumerate(pieces) if piece.mark == ":"), None)
+    if colon is None:
+        _fail(text, first, f"a ':' is missing in the group '{text[first:end].rstrip()}'", hint=hint)
+    names = tuple(_column_name(text, piece) for piece in pieces[: colon + 1])
+    start = pieces[colon].end + 1
+    if _after_space(text, start) >= end:
+        _fail(text, start - 1, "no kernel after the ':'", hint=hint)
+    return Group(names, _Reader(text, start, end).whole_sum())
+
+
+def _column_name(text: str, piece: _Piece) -> ColumnName:
+    if piece.quoted:
+        rest = _after_space(text, piece.quoted.end())
+        if rest < piece.end:
+            hint = "put the whole name in quotes, or a ',' behind it"
+            _fail(text, rest, "text after a quoted column", hint=hint)
+        quote, name = piece.quoted.groups()
+        return ColumnName(name.replace(2 * quote, quote), position=piece.first + 1)
+    name = text[piece.first : piece.end].strip()
+    if not name:
+        _fail(text, piece.end, "a column name is missing", hint="write 'columns: kernel', or '*' for all other columns")
+    return ColumnName(name, wildcard="*" in name, position=piece.first + 1)
+
+
+def _after_space(text: str, position: int) -> int:
+    found = SPACE.match(text, position)
+    return found.end() if found else position
+
+
+def _fail(text: str, position: int, what: str, *, hint: str | None, value: str | None = None) -> NoReturn:
+    """Raise an error of the text, with its place and the text, on one line, or its beginning."""
+    shown = repr(text) if len(text) <= LONGEST else repr(text[:LONGEST]) + "..."
+    where: dict[str, str | int] = {"position": position + 1}
+    if value is not None:
+        where["value"] = value
+    message = f"{what} at character {position + 1} of {shown}"
+    raise UsageError(message, hint=hint, code="usage.kernel_text", where=where)
+
+
+def _built(
+    text: str, position: int, make: Callable[..., Built], *values: object, places: Mapping[str, int] | None = None
+) -> Built:
+    """Return make(values); where it refuses one of them, the error points at its place in the text."""
     try:
-        return build()
+        return make(*values)
     except UsageError as error:
         if error.code == "usage.kernel_text":
             raise
-        place = error.where.get("position", position + 1)
-        message = f"{error.message}, at character {place} of {shortened(text)}"
-        where = error.where | {"position": place}
-        raise UsageError(message, hint=error.hint, code="usage.kernel_text", where=where) from None
+        place = (places or {}).get(str(error.where.get("argument")), position)
+        place = int(error.where.get("position", place + 1)) - 1
+        value = error.where.get("value")
+        _fail(text, place, f"{error.message},", hint=error.hint, value=None if value is None else str(value))
 
 
 @dataclass(slots=True)
@@ -96,7 +175,7 @@ class _Reader:
 
     def whole_sum(self) -> Expression:
         """Return the kernel that makes up the whole of the text."""
-        self.space()
+        self.match(SPACE)
         if self.position == self.end:
             self.fail("the kernel text is empty", hint="for example 'gaussian', or 'gaussian(1.5) + linear'")
         kernel = self.sum()
@@ -128,8 +207,7 @@ class _Reader:
         if not (self.accept("^") or self.accept("**")):
             return operand
         start = self.position
-        exponent = self.number("an exponent")
-        kernel = _located(self.text, start, lambda: Power(operand, exponent))
+        kernel = _built(self.text, start, Power, operand, self.number("an exponent"))
         if self.at("^") or self.at("**"):
             self.fail("an exponent on an exponent", hint="write (kernel^2)^3, or multiply the exponents")
         return kernel
@@ -143,43 +221,36 @@ class _Reader:
             return kernel
         number = self.match(NUMBER)
         if number is not None:
-            return _located(self.text, start, lambda: Constant(float(number)))
+            return _built(self.text, start, Constant, float(number))
         name = self.match(NAME)
         if name is not None:
             return self.named(name, start)
-        return self.missing_operand()
-
-    def missing_operand(self) -> NoReturn:
-        """Say why no kernel begins here."""
         if self.position == self.end:
-            self.fail(
-                "a kernel is missing at the end", hint="write a kernel after the last sign, or leave the sign out"
-            )
+            hint = "write a kernel after the last sign, or leave the sign out"
+            self.fail("a kernel is missing at the end", hint=hint)
         if self.at("-"):
             self.fail("a kernel cannot have a negative weight", hint="the sum would not need to be positive definite")
-        self.unexpected()
+        return self.unexpected()
 
     def named(self, word: str, start: int) -> Expression:
         """Read what follows the name of a kernel."""
-        name = canonical(word)
+        name, opened = canonical(word), self.position
         if name == NORMALISE:
-            opened = self.position
             if not self.accept("("):
                 self.fail(f"'{word}' needs a kernel in parentheses", hint="for example normalise(polynomial)")
-            kernel = self.sum()
+            inner = self.sum()
             self.close(opened)
-            return Normalised(kernel)
+            return Normalised(inner)
         if name not in KERNELS:
             self.unknown(word, start)
         named = KERNELS[name]
-        opened = self.position
         if not self.accept("("):
             return named()
         if issubclass(named, Additive):
             return self.additive(opened)
         values, places = self.arguments(named)
         self.close(opened)
-        return self.built(named, values, places)
+        return _built(self.text, self.position, lambda: named(**values), places=places)
 
     def additive(self, opened: int) -> Additive:
         """Read any number of bandwidths up to the closing parenthesis."""
@@ -187,30 +258,19 @@ class _Reader:
         while not self.at(")"):
             place = self.position
             bandwidths.append(self.number("a bandwidth", f"write {Additive.usage}"))
-            self.built(lambda bandwidth: Additive((bandwidth,)), {"bandwidth": bandwidths[-1]}, {"bandwidth": place})
+            _built(self.text, place, Additive, (bandwidths[-1],))
             if not self.accept(","):
                 break
         self.close(opened)
         return Additive(tuple(bandwidths))
 
-    def built(self, kernel: Callable[..., Built], values: dict[str, float], places: dict[str, int]) -> Built:
-        """Return the kernel with these arguments; if one is refused, the error points at it."""
-        try:
-            return kernel(**values)
-        except UsageError as error:
-            place = places.get(str(error.where.get("argument")), self.position)
-            self.fail(error.message, hint=error.hint, at=place, value=str(error.where.get("value", "")))
-
     def arguments(self, kernel: type[Atom]) -> tuple[dict[str, float], dict[str, int]]:
         """Read the arguments of a kernel up to the closing parenthesis; return their values and places."""
         names = [each.name for each in fields(kernel)]
-        choices = {each.name: "leave it out to have it chosen" for each in fields(kernel) if each.default is None}
         values: dict[str, float] = {}
         places: dict[str, int] = {}
         named = False
-        if self.at(")"):
-            return values, places
-        while True:
+        while not (self.at(")") and not values):
             start = self.position
             name = self.argument_name(kernel, names)
             if name is None:
@@ -224,9 +284,13 @@ class _Reader:
             if name in values:
                 self.fail(f"'{name}' is given twice", hint=f"write {usage(kernel)}", at=start, value=name)
             places[name] = self.position
-            values[name] = self.number(f"a number for '{name}'", choices.get(name))
+            may_stay_open = next(each for each in fields(kernel) if each.name == name).default is None
+            values[name] = self.number(
+                f"a number for '{name}'", "leave it out to have it chosen" if may_stay_open else None
+            )
             if not self.accept(","):
-                return values, places
+                break
+        return values, places
 
     def argument_name(self, kernel: type[Atom], names: list[str]) -> str | None:
         """Read "name =" if it is there and return the name."""
@@ -239,19 +303,16 @@ class _Reader:
         if name not in names:
             meant = suggest(name, names)
             hint = f"did you mean '{meant}'? " if meant else ""
-            self.fail(
-                f"'{kernel.name}' has no argument '{word}'", hint=f"{hint}write {usage(kernel)}", at=start, value=word
-            )
+            hint += f"write {usage(kernel)}"
+            self.fail(f"'{kernel.name}' has no argument '{word}'", hint=hint, at=start, value=word)
         return name
 
     def number(self, what: str, hint: str | None = None) -> float:
         """Read a number, which may have a sign."""
-        start = self.position
         found = self.match(SIGNED)
         if found is None:
-            word = self.match(NAME)
-            self.position = start
-            self.fail(f"{what} is missing", hint=hint, value=word)
+            word = NAME.match(self.text, self.position, self.end)
+            self.fail(f"{what} is missing", hint=hint, value=word and word.group())
         return float(re.sub(r"\s", "", found))
 
     def close(self, opened: int) -> None:
@@ -273,12 +334,8 @@ class _Reader:
 
     def subtracted(self, position: int) -> NoReturn:
         """Say that there is no minus sign."""
-        self.fail(
-            "kernels cannot be subtracted: the difference need not be positive definite",
-            hint="use '+', '*' and '^'",
-            at=position,
-            value="-",
-        )
+        what = "kernels cannot be subtracted: the difference need not be positive definite"
+        self.fail(what, hint="use '+', '*' and '^'", at=position, value="-")
 
     def unexpected(self) -> NoReturn:
         """Say that what stands here cannot."""
@@ -293,27 +350,17 @@ class _Reader:
         self.fail(f"unexpected {mark!r}", hint=hints.get(mark, "kernels are joined by '+' and '*'"), value=mark)
 
     def fail(self, what: str, *, hint: str | None = None, at: int | None = None, value: str | None = None) -> NoReturn:
-        """Raise the error, with its place."""
-        place = (self.position if at is None else at) + 1
-        where: dict[str, str | int] = {"position": place}
-        if value is not None:
-            where["value"] = value
-        raise UsageError(
-            f"{what} at character {place} of {shortened(self.text)}", hint=hint, code="usage.kernel_text", where=where
-        )
+        """Raise the error, with its place: here, if no other is given."""
+        _fail(self.text, self.position if at is None else at, what, hint=hint, value=value)
 
-    def space(self) -> None:
-        """Skip white space."""
-        self.match(SPACE, spaced=False)
-
-    def match(self, pattern: re.Pattern[str], *, spaced: bool = True) -> str | None:
+    def match(self, pattern: re.Pattern[str]) -> str | None:
         """Read what matches, and the space after it; None if nothing does."""
         found = pattern.match(self.text, self.position, self.end)
         if found is None:
             return None
         self.position = found.end()
-        if spaced:
-            self.space()
+        if pattern is not SPACE:
+            self.match(SPACE)
         return found.group()
 
     def at(self, mark: str) -> bool:
@@ -325,5 +372,5 @@ class _Reader:
         if not self.at(mark):
             return False
         self.position += len(mark)
-        self.space()
+        self.match(SPACE)
         return True

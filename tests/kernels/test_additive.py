@@ -64,7 +64,7 @@ def test_of_one_column_it_is_a_gaussian():
     ("text", "message"),
     [
         ("additive(1, 2)", "the kernel 'additive(1, 2)' has 2 bandwidths for 3 numeric columns"),
-        ("additive(-1)", "bandwidth of additive must be positive, not -1 at character 10 of 'additive(-1)'"),
+        ("additive(-1)", "bandwidth of additive must be positive, not -1, at character 10 of 'additive(-1)'"),
         ("additive(1 2)", "unexpected '2' at character 12 of 'additive(1 2)'"),
         ("additive(", "a bandwidth is missing at character 10 of 'additive('"),
         ("additive(wide)", "a bandwidth is missing at character 10 of 'additive(wide)'"),

@@ -116,11 +116,11 @@ ERRORS = [
     ("gaussian(bandwidth=1, bandwidth=2)", 23, "'bandwidth' is given twice", "write gaussian"),
     ("gaussian(1, bandwidth=2)", 13, "'bandwidth' is given twice", "write gaussian"),
     ("polynomial(degree=2, 1)", 22, "an argument without a name after one with a name", "write polynomial"),
-    ("gaussian(0)", 10, "bandwidth of gaussian must be positive, not 0 at character 10", "found from the data"),
+    ("gaussian(0)", 10, "bandwidth of gaussian must be positive, not 0, at character 10", "found from the data"),
     (
         "linear + gaussian(-1)",
         19,
-        "bandwidth of gaussian must be positive, not -1 at character 19",
+        "bandwidth of gaussian must be positive, not -1, at character 19",
         "found from the data",
     ),
     ("gaussian(nan)", 10, "must be a finite number, not nan", "found from the data"),
