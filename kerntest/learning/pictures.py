@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from kerntest.kernels.base import Points
+from kerntest.learning.expansion import as_points
 from kerntest.learning.scores import covered_share, roc_auc, roc_curve, root_mean_square
 from kerntest.report.decision_plot import DecisionPicture
 from kerntest.report.learning_plot import ConfusionPicture, RocCurve, RocPicture, SearchPicture, learning_figure
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array
     from kerntest.learning.encoding import Encoder
     from kerntest.learning.ridge_machine import JudgedRidge
-    from kerntest.learning.svm_learner import JudgedMachine
+    from kerntest.learning.svm_learner import JudgedMachine, ScoredRows
     from kerntest.report.ridge_record import RidgeGrid, RidgeResult
     from kerntest.report.svm_record import SvmResult
 
@@ -131,14 +132,14 @@ def _pairs(points: Points | Array, target: Array) -> Array:
 
 def svm_picture(result: SvmResult, judged: JudgedMachine, kind: str, engine: Engine) -> bytes:
     """Return a picture of a machine as "png", "svg" or "pdf"."""
-    encoder = judged.rows.encoder
+    encoder = judged.train.rows.encoder
     flat = encoder is not None and not encoder.category_names and len(encoder.numeric_names) == 2
     panels: list[Any] = [_regions(judged, engine)] if flat and result.task != "regress" else []
     if result.task == "regress":
         panels += _regression_panels(judged, engine)
     elif result.task == "one-class":
-        test = np.empty(0) if judged.test_scores is None else judged.test_scores[:, 0]
-        panels.append(ScorePicture(judged.train_scores[:, 0], test))
+        test = np.empty(0) if judged.test is None else judged.test.scores[:, 0]
+        panels.append(ScorePicture(judged.train.scores[:, 0], test))
     else:
         panels.append(_roc(judged))
         if result.confusion is not None:
@@ -155,16 +156,17 @@ def svm_picture(result: SvmResult, judged: JudgedMachine, kind: str, engine: Eng
 
 def _regions(judged: JudgedMachine, engine: Engine) -> DecisionPicture:
     """Return the decision regions over two columns, in their own units."""
-    rows, encoder = judged.rows, judged.rows.encoder
+    rows = judged.train.rows
+    encoder = rows.encoder
     if encoder is None or not isinstance(rows.points, Points):
         message = "regions need columns"
         raise TypeError(message)
     spread = np.array([column.spread for column in encoder.numeric])
     centre = np.array([column.centre for column in encoder.numeric])
     own, test, labels = rows.points.numeric, np.empty((0, 2)), np.empty(0, dtype=np.intp)
-    if judged.test is not None and judged.test_scores is not None and isinstance(judged.test.points, Points):
-        test = judged.test.points.numeric
-        labels = judged.test.codes if rows.classes else _places(judged, judged.test_scores)
+    if judged.test is not None:
+        test = as_points(judged.test.rows.points).numeric
+        labels = _places(judged, judged.test)
     tail = (1.0 - COVERED) / 2.0
     low, high = np.quantile(np.concatenate([own, test]), [tail, 1.0 - tail], axis=0)
     margin = 0.1 * (high - low) + 1e-9
@@ -176,26 +178,32 @@ def _regions(judged: JudgedMachine, engine: Engine) -> DecisionPicture:
     return DecisionPicture(
         columns=(encoder.numeric_names[0], encoder.numeric_names[1]),
         grid=(across * spread[0] + centre[0], up * spread[1] + centre[1]),
-        predicted=_places(judged, scores).reshape(mesh[0].shape),
+        predicted=_predicted(judged, scores).reshape(mesh[0].shape),
         # The scores of an outlier detector have a boundary, but no margin.
         scores=scores[:, 0].reshape(mesh[0].shape) if rows.classes and scores.shape[1] == 1 else None,
         classes=OUTLIER_CLASSES if rows.classes is None else rows.classes.names,
         rows=own * spread + centre,
-        labels=rows.codes if rows.classes else _places(judged, judged.train_scores),
+        labels=_places(judged, judged.train),
         support=support,
         test_rows=test * spread + centre,
         test_labels=labels,
     )
 
 
-def _places(judged: JudgedMachine, scores: Array) -> NDArray[np.intp]:
+def _places(judged: JudgedMachine, scored: ScoredRows) -> NDArray[np.intp]:
+    """Return the classes of rows, or what an outlier detector takes them for."""
+    return _predicted(judged, scored.scores) if scored.rows.classes is None else scored.rows.codes
+
+
+def _predicted(judged: JudgedMachine, scores: Array) -> NDArray[np.intp]:
     """Return the predicted classes; of an outlier detector 0 for outliers and 1 for the others."""
-    return judged.fit.model.codes(scores) if judged.rows.classes is not None else (scores[:, 0] >= 0).astype(np.intp)
+    model = judged.fit.model
+    return (scores[:, 0] >= 0).astype(np.intp) if model.classes is None else model.codes(scores)
 
 
 def _roc(judged: JudgedMachine) -> RocPicture:
     """Return the ROC curve of the second of two classes, or of each class against all others."""
-    seen, scores = judged.seen
+    seen, scores = judged.seen.rows, judged.seen.scores
     names = () if seen.classes is None else seen.classes.names
     by_class = judged.fit.model.class_scores(scores)
     curves = []
@@ -210,9 +218,9 @@ def _roc(judged: JudgedMachine) -> RocPicture:
 
 def _regression_panels(judged: JudgedMachine, engine: Engine) -> list[FitPicture | TruthPicture | ResidualPicture]:
     """Return the fit with its tube over the one column there is, or predictions against the truth; and residuals."""
-    rows, test, epsilon = judged.rows, judged.test, judged.options.epsilon
-    seen, scores = judged.seen
-    name, truth, predicted = rows.names[0], seen.targets[:, 0], scores[:, 0]
+    rows, epsilon = judged.train.rows, judged.options.epsilon
+    test = None if judged.test is None else judged.test.rows
+    name, truth, predicted = rows.names[0], judged.seen.rows.targets[:, 0], judged.seen.scores[:, 0]
     shown = "training rows" if test is None else "test rows"
     residuals = truth - predicted
     second = ResidualPicture(name, predicted, residuals, shown, float(np.sqrt(np.mean(np.square(residuals)))))

@@ -75,26 +75,41 @@ FEWEST_JUDGED, UNEQUAL, LITTLE_BETTER = 20, 0.75, 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JudgedMachine:
-    """A fitted machine with its scores, on the rows that it has learned from and on others."""
+class ScoredRows:
+    """Rows with the scores that a machine gives them, and how well they are predicted, if anything is."""
 
     rows: TrainingRows
-    test: TrainingRows | None
+    scores: Array
+    metrics: ClassificationMetrics | RegressionMetrics | None
+
+    @classmethod
+    def of(cls, model: SvmModel, rows: TrainingRows, engine: Engine) -> ScoredRows:
+        """Return rows with their scores."""
+        scores = model.scores(rows.points, engine)
+        if rows.classes is None:
+            return cls(rows, scores, regression_metrics(rows.targets[:, 0], scores[:, 0]) if rows.names else None)
+        probabilities = model.probabilities(scores) if model.sigmoids else None
+        codes, by_class = model.codes(scores), model.class_scores(scores)
+        names = rows.classes.names
+        found = classification_metrics(rows.codes, codes, by_class, names, probabilities=probabilities)
+        return cls(rows, scores, found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedMachine:
+    """A fitted machine on the rows that it has learned from and on others, beside the nearest mean."""
+
     fit: SvmFit
     options: SvmOptions
-    train_scores: Array
-    test_scores: Array | None
-    train_metrics: ClassificationMetrics | RegressionMetrics | None
-    test_metrics: ClassificationMetrics | RegressionMetrics | None
+    train: ScoredRows
+    test: ScoredRows | None
     baseline: Baseline | None
     warnings: tuple[str, ...]
 
     @property
-    def seen(self) -> tuple[TrainingRows, Array]:
-        """The rows that it is judged by, with their scores."""
-        if self.test is None or self.test_scores is None:
-            return self.rows, self.train_scores
-        return self.test, self.test_scores
+    def seen(self) -> ScoredRows:
+        """The rows that it is judged by."""
+        return self.test or self.train
 
 
 class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
@@ -266,51 +281,38 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
 
     def judge(self, rows: TrainingRows, fit: SvmFit, test: TrainingRows | None, engine: Engine) -> JudgedMachine:
         """Return a machine judged on its training rows and on others, beside the nearest mean."""
-        model, options = fit.model, self.options
-        train_scores = model.scores(rows.points, engine)
-        test_scores = None if test is None else model.scores(test.points, engine)
-        baseline = _baseline(rows.with_kernel(fit.kernel), test or rows, options, engine)
-        train_metrics = _metrics(model, rows, train_scores)
-        test_metrics = None if test is None or test_scores is None else _metrics(model, test, test_scores)
-        return JudgedMachine(
-            rows,
-            test,
-            fit,
-            options,
-            train_scores,
-            test_scores,
-            train_metrics,
-            test_metrics,
-            baseline,
-            (*fit_warnings(rows, fit), *_warnings(train_metrics, test_metrics, options, fit.search)),
-        )
+        train = ScoredRows.of(fit.model, rows, engine)
+        tested = None if test is None else ScoredRows.of(fit.model, test, engine)
+        baseline = None
+        if rows.classes is not None and isinstance(rows.points, Points) and self.options.features is None:
+            mean = fit_rows(rows.with_kernel(fit.kernel), SvmOptions(method="mean"), engine).model
+            found = ScoredRows.of(mean, test or rows, engine).metrics
+            if isinstance(found, ClassificationMetrics):
+                baseline = Baseline("nearest mean", found.accuracy, found.balanced_accuracy)
+        judged = JudgedMachine(fit, self.options, train, tested, baseline, ())
+        return replace(judged, warnings=(*fit_warnings(rows, fit), *_warnings(judged)))
 
     def result(self, judged: JudgedMachine, learned: Labelled, known: dict[str, Any]) -> SvmResult:
         """Return the record of a fitted machine."""
-        fit, rows, options = judged.fit, judged.rows, judged.options
-        metrics = judged.train_metrics if judged.test is None else judged.test_metrics
-        classified = metrics if isinstance(metrics, ClassificationMetrics) else None
-        regressed = metrics if isinstance(metrics, RegressionMetrics) else None
+        fit, options, rows = judged.fit, judged.options, judged.train.rows
+        metrics, kernel = judged.seen.metrics, fit.kernel
         intercepts = [float(b) for b in fit.model.expansion.intercepts]
+        names = ("accuracy", "balanced_accuracy", "roc_auc", "confusion", "rmse", "r2")
+        decision: dict[str, Any] = {name: getattr(metrics, name, None) for name in names}
         return SvmResult(
             **known,
+            **decision,
             task=options.task,
             method=options.method,
             target=fit.model.target,
             classes=() if rows.classes is None else rows.classes.names,
-            accuracy=None if classified is None else classified.accuracy,
-            balanced_accuracy=None if classified is None else classified.balanced_accuracy,
-            roc_auc=None if classified is None else classified.roc_auc,
-            confusion=None if classified is None else classified.confusion,
-            rmse=None if regressed is None else regressed.rmse,
-            r2=None if regressed is None else regressed.r2,
-            outliers=float(np.mean(judged.seen[1][:, 0] < 0)) if options.task == "one-class" else None,
-            train=judged.train_metrics,
-            test=judged.test_metrics,
+            outliers=float(np.mean(judged.seen.scores[:, 0] < 0)) if options.task == "one-class" else None,
+            train=judged.train.metrics,
+            test=None if judged.test is None else judged.test.metrics,
             baseline=judged.baseline,
-            kernel=str(fit.kernel),
-            bandwidth=getattr(fit.kernel, "bandwidth", None),
-            gamma=getattr(fit.kernel, "gamma", None),
+            kernel=str(kernel),
+            bandwidth=getattr(kernel, "bandwidth", None),
+            gamma=getattr(kernel, "gamma", None),
             C=fit.C,
             nu=options.nu if options.task != "one-class" or options.nu is not None else 0.1,
             lambda_=None if fit.C is None else 1.0 / (2.0 * len(rows) * fit.C),
@@ -403,34 +405,6 @@ def _largest_nu(rows: TrainingRows) -> float:
     return 2.0 * fewest / (fewest + most)
 
 
-def _metrics(model: SvmModel, rows: TrainingRows, scores: Array) -> ClassificationMetrics | RegressionMetrics | None:
-    """Return how well rows are predicted; None where nothing is."""
-    if rows.classes is not None:
-        probabilities = model.probabilities(scores) if model.sigmoids else None
-        return classification_metrics(
-            rows.codes,
-            model.codes(scores),
-            model.class_scores(scores),
-            rows.classes.names,
-            probabilities=probabilities,
-        )
-    return regression_metrics(rows.targets[:, 0], scores[:, 0]) if rows.names else None
-
-
-def _baseline(rows: TrainingRows, judged_by: TrainingRows, options: SvmOptions, engine: Engine) -> Baseline | None:
-    """Return the nearest mean with the same kernel, on the rows that the machine is judged by."""
-    if rows.classes is None or options.features is not None:
-        return None
-    plain = replace(
-        options, method="mean", probability=False, nu=None, hard_margin=False, class_weight=None, features=None
-    )
-    model = fit_rows(rows, plain, engine).model
-    found = _metrics(model, judged_by, model.scores(judged_by.points, engine))
-    if not isinstance(found, ClassificationMetrics):
-        return None
-    return Baseline("nearest mean", found.accuracy, found.balanced_accuracy)
-
-
 def fit_warnings(rows: TrainingRows, fit: SvmFit) -> list[str]:
     """Return what a reader must know of how a machine was fitted."""
     searched = fit.search is not None and len(fit.search.cells) > 1
@@ -458,28 +432,23 @@ def fit_warnings(rows: TrainingRows, fit: SvmFit) -> list[str]:
     return warnings
 
 
-def _warnings(
-    train: ClassificationMetrics | RegressionMetrics | None,
-    test: ClassificationMetrics | RegressionMetrics | None,
-    options: SvmOptions,
-    found: GridSearch | None,
-) -> list[str]:
+def _warnings(judged: JudgedMachine) -> list[str]:
     """Return what a reader must know before trusting what a machine is judged by."""
     warnings = []
-    judged = train if test is None else test
-    if isinstance(judged, ClassificationMetrics) and judged.n >= FEWEST_JUDGED:
-        largest = max(judged.classes, key=lambda one: one.support)
-        predicted = [one.name for one in judged.classes if one.precision is not None]
-        share = largest.support / judged.n
+    options, found, metrics = judged.options, judged.fit.search, judged.seen.metrics
+    if isinstance(metrics, ClassificationMetrics) and metrics.n >= FEWEST_JUDGED:
+        largest = max(metrics.classes, key=lambda one: one.support)
+        predicted = [one.name for one in metrics.classes if one.precision is not None]
+        share = largest.support / metrics.n
         way_out = ""
         if options.method == "svm" and options.nu is None and options.class_weight is None and share >= UNEQUAL:
             way_out = "; --class-weight balanced makes the smaller classes count"
         if len(predicted) == 1:
             warnings.append(f"every row is predicted as {predicted[0]!r}{way_out}")
-        elif way_out and judged.accuracy - share <= LITTLE_BETTER * (1.0 - share):
+        elif way_out and metrics.accuracy - share <= LITTLE_BETTER * (1.0 - share):
             warnings.append(f"{largest.name!r} for every row would be right as often, or nearly so{way_out}")
-    if test is None and train is not None:
-        numbers = "accuracy and classes" if isinstance(train, ClassificationMetrics) else "RMSE, MAE and r2"
+    if judged.test is None and metrics is not None:
+        numbers = "accuracy and classes" if isinstance(metrics, ClassificationMetrics) else "RMSE, MAE and r2"
         warnings.append(
             "judged on the rows that it has learned from, which is too good; --test-fraction 0.3 holds rows out"
             if found is None
