@@ -11,6 +11,7 @@ from kerntest.data.arranging import reason_to_leave_out, recoded
 from kerntest.data.copies import copies_of
 from kerntest.data.misleading import FEWEST_ROWS, counts_rows
 from kerntest.data.wording import counted, listed, option_value
+from kerntest.learning.scores import average_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -200,7 +201,8 @@ def _tells_number(column: Column, target: Array) -> bool:
     if column.values.min() == column.values.max():
         return False
     return any(
-        1.0 - float(np.corrcoef(of(column.values), of(target))[0, 1]) ** 2 <= UNEXPLAINED for of in (_scaled, _ranks)
+        1.0 - float(np.corrcoef(of(column.values), of(target))[0, 1]) ** 2 <= UNEXPLAINED
+        for of in (_scaled, average_ranks)
     )
 
 
@@ -224,13 +226,6 @@ def _scaled(values: Array) -> Array:
     scaled = scaled - scaled.mean()
     spread = float(np.abs(scaled).max()) or 1.0
     return scaled / spread
-
-
-def _ranks(values: Array) -> Array:
-    """Return the ranks of numbers, equal ones the mean of theirs."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Array = (np.cumsum(counts) - 0.5 * (counts + 1))[place]
-    return ranks
 
 
 def _possible_clusters(labelled: Labelled) -> list[str]:

@@ -123,7 +123,7 @@ def roc_auc(positive: NDArray[np.bool_], scores: Array) -> float | None:
     negatives = len(positive) - positives
     if positives == 0 or negatives == 0:
         return None
-    ranks = float(_average_ranks(levelled(scores))[positive].sum())
+    ranks = float(average_ranks(levelled(scores))[positive].sum())
     return (ranks - positives * (positives + 1) / 2) / (positives * negatives)
 
 
@@ -172,7 +172,7 @@ def _area(true: Codes, scores: Array, count: int) -> float | None:
     return sum(defined) / len(defined) if defined else None
 
 
-def _average_ranks(values: Array) -> Array:
+def average_ranks(values: Array) -> Array:
     """Return ranks from 1 on, tied values at their average rank."""
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks: Array = (np.cumsum(counts) - (counts - 1) / 2)[codes]

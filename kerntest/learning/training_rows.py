@@ -17,7 +17,7 @@ from kerntest.data.read import read_table
 from kerntest.data.selection import match_names
 from kerntest.data.suspicion import as_written
 from kerntest.data.table import Column, Kind, Table, unknown_column
-from kerntest.data.wording import listed
+from kerntest.data.wording import counted, listed
 from kerntest.errors import DataError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.learning.encoding import Encoder
@@ -98,7 +98,13 @@ def read_labelled(
 ) -> Labelled:
     """Return the rows of a table to learn from; `name` is what data in memory are called."""
     table = options.read(data, name)
-    _check_cluster(options.cluster, (*targets, *beside))
+    if options.cluster is not None and options.cluster in (*targets, *beside):
+        raise UsageError(
+            f"column {options.cluster!r} cannot be target or weight and --cluster too",
+            hint="name another one",
+            code="usage.cluster",
+            where={"column": options.cluster},
+        )
     apart = [*targets, *beside, *([] if options.cluster is None else [options.cluster])]
     _check_names(apart, table)
     taking_part = match_names(options.columns, table.names, table.name) if options.columns else list(table.names)
@@ -111,31 +117,25 @@ def read_labelled(
             code="usage.no_columns",
             where={"file": table.name},
         )
-    chosen = check_usable(table.select([*names, *apart]))
-    kept, dropped = apply_missing(chosen, options.missing, apart)
-    warnings = list(chosen.warnings)
-    if dropped:
-        rows = "1 row" if dropped == 1 else f"{dropped:,} rows"
-        warnings.append(f"{table.name}: {rows} of {table.n_rows:,} with missing values left out")
+    chosen, kept, warnings = _whole_rows(table, names, apart, options)
     return Labelled(
         table,
         kept.select(names),
         tuple(kept[target] for target in targets),
-        tuple(warnings),
+        (*chosen.warnings, *warnings),
         tuple(kept[column] for column in beside),
         None if options.cluster is None else kept[options.cluster],
     )
 
 
-def _check_cluster(cluster: str | None, used: Sequence[str]) -> None:
-    """Refuse a column that says which rows belong together and something else besides."""
-    if cluster is not None and cluster in used:
-        raise UsageError(
-            f"column {cluster!r} cannot be target or weight and --cluster too",
-            hint="name another one",
-            code="usage.cluster",
-            where={"column": cluster},
-        )
+def _whole_rows(
+    table: Table, names: Sequence[str], apart: Sequence[str], options: TrainingOptions
+) -> tuple[Table, Table, list[str]]:
+    """Return columns of a table, those of its rows that have no missing values, and a warning about the others."""
+    chosen = check_usable(table.select([*names, *apart]))
+    kept, dropped = apply_missing(chosen, options.missing, apart)
+    said = f"{table.name}: {counted(dropped, 'row')} of {table.n_rows:,} with missing values left out"
+    return chosen, kept, [said] if dropped else []
 
 
 def _check_names(names: Sequence[str], table: Table) -> None:
@@ -150,14 +150,12 @@ def read_like(data: Any, trained: Labelled, options: TrainingOptions) -> Labelle
 
     The training rows tell how dates and percents are written. A table without columns of theirs is refused.
     """
-    named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
-    name = None if named else "test"
-    table = read_table(data, name=name, **options.csv.words())
+    table = replace(options, categorical=()).read(data, "test")
     # Sizes such as 10 mm that were categories in training are so here, too.
     known = trained.read.columns
     sizes = [one.name for one in known if one.kind == "text" and one.name in table.names and table[one.name].written]
     if sizes and str(data) != "-":
-        table = read_table(data, name=name, categorical=sizes, **options.csv.words())
+        table = replace(options, categorical=sizes).read(data, "test")
     table = as_written(table, {column.name: column.written for column in known})
     targets = [column.name for column in trained.targets]
     _check_names(targets, table)
@@ -170,12 +168,14 @@ def read_like(data: Any, trained: Labelled, options: TrainingOptions) -> Labelle
             code="data.columns_differ",
             where={"file": table.name},
         )
-    chosen = check_usable(table.select([*there, *targets]))
-    kept, dropped = apply_missing(chosen, options.missing, targets)
-    warnings = [*chosen.warnings, *units_differ(trained.read.select(there), chosen.select(there))]
-    if dropped:
-        warnings.append(f"{table.name}: {dropped:,} of {table.n_rows:,} rows with missing values left out")
-    return Labelled(table, kept.select(there), tuple(kept[target] for target in targets), tuple(warnings))
+    chosen, kept, warnings = _whole_rows(table, there, targets, options)
+    units = units_differ(trained.read.select(there), chosen.select(there))
+    return Labelled(
+        table,
+        kept.select(there),
+        tuple(kept[target] for target in targets),
+        (*chosen.warnings, *units, *warnings),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,14 +281,7 @@ def rows_like(tested: Labelled, rows: TrainingRows) -> TrainingRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Classes:
-    """The classes of a target, sorted: numbers by value, texts by their characters.
-
-    Parameters
-    ----------
-    names : tuple of str
-    kind : "number", "boolean", "text" or "date"
-        What the target's column held.
-    """
+    """The classes of a target of this kind, sorted: numbers by value, texts by their characters."""
 
     names: tuple[str, ...]
     kind: Kind
@@ -305,13 +298,7 @@ class Classes:
 
     @classmethod
     def of(cls, target: Column, table: str) -> Classes:
-        """Return the classes of a column.
-
-        Raises
-        ------
-        DataError
-            If there is one class only, or more than 500.
-        """
+        """Return the classes of a column: two or more, at most 500."""
         if target.is_category:
             names = tuple(target.levels[code] for code in np.unique(target.values))
         else:
@@ -331,13 +318,7 @@ class Classes:
         return cls(names, target.kind)
 
     def codes(self, column: Column, table: str) -> NDArray[np.intp]:
-        """Return the place of each row's class.
-
-        Raises
-        ------
-        DataError
-            If a row has a class that is none of these.
-        """
+        """Return the place of each row's class; DataError for one that is none of these."""
         as_names = column if column.is_category else as_text(column)
         place = {name: k for k, name in enumerate(self.names)}
         unknown = [level for level in as_names.levels if level not in place]
@@ -389,13 +370,7 @@ def hardly_classes(target: Column, count: int, table: str) -> DataError:
 
 
 def numbers_of(target: Column, table: str) -> Array:
-    """Return a target of numbers.
-
-    Raises
-    ------
-    DataError
-        If it holds text.
-    """
+    """Return a target of numbers; DataError if it holds text."""
     if target.is_category:
         raise DataError(
             f"column {target.name!r} of {table} holds {target.kind}, not numbers to predict",
@@ -407,13 +382,7 @@ def numbers_of(target: Column, table: str) -> Array:
 
 
 def varied_numbers_of(target: Column, table: str) -> Array:
-    """Return a target of numbers to learn from.
-
-    Raises
-    ------
-    DataError
-        If it holds text, or the same number everywhere.
-    """
+    """Return a target of numbers to learn from, which are not all the same."""
     numbers = numbers_of(target, table)
     if numbers.min() == numbers.max():
         raise DataError(
