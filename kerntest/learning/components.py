@@ -42,7 +42,7 @@ NEGATIVE = 1e-8
 TIED = 1e-11
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class KpcaOptions(LearnerOptions):
     """Which components; each as in `KernelPCA`."""
 

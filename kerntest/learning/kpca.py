@@ -108,16 +108,7 @@ class KernelPCA(Estimator[KpcaModel, KpcaFit]):
         seed: int = 0,
         threads: int | None = None,
     ) -> None:
-        options = KpcaOptions(
-            components=components,
-            kernel=kernel,
-            bandwidth=bandwidth,
-            features=features,
-            solver=solver,
-            scale=scale,
-            seed=seed,
-        )
-        super().__init__(options, threads)
+        super().__init__(KpcaOptions(kernel, bandwidth, features, scale, seed, components, solver), threads)
 
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Find the components of n rows.
@@ -321,15 +312,7 @@ def train_kpca(
     UsageError, DataError, UndecidedError
         If the options, the rows or the kernel do not allow it.
     """
-    options = KpcaOptions(
-        components=components,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        features=features,
-        solver=solver,
-        scale=scale,
-        seed=seed,
-    )
+    options = KpcaOptions(kernel, bandwidth, features, scale, seed, components, solver)
     reading = TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv))
     learner = KpcaLearner(options, color)
     return train_learner(

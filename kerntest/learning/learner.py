@@ -62,7 +62,7 @@ ResultT = TypeVar("ResultT")
 ModelT = TypeVar("ModelT", bound=Any)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class LearnerOptions:
     """The options that every learner has; those of one are checked in its own `__post_init__`, after these."""
 

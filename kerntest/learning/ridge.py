@@ -125,17 +125,7 @@ class KernelRidge(Estimator[RidgeModel, RidgeFit]):
         seed: int = 0,
         threads: int | None = None,
     ) -> None:
-        options = RidgeOptions(
-            lambda_=lambda_,
-            kernel=kernel,
-            bandwidth=bandwidth,
-            criterion=criterion,
-            cv=cv,
-            features=features,
-            intervals=intervals,
-            scale=scale,
-            seed=seed,
-        )
+        options = RidgeOptions(kernel, bandwidth, features, scale, seed, lambda_, criterion, cv, intervals)
         super().__init__(options, threads)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelRidge:
@@ -327,17 +317,7 @@ def train_ridge(
     UsageError, DataError, UndecidedError
         If the options, the rows or the kernel do not allow it.
     """
-    options = RidgeOptions(
-        lambda_=lambda_,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        criterion=criterion,
-        cv=cv,
-        features=features,
-        intervals=intervals,
-        scale=scale,
-        seed=seed,
-    )
+    options = RidgeOptions(kernel, bandwidth, features, scale, seed, lambda_, criterion, cv, intervals)
     reading = TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv), cluster)
     return train_learner(
         RidgeLearner(options, target, weights, interval),

@@ -50,12 +50,12 @@ CHOOSING_ROWS = 2000
 CHOOSING_STREAM = 6
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RidgeOptions(LearnerOptions):
     """What kind of regression; each as in `KernelRidge`."""
 
-    lambda_: float | None = None
     bandwidth: str | float = "auto"
+    lambda_: float | None = None
     criterion: Criterion = "loo"
     cv: int | None = None
     intervals: bool = True
@@ -206,19 +206,24 @@ def fit_ridge(rows: TrainingRows, options: RidgeOptions, engine: Engine, progres
     units = np.exp2(np.clip(exponents, -1000, 1000))
     plain, features = replace(rows, targets=rows.targets / units), options.features
     if features is not None and len(rows) * min(parse_features(features)[1], len(rows)) ** 2 > DIRECT:
-        fit = _through_centres(plain, features, options, engine, progress)
-    else:
-        lambda_, found, grid = _choose(plain, options, features, engine, progress)
-        # Inside the engine, so that BLAS has no more threads than were asked for.
-        fit = next(iter(engine.here.map(lambda _: _from_path(found, lambda_, grid, options), [0])))
-    return _in_units(fit, units)
+        return _through_centres(plain, units, features, options, engine=engine, progress=progress)
+    lambda_, found, grid = _choose(plain, units, options, engine, features=features, progress=progress)
+    # Inside the engine, so that BLAS has no more threads than were asked for.
+    return next(iter(engine.here.map(lambda _: _from_path(found, units, lambda_, grid, options), [0])))
 
 
 def _choose(
-    rows: TrainingRows, options: RidgeOptions, features: str | None, engine: Engine, progress: Progress | None
+    rows: TrainingRows,
+    units: Array,
+    options: RidgeOptions,
+    engine: Engine,
+    *,
+    features: str | None = None,
+    progress: Progress | None = None,
 ) -> tuple[float, Regressions, RidgeGrid]:
     return choose(
         rows,
+        units,
         engine,
         criterion=options.chosen_by,
         lambda_=options.lambda_,
@@ -230,45 +235,20 @@ def _choose(
     )
 
 
-def _in_units(fit: RidgeFit, units: Array) -> RidgeFit:
-    """Return a regression on targets / units as that on the targets."""
-    model, grid, cells = fit.model, fit.grid, fit.grid.cells
-    expansion = replace(
-        model.expansion,
-        coefficients=model.expansion.coefficients * units,
-        intercepts=model.expansion.intercepts * units,
-    )
-    # The density of y = unit x y' on the n - 1 directions that matter.
-    moved = float(np.log(units).sum())
-    if grid.score == "RMSE":
-        cells = tuple(replace(cell, score=cell.score * float(units[0])) for cell in cells)
-    elif grid.criterion == "evidence":
-        cells = tuple(replace(cell, score=cell.score + (grid.n_rows - 1) * moved) for cell in cells)
-    named = ("fitted", "gcv_rmse", "left_out", "left_out_spread", "loo_rmse")
-    scaled = {name: value * units for name in named if (value := getattr(fit, name)) is not None}
-    return replace(
-        fit,
-        model=replace(model, expansion=expansion, scales=model.scales * units),
-        grid=replace(grid, cells=cells),
-        log_evidence=None if fit.log_evidence is None else fit.log_evidence - (model.n_train - 1) * moved,
-        **scaled,
-    )
-
-
 def _spread(first: Array, posterior: Array, means: Array, floor: float) -> Spread:
     return Spread(np.column_stack([first, posterior]), np.concatenate([[0.0], -(means @ posterior)]), floor)
 
 
-def _from_path(found: Regressions, lambda_: float, grid: RidgeGrid, options: RidgeOptions) -> RidgeFit:
-    """Return the regression at the chosen lambda, all of it from the eigendecomposition."""
+def _from_path(found: Regressions, units: Array, lambda_: float, grid: RidgeGrid, options: RidgeOptions) -> RidgeFit:
+    """Return the regression of targets x units at the chosen lambda, all of it from the eigendecomposition."""
     rows, path, lambdas, features = found.rows, found.path, np.array([lambda_]), found.features
-    expansion = found.function(found.coefficients(lambda_), path.means)
+    expansion = found.function(found.coefficients(lambda_) * units, path.means * units)
     spread = None
     if options.intervals and isinstance(rows.points, Points):
         weights, posterior = np.square(path.spectrum.roots), found.over(path.posterior(lambda_, NEGLIGIBLE))
         first = weights / weights.sum() if found.values is None else found.means
         spread = _spread(first, posterior, found.means, lambda_ / float(weights.sum()) + found.middle)
-    scales = np.sqrt(path.scales(lambdas)[:, 0])
+    scales = np.sqrt(path.scales(lambdas)[:, 0]) * units
     roots = path.spectrum.roots[:, None]
     left_out = path.leave_one_out(lambdas, rows.clusters)
     of_rows = scales * np.sqrt(path.left_out_variances(lambda_, rows.clusters))[:, None] / roots
@@ -284,14 +264,15 @@ def _from_path(found: Regressions, lambda_: float, grid: RidgeGrid, options: Rid
         model=RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, len(rows), spread, features),
         grid=grid,
         fixed=options.fixed(rows),
-        fitted=rows.targets - path.scaled_residuals(lambdas)[:, :, 0] / roots,
-        left_out=left_out[:, :, 0],
+        fitted=(rows.targets - path.scaled_residuals(lambdas)[:, :, 0] / roots) * units,
+        left_out=left_out[:, :, 0] * units,
         left_out_spread=of_rows,
-        loo_rmse=np.sqrt(squares),
+        loo_rmse=np.sqrt(squares) * units,
         loo_r2=1.0 - squares / variances(rows),
-        gcv_rmse=np.sqrt(path.generalised(lambdas)[:, 0]),
+        gcv_rmse=np.sqrt(path.generalised(lambdas)[:, 0]) * units,
         degrees=float(path.degrees(lambdas)[0]),
-        log_evidence=float(path.log_evidence(lambdas).sum()),
+        # The density of y = unit x y' on the n - 1 directions that matter.
+        log_evidence=float(path.log_evidence(lambdas).sum()) - (len(rows) - 1) * float(np.log(units).sum()),
         condition=path.condition(lambda_),
         n_zero=path.spectrum.n_zero,
         feature_error=error,
@@ -299,9 +280,9 @@ def _from_path(found: Regressions, lambda_: float, grid: RidgeGrid, options: Rid
 
 
 def _through_centres(
-    rows: TrainingRows, features: str, options: RidgeOptions, engine: Engine, progress: Progress | None
+    rows: TrainingRows, units: Array, features: str, options: RidgeOptions, *, engine: Engine, progress: Progress | None
 ) -> RidgeFit:
-    """Return the regression in the span of some rows; lambda and bandwidth are chosen on a part of the rows.
+    """Return the regression of targets x units in the span of some rows; lambda and bandwidth are chosen on a part of the rows.
 
     lambda is the variance of the noise in units of that of the prior, which does not depend on the number of rows.
     """
@@ -318,7 +299,7 @@ def _through_centres(
         if progress is not None:
             progress(100 + round(200 * share), 300)
 
-    lambda_, chosen, grid = _choose(some, options, None, engine, choosing)
+    lambda_, chosen, grid = _choose(some, units, options, engine, progress=choosing)
     if chosen.kernel is None:
         message = "columns have a kernel"
         raise TypeError(message)
@@ -352,10 +333,11 @@ def _through_centres(
     )
     total = float(weights.sum())
     means = weights @ rows.targets / total
-    expansion = GivenExpansion(np.arange(len(found.weights)), found.weights, means - found.mean @ found.weights)
+    intercepts = (means - found.mean @ found.weights) * units
+    expansion = GivenExpansion(np.arange(len(found.weights)), found.weights * units, intercepts)
     # The same as t^2 of the evidence: z' (A + lambda)^-1 z = z' (residuals) / lambda.
     energy = np.einsum("nt,nt->t", weights[:, None] * (rows.targets - means), found.residuals)
-    scales = np.sqrt(np.maximum(energy, 0.0) / lambda_ / (n - 1))
+    scales = np.sqrt(np.maximum(energy, 0.0) / lambda_ / (n - 1)) * units
     spread = None
     if options.intervals:
         spread = _spread(found.mean, found.posterior, found.mean, lambda_ / total + float(found.mean @ found.mean))
@@ -363,8 +345,8 @@ def _through_centres(
         model=RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, n, spread, made),
         grid=grid,
         fixed=options.fixed(rows),
-        fitted=rows.targets - found.residuals,
-        gcv_rmse=np.sqrt(weights @ np.square(found.residuals) / total) / (1.0 - found.degrees / n),
+        fitted=(rows.targets - found.residuals) * units,
+        gcv_rmse=np.sqrt(weights @ np.square(found.residuals) / total) / (1.0 - found.degrees / n) * units,
         degrees=found.degrees,
         condition=found.condition,
         n_zero=n - 1 - len(found.mean),

@@ -128,6 +128,7 @@ def _elsewhere(n: int, columns: int) -> tuple[NDArray[np.intp], NDArray[np.intp]
 
 def choose(
     rows: TrainingRows,
+    units: Array,
     engine: Engine,
     *,
     criterion: Criterion,
@@ -138,7 +139,7 @@ def choose(
     seed: int,
     progress: Progress | None = None,
 ) -> tuple[float, Regressions, RidgeGrid]:
-    """Return the lambda that the criterion chooses, the regressions of the bandwidth that it chooses, and the grid.
+    """Return the lambda that the criterion chooses, the regressions of the bandwidth that it chooses, and the grid of targets x units.
 
     The grid has the lambda that is given, or 20 of them, and open bandwidths at multiples of their median, if there are any.
     Cost: one eigendecomposition for each bandwidth, 9 n^3 operations, which serves all lambdas.
@@ -179,6 +180,7 @@ def choose(
     at, which = divmod(best, len(lambdas))
     if kept is None or kept[0] != at:
         kept = (at, work(kernels[at])[0])
+    score, tables = _told(tables, rows, units, criterion)
     cells = tuple(
         RidgeCell(
             lambda_=float(lambdas[j]),
@@ -191,9 +193,6 @@ def choose(
         for i, kernel in enumerate(kernels)
         for j in range(len(lambdas))
     )
-    score = "RMSE" if len(rows.names) == 1 else "relative RMSE"
-    if criterion == "evidence":
-        score = "negative log evidence"
     counted = folds if criterion == "cv" else None
     grid = RidgeGrid(criterion, score, counted, len(rows), TIES, cells, best)
     return float(lambdas[which]), kept[1], grid
@@ -305,6 +304,15 @@ def _joined(scores: Array, rows: TrainingRows, criterion: Criterion) -> Array:
     if len(scores) == 1:
         return np.asarray(np.sqrt(scores[0]))
     return np.asarray(np.sqrt((scores / variances(rows)[:, None]).mean(axis=0)))
+
+
+def _told(tables: list[Array], rows: TrainingRows, units: Array, criterion: Criterion) -> tuple[str, list[Array]]:
+    """Return what the scores are, and those of the targets in their units."""
+    if criterion == "evidence":
+        return "negative log evidence", [table + (len(rows) - 1) * float(np.log(units).sum()) for table in tables]
+    if len(rows.names) > 1:
+        return "relative RMSE", tables
+    return "RMSE", [table * float(units[0]) for table in tables]
 
 
 def _best(tables: Sequence[Array], lambdas: Array, multiples: Sequence[float]) -> int:
