@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from kerntest.engines.setting import compute_on as compute_on
     from kerntest.errors import DataWarning as DataWarning
     from kerntest.errors import KerntestError as KerntestError
-    from kerntest.inference.independence import IndependenceResult as IndependenceResult
     from kerntest.inference.independence import hsic_test as hsic_test
     from kerntest.inference.inspection import inspect_table as inspect_table
     from kerntest.inference.joint import JointResult as JointResult
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from kerntest.inference.screen import hsic_pairs as hsic_pairs
     from kerntest.inference.selection import SelectionResult as SelectionResult
     from kerntest.inference.selection import hsic_select as hsic_select
-    from kerntest.inference.two_sample import TwoSampleResult as TwoSampleResult
     from kerntest.inference.two_sample import mmd_test as mmd_test
     from kerntest.kernels.text import parse_kernel as parse_kernel
     from kerntest.learning.kpca import KernelPCA as KernelPCA
@@ -31,9 +29,11 @@ if TYPE_CHECKING:
     from kerntest.learning.ridge import train_ridge as train_ridge
     from kerntest.learning.svm import SVM as SVM
     from kerntest.learning.svm import train_svm as train_svm
+    from kerntest.report.independence_record import IndependenceResult as IndependenceResult
     from kerntest.report.kpca_record import KpcaResult as KpcaResult
     from kerntest.report.model_report import ModelReport as ModelReport
     from kerntest.report.prediction_report import PredictionReport as PredictionReport
+    from kerntest.report.record import TwoSampleResult as TwoSampleResult
     from kerntest.report.ridge_record import RidgeResult as RidgeResult
     from kerntest.report.svm_record import SvmResult as SvmResult
     from kerntest.report.table_report import TableReport as TableReport
@@ -44,7 +44,7 @@ __version__ = "0.1.0"
 # Where each public name lives. Importing kerntest itself must stay instant (no numpy): names are fetched on first use.
 _HOME = {
     "DataWarning": "kerntest.errors",
-    "IndependenceResult": "kerntest.inference.independence",
+    "IndependenceResult": "kerntest.report.independence_record",
     "KerntestError": "kerntest.errors",
     "JointResult": "kerntest.inference.joint",
     "KernelPCA": "kerntest.learning.kpca",
@@ -60,7 +60,7 @@ _HOME = {
     "Table": "kerntest.data.table",
     "TableReport": "kerntest.report.table_report",
     "TransformReport": "kerntest.report.transform_report",
-    "TwoSampleResult": "kerntest.inference.two_sample",
+    "TwoSampleResult": "kerntest.report.record",
     "compute_on": "kerntest.engines.setting",
     "hsic_joint": "kerntest.inference.joint",
     "hsic_pairs": "kerntest.inference.screen",

@@ -13,12 +13,17 @@ from kerntest.data.wording import counted
 from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family, choose_kernels
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance
-from kerntest.inference.permuted_blocks import BLOCKS, BlockedRows, relabelled_sums
 from kerntest.inference.planning import Further, Work, operations_of
+from kerntest.inference.relabelling.permuted_blocks import (
+    BLOCKS,
+    BlockedRows,
+    TwoSamples,
+    different_relabellings,
+    relabelled_sums,
+)
 from kerntest.inference.screens.corrections import step_down
 from kerntest.inference.sides import names_apart
 from kerntest.inference.statistic import effect_of_levels, label_matrix
-from kerntest.inference.verdict import different_relabellings, relabel
 from kerntest.kernels.bandwidth import LARGEST, SMALLEST, BandwidthChooser, median_distance
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.discrete import Delta
@@ -256,7 +261,7 @@ def _bandwidth(chooser: BandwidthChooser, place: int) -> float:
 def _p_value(sample: Sample, options: Options, engine: Engine) -> float:
     """Return the p-value of the default test of a sample."""
     family = _family(sample, options)
-    relabelled = relabel(family.kernels, sample, options, engine, None, relabellings=options.permutations)
+    relabelled = TwoSamples(sample, options, engine).relabelled(family, options.permutations)
     return judge(relabelled.sums, relabelled.tolerances, options.judge, family.halvings).p_value
 
 

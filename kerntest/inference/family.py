@@ -1,4 +1,4 @@
-"""Which kernels a test uses: the named one, or a family that is judged by one p-value."""
+"""Which kernels a test uses: the named ones, or a family that is judged by one p-value."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from kerntest.errors import UsageError, suggest
+from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import BandwidthRule, Columns, Kernel, Metric
-from kerntest.kernels.columns import Additive, bind, is_additive
+from kerntest.kernels.columns import Additive, bind, is_additive, plain
 from kerntest.kernels.discrete import Hamming
 from kerntest.kernels.stationary import Gaussian, Laplacian
 from kerntest.kernels.text import parse_kernel
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.kernels.bandwidth import BandwidthChooser
+    from kerntest.inference.sides import Variable
 
 Exponents: TypeAlias = "Callable[[Kernel, BandwidthChooser], list[int]]"
 BandwidthOption: TypeAlias = Literal["auto", "median"] | float | Sequence[float]
@@ -37,39 +38,61 @@ ADDITIVE_EXPONENTS = (3, 2, 0, -2)
 FEWEST_EXPONENTS = 3
 # The covariance of members under relabelling takes so many relabellings a member.
 RELABELLINGS_PER_MEMBER = 10
+# How many bandwidths Gaussian, Laplacian and additive kernels have on each side of an independence test, by the number of
+# rows: a family costs about n^2 log n for each kernel of a side, and n^2 for each pair.
+THINNING: tuple[tuple[float, tuple[int, int, int]], ...] = (
+    (2_000, (3, 3, 3)),
+    (10_000, (3, 1, 1)),
+    (50_000, (2, 1, 1)),
+    (math.inf, (1, 1, 1)),
+)
+BY_ROWS = "3 bandwidths a kernel and side up to 2,000, then 3 of the first and 1 of others up to 10,000, 2 and 1 up to 50,000, 1 beyond"
+# Their exponents go from near half the 5 % quantile of the distances to twice the median, which smooth dependences need
+# (measured on hyppo's twenty simulations, and on a dozen problems of several columns).
+WIDEST_OF_PAIRS, FINEST_OF_PAIRS, NEVER_WIDER = 1, -4, -1
+# How far beyond that quantile the finest Gaussian stays, and the finest of any other kernel goes.
+ABOVE, BELOW = 1, -1
+ADDITIVE_EXPONENTS_OF_PAIRS = (1, -1, -3)
+GAUSSIAN, ADDITIVE = 0, 2
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Kernels with every bandwidth chosen.
+    """Kernels with every bandwidth chosen, bound to the columns of the data.
 
-    Parameters
-    ----------
-    kernels : tuple of Kernel
-        Bound to the columns of the data.
-    unused : tuple of str
-        Columns that no kernel sees.
-    rule : str
-        How the bandwidths were chosen, in words.
-    thinning : str
-        How the family depends on the numbers of rows and relabellings, in words; empty for a single kernel.
-    kinds : tuple of int
-        For each kernel, from which of the kernels before their bandwidths were chosen it comes.
-    exponents : tuple of int
-        For each kernel of a grid, the j of its bandwidths, 2^j medians; else 0.
+    A member is one kernel for each side that has one. `left_out` are the columns of each side that no kernel sees; `rule`
+    says how the bandwidths were chosen, `thinning` how the family depends on the numbers of rows and relabellings (empty
+    for a single member). `kinds` says from which of the kernels before their bandwidths were chosen a member of one side
+    comes, `exponents` the j of its bandwidths, 2^j medians, for each side.
     """
 
-    kernels: tuple[Kernel, ...]
-    unused: tuple[str, ...]
-    rule: str
-    thinning: str
-    kinds: tuple[int, ...]
-    exponents: tuple[int, ...]
+    members: tuple[tuple[Kernel, ...], ...]
+    left_out: tuple[tuple[str, ...], ...] = ((),)
+    rule: str = ""
+    thinning: str = ""
+    kinds: tuple[int, ...] = ()
+    exponents: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels of a family of one side."""
+        return tuple(kernel for (kernel,) in self.members)
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The columns that no kernel sees."""
+        return tuple(name for names in self.left_out for name in names)
 
     @property
     def halvings(self) -> NDArray[np.intp]:
-        """How many factors of two the bandwidths of each kernel lie below the median."""
-        return np.maximum(-np.array(self.exponents, dtype=np.intp), 0)
+        """How many factors of two the bandwidths of each member lie below their medians, both sides added."""
+        if not self.exponents:
+            return np.zeros(len(self.members), dtype=np.intp)
+        return np.asarray(np.maximum(-np.array(self.exponents, dtype=np.intp), 0).sum(axis=1), dtype=np.intp)
+
+    def sides(self) -> list[list[Kernel]]:
+        """Return the different kernels of each side."""
+        return [list(dict.fromkeys(kernels)) for kernels in zip(*self.members, strict=True)]
 
 
 def choose_kernels(
@@ -83,32 +106,12 @@ def choose_kernels(
     exponents: Exponents | None = None,
     relabellings: int | None = None,
 ) -> Family:
-    """Return the kernels of a test.
+    """Return the kernels of one side.
 
-    Parameters
-    ----------
-    kernel : Kernel or str
-        A kernel, its text, or "auto": Gaussian, Laplacian, and additive where there are several columns (hamming
-        where there are only categories).
-    bandwidth : "auto", "median", float or sequence of float
-        For every bandwidth that the kernel leaves open. "auto" is a geometric grid around the median.
-    numeric_names, category_names : sequence of str
-        Columns of the data.
-    chooser : BandwidthChooser
-        Knows the distances between the rows.
-    single : bool
-        The null has no joint p-value: one kernel only; "auto" is then the Gaussian at the median.
-    exponents : callable, optional
-        From a kernel and the chooser to the exponents of its grid; those of a two-sample test by default.
-    relabellings : int, optional
-        How many different ones there are, where a family must be thinned to what these can carry.
-
-    Raises
-    ------
-    UsageError
-        If the kernel or bandwidth makes no sense, or a family was asked for where only one kernel can be judged.
-    UndecidedError
-        If no bandwidth can be found.
+    "auto" is Gaussian, Laplacian, and additive where there are several columns (hamming where there are only categories),
+    on a geometric grid around the median; with `single`, where the null has no joint p-value, the Gaussian at the median.
+    `exponents` gives the grid of a kernel, by default that of a two-sample test; a family is thinned to what so many
+    different relabellings can carry.
     """
     chosen = check_bandwidth(bandwidth)
     bound = [
@@ -161,19 +164,79 @@ def choose_kernel(
         return choose(kernel, "auto")
 
 
+def choose_pair(
+    kernels: tuple[Kernel | str, Kernel | str],
+    bandwidth: BandwidthOption,
+    variables: Sequence[Variable],
+    *,
+    seed: int,
+    single: bool,
+    relabellings: int | None = None,
+) -> Family:
+    """Return the pairs of kernels of an independence test; each side as in `choose_kernels`."""
+    n = len(variables[0].points)
+    sides: list[Family] = []
+    settled: list[UsageError] = []
+    for kernel, variable in zip(kernels, variables, strict=True):
+        choose = partial(
+            choose_kernels,
+            numeric_names=variable.numeric_names,
+            category_names=variable.category_names,
+            chooser=BandwidthChooser(variable.points, seed),
+            single=single,
+            exponents=independence_exponents,
+        )
+        try:
+            side = choose(kernel, bandwidth)
+        except UsageError as error:
+            if error.code != "usage.bandwidth_twice":
+                raise
+            # A kernel that names its own bandwidth is fine as long as the other leaves one open.
+            settled.append(error)
+            side = choose(kernel, "auto")
+        sides.append(side)
+    if len(settled) == len(kernels):
+        raise settled[0]
+    first, second = sides
+    pairs, most = _judged_together(first, second), None
+    automatic = len(pairs) > 1 and check_bandwidth(bandwidth) == "auto"
+    if automatic and relabellings is not None and members_carried(relabellings) < len(pairs):
+        most = members_carried(relabellings)
+        far = [(abs(first.exponents[f][0]) + abs(second.exponents[g][0]), first.kinds[f]) for f, g in pairs]
+        pairs = [pairs[place] for place in nearest_first(far, most)]
+    return Family(
+        tuple((*first.members[f], *second.members[g]) for f, g in pairs),
+        (*first.left_out, *second.left_out),
+        "; ".join(dict.fromkeys(side.rule for side in sides)),
+        in_words(f"{n:,} rows: by their number ({BY_ROWS})", most) if automatic else "",
+        exponents=tuple((*first.exponents[f], *second.exponents[g]) for f, g in pairs),
+    )
+
+
+def _judged_together(first: Family, second: Family) -> list[tuple[int, int]]:
+    """Return every pair of kernels of one kind, or every pair where one side has a single kind.
+
+    A dependence that a Gaussian sees on one side is seen by a Gaussian on the other too: mixed pairs would double the
+    family for nothing (measured). Over one column an additive kernel is a Gaussian.
+    """
+    every = list(np.ndindex(len(first.members), len(second.members)))
+    if len(set(first.kinds)) == 1 or len(set(second.kinds)) == 1:
+        return every
+
+    def kind(side: Family, other: Family, place: int) -> set[int]:
+        own = side.kinds[place]
+        return {own, ADDITIVE} if own == GAUSSIAN and ADDITIVE not in side.kinds and ADDITIVE in other.kinds else {own}
+
+    return [(f, g) for f, g in every if kind(first, second, f) & kind(second, first, g)]
+
+
 def _plain(kernels: Sequence[Kernel], unused: tuple[str, ...], rule: str, kinds: Sequence[int]) -> Family:
     """Return kernels that are no grid as a family."""
-    return Family(tuple(kernels), unused, rule, "", tuple(kinds), (0,) * len(kernels))
+    return Family(tuple((kernel,) for kernel in kernels), (unused,), rule, "", tuple(kinds), ((0,),) * len(kernels))
 
 
 def check_bandwidth(bandwidth: BandwidthOption) -> Literal["auto", "median"] | tuple[float, ...]:
-    """Return the rule, or the numbers one by one; refuse what is neither a rule nor positive and finite.
-
-    Raises
-    ------
-    UsageError
-        As above.
-    """
+    """Return the rule, or the numbers one by one; refuse what is neither a rule nor positive and finite."""
     if isinstance(bandwidth, str):
         if bandwidth not in ("auto", "median"):
             meant = suggest(bandwidth, ("auto", "median"))
@@ -237,9 +300,14 @@ def _grid(
     distinct: dict[Kernel, tuple[int, int]] = {}
     for kind, exponent in wanted:
         distinct.setdefault(bases[kind].resolve(_times_median(2.0**exponent, chooser)), (kind, exponent))
-    kinds, powers = zip(*distinct.values(), strict=True)
-    rule = "geometric grid by factors of 2 around the median"
-    return Family(tuple(distinct), unused, rule, in_words("every bandwidth, however many rows", most), kinds, powers)
+    return Family(
+        tuple((kernel,) for kernel in distinct),
+        (unused,),
+        "geometric grid by factors of 2 around the median",
+        in_words("every bandwidth, however many rows", most),
+        tuple(kind for kind, _ in distinct.values()),
+        tuple((exponent,) for _, exponent in distinct.values()),
+    )
 
 
 def nearest_first(distances: Sequence[tuple[int, ...]], most: int) -> list[int]:
@@ -256,6 +324,21 @@ def two_sample_exponents(base: Kernel, chooser: BandwidthChooser) -> list[int]:
     widest = WIDEST_OF_FEW if few else WIDEST
     finest = min(max(math.floor(chooser.log_finest(base)), FINEST), widest - FEWEST_EXPONENTS + 1)
     return list(range(widest, finest - 1, -1))
+
+
+def independence_exponents(base: Kernel, chooser: BandwidthChooser) -> list[int]:
+    """Return the j of the bandwidths 2^j medians of a kernel in an independence test, in descending order."""
+    gaussians, others, additives = next(counts for rows, counts in THINNING if len(chooser.points) <= rows)
+    if is_additive(base):
+        return list(ADDITIVE_EXPONENTS_OF_PAIRS) if additives > 1 else [0]
+    is_gaussian = isinstance(plain(base), Gaussian)
+    # Half the 5 % quantile of the distances, at most the median.
+    finest = min(max(math.ceil(chooser.log_finest(base)), FINEST_OF_PAIRS), 0) + (ABOVE if is_gaussian else BELOW)
+    steps = np.linspace(min(finest, NEVER_WIDER), WIDEST_OF_PAIRS, 3)
+    exponents = sorted({math.floor(step + 0.5) for step in steps}, reverse=True)
+    # So many of them: the middle one, or the ends and what lies evenly between.
+    count = min(gaussians if is_gaussian else others, len(exponents))
+    return [exponents[int((place + 0.5) * len(exponents) / count)] for place in range(count)]
 
 
 def members_carried(relabellings: int) -> int:

@@ -3,17 +3,55 @@
 from __future__ import annotations
 
 import os
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from kerntest.data.checks import one_of
+import numpy as np
+
+from kerntest.data.checks import one_of, whole_number
 from kerntest.data.csv_options import CsvOptions
-from kerntest.errors import UsageError, telling
-from kerntest.inference.pair_analysis import Statistic, analyse_pair
+from kerntest.data.misleading import counters
+from kerntest.data.wording import counted
+from kerntest.engines.setting import engine_of
+from kerntest.errors import DataError, UsageError, telling
+from kerntest.inference.exact import (
+    FEWEST_ROWS_IN_SERIES,
+    IndependenceAnalysis,
+    Statistic,
+    fitting,
+    inputs_of,
+    kernel_warnings,
+    paired_copies,
+    provenance_of,
+    runs_in_order,
+    series_warning,
+    variable_names,
+)
+from kerntest.inference.family import BandwidthOption, Family, choose_pair
+from kerntest.inference.nulls.permutation import JUDGES
 from kerntest.inference.pair_picture import pair_figure
 from kerntest.inference.pair_witness import pair_witness_bytes
-from kerntest.inference.sides import Method, MissingPolicy, NullMethod, Options, Reading, Scale
+from kerntest.inference.planning import Work, prepare
+from kerntest.inference.relabelling.pairings import TwoSeries, TwoVariables
+from kerntest.inference.sides import (
+    Groups,
+    Method,
+    MissingPolicy,
+    NullMethod,
+    Options,
+    Paired,
+    Reading,
+    Scale,
+    pair_up,
+    read_pair,
+)
+from kerntest.inference.strongest import coco_verdict
+from kerntest.inference.verdict import Verdict, judged_members, verdict_of
 from kerntest.inference.witness import witness_kind
-from kerntest.report import independence_record
+from kerntest.kernels.dot import moved_to_origin
+from kerntest.report.independence_record import IndependenceResult, KernelPair, KernelPairs
+from kerntest.report.independence_summary import independence_sentence
 from kerntest.report.plot import picture_bytes, picture_kind
 from kerntest.report.write import check_writable, write_file, written_together
 
@@ -27,8 +65,7 @@ if TYPE_CHECKING:
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Estimator, Judge
     from kerntest.kernels.base import Kernel
-
-IndependenceResult = independence_record.IndependenceResult
+    from kerntest.report import record
 
 
 @telling
@@ -63,7 +100,7 @@ def hsic_test(
     threads: int | None = None,
     progress: Progress | None = None,
     **csv: Unpack[CsvWords],
-) -> independence_record.IndependenceResult:
+) -> IndependenceResult:
     """Test whether x and y are independent, by the Hilbert-Schmidt independence criterion.
 
     Parameters
@@ -242,3 +279,216 @@ def _refuse_with_features(asked: Sequence[str]) -> None:
             hint=f"leave out {asked[0]}, or --method features",
             code="usage.method",
         )
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def analyse_pair(
+    x: Any,
+    y: Any,
+    options: Options,
+    *,
+    kernels: tuple[Kernel | str, Kernel | str] = ("auto", "auto"),
+    bandwidth: BandwidthOption = "auto",
+    statistic: Statistic = "hsic",
+    time_series: bool = False,
+    min_lag: int | None = None,
+    reading: Reading | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> IndependenceAnalysis:
+    """Run the test of `hsic_test` and keep what it was made from."""
+    started = time.perf_counter()
+    _check_statistic(statistic, options, bandwidth, time_series=time_series, min_lag=min_lag)
+    engine = engine_of(threads)
+    reading = reading or Reading()
+    groups = read_pair(x, y, reading)
+    paired = pair_up(groups, reading.missing, options.scale)
+    if time_series:
+        _refuse_gaps(paired, groups)
+    options, adapted = fitting(options, statistic)
+    first, second = paired.variables
+    test = TwoVariables((first.points, second.points), options, engine, progress)
+    if time_series:
+        test = TwoSeries(test.points, options, engine, progress, min_lag)
+    family = choose_pair(
+        kernels,
+        bandwidth,
+        paired.variables,
+        seed=options.seed,
+        single=options.null != "permutation" or statistic == "coco",
+        relabellings=test.different(options.permutations),
+    )
+    left, right = family.sides()
+    points = moved_to_origin(first.points, left), moved_to_origin(second.points, right)
+    work = Work(
+        "hsic", list(zip(points, (left, right), strict=True)), len(first.names + second.names), options, statistic
+    )
+    test = replace(test, points=points, engine=prepare(work, engine))
+    verdict = coco_verdict(test, family) if statistic == "coco" else verdict_of(test, family)
+    used = _columns_used(groups, paired, family)
+    result = _independence_result(
+        test,
+        verdict,
+        family,
+        used,
+        names=variable_names(used, groups),
+        statistic=statistic,
+        left_out=[
+            name for table, names in zip(groups.tables, used, strict=True) for name in table.names if name not in names
+        ],
+        warnings=(
+            *groups.warnings,
+            *paired.warnings,
+            *_row_warnings(groups, paired, time_series=time_series),
+            *kernel_warnings(family, verdict.kernels),
+            *_asymptotic(verdict),
+            *adapted,
+            *verdict.warnings,
+        ),
+        provenance=provenance_of(
+            options,
+            inputs_of(groups.read, [paired.n] * 2),
+            asked=kernels,
+            rule=family.rule,
+            engine=test.engine,
+            started=started,
+        ),
+    )
+    return IndependenceAnalysis(result, verdict, paired, groups)
+
+
+def _check_statistic(
+    statistic: Statistic, options: Options, bandwidth: BandwidthOption, *, time_series: bool, min_lag: int | None
+) -> None:
+    """Refuse options of an independence test that make no sense together."""
+    one_of("statistic", statistic, ("hsic", "coco"))
+    if time_series and statistic == "coco":
+        raise UsageError(
+            "the shift test of time series is one of HSIC, not of the constrained covariance",
+            hint="leave out --time-series, or --statistic coco",
+            code="usage.time_series",
+        )
+    if time_series and (options.null != "permutation" or options.resampling != "shifts"):
+        raise UsageError(
+            "series have one null, the shift test",
+            hint="leave out --null and --resampling, or --time-series",
+            code="usage.time_series",
+        )
+    if min_lag is not None and not time_series:
+        raise UsageError(
+            "min_lag is for time series",
+            hint="--time-series tests rows in the order of time",
+            code="usage.min_lag",
+        )
+    if min_lag is not None:
+        whole_number("min_lag", min_lag, at_least=1)
+    if statistic == "coco" and not isinstance(bandwidth, str) and np.size(bandwidth) > 1:
+        raise UsageError(
+            "the constrained covariance is tested for one pair of kernels: give one bandwidth",
+            hint="--statistic hsic judges several bandwidths together",
+            code="usage.bandwidth_family",
+        )
+
+
+def _refuse_gaps(paired: Paired, groups: Groups) -> None:
+    """Refuse a series that lost rows in its middle: what is left would not be one step apart."""
+    gaps = np.flatnonzero(np.diff(paired.origin) > 1)
+    if len(gaps):
+        table = groups.tables[0]
+        row = int(paired.origin[gaps[0]]) + 1
+        raise DataError(
+            f"{table.name}, {table.place(row)}: a row with missing values inside the series; leaving it out would close "
+            "the gap and shift all lags",
+            hint="fill the value in, or test the longest stretch without gaps",
+            code="data.gap",
+            where=table.where(row),
+        )
+
+
+def _independence_result(
+    test: TwoVariables,
+    verdict: Verdict,
+    family: Family,
+    used: tuple[tuple[str, ...], tuple[str, ...]],
+    *,
+    names: tuple[str, str],
+    statistic: Statistic,
+    left_out: Sequence[str],
+    warnings: tuple[str, ...],
+    provenance: record.Provenance,
+) -> IndependenceResult:
+    """Return the record of a test: what was found, and what it was found with."""
+    found, options, (kernel_x, kernel_y) = verdict.found, test.options, verdict.kernels
+    together = None
+    if verdict.judged is not None and len(family.members) > 1:
+        members = judged_members(family, verdict.judged, KernelPair)
+        together = KernelPairs(
+            options.judge, JUDGES[options.judge], members, family.thinning, verdict.judged.p_clearest
+        )
+    return IndependenceResult(
+        schema="kerntest.hsic/1",
+        command="hsic",
+        statistic=found.estimate(options.estimator) if verdict.coco is None else verdict.coco,
+        statistic_name=statistic,
+        estimator=options.estimator,
+        p_value=verdict.p_value,
+        alpha=options.alpha,
+        reject=verdict.p_value <= options.alpha,
+        decision=independence_sentence(verdict.p_value, options.alpha, names),
+        kernel=f"{kernel_x} on x, {kernel_y} on y",
+        kernel_x=str(kernel_x),
+        kernel_y=str(kernel_y),
+        bandwidth_x=getattr(kernel_x, "bandwidth", None),
+        bandwidth_y=getattr(kernel_y, "bandwidth", None),
+        gamma_x=getattr(kernel_x, "gamma", None),
+        gamma_y=getattr(kernel_y, "gamma", None),
+        n=test.n,
+        columns=used[0] + used[1],
+        columns_x=used[0],
+        columns_y=used[1],
+        hsic_unbiased=found.unbiased,
+        hsic_biased=found.biased,
+        effect_size=found.effect_size,
+        coco=verdict.coco,
+        witness_correlation=verdict.witness_correlation,
+        null=verdict.null,
+        family=together,
+        lags=verdict.lags,
+        warnings=warnings,
+        provenance=provenance,
+        columns_left_out=tuple(dict.fromkeys(left_out)),
+    )
+
+
+def _columns_used(groups: Groups, paired: Paired, family: Family) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns of x and of y that the kernels saw, in the order of the tables."""
+    x, y = (
+        tuple(name for name in table.names if name not in {*one.left_out, *unused})
+        for table, one, unused in zip(groups.tables, paired.arranged, family.left_out, strict=True)
+    )
+    return x, y
+
+
+def _row_warnings(groups: Groups, paired: Paired, *, time_series: bool) -> list[str]:
+    """Return warnings where rows follow one another, count, or repeat each other, unless they are series."""
+    if time_series:
+        return []
+    warnings = []
+    if paired.n >= FEWEST_ROWS_IN_SERIES:
+        warnings += series_warning(
+            [
+                [column.name for column in table.columns if runs_in_order(column, paired.origin)]
+                for table in groups.tables
+            ]
+        )
+    return [*warnings, *(text for table in groups.tables for text in counters(table.columns)), *paired_copies(paired)]
+
+
+def _asymptotic(verdict: Verdict) -> list[str]:
+    if verdict.lags is None:
+        return []
+    warning = (
+        "the p-value of a shift test is asymptotic: it holds for long stationary series that forget their past "
+        f"well within the minimum lag of {counted(verdict.lags.minimum, 'row')}"
+    )
+    return [warning]

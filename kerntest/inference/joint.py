@@ -15,18 +15,16 @@ from kerntest.data.selection import match_names
 from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError, telling
+from kerntest.inference.exact import inputs_of, paired_copies, provenance_of
 from kerntest.inference.family import BandwidthOption, choose_kernel
 from kerntest.inference.invariants import kernel_invariants
 from kerntest.inference.joint_sums import joint_bound, refuse_too_many, relabelled_joint
 from kerntest.inference.nulls.moments import moments_p_value, permutation_moments
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
-from kerntest.inference.pair_analysis import provenance_of
-from kerntest.inference.pair_verdict import degenerate_pair
-from kerntest.inference.pair_warnings import paired_copies
 from kerntest.inference.planning import ABOUT_COLUMNS
 from kerntest.inference.sides import ORDER_STREAM, Groups, MissingPolicy, Options, Reading, Scale, pair_up, read_one
 from kerntest.inference.statistic import dependence, factor
-from kerntest.inference.verdict import refuse_overflow, relabelling_warning
+from kerntest.inference.verdict import degenerate_pair, refuse_overflow, relabelling_warning
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.report import independence_record, record
 from kerntest.report.independence_record import GroupPair, JointGroup
@@ -181,7 +179,12 @@ def hsic_joint(
             *relabelling_warning(judged.p_value, len(values), alpha),
         ),
         provenance=provenance_of(
-            options, tables, paired.n, asked=(kernel,), rule=str(bandwidth), engine=engine, started=started
+            options,
+            inputs_of(tables.read, [paired.n]),
+            asked=(kernel,),
+            rule=str(bandwidth),
+            engine=engine,
+            started=started,
         ),
         columns_left_out=(
             *(name for one in paired.arranged for name in one.left_out),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.table import Table
     from kerntest.inference.coco import Coco
-    from kerntest.inference.pair_analysis import IndependenceAnalysis
+    from kerntest.inference.exact import IndependenceAnalysis
     from kerntest.inference.sides import Variable
     from kerntest.kernels.base import Array, Kernel
 
@@ -62,7 +62,7 @@ def pair_picture(analysis: IndependenceAnalysis) -> PairPicture:
     names = {"hsic": f"HSIC ({result.estimator})", "coco": "COCO"}
     null = null_picture(
         result.null,
-        analysis.relabelled,
+        analysis.verdict.relabelled,
         observed=result.statistic,
         p_value=result.p_value,
         statistic=names[result.statistic_name],
@@ -72,11 +72,11 @@ def pair_picture(analysis: IndependenceAnalysis) -> PairPicture:
     )
     rows = _drawn_rows(n, result.provenance.seed)
     first, second = analysis.paired.variables
-    found = _functions(analysis.kernels, first.take(rows), second.take(rows))
+    found = _functions(analysis.verdict.kernels, first.take(rows), second.take(rows))
     f = g = None
     if found is not None:
-        f = _Witness(analysis.kernels[0], found.f, found.alpha)
-        g = _Witness(analysis.kernels[1], found.g, found.beta)
+        f = _Witness(analysis.verdict.kernels[0], found.f, found.alpha)
+        g = _Witness(analysis.verdict.kernels[1], found.g, found.beta)
     return PairPicture(
         null=null,
         x=_side("x", first, result.columns_x, rows, f, table=analysis.groups.tables[0]),
@@ -97,7 +97,7 @@ def _drawn_rows(n: int, seed: int) -> NDArray[np.intp]:
     return np.sort(rng.choice(n, ROWS_DRAWN, replace=False))
 
 
-def _functions(kernels: tuple[Kernel, Kernel], x: Variable, y: Variable) -> Coco | None:
+def _functions(kernels: tuple[Kernel, ...], x: Variable, y: Variable) -> Coco | None:
     """Return the witness functions; None where a kernel may have no space of functions."""
     if not all(kernel.positive_definite for kernel in kernels):
         return None
@@ -189,7 +189,7 @@ def _limits(values: Array) -> tuple[float, float]:
 
 def _lags(analysis: IndependenceAnalysis) -> LagsPicture | None:
     """Return the statistic at every shift that the test used."""
-    result, shifted = analysis.result, analysis.relabelled
+    result, shifted = analysis.result, analysis.verdict.relabelled
     if result.lags is None or shifted is None:
         return None
     n, minimum = analysis.paired.n, result.lags.minimum

@@ -10,7 +10,7 @@ import numpy as np
 from kerntest.inference.coco import Coco, coco
 
 if TYPE_CHECKING:
-    from kerntest.inference.pair_analysis import IndependenceAnalysis
+    from kerntest.inference.exact import IndependenceAnalysis
 
 
 def witness_pair(analysis: IndependenceAnalysis) -> Coco:
@@ -22,7 +22,7 @@ def witness_pair(analysis: IndependenceAnalysis) -> Coco:
         If there are too many rows for kernels of high rank.
     """
     x, y = (variable.points for variable in analysis.paired.variables)
-    return coco(analysis.kernels[0], x, analysis.kernels[1], y)
+    return coco(analysis.verdict.kernels[0], x, analysis.verdict.kernels[1], y)
 
 
 def pair_witness_bytes(analysis: IndependenceAnalysis, kind: str) -> bytes:

@@ -15,7 +15,7 @@ from kerntest.report.summary import shortened_kernel
 
 if TYPE_CHECKING:
     from kerntest.data.table import Table
-    from kerntest.inference.analysis import TwoSampleAnalysis
+    from kerntest.inference.exact import TwoSampleAnalysis
     from kerntest.inference.sides import Sample
     from kerntest.kernels.base import Array, Kernel
     from kerntest.report.record import ColumnEffect, Null
@@ -103,7 +103,7 @@ def null_picture(
 
 
 def _witness(analysis: TwoSampleAnalysis) -> WitnessPicture:
-    sample, kernel = analysis.sample, analysis.verdict.kernel
+    sample, kernel = analysis.sample, analysis.verdict.kernels[0]
     names = names_apart(analysis.tables)
     in_x = sample.labels == 1
     if not sample.category_names and len(sample.numeric_names) in {1, 2}:

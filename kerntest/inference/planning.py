@@ -11,11 +11,10 @@ import numpy as np
 
 from kerntest.engines.plan import TABLE_BYTES, fitting, plan_wanted, tell
 from kerntest.inference.invariants import EXACT_TRACE_ROWS, PROBES
-from kerntest.inference.permuted_blocks import BLOCKS
-from kerntest.inference.randomly import TOGETHER
-from kerntest.inference.relabelling import refuse_whole
-from kerntest.inference.shifts import HELD_ENTRIES as TRANSFORMED_ENTRIES
-from kerntest.inference.shifts import MANY, circle_length, orders_needed
+from kerntest.inference.relabelling.pairings import refuse_whole
+from kerntest.inference.relabelling.permuted_blocks import BLOCKS, TOGETHER_ROWS
+from kerntest.inference.relabelling.shifts import HELD_ENTRIES as TRANSFORMED_ENTRIES
+from kerntest.inference.relabelling.shifts import MANY, circle_length, orders_needed
 from kerntest.matrices.factor import FEW_ROWS, low_rank_factor
 from kerntest.matrices.lags import HELD_ENTRIES, plan_blocks
 
@@ -123,7 +122,7 @@ def _of_relabellings(work: Work, threads: int) -> float:
     if work.options.resampling == "random":
         if len(work.sides) > 1:
             return 8.0 * n * n * (first + second)
-        return _of_sweeps(n, min(TOGETHER, work.options.permutations) + 1, threads)
+        return _of_sweeps(n, min(TOGETHER_ROWS, work.options.permutations) + 1, threads)
     if len(work.sides) == 1:
         first = max([first, *(one.matrices for one in work.further)])
         sums = min(n, 2 * BLOCKS) ** 2 * first

@@ -18,9 +18,8 @@ from kerntest.data.selection import match_names
 from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
+from kerntest.inference.exact import inputs_of, provenance_of, runs_of
 from kerntest.inference.nulls.permutation import descending, scores
-from kerntest.inference.pair_analysis import provenance_of
-from kerntest.inference.pair_warnings import runs_of
 from kerntest.inference.planning import ABOUT_COLUMNS, held_by_stacks
 from kerntest.inference.screen_pairs import TestedPair, tested_pairs
 from kerntest.inference.screening import ScreenOptions
@@ -210,8 +209,7 @@ def hsic_pairs(
         warnings=(*chosen.warnings, *left_out.values(), *_series(usable), *counters(usable), *copies, *coarse),
         provenance=provenance_of(
             options,
-            Groups((table,), (chosen,), ()),
-            table.n_rows,
+            inputs_of([table], [table.n_rows]),
             asked=(kernel,),
             rule=str(bandwidth),
             engine=engine,

@@ -12,7 +12,7 @@ from kerntest.inference.invariants import first_invariants, kernel_invariants
 from kerntest.inference.low_rank_invariants import low_rank_invariants
 from kerntest.inference.nulls.moments import Invariants, moments_p_value, permutation_moments
 from kerntest.inference.nulls.permutation import tie_tolerance
-from kerntest.inference.shifts import circle_length, low_rank_sums, orders_needed, shift_sums
+from kerntest.inference.relabelling.shifts import circle_length, low_rank_sums, orders_needed, shift_sums
 from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, effect_size, factor, inner
 from kerntest.kernels.bandwidth import BandwidthChooser

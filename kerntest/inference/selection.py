@@ -18,13 +18,13 @@ from kerntest.data.selection import match_names
 from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
+from kerntest.inference.exact import inputs_of, provenance_of
 from kerntest.inference.family import choose_kernels
 from kerntest.inference.invariants import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
-from kerntest.inference.pair_analysis import provenance_of
 from kerntest.inference.planning import ABOUT_COLUMNS, held_by_stacks
+from kerntest.inference.relabelling.shifts import circle_length, orders_needed, shift_sums
 from kerntest.inference.screens.corrections import step_down
-from kerntest.inference.shifts import circle_length, orders_needed, shift_sums
 from kerntest.inference.sides import (
     FEWEST_ROWS,
     ORDER_STREAM,
@@ -195,7 +195,12 @@ def hsic_select(
             *copies_warning([column for one in arranged for column in (*one.numeric.T, *one.codes.T)]),
         ),
         provenance=provenance_of(
-            options, groups, len(kept), asked=("gaussian",), rule="median", engine=engine, started=started
+            options,
+            inputs_of(groups.read, [len(kept)]),
+            asked=("gaussian",),
+            rule="median",
+            engine=engine,
+            started=started,
         ),
         columns_left_out=tuple(name for one in arranged for name in one.left_out),
     )

@@ -9,21 +9,16 @@ import numpy as np
 from kerntest.errors import UsageError
 from kerntest.inference.coco import RELATIVE_ERROR, Coco, coco, relabelled_coco
 from kerntest.inference.nulls.permutation import judge
-from kerntest.inference.pair_verdict import PairVerdict, Variables, degenerate_pair
 from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import dependence
-from kerntest.inference.verdict import relabelling_warning
-from kerntest.report import record
+from kerntest.inference.verdict import Verdict, degenerate_pair, permutation_null, relabelling_warning
 
 if TYPE_CHECKING:
-    from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.pair_family import PairFamily
-    from kerntest.inference.sides import Options
+    from kerntest.inference.family import Family
+    from kerntest.inference.relabelling.pairings import TwoVariables
 
 
-def coco_verdict(
-    family: PairFamily, variables: Variables, options: Options, engine: Engine, progress: Progress | None
-) -> PairVerdict:
+def coco_verdict(test: TwoVariables, family: Family) -> Verdict:
     """Judge one pair of kernels by its constrained covariance.
 
     Each relabelling needs an eigenvalue of its own, so that the relabellings are ordinary random permutations.
@@ -35,41 +30,28 @@ def coco_verdict(
     UndecidedError
         If there are too many rows for these kernels, or no relabelling changes the statistic.
     """
+    options, kernels = test.options, family.members[0]
     if options.null != "permutation":
         raise UsageError(
             f"the null {options.null!r} is one of HSIC; the constrained covariance has the permutation null",
             hint="leave out --null, or --statistic coco",
             code="usage.null",
         )
-    kernels = family.kernels(0)
-    x, y = (variable.points for variable in variables)
+    x, y = test.points
     observed = coco(kernels[0], x, kernels[1], y)
     rng = np.random.default_rng((options.seed, ORDER_STREAM))
     permutations = [rng.permutation(len(x)) for _ in range(options.permutations - 1)]
-    others = relabelled_coco(kernels[0], x, kernels[1], y, permutations, engine, progress)
+    others = relabelled_coco(kernels[0], x, kernels[1], y, permutations, test.engine, test.progress)
     values = np.concatenate([[observed.value], others])
     judged = judge(values[None], np.array([RELATIVE_ERROR * float(values.max())]))
     if judged.degenerate.all() and len(values) > 1:
         raise degenerate_pair(*kernels)
-    null = record.Null(
-        method="permutation",
-        permutations=len(values),
-        requested=options.permutations,
-        p_floor=1.0 / len(values),
-        exact=True,
-        resampling="random permutations",
-        orders=None,
-        mean=float(judged.mean[0]),
-        standard_deviation=float(judged.standard_deviation[0]),
-        skewness=float(judged.skewness[0]),
-        trace=None,
-    )
-    return PairVerdict(
+    null = permutation_null(judged, len(values), options.permutations, resampling="random permutations")
+    return Verdict(
         p_value=judged.p_value,
         kernels=kernels,
-        found=dependence(kernels[0], x, kernels[1], y, engine),
+        found=dependence(kernels[0], x, kernels[1], y, test.engine),
         null=null,
-        members=(),
         relabelled=values,
         warnings=relabelling_warning(judged.p_value, len(values), options.alpha),
         coco=observed.value,

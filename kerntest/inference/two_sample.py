@@ -2,18 +2,51 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from kerntest.data.checks import one_of
 from kerntest.data.csv_options import CsvOptions
+from kerntest.data.misleading import misleading
+from kerntest.data.pooling import Pooled, pool
+from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError, telling
-from kerntest.inference.analysis import analyse_two_samples
+from kerntest.inference.exact import (
+    TwoSampleAnalysis,
+    check_minimum,
+    fitting,
+    inputs_of,
+    kernel_warnings,
+    minimum_effect,
+    provenance_of,
+)
+from kerntest.inference.explain import explain_columns, explanation_work, typical_rows
+from kerntest.inference.family import BandwidthOption, Family, check_bandwidth, choose_kernels
 from kerntest.inference.picture import two_sample_figure
-from kerntest.inference.sides import Method, MissingPolicy, NullMethod, Options, Reading, Scale
+from kerntest.inference.planning import Work, prepare
+from kerntest.inference.relabelling.permuted_blocks import TwoSamples, different_relabellings
+from kerntest.inference.sides import (
+    Method,
+    MissingPolicy,
+    NullMethod,
+    Options,
+    Reading,
+    Scale,
+    lay_out,
+    read_two,
+    without_missing,
+)
+from kerntest.inference.verdict import Verdict, judged_kernels, verdict_of
 from kerntest.inference.witness import witness_bytes, witness_kind
+from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.report import record
 from kerntest.report.plot import picture_bytes, picture_kind
+from kerntest.report.summary import decision_sentence
 from kerntest.report.write import check_writable, write_file, written_together
 
 if TYPE_CHECKING:
@@ -22,12 +55,11 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from kerntest.data.csv_options import CsvWords
+    from kerntest.data.table import Table
     from kerntest.engines.base import Progress
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Estimator, Judge
     from kerntest.kernels.base import Kernel
-
-TwoSampleResult = record.TwoSampleResult
 
 
 @telling
@@ -225,3 +257,135 @@ def mmd_test(
         if plot is not None and plot_as is not None:
             write_file(os.fspath(plot), picture_bytes(two_sample_figure(analysis), plot_as))
     return analysis.result
+
+
+# A kernel that overflows is found by its sums, and refused by name.
+@np.errstate(over="ignore", invalid="ignore")
+def analyse_two_samples(
+    x: Any,
+    y: Any,
+    options: Options,
+    *,
+    kernel: Kernel | str = "auto",
+    bandwidth: BandwidthOption = "auto",
+    min_effect: float | None = None,
+    explain: bool = False,
+    reading: Reading | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> TwoSampleAnalysis:
+    """Run the test of `mmd_test` and keep what it was made from."""
+    started = time.perf_counter()
+    check_bandwidth(bandwidth)
+    check_minimum(min_effect)
+    engine = engine_of(threads)
+    reading = reading or Reading()
+    tables = read_two(x, y, reading)
+    matched = tables.tables[0], tables.tables[1]
+    used, dropped = without_missing(matched, reading.missing)
+    pooled = pool(*used)
+    sample = lay_out(pooled, options.scale)
+    choose = partial(
+        choose_kernels,
+        numeric_names=sample.numeric_names,
+        category_names=sample.category_names,
+        chooser=BandwidthChooser(sample.points, options.seed),
+    )
+    relabellings = different_relabellings(sample.labels, options)
+    family = choose(kernel, bandwidth, single=options.null != "permutation", relabellings=relabellings)
+    options, adapted = fitting(options)
+    further = explanation_work(sample, options) if explain else ()
+    work = Work("mmd", [(sample.points, family.kernels)], len(sample.names), options, further=further)
+    test = TwoSamples(sample, options, prepare(work, engine), progress)
+    verdict = verdict_of(test, family)
+    minimum = None
+    if min_effect is not None:
+        measure = family if len(family.members) == 1 else choose("auto", "median", single=True)
+        minimum = _minimum_effect(min_effect, measure.kernels[0], verdict, test)
+    explanation = None
+    if explain:
+        rows = typical_rows(sample, verdict.kernels[0], verdict.found.witness, used)
+        columns = explain_columns(sample, options, test.engine, read=matched, used=used, progress=progress)
+        explanation = record.Explanation(columns, rows)
+    result = _two_sample_result(
+        test,
+        verdict,
+        family,
+        pooled,
+        used,
+        subject="the two files" if tables.read[0].sha256 else "the two samples",
+        minimum=minimum,
+        explanation=explanation,
+        warnings=(
+            *tables.warnings,
+            *dropped,
+            *misleading(matched, used, pooled),
+            *pooled.warnings,
+            *kernel_warnings(family, verdict.kernels),
+            *adapted,
+            *verdict.warnings,
+        ),
+        provenance=provenance_of(
+            options,
+            inputs_of(tables.read, [kept.n_rows for kept in used]),
+            asked=(kernel,),
+            rule=family.rule,
+            engine=test.engine,
+            started=started,
+        ),
+    )
+    return TwoSampleAnalysis(result, verdict, sample, used)
+
+
+def _minimum_effect(minimum: float, kernel: Kernel, verdict: Verdict, test: TwoSamples) -> record.MinimumEffect:
+    """Return whether MMD reaches the minimum under `kernel`, by its lower Gaussian confidence bound."""
+    found = verdict.found if kernel == verdict.kernels[0] else test.measured((kernel,))
+    return minimum_effect(minimum, kernel, found.unbiased, found.standard_error, test.options.alpha)
+
+
+def _two_sample_result(
+    test: TwoSamples,
+    verdict: Verdict,
+    family: Family,
+    pooled: Pooled,
+    used: tuple[Table, Table],
+    *,
+    subject: str,
+    minimum: record.MinimumEffect | None,
+    explanation: record.Explanation | None,
+    warnings: tuple[str, ...],
+    provenance: record.Provenance,
+) -> record.TwoSampleResult:
+    """Return the record of a test: what was found, and what it was found with."""
+    found, options, (kernel,) = verdict.found, test.options, verdict.kernels
+    left_out = (*pooled.left_out, *family.unused)
+    # Where MMD is not clearly above 0 its error means nothing.
+    clear = verdict.p_value <= options.alpha and math.isfinite(found.standard_error)
+    return record.TwoSampleResult(
+        schema="kerntest.mmd/1",
+        command="mmd",
+        statistic=found.estimate(options.estimator),
+        estimator=options.estimator,
+        p_value=verdict.p_value,
+        alpha=options.alpha,
+        reject=verdict.p_value <= options.alpha and (minimum is None or minimum.reached),
+        decision=decision_sentence(verdict.p_value, options.alpha, subject, minimum),
+        kernel=str(kernel),
+        bandwidth=getattr(kernel, "bandwidth", None),
+        gamma=getattr(kernel, "gamma", None),
+        n_x=pooled.n_x,
+        n_y=pooled.n_y,
+        columns=tuple(name for name in used[0].names if name not in left_out),
+        columns_left_out=left_out,
+        mmd2_unbiased=found.unbiased,
+        mmd2_biased=found.biased,
+        mmd=math.sqrt(max(found.unbiased, 0.0)),
+        mmd_standard_error=found.standard_error if clear else None,
+        effect_size=found.effect_size,
+        null=verdict.null,
+        family=None if verdict.judged is None else judged_kernels(family, verdict.judged, options.judge),
+        minimum_effect=minimum,
+        explanation=explanation,
+        warnings=warnings,
+        provenance=provenance,
+    )

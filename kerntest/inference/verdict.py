@@ -1,234 +1,312 @@
-"""A verdict: what a null says of a family of kernels, and the permutation null, which judges them together."""
+"""What a null says of a family of kernels: the verdict, the record of the null, and what to warn of."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from kerntest.data.wording import counted
 from kerntest.errors import UndecidedError
-from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
-from kerntest.inference.permuted_blocks import ALL, BlockedRows, block_sums, factor_sums, relabelled_sums
-from kerntest.inference.randomly import random_orders, random_sums
-from kerntest.inference.statistic import Effect, LabelMatrix, discrepancy, label_matrix
-from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, low_rank_factor, terms
+from kerntest.inference.curves import curve_p_value
+from kerntest.inference.family import Family
+from kerntest.inference.invariants import first_invariants, kernel_invariants, kernel_spectrum
+from kerntest.inference.nulls.moments import label_invariants, permutation_moments
+from kerntest.inference.nulls.permutation import JUDGES, Judged, judge
+from kerntest.inference.nulls.spectral import label_spectrum
 from kerntest.report import record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.family import Family
-    from kerntest.inference.sides import Judge, Labels, Options, Sample
+    from kerntest.inference.nulls.moments import Invariants
+    from kerntest.inference.nulls.spectral import Spectrum
+    from kerntest.inference.sides import Judge, Options
+    from kerntest.inference.statistic import Effect, LabelMatrix
     from kerntest.kernels.base import Array, Kernel, Points
+    from kerntest.report.independence_record import Lags
+
+Member = TypeVar("Member")
 
 # What helps where relabellings are too few.
 MORE, MORE_ROWS = "use more --permutations", "it takes more rows"
 # No more than so many times as many are advised at once.
 MOST_MORE = 20.0
-# Random relabellings that show whether a kernel can tell any two apart, where those of the test cannot.
-OTHER_RELABELLINGS = 100
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
-    """What a null says.
-
-    Parameters
-    ----------
-    p_value : float
-    kernel : Kernel
-        The kernel it is reported for.
-    found : Effect
-        What that kernel measures.
-    null : record.Null
-        How the p-value was found.
-    family : record.Family or None
-        The other kernels, where there are any.
-    relabelled : ndarray, shape (R,), or None
-        The statistic of `kernel` under every relabelling, the observed first.
-    warnings : tuple of str
-    """
-
-    p_value: float
-    kernel: Kernel
-    found: Effect
-    null: record.Null
-    family: record.Family | None
-    relabelled: Array | None
-    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relabelled:
-    """Sums <K, B_g> of every kernel over one set of relabellings.
+    """<A, B> of every member of a family over one set of relabellings, shape (P, R), the observed one first.
 
-    Parameters
-    ----------
-    sums : ndarray, shape (F, R)
-        [:, 0] is the observed labelling.
-    label : LabelMatrix
-    tolerances : ndarray, shape (F,)
-        How far rounding can move a sum.
-    resampling : str
-        What the relabellings are, in words.
-    complete : bool
-        Whether they are all that there are.
+    `tolerances` say how far rounding can move a sum, `resampling` what the relabellings are; `different` of them can be
+    different, `floor` is the smallest p-value, `way_out` what helps where that is too large. `orders` counts random orders
+    for shifts, `effects` what the members measure as far as it is known, `every` all shifts of series.
     """
 
     sums: Array
-    label: LabelMatrix
     tolerances: Array
     resampling: str
-    complete: bool
+    different: int
+    floor: float
+    way_out: str
+    orders: int | None = None
+    exact: bool = True
+    effects: Sequence[Effect | None] = ()
+    every: Array | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """What a null says: the kernels that are reported, one for each side that has one, and what they measure.
+
+    `relabelled` is the statistic of these under every relabelling, the observed first; `judged` the family, where several
+    were judged together.
+    """
+
+    p_value: float
+    kernels: tuple[Kernel, ...]
+    found: Effect
+    null: record.Null
+    relabelled: Array | None = None
+    warnings: tuple[str, ...] = ()
+    judged: Judged | None = None
+    coco: float | None = None
+    witness_correlation: float | None = None
+    lags: Lags | None = None
+
+
+class ExactTest(Protocol):
+    """Two sides under a null: kernels on the rows of one side or two, and relabellings of the other against it."""
 
     @property
-    def floor(self) -> float:
-        """The smallest p-value that they can give: samples of one size may change places."""
-        ties = 2 if self.complete and self.label.n_x == self.label.n_y else 1
-        return ties / int(self.sums.shape[1])
+    def options(self) -> Options:
+        """Return the options of the test."""
+        ...
+
+    @property
+    def engine(self) -> Engine:
+        """Return where it is computed."""
+        ...
+
+    @property
+    def progress(self) -> Progress | None:
+        """Return who is told of it."""
+        ...
+
+    @property
+    def points(self) -> tuple[Points, ...]:
+        """Return the rows of each side that has kernels."""
+        ...
+
+    @property
+    def label(self) -> LabelMatrix | None:
+        """Return the matrix of the other side, where it has none."""
+        ...
+
+    @property
+    def factor(self) -> float:
+        """Return what turns <A, B> into MMD^2 or HSIC."""
+        ...
+
+    @property
+    def exchangeable(self) -> bool:
+        """Return whether any permutation of the rows is a relabelling."""
+        ...
+
+    @property
+    def fewest_for_curves(self) -> int:
+        """Return of how many rows a curve is near to the distribution over all relabellings."""
+        ...
+
+    def usual(self) -> ExactTest:
+        """Return the test with its usual relabellings."""
+        ...
+
+    def relabelled(self, family: Family, at_least: int) -> Relabelled:
+        """Return the sums of all members under shared relabellings."""
+        ...
+
+    def measured(self, kernels: tuple[Kernel, ...]) -> Effect:
+        """Return what kernels measure."""
+        ...
+
+    def squared_products(self, kernels: tuple[Kernel, ...]) -> float:
+        """Return sum_{i != j} (A_ij B_ij)^2."""
+        ...
+
+    def rounding(self, kernels: tuple[Kernel, ...]) -> float:
+        """Return how far rounding can move <A, B>."""
+        ...
+
+    def lags(self, relabelled: Relabelled, judged: Judged) -> Lags | None:
+        """Return where series see most."""
+        ...
+
+    def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
+        """Return the error for kernels under which no relabelling changes the statistic."""
+        ...
 
 
-def different_relabellings(labels: Labels, options: Options) -> int:
-    """Return how many different relabellings a test has: as many as were asked for, or as there are splits of its rows."""
-    splits = math.comb(len(labels), int(labels.sum()))
-    return splits if splits <= ALL else min(options.permutations, splits)
+def verdict_of(test: ExactTest, family: Family) -> Verdict:
+    """Judge all members of a family over shared relabellings, or one by the curve that the null names."""
+    return (permutation_verdict if test.options.null == "permutation" else curve_verdict)(test, family)
 
 
-def relabel(
-    kernels: Sequence[Kernel],
-    sample: Sample,
-    options: Options,
-    engine: Engine,
-    progress: Progress | None,
-    *,
-    relabellings: int,
-) -> Relabelled:
-    """Return the statistics of all kernels over shared relabellings: permuted blocks of rows, or of rows if asked for.
-
-    Raises
-    ------
-    UndecidedError
-        If a kernel overflows.
-    """
-    n, n_x = len(sample.points), int(sample.labels.sum())
-    label = label_matrix(n_x, n - n_x, options.estimator)
-    points, blocks = sample.points, BlockedRows.of(sample.labels, options.seed)
-    left_out = np.zeros(len(kernels))
-    resampling, complete = "random permutations", False
-    with np.errstate(over="ignore", invalid="ignore"):
-        if options.resampling == "random":
-            labellings = random_orders(sample.labels, relabellings, options.seed)[1]
-            placed = points.take(random_orders(sample.labels, 1, options.seed)[0])
-            sums = random_sums(kernels, placed, label, labellings, engine=engine, progress=progress)
-        else:
-            moved = blocks.relabellings(relabellings, options.seed)
-            between, left_out = _between_blocks(kernels, points, blocks, engine, progress)
-            diagonals = np.stack([blocks.summed(kernel.diagonal(points)) for kernel in kernels])
-            sums = relabelled_sums(between, diagonals, label, blocks, moved, engine=engine)
-            if len(moved) == math.comb(n, n_x):
-                resampling, complete = record.ALL_PERMUTATIONS, True
-            elif blocks.free < n:
-                resampling = f"permuted blocks of {counted(int(blocks.starts[1]), 'random row')}"
-    refuse_overflow(kernels, sums)
-    norm = math.sqrt(label.squared_norm)
-    # A sum over all pairs of rows, their labels not centred, before the sums over rows are taken out.
-    tolerances = np.array([tie_tolerance(float(kernel.diagonal(points).max()), n, float(n)) for kernel in kernels])
-    # The trace of what a factor leaves out, times the norm of B, bounds what it could add.
-    tolerances += left_out * norm
-    return Relabelled(sums, label, tolerances, resampling, complete)
-
-
-def _between_blocks(
-    kernels: Sequence[Kernel], points: Points, blocks: BlockedRows, engine: Engine, progress: Progress | None
-) -> tuple[Array, Array]:
-    """Return the sums over pairs of blocks, shape (F, b, b), and the trace that factors leave out of each matrix.
-
-    The terms of sums each on its own: those whose matrix is of low rank by its factor, the others together, tile by tile.
-    """
-    sums, left_out = np.zeros((len(kernels), *2 * blocks.in_x.shape)), np.zeros(len(kernels))
-    whole = [(place, term) for place, kernel in enumerate(kernels) for term in terms(kernel)]
-    if len(points) > FEW_ROWS:
-        # From wide to narrow: where a bandwidth is too narrow for a factor, the next of the same kind is too.
-        chains: dict[tuple[str, int], list[tuple[int, Kernel]]] = {}
-        for place, kernel in enumerate(kernels):
-            for number, term in enumerate(terms(kernel)):
-                chains.setdefault((str(kernel).partition("(")[0], number), []).append((place, term))
-
-        def by_factors(chain: list[tuple[int, Kernel]]) -> list[tuple[Array, float]]:
-            factors = ((term, low_rank_factor(term, points, LEFT_OUT)) for _, term in chain)
-            some = takewhile(lambda one: one[1] is not None, factors)
-            return [(factor_sums(factor, points, term, blocks), factor.residual) for term, factor in some if factor]
-
-        whole = []
-        for chain, found in zip(chains.values(), engine.here.map(by_factors, list(chains.values())), strict=True):
-            for (place, _), (between, residual) in zip(chain, found, strict=False):
-                sums[place] += between
-                left_out[place] += residual
-            whole += chain[len(found) :]
-    if whole:
-        over_tiles = block_sums([term for _, term in whole], points, blocks, engine, progress)
-        for (place, _), between in zip(whole, over_tiles, strict=True):
-            sums[place] += between
-    return sums, left_out
-
-
-def permutation_verdict(
-    family: Family, sample: Sample, options: Options, engine: Engine, progress: Progress | None
-) -> Verdict:
-    """Judge the family over all relabellings together."""
-    relabelled = relabel(family.kernels, sample, options, engine, progress, relabellings=options.permutations)
+def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
+    """Judge all members of a family over shared relabellings."""
+    options = test.options
+    relabelled = test.relabelled(family, options.permutations)
     judged = judge(relabelled.sums, relabelled.tolerances, options.judge, family.halvings)
-    if judged.degenerate.all():
-        # A few relabellings of a few rows can all be the same split (p = 1): only others tell what the kernel sees.
-        others = replace(options, resampling="random")
-        more = relabel(family.kernels, sample, others, engine, None, relabellings=OTHER_RELABELLINGS)
-        refuse_degenerate(judge(more.sums, more.tolerances), family)
-    chosen, used, factor = judged.selected, relabelled.sums.shape[1], relabelled.label.factor
-    null = record.Null(
-        method="permutation",
-        permutations=used,
-        requested=options.permutations,
-        p_floor=relabelled.floor,
-        exact=True,
+    # A few relabellings of a few rows can all give one value (p = 1): all permutations tell what the kernels see.
+    if judged.degenerate.all() and not (
+        test.exchangeable and any(TestedPair(test, kernels).varies() for kernels in family.members)
+    ):
+        raise test.degenerate(family.members[0])
+    chosen = judged.selected
+    null = permutation_null(
+        judged,
+        relabelled.sums.shape[1],
+        options.permutations if relabelled.exact else None,
         resampling=relabelled.resampling,
-        orders=None,
-        mean=float(factor * judged.mean[chosen]),
-        standard_deviation=float(factor * judged.standard_deviation[chosen]),
+        floor=relabelled.floor,
+        orders=relabelled.orders,
+        scale=test.factor,
+        exact=relabelled.exact,
+    )
+    known = relabelled.effects[chosen] if relabelled.effects else None
+    return Verdict(
+        judged.p_value,
+        family.members[chosen],
+        known or test.measured(family.members[chosen]),
+        null,
+        test.factor * relabelled.sums[chosen],
+        relabelling_warning(judged.p_value, relabelled.different, options.alpha, relabelled.way_out, relabelled.floor),
+        judged,
+        lags=test.lags(relabelled, judged),
+    )
+
+
+def curve_verdict(test: ExactTest, family: Family) -> Verdict:
+    """Judge one member by the curve that the null names."""
+    options, (kernels,) = test.options, family.members
+    found = test.measured(kernels)
+    pair = TestedPair(test, kernels, found.estimate(options.estimator) / test.factor)
+    try:
+        p_value, null = curve_p_value(options.null, pair, permutations=options.permutations)
+    except OverflowError as error:
+        raise overflow(kernels[0]) from error
+    warnings: tuple[str, ...] = ()
+    if pair.n < test.fewest_for_curves:
+        warnings = (f"of {pair.n} rows no curve follows the few possible values: --null permutation is exact",)
+    return Verdict(p_value, kernels, found, null, warnings=warnings)
+
+
+def permutation_null(
+    judged: Judged,
+    used: int,
+    requested: int | None,
+    *,
+    resampling: str,
+    floor: float | None = None,
+    orders: int | None = None,
+    scale: float = 1.0,
+    exact: bool = True,
+) -> record.Null:
+    """Return the record of a null of relabellings: the moments are `scale` times those of the selected member."""
+    chosen = judged.selected
+    return record.Null(
+        method="permutation" if exact else "shift",
+        permutations=used,
+        requested=requested,
+        p_floor=1.0 / used if floor is None else floor,
+        exact=exact,
+        resampling=resampling,
+        orders=orders,
+        mean=float(scale * judged.mean[chosen]),
+        standard_deviation=float(scale * judged.standard_deviation[chosen]),
         skewness=float(judged.skewness[chosen]),
         trace=None,
     )
-    together = judged_family(family, judged, options.judge)
-    kernel = family.kernels[chosen]
-    found = discrepancy(kernel, sample.points, sample.labels, engine)
-    values = factor * relabelled.sums[chosen]
-    return Verdict(
-        judged.p_value,
-        kernel,
-        found,
-        null,
-        together,
-        values,
-        relabelling_warning(
-            judged.p_value, used, options.alpha, MORE_ROWS if relabelled.complete else MORE, relabelled.floor
-        ),
-    )
 
 
-def judged_family(family: Family, judged: Judged, how: Judge) -> record.Family | None:
-    """Return the record of a family that was judged; None for one kernel."""
-    if len(family.kernels) < 2:
-        return None
+def judged_members(family: Family, judged: Judged, make: Callable[..., Member]) -> tuple[Member, ...]:
+    """Return the records of the members that were judged together: their kernels, z, p-value and excess."""
     excess = [None] * len(judged.z) if judged.excess is None else judged.excess.tolist()
-    members = tuple(
-        record.FamilyMember(str(kernel), float(z), float(p), u)
-        for kernel, z, p, u in zip(family.kernels, judged.z, judged.p_values, excess, strict=True)
+    return tuple(
+        make(*map(str, kernels), float(z), float(p), u)
+        for kernels, z, p, u in zip(family.members, judged.z, judged.p_values, excess, strict=True)
     )
+
+
+def judged_kernels(family: Family, judged: Judged, how: Judge) -> record.Family | None:
+    """Return the record of a family of one side that was judged; None for one kernel."""
+    if len(family.members) < 2:
+        return None
+    members = judged_members(family, judged, record.FamilyMember)
     return record.Family(how, JUDGES[how], members, family.thinning, judged.p_clearest)
+
+
+class TestedPair:
+    """The centred matrices A and B of one member of a family: a `MatrixPair`."""
+
+    def __init__(self, test: ExactTest, kernels: tuple[Kernel, ...], value: float = 0.0) -> None:
+        self.test, self.kernels, self.value = test, kernels, value
+        self.n, self.factor = len(test.points[0]), test.factor
+        self.rounding = test.rounding(kernels)
+
+    def _each(self, of_kernel: Callable[..., Any], of_label: Callable[[LabelMatrix], Any], **options: Any) -> list[Any]:
+        """Return what is known of both matrices: of kernels on rows, or of a kernel and the label."""
+        test, hollow = self.test, self.test.options.hollow
+        found = [
+            of_kernel(kernel, points, test.engine, hollow=hollow, **options)
+            for kernel, points in zip(self.kernels, test.points, strict=True)
+        ]
+        return found if test.label is None else [*found, of_label(test.label)]
+
+    def invariants(self) -> tuple[Invariants, Invariants, bool]:
+        """Return the invariants of both matrices, and whether both cubic traces are exact."""
+        seeded = {"seed": self.test.options.seed, "progress": self.test.progress}
+        (a, exact_a), (b, exact_b) = self._each(
+            kernel_invariants, lambda label: (label_invariants(label), True), **seeded
+        )
+        return a, b, exact_a and exact_b
+
+    def first_invariants(self) -> tuple[Invariants, Invariants]:
+        """Return the invariants up to second order."""
+        a, b = self._each(first_invariants, label_invariants)
+        return a, b
+
+    def spectra(self) -> tuple[Spectrum, Spectrum, bool]:
+        """Return the eigenvalues of both matrices, and whether all are exact."""
+        seeded = {"seed": self.test.options.seed, "progress": self.test.progress}
+        (a, exact_a), (b, exact_b) = self._each(kernel_spectrum, lambda label: (label_spectrum(label), True), **seeded)
+        return a, b, exact_a and exact_b
+
+    def squared_products(self) -> float:
+        """Return sum_{i != j} (A_ij B_ij)^2."""
+        return self.test.squared_products(self.kernels)
+
+    def relabelled(self, at_least: int) -> Array:
+        """Return <A, B> under at least so many relabellings of the usual kind."""
+        sums: Array = self.test.usual().relabelled(Family((self.kernels,)), at_least).sums[0]
+        return sums
+
+    def varies(self) -> bool:
+        """Whether some permutation of the rows changes the statistic, by its exact variance over all of them."""
+        a, b = self.first_invariants()
+        return permutation_moments(a, b, self.n).standard_deviation > self.rounding
+
+    def degenerate(self) -> UndecidedError:
+        """Return the error for kernels under which no relabelling changes the statistic."""
+        return self.test.degenerate(self.kernels)
+
+
+# Warnings and refusals
 
 
 def relabelling_warning(
@@ -261,14 +339,8 @@ def _round_number_above(number: float) -> int:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power > number)
 
 
-def refuse_overflow(kernels: Sequence[Kernel], sums: np.ndarray[Any, Any]) -> None:
-    """Refuse sums that are not finite.
-
-    Raises
-    ------
-    UndecidedError
-        Naming the kernel.
-    """
+def refuse_overflow(kernels: Sequence[Kernel], sums: NDArray[Any]) -> None:
+    """Refuse sums that are not finite, naming the kernel."""
     for kernel, values in zip(kernels, sums, strict=True):
         if not np.isfinite(values).all():
             raise overflow(kernel)
@@ -283,24 +355,26 @@ def overflow(kernel: Kernel) -> UndecidedError:
     )
 
 
-def refuse_degenerate(judged: Judged, family: Family) -> None:
-    """Refuse a family of which no member can tell any two relabellings apart.
-
-    Raises
-    ------
-    UndecidedError
-        As above.
-    """
-    if judged.degenerate.all():
-        raise degenerate_kernel(family)
-
-
-def degenerate_kernel(family: Family) -> UndecidedError:
-    """Return the error for kernels that find all pairs of rows equally similar."""
+def degenerate(subject: str) -> UndecidedError:
+    """Return the error for kernels, in words, under which no relabelling changes the statistic."""
     return UndecidedError(
-        f"the kernel '{family.kernels[0]}' finds all pairs of different rows equally similar, or these rows allow one "
-        "value of the statistic only: nothing can be tested",
+        f"{subject}: nothing can be tested",
         hint="try --kernel gaussian --bandwidth median: a bandwidth far too small or too large, delta on numbers, or too few "
         "different rows do this",
         code="undecided.degenerate_kernel",
+    )
+
+
+def degenerate_kernel(kernel: Kernel) -> UndecidedError:
+    """Return the error for a kernel that finds all pairs of rows of two samples equally similar."""
+    return degenerate(
+        f"the kernel '{kernel}' finds all pairs of different rows equally similar, or these rows allow one value of the "
+        "statistic only"
+    )
+
+
+def degenerate_pair(kernel_x: Kernel, kernel_y: Kernel) -> UndecidedError:
+    """Return the error for kernels that find all pairs of rows equally similar on one of the sides."""
+    return degenerate(
+        f"the kernels '{kernel_x}' and '{kernel_y}' give one value of the statistic only, whichever rows are paired"
     )

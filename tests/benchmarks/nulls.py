@@ -17,6 +17,7 @@ import numpy as np
 from kerntest.data.pooling import pool
 from kerntest.data.read import read_table
 from kerntest.engines.local import LocalEngine
+from kerntest.inference.family import Family
 from kerntest.inference.invariants import centre, kernel_invariants, kernel_spectrum
 from kerntest.inference.nulls.gamma import gamma_p_value
 from kerntest.inference.nulls.moments import (
@@ -26,8 +27,8 @@ from kerntest.inference.nulls.moments import (
 )
 from kerntest.inference.nulls.pearson import pearson_tail
 from kerntest.inference.nulls.spectral import label_spectrum, spectral_p_value
+from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Options, lay_out
-from kerntest.inference.verdict import relabel
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.stationary import Gaussian
 
@@ -55,8 +56,8 @@ def tails(rng, draw, shrink):
     rows = {}
     for estimator in ("unbiased", "biased"):
         options = Options(estimator, "permutation", 100_000, 0.05, "standardize", int(rng.integers(2**31)))
-        relabelled = relabel((kernel,), sample, options, engine, None, relabellings=100_000)
-        sums, label = relabelled.sums[0], relabelled.label
+        test = TwoSamples(sample, options, engine)
+        sums, label = test.relabelled(Family(((kernel,),)), 100_000).sums[0], test.label
         points = np.quantile(sums, [1 - level for level in LEVELS])
         hollow = estimator == "unbiased"
         b = label_invariants(label)

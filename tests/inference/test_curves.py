@@ -17,7 +17,6 @@ from kerntest.inference.invariants import kernel_spectrum
 from kerntest.inference.nulls.gamma import gamma_moments, gamma_p_value
 from kerntest.inference.nulls.pearson import pearson_tail
 from kerntest.inference.nulls.spectral import completed, label_spectrum, spectral_p_value, weighted_chi_square_tail
-from kerntest.inference.randomly import random_sums
 from kerntest.inference.statistic import label_matrix
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
@@ -186,21 +185,6 @@ def test_curves_refuse_a_degenerate_kernel_and_a_family(null):
         mmd_test(x, y, kernel="gaussian(1e-9)", null=null)
     with pytest.raises(UsageError, match="one bandwidth"):
         mmd_test(x, y, kernel="gaussian", bandwidth=(1.0, 2.0), null=null)
-
-
-@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
-def test_random_relabellings_are_the_statistic_at_each(estimator):
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(14, 2))
-    kernels = [parse_kernel("gaussian(1)"), parse_kernel("polynomial(2)")]
-    labels = np.repeat([1, 0], [5, 9]).astype(np.uint8)
-    labellings = [rng.permutation(labels) for _ in range(6)]
-    label = label_matrix(5, 9, estimator)
-    sums = random_sums(kernels, Points.of(X), label, labellings, engine=ENGINE)
-    naive_mmd2 = naive.mmd2_unbiased if estimator == "unbiased" else naive.mmd2_biased
-    for kernel, row in zip(kernels, sums, strict=True):
-        expected = [naive_mmd2(kernel(X), labelling) for labelling in labellings]
-        assert_close(label.factor * row, expected)
 
 
 def test_random_resampling_agrees_with_shifts():

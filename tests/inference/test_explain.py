@@ -12,9 +12,9 @@ from kerntest import mmd_test
 from kerntest.data.read import read_table
 from kerntest.errors import DataError, MissingExtraError, UsageError
 from kerntest.inference import explain
-from kerntest.inference.analysis import analyse_two_samples
 from kerntest.inference.picture import two_sample_figure
 from kerntest.inference.sides import Options
+from kerntest.inference.two_sample import analyse_two_samples
 from kerntest.inference.witness import witness_at
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel

@@ -5,7 +5,7 @@ import pytest
 from tolerances import assert_close
 
 from kerntest.errors import UsageError
-from kerntest.inference import pair_family
+from kerntest.inference import family as module
 from kerntest.inference.family import check_bandwidth, choose_kernels, members_carried
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
@@ -67,7 +67,7 @@ def test_auto_of_three_columns_reaches_wider_and_has_additive_members_in_units_o
     for kernel, exponent in zip(family.kernels[-4:], (3, 2, 0, -2), strict=True):
         assert_close([term.kernel.bandwidth for term in kernel.operands], 2.0**exponent * np.array(medians))
     assert len(set(texts)) == len(texts)
-    assert family.halvings.tolist() == [max(-exponent, 0) for exponent in family.exponents]
+    assert family.halvings.tolist() == [max(-exponent, 0) for (exponent,) in family.exponents]
 
 
 def test_categories_take_part_in_additive_members():
@@ -203,12 +203,12 @@ def test_equal_members_are_one():
 
 def test_pairs_have_three_bandwidths_a_kernel_and_fewer_of_many_rows(monkeypatch):
     chooser = BandwidthChooser(points_of(1), 0)
-    assert pair_family.independence_exponents(Gaussian(), chooser) == [1, -1, -3]
-    assert pair_family.independence_exponents(Laplacian(), chooser)[0] == 1
-    assert len(pair_family.independence_exponents(Laplacian(), chooser)) == 3
-    monkeypatch.setattr(pair_family, "THINNING", ((10, (3, 3, 3)), (np.inf, (2, 1, 1))))
-    assert pair_family.independence_exponents(Gaussian(), chooser) == [1, -3]
-    assert len(pair_family.independence_exponents(Laplacian(), chooser)) == 1
+    assert module.independence_exponents(Gaussian(), chooser) == [1, -1, -3]
+    assert module.independence_exponents(Laplacian(), chooser)[0] == 1
+    assert len(module.independence_exponents(Laplacian(), chooser)) == 3
+    monkeypatch.setattr(module, "THINNING", ((10, (3, 3, 3)), (np.inf, (2, 1, 1))))
+    assert module.independence_exponents(Gaussian(), chooser) == [1, -3]
+    assert len(module.independence_exponents(Laplacian(), chooser)) == 1
     many = BandwidthChooser(points_of(3), 0)
     bound = bind(Additive(), NUMERIC, ()).kernel
-    assert pair_family.independence_exponents(bound, many) == [0]
+    assert module.independence_exponents(bound, many) == [0]

@@ -10,7 +10,7 @@ from two_variables import arrays, frame
 
 from kerntest import hsic_test, parse_kernel
 from kerntest.inference import strongest
-from kerntest.inference.pair_analysis import analyse_pair
+from kerntest.inference.independence import analyse_pair
 from kerntest.inference.sides import Options
 
 KERNELS = [("gaussian(1)", "gaussian(0.5)"), ("gaussian(1)", "laplacian(1)"), ("linear", "polynomial(2)")]
@@ -66,7 +66,7 @@ def test_the_p_value_is_the_share_of_permutations_that_reach_it():
     x, y = arrays(30, strength=0.3)
     options = Options("biased", "permutation", 300, 0.05, "standardize", 0)
     analysis = analyse_pair(x, y, options, kernels=("gaussian(1)", "gaussian(1)"), statistic="coco")
-    values = analysis.relabelled
+    values = analysis.verdict.relabelled
     assert values[0] == analysis.result.coco
     assert len(values) == 300
     assert analysis.result.p_value == np.mean(values >= values[0])
@@ -90,7 +90,7 @@ def test_every_relabelled_value_is_that_of_a_pairing(monkeypatch):
     A, B = centred_matrices(*(variable.points for variable in analysis.paired.variables), kernels)
     assert len(drawn) == 39
     expected = [np.sqrt(np.linalg.eigvals(A @ B[p][:, p]).real.max()) / 8 for p in [np.arange(8), *drawn]]
-    assert_close(analysis.relabelled, expected)
+    assert_close(analysis.verdict.relabelled, expected)
 
 
 def test_coco_finds_what_hsic_finds():

@@ -10,8 +10,8 @@ from tolerances import assert_close
 from two_variables import arrays, columns_of, frame
 
 from kerntest import hsic_test, parse_kernel
-from kerntest.inference import shifts
-from kerntest.inference.pair_analysis import analyse_pair
+from kerntest.inference.independence import analyse_pair
+from kerntest.inference.relabelling import shifts
 from kerntest.inference.sides import Options
 from kerntest.kernels import bandwidth
 
@@ -153,7 +153,7 @@ def test_equal_rows_tie(resampling, kernel):
         options = Options("unbiased", "permutation", 300, 0.05, "standardize", 0, resampling)
         data = np.column_stack([x, x, 1 - x]), np.column_stack([y, 2 * y, y])
         analysis = analyse_pair(*data, options, kernels=(kernel, kernel), threads=1)
-        values, p_value = analysis.relabelled, analysis.result.p_value
+        values, p_value = analysis.verdict.relabelled, analysis.result.p_value
         assert p_value == np.mean(values >= values[0] - 1e-6 * np.ptp(values)), seed
 
 

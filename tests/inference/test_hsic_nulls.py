@@ -12,8 +12,8 @@ from two_variables import arrays, frame
 
 from kerntest import hsic_test
 from kerntest.errors import UndecidedError, UsageError
+from kerntest.inference.independence import analyse_pair
 from kerntest.inference.nulls.pearson import pearson_tail
-from kerntest.inference.pair_analysis import analyse_pair
 from kerntest.inference.sides import Options
 from kerntest.inference.statistic import factor
 
@@ -108,7 +108,9 @@ def test_moments_have_the_level_of_a_long_permutation_run(d, estimator, permutat
     """The share of 60,000 relabelled values that the curve finds significant, where nothing depends on anything."""
     rng = np.random.default_rng(d)
     x, y = rng.normal(size=(100, d)), rng.normal(size=(100, d))
-    values = relabelled_values(x, y, estimator=estimator, permutations=permutations, bandwidth="median").relabelled
+    values = relabelled_values(
+        x, y, estimator=estimator, permutations=permutations, bandwidth="median"
+    ).verdict.relabelled
     null = hsic_test(x, y, null="moments", estimator=estimator, **MEDIAN).null
     assert null.mean == pytest.approx(values.mean(), abs=6 * values.std() / math.sqrt(len(values)))
     # The moments are exact: what differs is the spread of 60,000 correlated values.
@@ -236,7 +238,7 @@ def test_the_p_value_is_the_share_of_relabellings_with_the_identity_among_them(e
     analysis = relabelled_values(
         x, y, estimator=estimator, permutations=200, resampling=resampling, kernel_x="linear", kernel_y="gaussian(1)"
     )
-    values, null = analysis.relabelled, analysis.result.null
+    values, null = analysis.verdict.relabelled, analysis.result.null
     assert len(values) == null.permutations == (210 if resampling == "shifts" else 200)
     reached = np.count_nonzero(values[1:] > values[0])
     assert 5 < reached < 150

@@ -8,7 +8,7 @@ from two_variables import arrays, frame
 
 from kerntest import hsic_test
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.inference import relabelling
+from kerntest.inference.relabelling import pairings
 
 NULLS = ("permutation", "moments", "gamma", "spectral", "pearson")
 
@@ -157,7 +157,7 @@ def test_kernels_to_which_all_rows_are_alike_in_series():
 
 def test_kernels_to_which_all_rows_are_alike_are_told_from_too_many_rows(monkeypatch):
     """The second look at random permutations must not fail for want of memory, which has nothing to do with it."""
-    monkeypatch.setattr(relabelling, "DENSE_ENTRIES", 2 * 39**2)
+    monkeypatch.setattr(pairings, "DENSE_ENTRIES", 2 * 39**2)
     kernels = {"kernel_x": "gaussian(1e-9)", "kernel_y": "gaussian(1)"}
     refused(UndecidedError, "one value of the statistic only", code="undecided.degenerate_kernel", **kernels)
 

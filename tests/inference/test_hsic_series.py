@@ -9,7 +9,7 @@ from tolerances import assert_close
 
 from kerntest import hsic_test, parse_kernel
 from kerntest.errors import DataError, UsageError
-from kerntest.inference.pair_analysis import analyse_pair
+from kerntest.inference.independence import analyse_pair
 from kerntest.inference.sides import Options
 from kerntest.inference.statistic import factor
 
@@ -90,7 +90,7 @@ def test_the_analysis_holds_the_observed_statistic_and_that_of_every_shift():
     options = Options("unbiased", "permutation", 1000, 0.05, "none", 0)
     analysis = analyse_pair(x, y, options, kernels=("gaussian(1)", "gaussian(0.7)"), time_series=True, min_lag=10)
     values = all_shifts(x, y, "unbiased")
-    assert_close(analysis.relabelled, values[[0, *range(10, 51)]])
+    assert_close(analysis.verdict.relabelled, values[[0, *range(10, 51)]])
 
 
 @pytest.mark.parametrize(("n", "minimum"), [(4, 1), (19, 1), (20, 1), (39, 1), (40, 2), (200, 10)])

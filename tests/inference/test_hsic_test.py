@@ -17,7 +17,7 @@ from two_variables import arrays, columns_of, frame
 
 import kerntest
 from kerntest import hsic_test
-from kerntest.inference.pair_analysis import analyse_pair
+from kerntest.inference.independence import analyse_pair
 from kerntest.inference.sides import Options
 from kerntest.kernels.base import DensePairs
 
@@ -260,7 +260,7 @@ def test_the_analysis_holds_the_statistic_under_every_relabelling():
     for estimator in ESTIMATORS:
         options = Options(estimator, "permutation", 500, 0.05, "standardize", 0)
         analysis = analyse_pair(x, y, options, kernels=("gaussian(1)", "gaussian(0.5)"))
-        values, result = analysis.relabelled, analysis.result
+        values, result = analysis.verdict.relabelled, analysis.result
         assert len(values) == result.null.permutations == 520
         assert_close(values[0], result.statistic)
         assert_close(np.mean(values), result.null.mean)

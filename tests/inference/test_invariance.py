@@ -12,7 +12,7 @@ from same_results import assert_same, assert_same_statistic, small_blocks
 from tolerances import assert_close
 
 from kerntest import hsic_test, mmd_test, parse_kernel
-from kerntest.inference import shifts
+from kerntest.inference.relabelling import shifts
 from kerntest.kernels import bandwidth
 from kerntest.matrices import lags
 

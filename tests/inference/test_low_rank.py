@@ -2,21 +2,18 @@
 
 import math
 
-import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest import hsic_pairs, hsic_test, mmd_test
+from kerntest import hsic_pairs, mmd_test
 from kerntest.engines.local import LocalEngine
-from kerntest.inference import relabelling, screening, shifts, statistic, verdict
+from kerntest.inference import screening
 from kerntest.inference.low_rank_invariants import low_rank_invariants
 from kerntest.inference.nulls.permutation import tie_tolerance
-from kerntest.inference.relabelling import shifted_statistics
-from kerntest.inference.shifts import correlations_needed, low_rank_sums
-from kerntest.inference.statistic import dependence, inner, label_matrix, low_rank_pair
+from kerntest.inference.relabelling import shifts
+from kerntest.inference.relabelling.shifts import correlations_needed, low_rank_sums
+from kerntest.inference.statistic import label_matrix, low_rank_pair
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 from kerntest.matrices.factor import low_rank
@@ -68,27 +65,6 @@ def test_two_matrices_of_high_rank_take_the_lags():
     assert low_rank_pair(kernel, x, parse_kernel("linear"), y, ENGINE) is not None
 
 
-@pytest.mark.parametrize("hollow", [True, False], ids=["U-centred", "HKH"])
-@pytest.mark.parametrize(("n", "circle", "orders"), [(240, 240, 1), (241, 240, 3), (200, 187, 2)])
-def test_every_relabelling_is_that_of_the_lags(n, circle, orders, hollow):
-    rng = np.random.default_rng(n)
-    x, y = points(3, n), few_values(4, n)
-    kernel_x, kernel_y = parse_kernel("gaussian(2)"), parse_kernel("laplacian(0.7)")
-    places = [rng.permutation(n) for _ in range(orders)]
-    expected = shifted_statistics(
-        [(x, (kernel_x,))],
-        [(y, (kernel_y,))],
-        places[0],
-        places,
-        circle=circle,
-        estimator="unbiased" if hollow else "biased",
-        engine=ENGINE,
-    )
-    still, moved = factored("gaussian(2)", x), factored("laplacian(0.7)", y)
-    found = low_rank_sums(still, moved, places, circle, hollow=hollow, engine=ENGINE)
-    assert_close(found.ravel(), expected.ravel(), scale=n**2)
-
-
 def test_threads_and_blocks_give_the_same(monkeypatch):
     x, y = factored("gaussian(1)", points(0, 400)), factored("gaussian(2)", points(1, 400))
     places = [np.random.default_rng(k).permutation(400) for k in range(2)]
@@ -115,81 +91,6 @@ def test_correlations_that_are_left_out_add_up_to_no_more_than_the_tolerance(tol
     assert bounds[~kept].max(initial=0.0) <= bounds[kept].min()
 
 
-def test_pairs_of_a_family_by_correlations_or_by_lags(monkeypatch):
-    """An additive kernel on each side, whose lines no other pair needs."""
-    rng = np.random.default_rng(5)
-    x = rng.normal(size=(2100, 2))
-    y = np.column_stack([x[:, 0] + rng.normal(size=2100), rng.normal(size=2100)])
-    calls = []
-    original = relabelling._cheaper_by_factors
-
-    def counted(*arguments):
-        calls.append(original(*arguments))
-        return calls[-1]
-
-    monkeypatch.setattr(relabelling, "_cheaper_by_factors", counted)
-    by_correlations = hsic_test(x, y)
-    assert [[pair[:2] for pair in found] for found in calls] == [[(4, 4)]]
-    monkeypatch.setattr(relabelling, "_cheaper_by_factors", lambda *_: [])
-    by_lags = hsic_test(x, y)
-    assert by_correlations.p_value == by_lags.p_value
-    assert by_correlations.family is not None
-    assert by_lags.family is not None
-    for one, other in zip(by_correlations.family.members, by_lags.family.members, strict=True):
-        assert one.kernel_x == other.kernel_x
-        assert_close(one.z, other.z, scale=10.0)
-        assert one.p_value == other.p_value
-
-
-@given(st.integers(10, 20), st.integers(0, 2**16), st.sampled_from(["gaussian(1)", "linear", "laplacian(1)"]))
-@settings(max_examples=20, deadline=None)
-def test_both_estimates_are_those_of_the_formula(n, seed, text):
-    x, y = few_values(seed, n), few_values(seed + 1, n)
-    first, second = low_rank(parse_kernel(text), x), low_rank(parse_kernel("linear"), y)
-    if first is None or second is None:
-        return
-    K, L = parse_kernel(text)(x), parse_kernel("linear")(y)
-    size = np.abs(K).max() * np.abs(L).max()
-    assert_close(inner(first, second, hollow=False) / n**2, naive.hsic_biased(K, L), scale=size)
-    unbiased = inner(first, second, hollow=True) / (n * (n - 3))
-    assert_close(unbiased, naive.hsic_unbiased(K, L), scale=size)
-
-
-def test_the_dependence_is_that_of_the_whole_matrices(monkeypatch):
-    x, y = points(0, 800), few_values(1, 800)
-    kernels = parse_kernel("gaussian(1)"), parse_kernel("gaussian(2)")
-    found = dependence(kernels[0], x, kernels[1], y, ENGINE)
-    monkeypatch.setattr(statistic, "low_rank_pair", lambda *_: None)
-    direct = dependence(kernels[0], x, kernels[1], y, ENGINE)
-    for name in ("unbiased", "biased", "effect_size"):
-        assert_close(getattr(found, name), getattr(direct, name))
-
-
-@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
-def test_a_test_of_two_columns_is_the_same_either_way(estimator, monkeypatch):
-    rng = np.random.default_rng(5)
-    x = rng.normal(size=1500)
-    y = np.sin(3 * x) + 2 * rng.normal(size=1500)
-    options = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median", "estimator": estimator}
-    fast = hsic_test(x, y, **options)
-    monkeypatch.setattr(relabelling, "low_rank_pair", lambda *_: None)
-    monkeypatch.setattr(statistic, "low_rank_pair", lambda *_: None)
-    whole = hsic_test(x, y, **options)
-    assert fast.p_value == whole.p_value
-    assert_close(fast.statistic, whole.statistic)
-    assert_close(fast.null.standard_deviation, whole.null.standard_deviation)
-
-
-def test_tied_relabellings_count_as_ties(monkeypatch):
-    """Of two binary columns most relabellings tie with others; rounding of a factor must not part them."""
-    rng = np.random.default_rng(2)
-    x, y = (rng.integers(0, 2, 300).astype(float) for _ in range(2))
-    options = {"kernel_x": "gaussian(1)", "kernel_y": "gaussian(1)", "permutations": 3000}
-    fast = hsic_test(x, y, **options)
-    monkeypatch.setattr(relabelling, "low_rank_pair", lambda *_: None)
-    assert fast.p_value == hsic_test(x, y, **options).p_value
-
-
 def test_a_screen_of_pairs_with_their_own_rows_is_the_same_either_way(monkeypatch):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(900, 3))
@@ -207,36 +108,6 @@ def test_a_screen_of_pairs_with_their_own_rows_is_the_same_either_way(monkeypatc
 
 def test_many_columns_to_cube_are_swept_instead():
     assert low_rank_invariants(factored("gaussian(0.45)", points(0, 1500)), hollow=True) is None
-
-
-@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
-@pytest.mark.parametrize("permutations", [3000])
-def test_a_test_of_two_samples_of_one_column_is_the_same_either_way(estimator, permutations, monkeypatch):
-    rng = np.random.default_rng(7)
-    x, y = rng.normal(size=1100), rng.normal(0.05, 1.05, size=1001)
-    options = {"kernel": "gaussian(1)", "estimator": estimator, "permutations": permutations}
-    fast = mmd_test(x, y, **options)
-    monkeypatch.setattr(verdict, "FEW_ROWS", 10_000)
-    monkeypatch.setattr(statistic, "FEW_ROWS", 10_000)
-    whole = mmd_test(x, y, **options)
-    assert fast.p_value == whole.p_value
-    for name in ("statistic", "mmd2_biased", "mmd2_unbiased", "effect_size"):
-        assert_close(getattr(fast, name), getattr(whole, name))
-    assert_close(fast.null.standard_deviation, whole.null.standard_deviation)
-
-
-def test_a_family_takes_factors_and_lags_side_by_side(monkeypatch):
-    """The Gaussians of the default family have factors, its Laplacians have none."""
-    rng = np.random.default_rng(8)
-    x, y = rng.normal(size=1200), rng.normal(0.06, 1.0, size=1000)
-    fast = mmd_test(x, y)
-    monkeypatch.setattr(verdict, "FEW_ROWS", 10_000)
-    monkeypatch.setattr(statistic, "FEW_ROWS", 10_000)
-    whole = mmd_test(x, y)
-    assert (fast.kernel, fast.p_value) == (whole.kernel, whole.p_value)
-    for one, other in zip(fast.family.members, whole.family.members, strict=True):
-        assert (one.kernel, one.p_value) == (other.kernel, other.p_value)
-        assert_close(one.z, other.z)
 
 
 @pytest.mark.parametrize("bandwidth", [1e3, 1e4, 1e5])

@@ -12,7 +12,7 @@ from two_samples import arrays, frames
 
 import kerntest
 from kerntest import mmd_test
-from kerntest.inference.permuted_blocks import TILE
+from kerntest.inference.relabelling.permuted_blocks import TILE
 from kerntest.inference.verdict import relabelling_warning
 from kerntest.kernels.base import DensePairs, Points
 

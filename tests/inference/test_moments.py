@@ -7,9 +7,11 @@ import naive
 import numpy as np
 import pytest
 from tolerances import SAME_MACHINE, STATISTIC, assert_close
+from two_samples import sample_of
 
 from kerntest.engines.local import LocalEngine
 from kerntest.inference import invariants
+from kerntest.inference.family import Family
 from kerntest.inference.invariants import centre, kernel_invariants
 from kerntest.inference.nulls.moments import (
     Moments,
@@ -17,7 +19,8 @@ from kerntest.inference.nulls.moments import (
     moments_p_value,
     permutation_moments,
 )
-from kerntest.inference.randomly import random_orders, random_sums
+from kerntest.inference.relabelling.permuted_blocks import TwoSamples
+from kerntest.inference.sides import Options
 from kerntest.inference.statistic import label_matrix
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
@@ -163,8 +166,10 @@ def test_the_curve_is_close_to_a_long_permutation_run(n_x, n_y, p, estimator):
     points, kernel = Points.of(rng.normal(size=(n, p))), parse_kernel(f"gaussian({math.sqrt(p)})")
     labels = np.repeat([1, 0], [n_x, n_y]).astype(np.uint8)
     label = label_matrix(n_x, n_y, estimator)
-    labellings = random_orders(labels, 40_000, 1)[1]
-    values = random_sums([kernel], points, label, labellings, engine=LocalEngine(2)).ravel()
+    options = Options(estimator, "permutation", 40_000, 0.05, "none", 1, "random")
+    values = (
+        TwoSamples(sample_of(points, labels), options, LocalEngine(2)).relabelled(Family(((kernel,),)), 40_000).sums[0]
+    )
     curve = permutation_moments(invariants_of(kernel, points, estimator)[0], label_invariants(label), n)
     np.testing.assert_allclose(values.mean(), curve.mean, rtol=0, atol=6 * values.std() / math.sqrt(len(values)))
     np.testing.assert_allclose(values.std(), curve.standard_deviation, rtol=0.02)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerntest.inference.randomly import random_orders
+from kerntest.inference.relabelling.permuted_blocks import random_orders
 from kerntest.inference.sides import canonical_order
 
 

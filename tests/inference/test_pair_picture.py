@@ -17,7 +17,7 @@ from kerntest import hsic_test
 from kerntest.errors import MissingExtraError
 from kerntest.inference import pair_picture as pair_picture_module
 from kerntest.inference.coco import coco, coco_function
-from kerntest.inference.pair_analysis import analyse_pair
+from kerntest.inference.independence import analyse_pair
 from kerntest.inference.pair_picture import pair_figure, pair_picture
 from kerntest.inference.picture import null_picture
 from kerntest.inference.sides import Options, Reading
@@ -192,14 +192,14 @@ def test_the_functions_are_the_pair_with_the_largest_covariance():
     analysis = analysis_of("one against five")
     picture = pair_picture(analysis)
     x, y = (variable.points for variable in analysis.paired.variables)
-    found = coco(analysis.kernels[0], x, analysis.kernels[1], y)
+    found = coco(analysis.verdict.kernels[0], x, analysis.verdict.kernels[1], y)
     f, g = picture.x.function.at_rows, picture.y.function.at_rows
     assert_close(np.mean(f * g), found.value)
     assert_close(picture.correlation, np.corrcoef(f, g)[0, 1])
     assert (picture.x.columns, picture.x.column) == (5, None)
     grid = picture.y.function.grid
     scaled = (grid - analysis.paired.variables[1].centre) / analysis.paired.variables[1].spread
-    assert_close(picture.y.function.curve, coco_function(analysis.kernels[1], y, found.beta, Points.of(scaled)))
+    assert_close(picture.y.function.curve, coco_function(analysis.verdict.kernels[1], y, found.beta, Points.of(scaled)))
 
 
 def test_columns_that_the_kernel_does_not_see_are_not_drawn():

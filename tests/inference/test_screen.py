@@ -13,8 +13,9 @@ from tolerances import assert_close
 
 from kerntest import hsic_pairs, hsic_test
 from kerntest.engines.local import LocalEngine
-from kerntest.inference import screening, shifts
+from kerntest.inference import screening
 from kerntest.inference.nulls.permutation import scores
+from kerntest.inference.relabelling import shifts
 from kerntest.inference.screening import ScreenOptions, screen
 from kerntest.inference.sides import Variable
 from kerntest.inference.statistic import factor

@@ -14,9 +14,10 @@ from tolerances import assert_close
 
 from kerntest import hsic_select
 from kerntest.errors import DataError, UsageError
-from kerntest.inference import selection, shifts
+from kerntest.inference import selection
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
-from kerntest.inference.shifts import circle_length
+from kerntest.inference.relabelling import shifts
+from kerntest.inference.relabelling.shifts import circle_length
 
 FALSE_ALARM = 1e-6
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.engines.local import LocalEngine
-from kerntest.inference import shifts
-from kerntest.inference.shifts import shift_sums
+from kerntest.inference.relabelling import shifts
+from kerntest.inference.relabelling.shifts import shift_sums
 from kerntest.kernels.base import Points
 from kerntest.matrices import lags
 from kerntest.matrices.lags import Block, KernelStack, add_row_sums, plan_blocks

@@ -10,7 +10,7 @@ from tolerances import assert_close
 
 from kerntest.engines.local import LocalEngine
 from kerntest.inference.invariants import centre
-from kerntest.inference.shifts import shift_sums
+from kerntest.inference.relabelling.shifts import shift_sums
 from kerntest.matrices import lags
 from kerntest.matrices.lags import Block, KernelStack
 from kerntest.matrices.matrix import CentredProduct

@@ -1,9 +1,9 @@
-"""p-values over a set of relabellings that contains the observed labelling: exact under exchangeability.
+"""One exact p-value for a family of statistics over a set of relabellings that contains the observed one.
 
     p = #{g : T_g >= T_observed} / #{g}
 
-Ties count, with a tolerance that is scaled to the sums T is made of: relabellings that give the same split of the
-rows differ in their last digits only.
+Exact under exchangeability. Ties count, with a tolerance that is scaled to the sums T is made of: relabellings that give
+the same split of the rows differ in their last digits only.
 """
 
 from __future__ import annotations
@@ -24,13 +24,10 @@ if TYPE_CHECKING:
     from kerntest.inference.sides import Judge
     from kerntest.kernels.base import Array
 
-
 # Rounding errors of the relabelled sums are below this many units (measured: below 1), see `tie_tolerance`.
 ROUNDING_UNITS = 8.0
-
 # Scores are the same up to this.
 SAME = 1e-4
-
 # How a family may be judged, and what the record says of it.
 JUDGES = {
     "together": "how far the vector of statistics lies towards an excess, in its covariance over the shared relabellings",
@@ -46,27 +43,12 @@ TIED = 1e-8
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A family of statistics judged together.
+    """A family of F statistics judged together.
 
-    Parameters
-    ----------
-    p_value : float
-        Of the whole family; the smallest possible is 1 / relabellings.
-    selected : int
-        The member with the most extreme observed value; with handicaps, of those that no relabelling could make more
-        extreme the one with the least.
-    z : ndarray, shape (F,)
-        Observed values in standard deviations of the relabelled ones.
-    p_values : ndarray, shape (F,)
-        Of each member by itself.
-    mean, standard_deviation, skewness : ndarray, shape (F,)
-        Of the relabelled values.
-    degenerate : ndarray of bool, shape (F,)
-        Members whose value no relabelling changes.
-    excess : ndarray, shape (F,), or None
-        Of a family judged together: the excess u >= 0 nearest to z, at the ridge that says most.
-    p_clearest : float or None
-        Of a family: the p-value of its largest z, corrected for having looked at all of them.
+    `selected` is the member with the most extreme observed value; `z` are the observed values in standard deviations of
+    the relabelled ones, whose moments follow; no relabelling changes the value of degenerate members. `excess` is the
+    excess u >= 0 nearest to z, at the ridge that says most, of a family judged together; `p_clearest` the p-value of its
+    largest z, corrected for having looked at all of them.
     """
 
     p_value: float
@@ -84,27 +66,13 @@ class Judged:
 def tie_tolerance(largest_entry: float, rows: int, other_norm: float) -> float:
     """Return how far rounding can move <K, B> between two relabellings that are equal.
 
-    Parameters
-    ----------
-    largest_entry : float
-        Bound on |K_ij|: the largest k(x, x).
-    rows : int
-        n; |K| <= n * largest_entry bounds the norm of K.
-    other_norm : float
-        Frobenius norm of B.
+    `largest_entry` bounds |K_ij|, so that n times it bounds the norm of K; `other_norm` is the Frobenius norm of B.
     """
     return ROUNDING_UNITS * float(np.finfo(np.float64).eps) * largest_entry * rows * other_norm
 
 
 def descending(values: Array, tolerance: Array | float) -> NDArray[np.intp]:
-    """Return the places of values from the largest to the smallest; those that rounding alone tells apart as they come.
-
-    Parameters
-    ----------
-    values : ndarray, shape (m,)
-    tolerance : float or ndarray, shape (m,)
-        How far rounding can move a value.
-    """
+    """Return the places of values from the largest to the smallest; those that rounding alone tells apart as they come."""
     order = np.argsort(-values, kind="stable")
     ranked, apart = values[order], np.broadcast_to(tolerance, values.shape)[order]
     tied = np.cumsum(np.r_[False, ranked[:-1] - ranked[1:] > apart[1:]])[: len(order)]
@@ -114,30 +82,21 @@ def descending(values: Array, tolerance: Array | float) -> NDArray[np.intp]:
 def judge(
     values: Array, tolerances: Array, how: Judge = "together", halvings: NDArray[np.intp] | None = None
 ) -> Judged:
-    """Return one exact p-value for F statistics over the same R relabellings.
+    """Return one exact p-value for F statistics over the same R relabellings, shape (F, R), the observed one first.
 
     Both ways give every relabelling a score by one rule that treats all of them alike, the observed one included; the
-    p-value is its rank. With F = 1 both are the ordinary permutation p-value.
+    p-value is its rank (Hemerik and Goeman 2018). With F = 1 both are the ordinary permutation p-value.
 
-    Parameters
-    ----------
-    values : ndarray, shape (F, R)
-        Statistics; [:, 0] is the observed labelling.
-    tolerances : ndarray, shape (F,)
-        Differences from the observed value up to this count as ties.
-    how : "together" or "smallest"
-        "together": the score adds up, over the ridges r, how far the standardised values z lie towards an excess in the
-        metric (R + r I)^-1, with R their correlation over the relabellings; 0 where no statistic is above its mean.
-        "smallest": every value becomes -log p by a Pearson III curve through the mean, deviation and skewness of its
-        statistic, and the largest of these is the score. A curve, not the rank of each value, because ranks tie.
-    halvings : ndarray of int, shape (F,), optional
-        How many factors of two the bandwidths of each member lie below the median; 0 unless given.
+    "together": the score adds up, over the ridges r, how far the standardised values z lie towards an excess in the
+    metric (R + r I)^-1, with R their correlation over the relabellings; 0 where no statistic is above its mean (Chatterjee
+    and Bhattacharya 2025, for a Mahalanobis distance of kernel statistics; Kudo 1963, for its one-sided form).
 
-    References
-    ----------
-    Hemerik and Goeman (2018), "Exact testing with random permutations"; Westfall and Young (1993) for the smallest p;
-    Chatterjee and Bhattacharya (2025), "Boosting the power of kernel two-sample tests", for a Mahalanobis distance of
-    kernel statistics; Kudo (1963) for its one-sided form.
+    "smallest": every value becomes -log p by a Pearson III curve through the mean, deviation and skewness of its
+    statistic, and the largest of these is the score (Westfall and Young 1993). A curve, not the rank of each value,
+    because ranks tie.
+
+    Differences from the observed value up to `tolerances`, shape (F,), count as ties; `halvings` says how many factors of
+    two the bandwidths of each member lie below the median.
     """
     values = _with_ties(values, tolerances)
     mean, deviation = values.mean(axis=1), values.std(axis=1)
@@ -204,19 +163,7 @@ def first_of(scored: Array, places: NDArray[np.intp]) -> int:
 
 
 def scores(values: Array, tolerances: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Return relabelled values as -log p of a Pearson III curve each, their z, and which are degenerate (score 0).
-
-    Parameters
-    ----------
-    values, tolerances
-        As in `judge`.
-
-    Returns
-    -------
-    scores : ndarray, shape (F, R)
-    z : ndarray, shape (F, R)
-    degenerate : ndarray of bool, shape (F,)
-    """
+    """Return values as -log p of a Pearson III curve each, their z, and which are degenerate (score 0); as in `judge`."""
     from kerntest.inference.nulls.pearson3 import log_upper_tail  # noqa: PLC0415 - scipy.special takes 0.2 s to load
 
     z, degenerate = standardised(values, tolerances)
@@ -226,19 +173,7 @@ def scores(values: Array, tolerances: Array) -> tuple[Array, Array, NDArray[np.b
 
 
 def standardised(values: Array, tolerances: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return relabelled values as z, and which are degenerate: z = 0, as no relabelling changes their value.
-
-    Parameters
-    ----------
-    values, tolerances
-        As in `judge`.
-
-    Returns
-    -------
-    z : ndarray, shape (F, R)
-        In units of their standard deviation from their mean; those that tie with the observed one are equal to it.
-    degenerate : ndarray of bool, shape (F,)
-    """
+    """Return relabelled values as z, those that tie with the observed one equal to it, and which are degenerate (z = 0)."""
     values = _with_ties(values, tolerances)
     mean, deviation = values.mean(axis=1, keepdims=True), values.std(axis=1, keepdims=True)
     degenerate = deviation[:, 0] <= tolerances

@@ -10,7 +10,6 @@ import numpy as np
 
 from kerntest.inference.curves import curve_p_value
 from kerntest.inference.nulls.permutation import tie_tolerance
-from kerntest.inference.pair_verdict import PairVerdict, degenerate_pair
 from kerntest.inference.statistic import factor
 from kerntest.inference.streamed.feature_invariants import (
     SampledRows,
@@ -18,7 +17,7 @@ from kerntest.inference.streamed.feature_invariants import (
     feature_spectrum,
     first_feature_invariants,
 )
-from kerntest.inference.verdict import overflow
+from kerntest.inference.verdict import Verdict, degenerate_pair, overflow
 
 if TYPE_CHECKING:
     from kerntest.errors import UndecidedError
@@ -55,7 +54,7 @@ class Found:
         return self.features.x.features.kernel, self.features.y.features.kernel
 
 
-def curve_verdict(found: Found, options: Options) -> PairVerdict:
+def curve_verdict(found: Found, options: Options) -> Verdict:
     """Judge the observed statistic by the curve that the null names.
 
     Parameters
@@ -79,7 +78,7 @@ def curve_verdict(found: Found, options: Options) -> PairVerdict:
     warnings: tuple[str, ...] = ()
     if options.null == "gamma" and len(found.rows) < found.sums.n:
         warnings = (f"the variance of the Gamma null is that of {len(found.rows):,} rows drawn at random",)
-    return PairVerdict(p_value, found.kernels, found.sums.dependence(), null, (), None, warnings)
+    return Verdict(p_value, found.kernels, found.sums.dependence(), null, warnings=warnings)
 
 
 def refuse_overflow(found: Found) -> None:

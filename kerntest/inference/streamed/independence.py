@@ -15,8 +15,8 @@ from kerntest.data.wording import listed
 from kerntest.engines.plan import tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
-from kerntest.inference.pair_analysis import fitting
-from kerntest.inference.pair_family import PairFamily, choose_pair
+from kerntest.inference.exact import fitting
+from kerntest.inference.family import choose_pair
 from kerntest.inference.planning import piece_bytes, pieces_read_twice
 from kerntest.inference.sides import FEWEST_ROWS, Groups, Reading, Variable, read_pair, too_few_rows
 from kerntest.inference.streamed.block_features import refuse_indefinite
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kerntest.engines.base import Engine, Progress
-    from kerntest.inference.family import BandwidthOption
+    from kerntest.inference.family import BandwidthOption, Family
     from kerntest.inference.sides import Options
     from kerntest.inference.streamed.sources import Source
     from kerntest.inference.streamed.survey import Survey
@@ -218,7 +218,7 @@ def _summed(
     progress: Progress | None,
     *,
     started: float,
-) -> tuple[Found, PairFamily]:
+) -> tuple[Found, Family]:
     """Return the features of both sides with their sums over all rows, and the kernels that they stand for."""
     n, seed = known.n[0], test.options.seed
     speaking = split_sample(n, len(known.sample), seed)
@@ -227,7 +227,7 @@ def _summed(
     rows = [known.sample.take(places) for places in speaking]
     variables = [_variable(known, columns, some) for columns, some in zip(sides, rows, strict=True)]
     family = choose_pair(test.kernels, test.bandwidth, variables, seed=seed, single=True)
-    kernels = family.kernels(0)
+    kernels = family.members[0]
     for kernel in kernels:
         refuse_indefinite(kernel)
     features = PairFeatures(

@@ -11,10 +11,8 @@ import kerntest
 from kerntest.data.copies import copies_warning
 from kerntest.data.misleading import counters
 from kerntest.engines.local import LocalEngine
-from kerntest.inference.analysis import library_versions
-from kerntest.inference.pair_analysis import variable_names
-from kerntest.inference.pair_warnings import kernel_warnings, runs_of, series_warning
-from kerntest.inference.relabelling import centred_matrix
+from kerntest.inference.exact import kernel_warnings, library_versions, runs_of, series_warning, variable_names
+from kerntest.inference.relabelling.pairings import centred_matrix
 from kerntest.inference.streamed.verdict import LARGE_ERROR, LEFT_OUT
 from kerntest.matrices.factor import feature_error
 from kerntest.report import record
@@ -25,13 +23,13 @@ from kerntest.report.summary import percent
 
 if TYPE_CHECKING:
     from kerntest.engines.base import Engine
-    from kerntest.inference.pair_family import PairFamily
-    from kerntest.inference.pair_verdict import PairVerdict
+    from kerntest.inference.family import Family
     from kerntest.inference.sides import Groups
     from kerntest.inference.streamed.feature_sums import SideFeatures
     from kerntest.inference.streamed.feature_verdict import Found
     from kerntest.inference.streamed.independence import FeatureTest
     from kerntest.inference.streamed.survey import Survey
+    from kerntest.inference.verdict import Verdict
     from kerntest.kernels.base import Points
 
 # Rows at which the error of a centred matrix is measured.
@@ -40,8 +38,8 @@ ERROR_ROWS = 1000
 
 def feature_result(
     test: FeatureTest,
-    verdict: PairVerdict,
-    family: PairFamily,
+    verdict: Verdict,
+    family: Family,
     *,
     found: Found,
     known: Survey,
@@ -55,8 +53,8 @@ def feature_result(
     Parameters
     ----------
     test : FeatureTest
-    verdict : PairVerdict
-    family : PairFamily
+    verdict : Verdict
+    family : Family
         One pair of kernels.
     found : Found
     known : Survey
@@ -71,7 +69,7 @@ def feature_result(
     options, dependence = test.options, verdict.found
     values = {"unbiased": dependence.unbiased, "biased": dependence.biased}
     texts = [str(kernel) for kernel in verdict.kernels]
-    unused = {*known.left_out, *family.first.unused, *family.second.unused}
+    unused = {*known.left_out, *family.unused}
     used = [tuple(name for name in table.names if name not in unused) for table in groups.tables]
     approximation = _approximation(test, found)
     return IndependenceResult(
@@ -109,7 +107,7 @@ def feature_result(
             *series_warning([runs_of(table.columns) for table in groups.tables]),
             *(text for table in groups.tables for text in counters(table.columns)),
             *copies_warning([*known.sample.numeric.T, *known.sample.codes.T], total=sum(known.n)),
-            *kernel_warnings(family, verdict),
+            *kernel_warnings(family, verdict.kernels),
             *warnings,
             *_large_errors(approximation),
             *verdict.warnings,
@@ -165,9 +163,7 @@ def _large_errors(approximation: PairApproximation) -> list[str]:
     ]
 
 
-def _provenance(
-    test: FeatureTest, family: PairFamily, known: Survey, engine: Engine, started: float
-) -> record.Provenance:
+def _provenance(test: FeatureTest, family: Family, known: Survey, engine: Engine, started: float) -> record.Provenance:
     """Return what is needed to run a test again and get the same numbers."""
     texts = [str(kernel) for kernel in test.kernels]
     return record.Provenance(

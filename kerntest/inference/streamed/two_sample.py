@@ -9,14 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import ndtri
 
 import kerntest
 from kerntest.engines.local import LocalEngine
 from kerntest.engines.plan import PROGRAM_BYTES, refuse_beyond, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
-from kerntest.inference.analysis import check_minimum, fitting, kernel_warnings, library_versions
+from kerntest.inference.exact import check_minimum, fitting, kernel_warnings, library_versions, minimum_effect
 from kerntest.inference.family import check_bandwidth, choose_kernels, two_sample_exponents
 from kerntest.inference.planning import piece_bytes, pieces_read_twice
 from kerntest.inference.sides import Reading
@@ -132,7 +131,7 @@ def analyse_by_features(
     )
     warnings = (
         *found.warnings,
-        *kernel_warnings(families.judged, verdict.kernel),
+        *kernel_warnings(families.judged, (verdict.kernel,)),
         *adapted,
         *_large_error(approximation),
         *verdict.warnings,
@@ -274,10 +273,7 @@ def _effect_size(Z: Array, unbiased: float, n: tuple[int, ...]) -> float:
 def _minimum_effect(minimum: float, kernel: Kernel, blocked: Blocked, alpha: float) -> record.MinimumEffect:
     """Return whether MMD reaches the minimum under `kernel`, by its lower Gaussian confidence bound."""
     unbiased = blocked.observed("unbiased")
-    mmd, error = math.sqrt(max(unbiased, 0.0)), blocked.standard_error(unbiased)
-    finite = math.isfinite(error)
-    lower = max(mmd + float(ndtri(alpha)) * error, 0.0) if finite else 0.0
-    return record.MinimumEffect(minimum, str(kernel), mmd, error if finite else None, lower, lower >= minimum)
+    return minimum_effect(minimum, kernel, unbiased, blocked.standard_error(unbiased), alpha)
 
 
 def _result(

@@ -9,20 +9,19 @@ import numpy as np
 
 from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family
-from kerntest.inference.labelled import curve_verdict
 from kerntest.inference.nulls.permutation import judge
+from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Sample
 from kerntest.inference.verdict import (
-    OTHER_RELABELLINGS,
+    curve_verdict,
     degenerate_kernel,
-    judged_family,
-    refuse_degenerate,
+    judged_kernels,
+    permutation_null,
     refuse_overflow,
     relabelling_warning,
 )
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
-from kerntest.report import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +30,10 @@ if TYPE_CHECKING:
     from kerntest.inference.sides import Options
     from kerntest.inference.streamed.blocked import Blocked
     from kerntest.kernels.base import Array, Kernel
+    from kerntest.report import record
 
+# Random relabellings that show whether a kernel can tell any two apart, where those of the test cannot.
+OTHER_RELABELLINGS = 100
 RESAMPLING = "permuted blocks of random rows"
 # The features leave out so much of a kernel matrix that this should be known, and how it is said.
 LARGE_ERROR = 0.1
@@ -100,24 +102,12 @@ def _permuted(family: Family, blocked: Sequence[Blocked], options: Options, engi
     refuse_overflow(family.kernels, values)
     tolerances = np.array([member.tolerance(options.estimator) for member in blocked])
     judged = judge(values, tolerances, options.judge, family.halvings)
-    if judged.degenerate.all():
-        # A few relabellings can all give one value: only others tell what the kernel sees.
-        refuse_degenerate(judge(relabelled(OTHER_RELABELLINGS), tolerances), family)
+    # A few relabellings can all give one value: only others tell what the kernel sees.
+    if judged.degenerate.all() and judge(relabelled(OTHER_RELABELLINGS), tolerances).degenerate.all():
+        raise degenerate_kernel(family.kernels[0])
     chosen, used = judged.selected, values.shape[1]
-    null = record.Null(
-        method="permutation",
-        permutations=used,
-        requested=options.permutations,
-        p_floor=1.0 / used,
-        exact=True,
-        resampling=RESAMPLING,
-        orders=None,
-        mean=float(judged.mean[chosen]),
-        standard_deviation=float(judged.standard_deviation[chosen]),
-        skewness=float(judged.skewness[chosen]),
-        trace=None,
-    )
-    together = judged_family(family, judged, options.judge)
+    null = permutation_null(judged, used, options.permutations, resampling=RESAMPLING)
+    together = judged_kernels(family, judged, options.judge)
     warnings = relabelling_warning(judged.p_value, used, options.alpha)
     return _of(judged.p_value, family.kernels[chosen], blocked[chosen], null, family=together, warnings=warnings)
 
@@ -137,12 +127,11 @@ def _by_curve(family: Family, blocked: Blocked, options: Options, engine: Engine
         numeric_names=none,
         category_names=none,
     )
-    stand_in = Family((Linear(),), (), "", "", (0,), (0,))
     try:
-        found = curve_verdict(stand_in, rows, options, engine.here, None)
+        found = curve_verdict(TwoSamples(rows, options, engine.here), Family(((Linear(),),)))
     except UndecidedError as error:
         if error.code == "undecided.degenerate_kernel":
-            raise degenerate_kernel(family) from None
+            raise degenerate_kernel(family.kernels[0]) from None
         raise
     fixed = int(blocked.sizes[~free].sum())
     warnings = list(found.warnings)

@@ -10,7 +10,7 @@ from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.engines.local import LocalEngine
 from kerntest.inference.nulls.moments import Invariants, permutation_moments
-from kerntest.inference.relabelling import centred_matrix
+from kerntest.inference.relabelling.pairings import centred_matrix
 from kerntest.inference.streamed import feature_sums
 from kerntest.inference.streamed.feature_invariants import (
     SampledRows,

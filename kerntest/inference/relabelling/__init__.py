@@ -1,0 +1,1 @@
+"""How rows are relabelled, and the statistic under every relabelling."""

@@ -1,0 +1,443 @@
+"""Two variables under every relabelling: the rows of y shifted along those of x, permuted at random, or moved in time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from kerntest.engines.setting import allowed_bytes
+from kerntest.errors import UndecidedError, UsageError
+from kerntest.inference.invariants import centre
+from kerntest.inference.nulls.permutation import tie_tolerance
+from kerntest.inference.relabelling.shifts import (
+    circle_length,
+    correlations_needed,
+    low_rank_sums,
+    orders_needed,
+    shift_sums,
+)
+from kerntest.inference.sides import ORDER_STREAM
+from kerntest.inference.statistic import CORRELATIONS_PER_ROW, dependence, factor, low_rank_dependence, pair_sums
+from kerntest.inference.verdict import MORE, MORE_ROWS, Relabelled, TestedPair, degenerate_pair, overflow
+from kerntest.kernels.base import Points
+from kerntest.kernels.columns import is_additive, plain
+from kerntest.kernels.dot import Linear
+from kerntest.kernels.stationary import Gaussian
+from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, TOLERANCE, centred_factor, low_rank_factor
+from kerntest.matrices.lags import KernelStack
+from kerntest.report.independence_record import Lags
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.inference.family import Family
+    from kerntest.inference.nulls.permutation import Judged
+    from kerntest.inference.sides import Estimator, Options
+    from kerntest.inference.statistic import Effect, LabelMatrix
+    from kerntest.kernels.base import Array, Kernel
+    from kerntest.matrices.factor import LowRank
+
+# Random permutations work on whole matrices: so many entries of all of them together (1 GB).
+DENSE_ENTRIES = 2**27
+# Random permutations that one piece of work judges.
+TOGETHER = 16
+# What lines of one matrix of a family cost in correlations a row, and what they cost more for each column that they are
+# made of (measured: 4 ns an entry of a correlation, 5 of a line and 0.075 for each column; half as many lines as rows).
+LINES, LINES_PER_COLUMN = 0.6, 0.01
+# The default smallest shift of series is this share of the rows.
+SHARE = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Member:
+    """A kernel of one side on its rows, or what stands for its matrix, and the centred matrix of low rank if it is known."""
+
+    points: Points
+    kernel: Kernel
+    low_rank: LowRank | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TwoVariables:
+    """x and y under random orders of their rows, and cyclic shifts of y in each; row i of both is the same case."""
+
+    points: tuple[Points, Points]
+    options: Options
+    engine: Engine
+    progress: Progress | None = None
+
+    label: ClassVar[LabelMatrix | None] = None
+    exchangeable: ClassVar[bool] = True
+    # Fewer rows have fewer than some thousand pairings.
+    fewest_for_curves: ClassVar[int] = 8
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.points[0])
+
+    @property
+    def factor(self) -> float:
+        """What turns <A, B> into HSIC."""
+        return factor(self.n, self.options.estimator)
+
+    def measured(self, kernels: tuple[Kernel, ...]) -> Effect:
+        """Return what a pair of kernels measures."""
+        (kernel_x, kernel_y), (x, y) = kernels, self.points
+        found = dependence(kernel_x, x, kernel_y, y, self.engine)
+        if not (math.isfinite(found.unbiased) and math.isfinite(found.biased)):
+            raise self._overflow(kernels)
+        return found
+
+    def _overflow(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
+        """Return the error that names the kernel whose values overflow, as far as its diagonal tells."""
+        for kernel, points in zip(kernels, self.points, strict=True):
+            if not np.isfinite(kernel.diagonal(points)).all():
+                return overflow(kernel)
+        return overflow(kernels[0])
+
+    def squared_products(self, kernels: tuple[Kernel, ...]) -> float:
+        """Return sum_{i != j} (A_ij B_ij)^2."""
+        (kernel_x, kernel_y), (x, y) = kernels, self.points
+        a, b = (
+            centre(kernel, points, self.engine, hollow=self.options.hollow)[0]
+            for kernel, points in ((kernel_x, x), (kernel_y, y))
+        )
+        sums = pair_sums(kernel_x, x, kernel_y, y, self.engine, centrings=(a, b), progress=self.progress)
+        return sums.mixed_square
+
+    def rounding(self, kernels: tuple[Kernel, ...]) -> float:
+        """Return how far rounding can move <A, B>."""
+        a, b = (
+            float(np.abs(kernel.diagonal(points)).max()) for kernel, points in zip(kernels, self.points, strict=True)
+        )
+        return tie_tolerance(a, self.n, b * self.n)
+
+    def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
+        """Return the error for kernels under which no pairing changes the statistic, with what works if something does."""
+        error = degenerate_pair(*kernels)
+        if self.options.hollow and self.exchangeable:
+            biased = replace(self, options=replace(self.options, estimator="biased"), progress=None)
+            if TestedPair(biased, kernels).varies():
+                error.hint = (
+                    "--estimator biased can test them: where a single row differs from all others, the unbiased estimate "
+                    "is 0 for every pairing"
+                )
+        return error
+
+    def usual(self) -> Self:
+        """Return the test with its usual relabellings."""
+        return replace(self, options=replace(self.options, resampling="shifts"), progress=None)
+
+    def different(self, relabellings: int) -> int:
+        """Return how many of so many relabellings, or of all cyclic ones, can be different."""
+        return self._different(max(relabellings, self.n))
+
+    def _different(self, used: int) -> int:
+        # Of few rows there are fewer pairings.
+        return min(used, math.factorial(self.n)) if self.n < self.fewest_for_curves else used
+
+    def lags(self, relabelled: Relabelled, judged: Judged) -> Lags | None:
+        """Return nothing: the rows have no order in time."""
+        del relabelled, judged
+        return None
+
+    def relabelled(self, family: Family, at_least: int) -> Relabelled:
+        """Return <A, B> of all pairs under at least so many relabellings.
+
+        Cost: of shifts as in `shift_sums`, or as in `low_rank_sums` where that is less; of random permutations
+        O(F G n^2) time each and 8 (F + G) n^2 bytes.
+        """
+        rng = np.random.default_rng((self.options.seed, ORDER_STREAM))
+        tolerances = np.array([self.rounding(kernels) for kernels in family.members])
+        effects: list[Effect | None] = []
+        orders = None
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.options.resampling == "random":
+                sums = self._permuted(family, [rng.permutation(self.n) for _ in range(at_least - 1)])
+            else:
+                circle = circle_length(self.n)
+                orders = orders_needed(at_least, circle)
+                sums, doubt, effects = self._shifted(family, [rng.permutation(self.n) for _ in range(orders)], circle)
+                tolerances += doubt
+        self._refuse_overflow(family, sums)
+        used = sums.shape[1]
+        different = self._different(used)
+        return Relabelled(
+            sums,
+            tolerances,
+            "random permutations" if orders is None else "cyclic shifts",
+            different,
+            1.0 / different,
+            MORE if different == used else MORE_ROWS,
+            orders=orders,
+            effects=effects,
+        )
+
+    def _refuse_overflow(self, family: Family, sums: Array) -> None:
+        finite = np.isfinite(sums).all(axis=1)
+        if not finite.all():
+            raise self._overflow(family.members[int(np.argmin(finite))])
+
+    def _shifted(
+        self, family: Family, places: Sequence[NDArray[np.intp]], circle: int
+    ) -> tuple[Array, Array, list[Effect | None]]:
+        """Return the sums of all pairs over all shifts, their doubt beyond rounding, and what they measure if it is known.
+
+        Pairs whose correlations of factors spare the lines of a matrix and cost less take these, all of them or none.
+        """
+        sides = [self._members(family, side) for side in (0, 1)]
+        pairs = _pairs(family)
+        # What factors of a family leave out counts in the tolerance for ties.
+        share = LEFT_OUT if len(pairs) > 1 else TOLERANCE
+        correlated = _cheaper_by_factors(sides, pairs, share)
+        lined = [pair for pair in pairs if pair not in correlated]
+        sums, doubt = np.empty((len(pairs), len(places) * circle)), np.zeros(len(pairs))
+        effects: list[Effect | None] = [None] * len(pairs)
+        values = self._by_lines(sides, lined, places, circle) if lined else {}
+        for place, (f, g) in enumerate(pairs):
+            if (f, g) in values:
+                sums[place], effects[place] = values[f, g]
+                continue
+            x, y = correlated[f, g]
+            sums[place] = low_rank_sums(
+                x,
+                y,
+                places,
+                circle,
+                hollow=self.options.hollow,
+                engine=self.engine,
+                progress=None if lined else self.progress,
+                tolerance=share,
+            ).ravel()
+            # The trace of what is left out of one matrix, times the trace of the other, bounds what it could add.
+            trace_x, trace_y = float(x.lengths.sum()), float(y.lengths.sum())
+            doubt[place] = x.residual * trace_y + y.residual * trace_x + share * trace_x * trace_y
+            # Through the engine, which holds BLAS to one thread.
+            effects[place] = next(self.engine.here.map(lambda both: low_rank_dependence(*both), [(x, y)]))
+        return sums, doubt, effects
+
+    def _by_lines(
+        self,
+        sides: Sequence[Sequence[_Member]],
+        pairs: Sequence[tuple[int, int]],
+        places: Sequence[NDArray[np.intp]],
+        circle: int,
+    ) -> dict[tuple[int, int], tuple[Array, Effect | None]]:
+        """Return the sums of some pairs over all shifts from the lines of both matrices, and what they measure."""
+        n, hollow = self.n, self.options.hollow
+        kept = [sorted(set(side)) for side in zip(*pairs, strict=True)]
+        members = [[side[place] for place in some] for side, some in zip(sides, kept, strict=True)]
+        stacks = [
+            KernelStack(_sources(some), orders, circle, hollow=hollow, centred_by_rows=True)
+            for some, orders in zip(members, (places[:1], places), strict=True)
+        ]
+        found = shift_sums(
+            *stacks,
+            n=n,
+            circle=circle,
+            orders=len(places),
+            engine=self.engine,
+            progress=self.progress,
+            pairs=[(kept[0].index(f), kept[1].index(g)) for f, g in pairs],
+        )
+        effects = None
+        if n > FEW_ROWS:
+            diagonals = [np.stack([one.kernel.diagonal(one.points)[places[0]] for one in some]) for some in members]
+            effects = found.measured(*diagonals, hollow=hollow)
+        values = found.centred(places, hollow=hollow)
+        summed = {}
+        for f, g in pairs:
+            here, there = kept[0].index(f), kept[1].index(g)
+            summed[f, g] = values[here, there].ravel(), None if effects is None else effects[here][there]
+        return summed
+
+    def _members(self, family: Family, side: int) -> list[_Member]:
+        """Return the kernels of one side, and which matrices are products of few columns.
+
+        Of many rows, additive kernels are linear kernels of their factors: a product of two takes fewer steps than an
+        exponential for every column. Gaussians on one column have factors too, for correlations with other factors; and
+        a single pair of kernels may have this form whatever they are.
+        """
+        points, single = self.points[side], len(family.members) == 1
+        many = len(points) > FEW_ROWS
+
+        def member(kernel: Kernel) -> _Member:
+            smooth = not single and points.numeric.shape[1] == 1 and isinstance(plain(kernel), Gaussian)
+            known = None
+            if single or (many and (smooth or is_additive(kernel))):
+                known = low_rank_factor(kernel, points, TOLERANCE if single else LEFT_OUT)
+            if known is None:
+                return _Member(points, kernel)
+            centred = centred_factor(known)
+            if many and is_additive(kernel):
+                return _Member(Points.of(known.columns), Linear(), centred)
+            return _Member(points, kernel, centred)
+
+        return list(self.engine.here.map(member, family.sides()[side]))
+
+    def _permuted(self, family: Family, permutations: Sequence[NDArray[np.intp]]) -> Array:
+        """Return <A, B> of all pairs when row p(i) of y is paired with row i of x, for the identity and every p."""
+        n, sides, estimator = self.n, family.sides(), self.options.estimator
+        refuse_whole(n, sum(map(len, sides)))
+        left, right = (
+            np.stack([centred_matrix(kernel(points), estimator) for kernel in kernels])
+            for kernels, points in zip(sides, self.points, strict=True)
+        )
+        left = left.reshape(-1, n * n)
+        every = [np.arange(n), *permutations]
+        parts = [every[start : start + TOGETHER] for start in range(0, len(every), TOGETHER)]
+
+        def work(part: Sequence[NDArray[np.intp]]) -> Array:
+            sums = np.empty((len(left), len(right), len(part)))
+            for number, p in enumerate(part):
+                for member, matrix in enumerate(right):
+                    sums[:, member, number] = left @ matrix[p][:, p].ravel()
+            return sums
+
+        # Whole matrices stay where they are: other processes would each need a copy.
+        sums = np.concatenate(list(self.engine.here.map(work, parts, self.progress)), axis=2)
+        return np.stack([sums[f, g] for f, g in _pairs(family)])
+
+
+@dataclass(frozen=True, eq=False)
+class TwoSeries(TwoVariables):
+    """Two stationary series: the order of the rows is kept (Chwialkowski and Gretton 2014).
+
+    Rows that follow one another depend on one another, so that they cannot be put into a random order. Shifting one
+    series against the other along the circle keeps the dependence within each and breaks that between them; shifts of at
+    least `minimum` rows stand for independence. The p-value (1 + #{T(t) >= T(0)}) / (1 + shifts) is asymptotic: it needs
+    series that are stationary and forget their past well before the minimum lag.
+    """
+
+    min_lag: int | None = None
+    exchangeable: ClassVar[bool] = False
+
+    @property
+    def minimum(self) -> int:
+        """The smallest shift that stands for independence."""
+        return max(1, self.n // SHARE) if self.min_lag is None else self.min_lag
+
+    @property
+    def shifts(self) -> int:
+        """How many shifts stand for independence."""
+        return self.n - 2 * self.minimum + 1
+
+    def different(self, relabellings: int) -> int:
+        """Return how many shifts stand for independence, and none among them; at least 1."""
+        del relabellings
+        return self._different(max(self.shifts + 1, 1))
+
+    def relabelled(self, family: Family, at_least: int) -> Relabelled:
+        """Return <A, B> of all pairs, observed and for the shifts from `minimum` to n - minimum rows."""
+        del at_least
+        if 2 * self.minimum > self.n:
+            raise UsageError(
+                f"no shift of {self.n:,} rows is at least {self.minimum:,} rows away from both ends",
+                hint=f"--min-lag may be at most {self.n // 2}",
+                code="usage.min_lag",
+            )
+        sides = [
+            [_Member(points, kernel) for kernel in kernels]
+            for kernels, points in zip(family.sides(), self.points, strict=True)
+        ]
+        pairs = _pairs(family)
+        values = self._by_lines(sides, pairs, [np.arange(self.n)], self.n)
+        every = np.stack([values[pair][0] for pair in pairs])
+        return Relabelled(
+            every[:, np.r_[0, self.minimum : self.n - self.minimum + 1]],
+            np.array([self.rounding(kernels) for kernels in family.members]),
+            "cyclic shifts of the series",
+            self.shifts + 1,
+            1.0 / (self.shifts + 1),
+            "it takes longer series, or a smaller --min-lag",
+            exact=False,
+            every=every,
+        )
+
+    def lags(self, relabelled: Relabelled, judged: Judged) -> Lags | None:
+        """Return at which shift any of the pairs sees most, by its deviations over the shifts that stand for independence."""
+        every = relabelled.sums if relabelled.every is None else relabelled.every
+        deviation = np.where(judged.degenerate, np.inf, judged.standard_deviation)[:, None]
+        z, rounding = (every - judged.mean[:, None]) / deviation, relabelled.tolerances[:, None] / deviation
+        strongest = np.flatnonzero((z + rounding).max(axis=0) >= (z - rounding).max())
+        # A shift by more than half the circle is one in the other direction. Of several the shortest, forwards before
+        # backwards.
+        signed = min(
+            (int(lag if lag <= self.n // 2 else lag - self.n) for lag in strongest), key=lambda lag: (abs(lag), lag < 0)
+        )
+        return Lags(self.minimum, self.shifts, signed, float(self.factor * every[judged.selected, signed]))
+
+
+def _pairs(family: Family) -> list[tuple[int, int]]:
+    """Return the members as places in the kernels of both sides."""
+    first, second = family.sides()
+    return [(first.index(kernel_x), second.index(kernel_y)) for kernel_x, kernel_y in family.members]
+
+
+def _sources(members: Sequence[_Member]) -> list[tuple[Points, list[Kernel]]]:
+    """Return kernels with their rows, neighbours on the same rows together: these share distances."""
+    sources: list[tuple[Points, list[Kernel]]] = []
+    for one in members:
+        if sources and sources[-1][0] is one.points:
+            sources[-1][1].append(one.kernel)
+        else:
+            sources.append((one.points, [one.kernel]))
+    return sources
+
+
+def _cheaper_by_factors(
+    sides: Sequence[Sequence[_Member]], pairs: Sequence[tuple[int, int]], share: float
+) -> dict[tuple[int, int], tuple[LowRank, LowRank]]:
+    """Return the pairs whose correlations spare the lines of a matrix and cost less, with their factors; all or none."""
+    left, right = ([one.low_rank for one in side] for side in sides)
+    possible = {(f, g): (x, y) for f, g in pairs if (x := left[f]) is not None and (y := right[g]) is not None}
+    if len(pairs) == 1:
+        worthwhile = all(x.rank * y.rank <= CORRELATIONS_PER_ROW * len(x.columns) for x, y in possible.values())
+        return possible if worthwhile else {}
+    lined = [pair for pair in pairs if pair not in possible]
+    needless = [{pair[side] for pair in possible} - {pair[side] for pair in lined} for side in (0, 1)]
+    spared = sum(
+        len(one.columns) * (LINES + LINES_PER_COLUMN * one.rank)
+        for side, members in zip((left, right), needless, strict=True)
+        for member in members
+        if (one := side[member]) is not None
+    )
+    chosen = {pair: both for pair, both in possible.items() if pair[0] in needless[0] or pair[1] in needless[1]}
+    needed = sum(int(correlations_needed(x, y, share).sum()) for x, y in chosen.values())
+    return chosen if needed <= spared else {}
+
+
+def refuse_whole(n: int, count: int) -> None:
+    """Refuse so many whole matrices of n rows where they would take too much memory."""
+    most = math.isqrt(allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
+    if n > most:
+        matrices = "two kernels" if count == 2 else f"{count} kernels"
+        raise UndecidedError(
+            f"random permutations of {matrices} hold whole matrices: {n:,} rows are more than {most:,}",
+            hint="--resampling shifts has no such limit" + ("" if count == 2 else "; or name one kernel for each side"),
+            code="undecided.memory",
+        )
+
+
+def centred_matrix(K: NDArray[Any], estimator: Estimator) -> Array:
+    """Return HKH, or the U-centring of K, as a new array."""
+    n = len(K)
+    A: Array = np.array(K, dtype=np.float64)
+    if estimator == "biased":
+        A -= A.mean(axis=0)
+        A -= A.mean(axis=1, keepdims=True)
+        return A
+    np.fill_diagonal(A, 0.0)
+    rows = A.sum(axis=1)
+    A -= rows / (n - 2)
+    A -= (rows / (n - 2))[:, None]
+    A += rows.sum() / ((n - 1) * (n - 2))
+    np.fill_diagonal(A, 0.0)
+    return A

@@ -1,0 +1,419 @@
+"""Two samples under permutations of whole blocks of rows, or of all rows.
+
+The rows of X and of Y, each in random order, are cut into blocks of one size. Permuting the blocks is a group of
+relabellings, so that the p-value over random members of it, or over all of them, is exact (Domingo-Enrich, Dwivedi and
+Mackey 2025, "Cheap permutation testing"). With M_ab the sum of a kernel over the rows of block a against those of b,
+its diagonal left out, and u = 1 for the blocks that a relabelling g puts into X,
+
+    <K, B_g> = c2 u'Mu + 2 c1 u'M1 + c0 1'M1 + (a sum over the diagonal of K)
+
+so that each kernel value is computed once whatever the number of relabellings, and F kernels share the distances.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations, takewhile
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+
+from kerntest.data.wording import counted
+from kerntest.engines.base import enough_for
+from kerntest.inference.invariants import centre
+from kerntest.inference.nulls.permutation import tie_tolerance
+from kerntest.inference.sides import ORDER_STREAM
+from kerntest.inference.statistic import discrepancy, label_matrix
+from kerntest.inference.verdict import MORE, MORE_ROWS, Relabelled, degenerate_kernel, overflow, refuse_overflow
+from kerntest.kernels.base import DensePairs, Points
+from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, low_rank_factor, terms
+from kerntest.matrices.matrix import sweep
+from kerntest.report import record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.engines.base import Engine, Progress
+    from kerntest.errors import UndecidedError
+    from kerntest.inference.family import Family
+    from kerntest.inference.nulls.permutation import Judged
+    from kerntest.inference.sides import Labels, Options, Sample
+    from kerntest.inference.statistic import Effect, LabelMatrix
+    from kerntest.kernels.base import Array, Kernel
+    from kerntest.matrices.factor import Factor
+    from kerntest.report.independence_record import Lags
+
+# Blocks of both files together at most, where both can have so many, and of the smaller one at least: with more the power
+# grows no further (measured).
+BLOCKS, FEWEST = 200, 32
+# Blocks of a file that relabellings move, where it has many more rows than the other; its other rows keep their file.
+MOST = 512
+# Rows of a tile. Smaller ones would stay in the second-level cache, and threads would wait for the interpreter (measured).
+TILE = 400
+# So many different relabellings are all used, however few were asked for: then the p-value hangs on no seed.
+ALL = 5000
+# Relabellings of blocks, and of all rows, that are summed by one product.
+TOGETHER, TOGETHER_ROWS = 1024, 256
+
+
+@dataclass(frozen=True, eq=False)
+class TwoSamples:
+    """The pooled rows of two samples under relabellings: which of them, or of their blocks, belong to X."""
+
+    sample: Sample
+    options: Options
+    engine: Engine
+    progress: Progress | None = None
+
+    exchangeable: ClassVar[bool] = True
+    fewest_for_curves: ClassVar[int] = 0
+
+    @property
+    def points(self) -> tuple[Points, ...]:
+        """The rows of the one side that has kernels."""
+        return (self.sample.points,)
+
+    @cached_property
+    def label(self) -> LabelMatrix:
+        """The matrix of the other side."""
+        return label_matrix(*self.sample.sizes, self.options.estimator)
+
+    @property
+    def factor(self) -> float:
+        """What turns <A, B> into MMD^2."""
+        return self.label.factor
+
+    def measured(self, kernels: tuple[Kernel, ...]) -> Effect:
+        """Return what a kernel measures."""
+        found = discrepancy(kernels[0], self.sample.points, self.sample.labels, self.engine)
+        if not math.isfinite(found.estimate(self.options.estimator)):
+            raise overflow(kernels[0])
+        return found
+
+    def squared_products(self, kernels: tuple[Kernel, ...]) -> float:
+        """Return sum_{i != j} (A_ij B_ij)^2 from the sums of A_ij^2 by the kind of the pair."""
+        points, hollow = self.sample.points, self.options.hollow
+        centring, diagonal = centre(kernels[0], points, self.engine, hollow=hollow)
+        in_x = self.sample.labels == 1
+        sides = np.column_stack([in_x, ~in_x]).astype(np.float64)
+        swept = sweep(
+            kernels[0],
+            points,
+            np.zeros((len(points), 0)),
+            self.engine,
+            centring=centring,
+            square_vectors=sides,
+            progress=self.progress,
+        )
+        squares = sides.T @ swept.squares - np.diag([(diagonal[in_x] ** 2).sum(), (diagonal[~in_x] ** 2).sum()])
+        none, one, both = self.label.between
+        return float(squares[0, 0] * both**2 + squares[1, 1] * none**2 + 2.0 * squares[0, 1] * one**2)
+
+    def rounding(self, kernels: tuple[Kernel, ...]) -> float:
+        """Return how far rounding can move <A, B>."""
+        points = self.sample.points
+        return tie_tolerance(float(kernels[0].diagonal(points).max()), len(points), math.sqrt(self.label.squared_norm))
+
+    def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
+        """Return the error for a kernel that no relabelling changes."""
+        return degenerate_kernel(kernels[0])
+
+    def usual(self) -> Self:
+        """Return the test with its usual relabellings."""
+        return replace(self, options=replace(self.options, resampling="blocks"), progress=None)
+
+    def lags(self, relabelled: Relabelled, judged: Judged) -> Lags | None:
+        """Return nothing: the rows have no order in time."""
+        del relabelled, judged
+        return None
+
+    def relabelled(self, family: Family, at_least: int) -> Relabelled:
+        """Return <A, B> of all kernels over shared relabellings: permuted blocks of rows, or of rows if asked for."""
+        kernels, sample, options = family.kernels, self.sample, self.options
+        points, n = sample.points, len(sample.points)
+        left_out = np.zeros(len(kernels))
+        resampling, complete = "random permutations", False
+        with np.errstate(over="ignore", invalid="ignore"):
+            if options.resampling == "random":
+                sums = self._by_rows(kernels, at_least)
+            else:
+                blocks = BlockedRows.of(sample.labels, options.seed)
+                moved = blocks.relabellings(at_least, options.seed)
+                between, left_out = self._between_blocks(kernels, blocks)
+                diagonals = np.stack([blocks.summed(kernel.diagonal(points)) for kernel in kernels])
+                sums = relabelled_sums(between, diagonals, self.label, blocks, moved, engine=self.engine)
+                if len(moved) == math.comb(n, sample.sizes[0]):
+                    resampling, complete = record.ALL_PERMUTATIONS, True
+                elif blocks.free < n:
+                    resampling = f"permuted blocks of {counted(int(blocks.starts[1]), 'random row')}"
+        refuse_overflow(kernels, sums)
+        # A sum over all pairs of rows, their labels not centred, before the sums over rows are taken out.
+        tolerances = np.array([tie_tolerance(float(kernel.diagonal(points).max()), n, float(n)) for kernel in kernels])
+        # The trace of what a factor leaves out, times the norm of B, bounds what it could add.
+        tolerances += left_out * math.sqrt(self.label.squared_norm)
+        # Samples of one size may change places.
+        ties = 2 if complete and self.label.n_x == self.label.n_y else 1
+        used = sums.shape[1]
+        return Relabelled(sums, tolerances, resampling, used, ties / used, MORE_ROWS if complete else MORE)
+
+    def _between_blocks(self, kernels: Sequence[Kernel], blocks: BlockedRows) -> tuple[Array, Array]:
+        """Return the sums over pairs of blocks, shape (F, b, b), and the trace that factors leave out of each matrix.
+
+        The terms of sums each on its own: those whose matrix is of low rank by its factor, the others together, tile by
+        tile.
+        """
+        points = self.sample.points
+        sums, left_out = np.zeros((len(kernels), *2 * blocks.in_x.shape)), np.zeros(len(kernels))
+        whole = [(place, term) for place, kernel in enumerate(kernels) for term in terms(kernel)]
+        if len(points) > FEW_ROWS:
+            # From wide to narrow: where a bandwidth is too narrow for a factor, the next of the same kind is too.
+            chains: dict[tuple[str, int], list[tuple[int, Kernel]]] = {}
+            for place, kernel in enumerate(kernels):
+                for number, term in enumerate(terms(kernel)):
+                    chains.setdefault((str(kernel).partition("(")[0], number), []).append((place, term))
+
+            def by_factors(chain: list[tuple[int, Kernel]]) -> list[tuple[Array, float]]:
+                factors = ((term, low_rank_factor(term, points, LEFT_OUT)) for _, term in chain)
+                some = takewhile(lambda one: one[1] is not None, factors)
+                return [(factor_sums(factor, points, term, blocks), factor.residual) for term, factor in some if factor]
+
+            whole = []
+            known = self.engine.here.map(by_factors, list(chains.values()))
+            for chain, found in zip(chains.values(), known, strict=True):
+                for (place, _), (between, residual) in zip(chain, found, strict=False):
+                    sums[place] += between
+                    left_out[place] += residual
+                whole += chain[len(found) :]
+        if whole:
+            over_tiles = block_sums([term for _, term in whole], points, blocks, self.engine, self.progress)
+            for (place, _), between in zip(whole, over_tiles, strict=True):
+                sums[place] += between
+        return sums, left_out
+
+    def _by_rows(self, kernels: Sequence[Kernel], relabellings: int) -> Array:
+        """Return <A, B> of all kernels under random permutations of all rows, the observed labels first, shape (F, R).
+
+        Cost: O(F n^2 (p R / 256 + R)) time, O(256 n) numbers for each strip under way.
+        """
+        order, labels = random_orders(self.sample.labels, relabellings, self.options.seed)
+        points = self.sample.points.take(order)
+        sums = np.empty((len(kernels), relabellings))
+        parts = range(0, relabellings, TOGETHER_ROWS)
+        for number, kernel in enumerate(kernels):
+            diagonal = kernel.diagonal(points)
+            for part, start in enumerate(parts):
+                some = np.array(labels[start : start + TOGETHER_ROWS], dtype=np.float64)
+                swept = sweep(kernel, points, np.vstack([some, np.ones(len(points))]).T, self.engine).product.T
+                sums[number, start : start + len(some)] = label_sums(some, swept[:-1], swept[-1], diagonal, self.label)
+                if self.progress is not None:
+                    self.progress(number * len(parts) + part + 1, len(kernels) * len(parts))
+        return sums
+
+
+def different_relabellings(labels: Labels, options: Options) -> int:
+    """Return how many different relabellings a test has: as many as were asked for, or as there are splits of its rows."""
+    splits = math.comb(len(labels), int(labels.sum()))
+    return splits if splits <= ALL else min(options.permutations, splits)
+
+
+def random_orders(labels: Labels, orders: int, seed: int) -> tuple[NDArray[np.intp], list[Labels]]:
+    """Return a random order of the rows, and the labels along it in `orders` orders of which the first is the true one."""
+    rng = np.random.default_rng((seed, ORDER_STREAM))
+    order = rng.permutation(len(labels))
+    observed = labels[order]
+    return order, [observed] + [rng.permutation(observed) for _ in range(orders - 1)]
+
+
+def label_sums(labels: Array, times_labels: Array, rows: Array, diagonal: Array, label: LabelMatrix) -> Array:
+    """Return <K, B_g> for labels g of rows, or of blocks of rows, shape (R, b).
+
+    The entry of B is bilinear in the labels of its two rows. From the products of the labels with K, or with its sums over
+    blocks, without the diagonal; its row sums; and the diagonal.
+    """
+    none, one, both = label.between
+    on_y, on_x = label.diagonal
+    forms: Array = (both - 2.0 * one + none) * np.einsum("gb,gb->g", times_labels, labels)
+    weights = 2.0 * (one - none) * rows + (on_x - on_y) * diagonal
+    forms += labels @ weights
+    forms += none * rows.sum() + on_y * diagonal.sum()
+    return forms
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockedRows:
+    """The rows of two samples in blocks.
+
+    `order` says which row stands at each place, block after block, those first that are moved: `free` of them, all of one
+    size. `starts`, shape (b + 1,), says where each block starts, and n.
+    """
+
+    order: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    in_x: NDArray[np.bool_]
+    free: int
+
+    @classmethod
+    def of(cls, labels: Labels, seed: int) -> BlockedRows:
+        """Return the rows in random blocks, by sizes alone as many as `BLOCKS` says."""
+        order = np.random.default_rng((seed, ORDER_STREAM)).permutation(len(labels))
+        sides = [order[labels[order] == label] for label in (1, 0)]
+        n = [len(side) for side in sides]
+        size = max(1, min(-(-sum(n) // BLOCKS), min(n) // FEWEST))
+        free = [min(count // size, MOST) for count in n]
+        moved = [side[: count * size] for side, count in zip(sides, free, strict=True)]
+        kept = [side[count * size :] for side, count in zip(sides, free, strict=True)]
+        # Rows that keep their file are one block of it.
+        sizes = [size] * sum(free) + [len(rows) for rows in kept if len(rows)]
+        in_x = np.repeat([True, False, True, False], [*free, *(min(len(rows), 1) for rows in kept)])
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        return cls(np.concatenate([*moved, *kept]), starts, in_x, sum(free))
+
+    def summed(self, values: Array) -> Array:
+        """Return the sums over each block of numbers or vectors, one a row."""
+        return np.asarray(np.add.reduceat(values[self.order], self.starts[:-1], axis=0))
+
+    def relabellings(self, at_least: int, seed: int) -> NDArray[np.bool_]:
+        """Return which of the moved blocks are in X, shape (R, free), the observed ones first.
+
+        All ways to choose them where there are at most 5,000, or as many as are asked for; else random ones.
+        """
+        observed = self.in_x[: self.free]
+        in_x = int(observed.sum())
+        if math.comb(self.free, in_x) <= max(at_least, ALL):
+            # The observed blocks of X come first in the order of the places, hence first among the combinations.
+            chosen = np.array(list(combinations(range(self.free), in_x)), dtype=np.intp)
+            moved = np.zeros((len(chosen), self.free), dtype=np.bool_)
+            np.put_along_axis(moved, chosen, values=True, axis=1)
+            return moved
+        rng = np.random.default_rng((seed, ORDER_STREAM, 1))
+        moved = rng.permuted(np.tile(observed, (at_least, 1)), axis=1)
+        moved[0] = observed
+        return moved
+
+
+def block_sums(
+    kernels: Sequence[Kernel], points: Points, blocks: BlockedRows, engine: Engine, progress: Progress | None = None
+) -> Array:
+    """Return the sums of every kernel over the pairs of different rows of two blocks, shape (F, b, b).
+
+    Pairs of rows in different tiles stand above the diagonal twice and not below it: all that is wanted is u'Mu. Kernels
+    whose bandwidths halve from one to the next cost a few multiplications each.
+
+    Cost: O(n^2 (p + F) / 2) time, O(F b^2) memory. Sums have a fixed order.
+    """
+    placed = points.take(blocks.order)
+    count = len(blocks.in_x)
+    engine = enough_for(engine, len(kernels) * len(points) ** 2 / 2)
+    # Columns side by side in memory, as the tiles walk down them.
+    placed = Points(np.asfortranarray(placed.numeric), np.asfortranarray(placed.codes)).sent(engine)
+    work = _Strips(tuple(kernels), placed, tuple(_tiles(blocks, TILE * placed.scale)), count)
+    sums = np.zeros((len(kernels), count, count))
+    tiles = range(len(work.tiles))
+    for number, strip in zip(tiles, engine.map(work, tiles, progress), strict=True):
+        first = work.tiles[number].first
+        sums[:, first : first + strip.shape[1], first:] += strip
+    return sums
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """Rows [start, stop): `blocks` whole blocks from number `first` on, or a part of one."""
+
+    start: int
+    stop: int
+    first: int
+    blocks: int
+
+
+def _tiles(blocks: BlockedRows, most: int) -> list[_Tile]:
+    """Return the rows in tiles of whole blocks of one size, or of parts of a block that is larger than a tile."""
+    tiles: list[_Tile] = []
+    size = int(blocks.starts[1])
+    together = max(1, most // size)
+    number = 0
+    while number < len(blocks.in_x):
+        last = min(number + together, blocks.free) if number < blocks.free else number + 1
+        start, stop = int(blocks.starts[number]), int(blocks.starts[last])
+        if last > number + 1:
+            tiles.append(_Tile(start, stop, number, last - number))
+        else:
+            tiles += [_Tile(some, min(some + most, stop), number, 1) for some in range(start, stop, most)]
+        number = last
+    return tiles
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Strips:
+    """The work on one tile of rows against itself and all after it."""
+
+    kernels: tuple[Kernel, ...]
+    points: Points
+    tiles: tuple[_Tile, ...]
+    count: int
+
+    def __call__(self, number: int) -> Array:
+        """Return the sums over its blocks and those from its first on, shape (F, blocks of the tile, ...)."""
+        rows = self.tiles[number]
+        here = self.points.take(slice(rows.start, rows.stop))
+        sums = np.zeros((len(self.kernels), rows.blocks, self.count - rows.first))
+        for columns in self.tiles[number:]:
+            pairs = DensePairs(here, self.points.take(slice(columns.start, columns.stop)))
+            pairs.halve_bandwidths()
+            left = columns.first - rows.first
+            for member, kernel in enumerate(self.kernels):
+                values = kernel.evaluate(pairs)
+                found = _summed(values, rows.blocks, columns.blocks)
+                # A tile above the diagonal stands for its mirror image too.
+                found = found - _summed_diagonal(values, rows.blocks) if columns is rows else 2.0 * found
+                sums[member, :, left : left + columns.blocks] += found
+        return sums
+
+
+def _summed(values: Array, high: int, wide: int) -> Array:
+    """Return the sums over high x wide equal parts of a matrix."""
+    h, w = values.shape
+    some: Array = values if high == h else values.reshape(high, h // high, w).sum(axis=1)
+    return some if wide == w else some.reshape(high, wide, w // wide).sum(axis=2)
+
+
+def _summed_diagonal(values: Array, blocks: int) -> Array:
+    """Return the sums over the diagonals of the blocks on the diagonal, on the diagonal of a matrix."""
+    return np.diag(np.diagonal(values).reshape(blocks, -1).sum(axis=1))
+
+
+def factor_sums(factor: Factor, points: Points, kernel: Kernel, blocks: BlockedRows) -> Array:
+    """Return the same sums of one kernel matrix K = G G'. Cost: O(n r + b^2 r) time."""
+    columns = blocks.summed(factor.columns)
+    return np.asarray(columns @ columns.T - np.diag(blocks.summed(kernel.diagonal(points))))
+
+
+def relabelled_sums(
+    sums: Array,
+    diagonals: Array,
+    label: LabelMatrix,
+    blocks: BlockedRows,
+    relabellings: NDArray[np.bool_],
+    *,
+    engine: Engine,
+) -> Array:
+    """Return <K_f, B_g> for every kernel f and relabelling g of the moved blocks, shape (F, R). Cost: O(F R b^2) time.
+
+    From sums as of `block_sums`, and the diagonal of every kernel matrix, summed over each block.
+    """
+    fixed = blocks.in_x[blocks.free :]
+    labels = [
+        np.hstack([part, np.broadcast_to(fixed, (len(part), len(fixed)))]).astype(np.float64)
+        for part in (relabellings[start : start + TOGETHER] for start in range(0, len(relabellings), TOGETHER))
+    ]
+
+    def of_kernel(member: int) -> Array:
+        matrix = sums[member]
+        rows = (matrix.sum(axis=1) + matrix.sum(axis=0)) / 2.0
+        return np.concatenate([label_sums(some, some @ matrix, rows, diagonals[member], label) for some in labels])
+
+    # Small products of matrices that are here: on threads of this process.
+    return np.stack(list(engine.here.map(of_kernel, range(len(sums)))))

@@ -1,0 +1,385 @@
+"""Contract of all relabellings: each sum is that of a double loop over rows relabelled that way, the observed first."""
+
+import itertools
+import math
+
+import naive
+import numpy as np
+import pytest
+from catalogue_kernels import GROUPED, UNBOUND, kernel_of, mixed_points, naive_matrix
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from same_results import assert_same
+from tolerances import assert_close
+from two_samples import sample_of
+
+from kerntest import hsic_test, mmd_test
+from kerntest.engines.local import LocalEngine
+from kerntest.errors import UndecidedError
+from kerntest.inference.family import Family
+from kerntest.inference.nulls.permutation import ROUNDING_UNITS
+from kerntest.inference.relabelling import pairings, permuted_blocks, shifts
+from kerntest.inference.relabelling.pairings import TwoVariables, centred_matrix
+from kerntest.inference.relabelling.permuted_blocks import BlockedRows, TwoSamples, random_orders
+from kerntest.inference.relabelling.shifts import circle_length, orders_needed
+from kerntest.inference.sides import Options
+from kerntest.inference.statistic import label_matrix
+from kerntest.kernels.base import Points
+from kerntest.kernels.columns import bind
+from kerntest.kernels.text import parse_kernel
+
+ENGINE = LocalEngine(2)
+ESTIMATORS = ("unbiased", "biased")
+SEED = 3
+
+
+def options_of(estimator, resampling, permutations=40):
+    return Options(estimator, "permutation", permutations, 0.05, "none", SEED, resampling)
+
+
+def centred(K, estimator):
+    return np.array(naive.centred[estimator](np.asarray(K).tolist()))
+
+
+# Two variables
+
+
+def two_variables(x, y, members, estimator, resampling="shifts", *, at_least=40):
+    """Return what is relabelled, and the partners p(i) of all rows i in every relabelling, by their definition."""
+    n = len(x)
+    test = TwoVariables((x, y), options_of(estimator, resampling), ENGINE)
+    found = test.relabelled(Family(members), at_least)
+    rng = np.random.default_rng((SEED, 0))
+    if resampling == "random":
+        return found, [np.arange(n), *(rng.permutation(n) for _ in range(at_least - 1))]
+    circle = circle_length(n)
+    places = [rng.permutation(n).tolist() for _ in range(found.orders)]
+    assert found.orders == orders_needed(at_least, circle)
+    every = itertools.product(places, range(circle))
+    return found, [np.array(naive.partners(places[0], place, circle, shift)) for place, shift in every]
+
+
+def expected_sums(K, L, partners, estimator):
+    A, B = centred(K, estimator), centred(L, estimator)
+    return [np.vdot(A, B[p][:, p]) for p in partners]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("resampling", ["shifts", "random"])
+@pytest.mark.parametrize("text", [*UNBOUND, *GROUPED])
+def test_every_kernel_under_every_relabelling(text, resampling, estimator, monkeypatch):
+    """Of 23 rows one keeps its partner: the circle has 22, and 40 relabellings take two orders."""
+    monkeypatch.setattr(shifts, "SMALL_CIRCLE", 8)
+    n = 23
+    kernels = kernel_of(text), kernel_of("laplacian(0.7)")
+    K, L = naive_matrix(text, n, 1), naive_matrix("laplacian(0.7)", n, 2)
+    found, partners = two_variables(mixed_points(n, 1), mixed_points(n, 2), (kernels,), estimator, resampling)
+    assert_close(found.sums[0], expected_sums(K, L, partners, estimator), scale=n**2 * np.abs(K).max())
+    statistic = {"unbiased": naive.u_centred, "biased": naive.doubly_centred}[estimator]
+    assert_close(found.sums[0, 0], naive.matrix_inner(statistic(K), statistic(L)), scale=n**2 * np.abs(K).max())
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    n=st.integers(4, 40),
+    small=st.sampled_from([4, 512]),
+    estimator=st.sampled_from(ESTIMATORS),
+    resampling=st.sampled_from(["shifts", "random"]),
+    counts=st.tuples(st.integers(1, 5), st.integers(1, 5)),
+    at_least=st.integers(1, 90),
+)
+def test_families_of_any_size(*, n, small, estimator, resampling, counts, at_least):
+    texts = ["gaussian(1.5)", "linear", "delta", "polynomial(2)", "gaussian(1.5)*hamming(2)"]
+    first, second = ([kernel_of(text) for text in some] for some in (texts[: counts[0]], texts[-counts[1] :]))
+    # Not all pairs of them.
+    members = tuple(pair for place, pair in enumerate(itertools.product(first, second)) if place % 3 != 1)
+    x, y = mixed_points(n, 1), mixed_points(n, 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shifts, "SMALL_CIRCLE", small)
+        patch.setattr(pairings, "TOGETHER", 5)
+        found, partners = two_variables(x, y, members, estimator, resampling, at_least=at_least)
+        for (kernel_x, kernel_y), sums in zip(members, found.sums, strict=True):
+            K, L = kernel_x(x), kernel_y(y)
+            scale = n**2 * np.abs(K).max() * np.abs(L).max()
+            assert_close(sums, expected_sums(K, L, partners, estimator), scale=scale)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("n", [120, 131])
+@pytest.mark.parametrize("kind", ["one pair", "a family", "of two columns"])
+def test_correlations_of_factors(n, kind, estimator, monkeypatch):
+    """A single pair of low rank; Gaussians of a family beside a kernel without a factor; additive kernels."""
+    monkeypatch.setattr(pairings, "FEW_ROWS", 10)
+    monkeypatch.setattr(shifts, "SMALL_CIRCLE", 8)
+    rng = np.random.default_rng(0)
+    columns = 2 if kind == "of two columns" else 1
+    x, y = Points.of(rng.normal(size=(n, columns))), Points.of(rng.normal(size=(n, 1)))
+    narrow = [kernel_of("gaussian(1.5)")] if columns == 1 else []
+    members = [(kernel_of("gaussian(2)"), kernel_of("gaussian(1)"))]
+    if kind == "a family":
+        members += [(kernel_of("gaussian(1)"), kernel_of("gaussian(1)")), (kernel_of("laplacian(1)"), *narrow)]
+    elif columns == 2:
+        members += [(bind(parse_kernel("additive(1, 2)"), ("a", "b"), ()).kernel, kernel_of("gaussian(1)"))]
+    found, partners = two_variables(x, y, tuple(members), estimator)
+    for (kernel_x, kernel_y), sums, tolerance in zip(members, found.sums, found.tolerances, strict=True):
+        expected = expected_sums(kernel_x(x), kernel_y(y), partners, estimator)
+        assert_close(sums, expected, scale=n**2, share=1e-11)
+        assert tolerance < 1e-6 * np.ptp(expected)
+
+
+def test_ways_through_factors_and_lines_give_the_same_test(monkeypatch):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=2100)
+    y = np.sin(3 * x) + 2 * rng.normal(size=2100)
+    for options in ({"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}, {}):
+        fast = hsic_test(x, y, **options)
+        with monkeypatch.context() as patch:
+            patch.setattr(pairings, "low_rank_factor", lambda *_: None)
+            assert_same(fast, hsic_test(x, y, **options), share=1e-7)
+
+
+def test_tied_relabellings_count_as_ties(monkeypatch):
+    """Of two binary columns most relabellings tie with others; rounding of a factor must not part them."""
+    x, y = np.random.default_rng(2).integers(0, 2, (2, 300)).astype(float)
+    options = {"kernel_x": "gaussian(1)", "kernel_y": "gaussian(1)", "permutations": 3000}
+    fast = hsic_test(x, y, **options)
+    monkeypatch.setattr(pairings, "low_rank_factor", lambda *_: None)
+    assert fast.p_value == hsic_test(x, y, **options).p_value
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("resampling", ["shifts", "random"])
+def test_every_value_is_that_of_some_pairing_of_the_rows(resampling, estimator):
+    """Of all 720 pairings of six rows: the observed one first, and most of the others."""
+    n = 6
+    x, y = mixed_points(n, 1), mixed_points(n, 2)
+    kernels = kernel_of("gaussian(1.5)"), kernel_of("polynomial(3)")
+    found, _ = two_variables(x, y, (kernels,), estimator, resampling, at_least=2000)
+    values = found.sums[0]
+    assert len(values) == (2004 if resampling == "shifts" else 2000)
+    assert (found.different, found.floor) == (720, 1 / 720)
+    A, B = centred(kernels[0](x), estimator).tolist(), centred(kernels[1](y), estimator).tolist()
+    possible = np.sort(naive.permuted_inner_products(A, B))
+    places = np.clip(np.searchsorted(possible, values), 1, len(possible) - 1)
+    nearest = np.minimum(np.abs(possible[places] - values), np.abs(possible[places - 1] - values))
+    assert nearest.max() < 1e-12 * np.abs(possible).max()
+    # 2,000 draws miss few of the 720: each is missed with probability exp(-2.8).
+    assert len(np.unique(np.round(values / np.abs(possible).max(), 9))) > 600
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_centred_matrices(estimator):
+    K = kernel_of("polynomial(3)")(mixed_points(30, 1))
+    kept = K.copy()
+    assert_close(centred_matrix(K, estimator), centred(K, estimator))
+    np.testing.assert_array_equal(K, kept)
+
+
+def test_random_permutations_have_a_limit_of_memory(monkeypatch):
+    monkeypatch.setattr(pairings, "DENSE_ENTRIES", 2 * 19**2)
+    x, y = np.random.default_rng(0).normal(size=(2, 20))
+    options = {"kernel_x": "linear", "kernel_y": "linear", "resampling": "random", "permutations": 10}
+    hsic_test(x[:19], y[:19], **options)
+    with pytest.raises(
+        UndecidedError, match=r"^random permutations of two kernels .* 20 rows are more than 19$"
+    ) as caught:
+        hsic_test(x, y, **options)
+    assert caught.value.code == "undecided.memory"
+    assert "--resampling shifts" in caught.value.hint
+    with pytest.raises(UndecidedError, match=r"of 3 kernels .* 19 rows are more than 15"):
+        hsic_test(x[:19], y[:19], **options | {"kernel_x": "gaussian", "bandwidth": (1, 2)})
+
+
+@pytest.mark.parametrize("resampling", ["shifts", "random"])
+def test_the_seed_decides_which_relabellings(resampling):
+    x, y = np.random.default_rng(0).normal(size=(2, 40))
+    options = {"kernel_x": "linear", "kernel_y": "gaussian(1.5)", "resampling": resampling, "permutations": 100}
+    one, again, other = (hsic_test(x, y, seed=seed, **options) for seed in (3, 3, 4))
+    assert_same(again, one)
+    assert_close(other.statistic, one.statistic)
+    assert other.null.standard_deviation != pytest.approx(one.null.standard_deviation, rel=1e-9)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("text_y", ["gaussian(1.5)", "delta"])
+@pytest.mark.parametrize("text_x", ["gaussian(1.5)", "laplacian(0.01)", "linear", "polynomial(3)", "exponential(0.2)"])
+def test_rounding_stays_below_the_tolerance_for_ties(text_x, text_y, offset):
+    n = 240
+    points = mixed_points(n, 7)
+    if text_x == "exponential(0.2)" and offset:
+        # Beyond the range of numbers there.
+        offset = 10.0
+    x, y = Points(points.numeric + offset, points.codes), Points(points.numeric[::-1, :1].round(), points.codes[::-1])
+    kernels = kernel_of(text_x), kernel_of(text_y)
+    for estimator in ESTIMATORS:
+        found, partners = two_variables(x, y, (kernels,), estimator)
+        # A selection of the sums in extended precision.
+        A, B = (
+            extended_centring(kernel(side).astype(np.longdouble), estimator)
+            for kernel, side in zip(kernels, (x, y), strict=True)
+        )
+        exact = [float((A * B[p][:, p]).sum()) for p in partners[::13]]
+        # Two sums that are equal may part by as much as the errors spread.
+        assert np.ptp(found.sums[0, ::13] - exact) < 0.75 * found.tolerances[0]
+
+
+def extended_centring(M, estimator):
+    n = len(M)
+    A = M.copy()
+    if estimator == "biased":
+        rows = A.mean(axis=1)
+        return A - rows[:, None] - rows + rows.mean()
+    np.fill_diagonal(A, 0)
+    rows = A.sum(axis=1)
+    A += rows.sum() / ((n - 1) * (n - 2)) - (rows[:, None] + rows) / (n - 2)
+    np.fill_diagonal(A, 0)
+    return A
+
+
+# Two samples
+
+SIZES = [(2, 2), (3, 5), (40, 33), (5, 400), (100, 41), (260, 170)]
+TEXTS = ["gaussian(1.5)", "laplacian(0.7)", "polynomial(3)", next(iter(GROUPED))]
+
+
+def labels_of(n_x, n_y):
+    return np.random.default_rng(n_x).permutation(np.repeat([1, 0], [n_x, n_y])).astype(np.uint8)
+
+
+def two_samples(points, labels, kernels, estimator, resampling="blocks", *, at_least=40):
+    """Return what is relabelled, and the labels of all rows in every relabelling, by their definition."""
+    test = TwoSamples(sample_of(points, labels), options_of(estimator, resampling), ENGINE)
+    found = test.relabelled(Family(tuple((kernel,) for kernel in kernels)), at_least)
+    if resampling == "random":
+        order, labellings = random_orders(labels, at_least, SEED)
+        places = order
+        rows = labellings
+    else:
+        blocks = BlockedRows.of(labels, SEED)
+        moved = blocks.relabellings(at_least, SEED)
+        fixed = np.broadcast_to(blocks.in_x[blocks.free :], (len(moved), len(blocks.in_x) - blocks.free))
+        places = blocks.order
+        rows = np.repeat(np.hstack([moved, fixed]), np.diff(blocks.starts), axis=1)
+    every = np.empty((len(rows), len(labels)), dtype=int)
+    every[:, places] = rows
+    return found, every
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("resampling", ["blocks", "random"])
+@pytest.mark.parametrize(("n_x", "n_y"), SIZES)
+def test_two_samples_under_every_relabelling(n_x, n_y, resampling, estimator, monkeypatch):
+    monkeypatch.setattr(permuted_blocks, "TOGETHER_ROWS", 7)
+    monkeypatch.setattr(permuted_blocks, "TOGETHER", 9)
+    points, labels = mixed_points(n_x + n_y, 1), labels_of(n_x, n_y)
+    kernels = [kernel_of(text) for text in TEXTS]
+    found, every = two_samples(points, labels, kernels, estimator, resampling)
+    np.testing.assert_array_equal(every[0], labels)
+    assert (every.sum(axis=1) == n_x).all()
+    factor = label_matrix(n_x, n_y, estimator).factor
+    for kernel, sums in zip(kernels, found.sums, strict=True):
+        K = kernel(points)
+        for g in {0, 1, len(every) // 2, len(every) - 1}:
+            expected = naive.mmd2[estimator](K.tolist(), every[g].tolist())
+            assert_close(factor * sums[g], expected, scale=np.abs(K).max())
+
+
+@pytest.mark.parametrize("parts", ["large blocks", "factors"])
+def test_two_samples_in_any_parts(parts, monkeypatch):
+    """Blocks larger than a tile; and matrices of low rank, beside one that has no factor."""
+    if parts == "large blocks":
+        for name, value in (("TILE", 7), ("BLOCKS", 6), ("FEWEST", 2)):
+            monkeypatch.setattr(permuted_blocks, name, value)
+    else:
+        monkeypatch.setattr(permuted_blocks, "FEW_ROWS", 10)
+    rng = np.random.default_rng(0)
+    points, labels = Points.of(rng.normal(size=120)), labels_of(63, 57)
+    kernels = [kernel_of(text) for text in ("gaussian(2)", "gaussian(1)", "laplacian(1)", "linear + 2*gaussian(1)")]
+    found, every = two_samples(points, labels, kernels, "unbiased")
+    for kernel, sums in zip(kernels, found.sums, strict=True):
+        expected = [naive.mmd2_unbiased(kernel(points), labelled) for labelled in every[:5]]
+        assert_close(label_matrix(63, 57, "unbiased").factor * sums[:5], expected, scale=1.0, share=1e-11)
+
+
+def test_factors_of_two_samples_give_the_same_test(monkeypatch):
+    """The Gaussians of the default family have factors, its Laplacians have none."""
+    rng = np.random.default_rng(8)
+    x, y = rng.normal(size=1200), rng.normal(0.06, 1.0, size=1000)
+    fast = mmd_test(x, y, permutations=300)
+    monkeypatch.setattr(permuted_blocks, "FEW_ROWS", 10_000)
+    monkeypatch.setattr("kerntest.inference.statistic.FEW_ROWS", 10_000)
+    assert_same(fast, mmd_test(x, y, permutations=300), share=1e-7)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [
+        ("gaussian(1.5)", 1e6),
+        ("laplacian(0.01)", 0.0),
+        ("laplacian(0.7)", 1e6),
+        ("linear", 0.0),
+        ("linear", 1e6),
+        ("polynomial(3)", 1e6),
+        ("exponential(0.2)", 0.0),
+    ],
+)
+def test_rounding_of_two_samples_stays_far_below_the_tolerance(text, offset, estimator):
+    points, labels, kernel = mixed_points(360, 7), labels_of(150, 210), kernel_of(text)
+    points = Points(points.numeric + offset, points.codes)
+    found, every = two_samples(points, labels, [kernel], estimator, at_least=10)
+    label = label_matrix(150, 210, estimator)
+    # The same in extended precision.
+    K, exact = kernel(points).astype(np.longdouble), []
+    for labelled in every:
+        B = label.between[labelled[:, None] + labelled].astype(np.longdouble)
+        np.fill_diagonal(B, label.diagonal[labelled])
+        exact.append(float((K * B).sum()))
+    assert np.abs(found.sums[0] - exact).max() < found.tolerances[0] / ROUNDING_UNITS
+
+
+def test_all_splits_have_another_floor_where_samples_may_change_places():
+    for sizes, floor in (((3, 4), 1 / 35), ((3, 3), 2 / 20)):
+        points, labels = mixed_points(sum(sizes), 1), labels_of(*sizes)
+        found, every = two_samples(points, labels, [kernel_of("gaussian(1)")], "unbiased", at_least=5)
+        assert (found.resampling, found.floor) == ("all permutations", floor)
+        assert len({tuple(row) for row in every}) == len(every) == math.comb(sum(sizes), sizes[0])
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(("n_x", "n_y"), [(2, 2), (2, 3), (3, 2), (5, 6), (2, 17), (16, 16)])
+def test_mmd_is_hsic_with_the_label(n_x, n_y, estimator):
+    """The matrix of the label by its definition, and the identity that both tests rest on, in the oracle alone."""
+    labels = labels_of(n_x, n_y)
+    matrix = label_matrix(n_x, n_y, estimator)
+    expected = naive.centred[estimator](naive.label_gram(labels.tolist()))
+    B = matrix.between[labels[:, None] + labels[None, :]]
+    np.fill_diagonal(B, matrix.diagonal[labels])
+    assert_close(B, expected)
+    assert_close(matrix.squared_norm, naive.matrix_inner(expected, expected))
+    K = naive_matrix("polynomial(3)", n_x + n_y, 2)
+    product = matrix.factor * naive.matrix_inner(naive.centred[estimator](K), expected)
+    assert_close(naive.mmd2[estimator](K, labels.tolist()), product, scale=np.abs(K).max())
+
+
+# The circle
+
+
+@given(n=st.integers(4, 100_000))
+def test_circle_length(n):
+    length = circle_length(n)
+    assert n * 0.98 < length <= n
+    if n <= shifts.SMALL_CIRCLE:
+        assert length == n
+    else:
+        rest = length
+        for prime in range(2, shifts.LARGEST_FACTOR + 1):
+            while rest % prime == 0:
+                rest //= prime
+        assert rest == 1
+
+
+@given(relabellings=st.integers(1, 10**6), circle=st.integers(2, 10**5))
+def test_orders_needed_is_the_fewest_that_are_enough(relabellings, circle):
+    orders = orders_needed(relabellings, circle)
+    assert (orders - 1) * circle < relabellings <= orders * circle
