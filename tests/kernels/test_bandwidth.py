@@ -74,6 +74,12 @@ def test_some_columns():
     assert chooser.median("euclidean", Columns((2,), ())) != chooser.median("euclidean", None)
 
 
+def test_rows_beyond_the_range_of_numbers_have_no_bandwidth_and_no_other_warning():
+    points = Points.of(np.random.default_rng(0).normal(size=(30, 2)) * 1e307)
+    with pytest.raises(UndecidedError, match="beyond the range of numbers"):
+        BandwidthChooser(points, 0).median("euclidean", None)
+
+
 @settings(deadline=None)
 @given(seed=st.integers(0, 1000), metric=st.sampled_from(list(METRICS)), n=st.integers(2, 40))
 def test_blind_to_the_order_of_the_rows(seed, metric, n):

@@ -1,0 +1,392 @@
+"""What every kernel must do, in every layout of pairs and on a GPU: held against a double loop over rows."""
+
+import json
+import pickle
+import subprocess
+import sys
+
+import naive
+import numpy as np
+import pytest
+from catalogue_kernels import GROUPED, UNBOUND, cosine, kernel_of, mixed_points, on, plus, times, to_the, weighted
+from hypothesis import given
+from hypothesis import strategies as st
+from tolerances import SAME_MACHINE, assert_close
+
+import kerntest
+from kerntest import parse_kernel
+from kerntest.errors import UsageError
+from kerntest.kernels import ALIASES
+from kerntest.kernels import NAMES as NAMES_OF_KERNELS
+from kerntest.kernels.base import Columns, DensePairs, Points
+from kerntest.kernels.catalogue import KERNELS
+from kerntest.kernels.columns import bind
+from kerntest.matrices.lags import LagPairs
+
+NUMBERS, CODES, ROW = slice(0, 3), slice(3, 5), slice(0, 5)
+linear, gaussian = on(NUMBERS, "linear"), on(NUMBERS, "gaussian", bandwidth=1.5)
+CASES = {
+    **UNBOUND,
+    "student-t(1.5)": on(NUMBERS, "student-t", bandwidth=1.5),
+    "rational-quadratic(1.5)": on(NUMBERS, "rational-quadratic", bandwidth=1.5),
+    "matern(1.5, nu=0.5)": on(NUMBERS, "matern", bandwidth=1.5, nu=0.5),
+    "matern(1.5)": on(NUMBERS, "matern", bandwidth=1.5),
+    "matern(1.5, nu=7)": on(NUMBERS, "matern", bandwidth=1.5, nu=7.0),
+    "periodic": on(NUMBERS, "periodic"),
+    "polynomial(2, 0.5, 0)": on(NUMBERS, "polynomial", degree=2, gain=0.5, offset=0.0),
+    "exponential": on(NUMBERS, "exponential"),
+    "2.5": lambda _x, _y: 2.5,
+    "2*3": lambda _x, _y: 6.0,
+    "2 + 3": lambda _x, _y: 5.0,
+    "1 + linear + 0.5*gaussian(1.5)": plus(lambda _x, _y: 1.0, linear, weighted(0.5, gaussian)),
+    "3*gaussian(1.5)*linear": weighted(3, times(gaussian, linear)),
+    "(1 + linear)*gaussian(1.5)": times(plus(lambda _x, _y: 1.0, linear), gaussian),
+    "(gaussian(1.5) + 1)^70": to_the(70, plus(gaussian, lambda _x, _y: 1.0)),
+    "normalise(linear)": cosine(linear),
+    "gaussian(1.5)*delta": times(gaussian, on(ROW, "delta")),
+    **GROUPED,
+    "*: additive(0.5, 1, 2)": lambda x, y: naive.additive(x, y, (0.5, 1.0, 2.0)),
+}
+NAMES, CATEGORIES = ("price", "weight", "depth"), ("city", "shop")
+
+
+def case(text):
+    """Return the kernel of a text; one of columns for the table of three numbers and two codes."""
+    kernel = kernel_of(text)
+    return bind(kernel, NAMES, CATEGORIES).kernel if text.startswith("*:") else kernel
+
+
+def rows_of(points):
+    return [a + b for a, b in zip(points.numeric.tolist(), points.codes.tolist(), strict=True)]
+
+
+class Frozen(DensePairs):
+    """Pairs whose shared quantities cannot be written into."""
+
+    def _keep(self, name, compute):
+        values = super()._keep(name, compute)
+        values.flags.writeable = False
+        return values
+
+
+X, Y = mixed_points(12, 1), mixed_points(9, 2)
+
+
+@pytest.fixture(params=CASES)
+def text(request):
+    return request.param
+
+
+@pytest.fixture
+def kernel(text):
+    return case(text)
+
+
+def test_every_kernel_of_the_catalogue_is_here():
+    named = {text.partition("(")[0].removeprefix("*: ") for text in CASES}
+    assert named >= set(naive.naive_kernels)
+
+
+def test_values_are_those_of_a_double_loop(text, kernel):
+    expected = naive.gram(CASES[text], rows_of(X), rows_of(Y))
+    np.testing.assert_allclose(kernel(X, Y), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(kernel(Y, X), np.transpose(expected), rtol=1e-9, atol=1e-12)
+    # The square root of a rounded zero distance is of the order 1e-8.
+    diagonal = [CASES[text](row, row) for row in rows_of(X)]
+    np.testing.assert_allclose(kernel.diagonal(X), diagonal, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(np.diag(kernel(X)), diagonal, rtol=1e-6, atol=1e-12)
+
+
+def test_a_block_of_lags_holds_the_same_values(kernel):
+    points = mixed_points(40, 3)
+    dense = kernel(points)
+    here = LagPairs(points.take(slice(0, 30)), points.take(slice(5, 40)), 6)
+    found = kernel.evaluate(here)
+    expected = np.array([[dense[i, i + 5 + k] for i in range(30)] for k in range(6)])
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_rows_may_be_taken_selected_and_sent(kernel):
+    rows = np.array([7, 2, 2, 11])
+    np.testing.assert_allclose(kernel(X.take(rows)), kernel(X)[np.ix_(rows, rows)], rtol=1e-9, atol=1e-7)
+    np.testing.assert_allclose(kernel(X.take(slice(3, 9))), kernel(X)[3:9, 3:9], rtol=1e-9, atol=1e-7)
+    np.testing.assert_allclose(kernel(pickle.loads(pickle.dumps(X.take(rows)))), kernel(X.take(rows)), rtol=1e-12)
+    none = X.take(slice(0, 0))
+    assert kernel(none, Y).shape == (0, 9)
+    assert kernel.diagonal(none).shape == (0,)
+
+
+def test_a_gpu_computes_what_numpy_computes(kernel, monkeypatch):
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)
+    monkeypatch.setenv("KERNTEST_DEVICE", "cpu")
+    points = mixed_points(61, 3)
+    with kerntest.compute_on("gpu", threads=1) as engine:
+        sent = points.sent(engine)
+        for lay_out in (
+            lambda some: DensePairs(some.take(slice(0, 7)), some.take(slice(3, 61))),
+            lambda some: LagPairs(some.take(slice(0, 37)), some.take(slice(5, 52)), 11),
+        ):
+            there = kernel.evaluate(lay_out(sent))
+            assert type(there) is not np.ndarray or "delta" not in str(kernel)
+            assert_close(np.asarray(there), kernel.evaluate(lay_out(points)), share=1e-12)
+
+
+def test_positive_definite_where_it_claims(kernel):
+    K = kernel(X)
+    assert not kernel.positive_definite or np.linalg.eigvalsh(K)[0] >= -1e-7 * np.trace(np.abs(K))
+
+
+def test_its_text_reads_back(kernel):
+    again = parse_kernel(str(kernel))
+    if hasattr(kernel, "groups"):
+        again = bind(again, NAMES, CATEGORIES).kernel
+    assert again == kernel
+    assert hash(again) == hash(kernel)
+    assert str(again) == str(kernel)
+
+
+def test_new_array_and_shared_quantities_untouched(kernel):
+    pairs, numeric = Frozen(X, Y), X.numeric.copy()
+    first = kernel.evaluate(pairs)
+    kept = first.copy()
+    first[:] = -7.0
+    second = kernel.evaluate(pairs)
+    np.testing.assert_allclose(second, kept, rtol=1e-12, atol=1e-12)
+    assert (second.shape, second.dtype) == (pairs.shape, np.float64)
+    np.testing.assert_array_equal(X.numeric, numeric)
+
+
+def test_what_is_chosen_stays(kernel):
+    def rule(_metric, _columns):
+        raise AssertionError
+
+    assert not kernel.free
+    assert kernel.resolve(rule) == kernel
+
+
+class OneForAll(DensePairs):
+    """Pairs without columns whose counts are one number for all, as a layout may return them."""
+
+    def mismatches(self):
+        return np.zeros((1, 1))
+
+    def equal(self):
+        return np.ones((1, 1), dtype=bool)
+
+
+@pytest.mark.parametrize("text", ["hamming(1)", "delta", "2", "linear + delta", "periodic"])
+def test_quantities_that_only_broadcast_still_give_full_arrays(text):
+    nothing = Points.of(np.empty((4, 0)))
+    values = parse_kernel(text).evaluate(OneForAll(nothing, nothing))
+    assert values.shape == (4, 4)
+    values[0, 0] = 5.0
+    assert values[1, 1] != 5.0
+
+
+def test_open_bandwidths_are_asked_for_with_their_metric_and_columns():
+    asked = []
+
+    def rule(metric, columns):
+        asked.append((metric, columns))
+        return float(len(asked))
+
+    text = "gaussian + 0.5*laplacian*hamming + normalise(student-t(df=3))^2 + periodic + gaussian(7)"
+    assert str(parse_kernel(text).resolve(rule)) == (
+        "gaussian(1) + 0.5*laplacian(2)*hamming(3) + normalise(student-t(4, df=3))^2 + periodic + gaussian(7)"
+    )
+    assert asked == [(metric, None) for metric in ("euclidean", "manhattan", "mismatches", "euclidean")]
+    asked.clear()
+    kernel = bind(parse_kernel("weight, shop: laplacian + hamming; *: gaussian"), NAMES, CATEGORIES).kernel
+    assert kernel.free
+    assert str(kernel.resolve(rule)) == (
+        "weight, shop: laplacian(1) + hamming(2); price, depth: gaussian(3); city: hamming(4)"
+    )
+    assert asked == [
+        ("manhattan", Columns((1,), (1,))),
+        ("mismatches", Columns((), (1,))),
+        ("euclidean", Columns((0, 2), ())),
+        ("mismatches", Columns((), (0,))),
+    ]
+
+
+def test_a_kernel_is_bound_once():
+    bound = bind(parse_kernel("price: linear; *: delta"), NAMES, CATEGORIES).kernel
+    with pytest.raises(UsageError, match="is bound to columns already"):
+        bind(bound, NAMES, CATEGORIES)
+    with pytest.raises(UsageError, match="has no column to see"):
+        bind(parse_kernel("gaussian"), [], [])
+
+
+# Values kept of wider bandwidths
+
+
+@pytest.mark.parametrize("lay_out", [lambda x: DensePairs(x, x), lambda x: LagPairs(x.take(slice(0, 9)), x, 4)])
+@pytest.mark.parametrize("text", ["gaussian", "laplacian", "laplacian2", "hamming", "student-t", "*: gaussian"])
+def test_half_the_bandwidth_is_a_power_of_the_whole(text, lay_out):
+    alone, together = lay_out(X), lay_out(X)
+    together.halve_bandwidths()
+    kernel = bind(parse_kernel(text), NAMES, CATEGORIES).kernel
+    for exponent in (2, 1, 0, -2, -3, -5):
+        at = kernel.resolve(lambda *_, exponent=exponent: 2.0**exponent)
+        # A squaring doubles what rounding did to the value before it: 4^5 times in five halvings of a Gaussian.
+        assert_close(at.evaluate(together), at.evaluate(alone), scale=1.0, share=SAME_MACHINE)
+    # A bandwidth that is no half of the last one.
+    other = kernel.resolve(lambda *_: 3.0)
+    assert_close(other.evaluate(together), other.evaluate(alone))
+
+
+def test_kept_values_are_not_written_into():
+    pairs, gaussian = DensePairs(X, X), parse_kernel("gaussian(2)")
+    pairs.halve_bandwidths()
+    wide = gaussian.evaluate(pairs).copy()
+    for text in ("gaussian(2) + gaussian(2)", "gaussian(2)*3", "gaussian(2)^3", "normalise(gaussian(2))"):
+        parse_kernel(text).evaluate(pairs)
+        np.testing.assert_array_equal(gaussian.evaluate(pairs), wide)  # the very array that is kept
+    groups = bind(parse_kernel("price: gaussian(2); *: gaussian(2)"), NAMES, ()).kernel
+    np.testing.assert_array_equal(groups.evaluate(pairs), groups.evaluate(pairs))
+
+
+def test_powers_of_tiny_values_stay_normal_numbers():
+    far = Points.of(np.array([[0.0], [40.0]]))
+    pairs = DensePairs(far, far)
+    pairs.halve_bandwidths()
+    for exponent in range(2, -8, -1):
+        value = parse_kernel(f"gaussian({2.0**exponent})").evaluate(pairs)[0, 1]
+        assert value == 0.0 or value >= np.finfo(float).tiny
+
+
+# What is known of some
+
+
+STATIONARY = [
+    text for text in CASES if text.partition("(")[0] in {
+        "gaussian", "laplacian", "laplacian2", "student-t", "rational-quadratic", "matern", "periodic",
+    } and "*" not in text and "+" not in text
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", STATIONARY)
+@given(shift=st.floats(-100, 100))
+def test_stationary_kernels_ignore_translation(text, shift):
+    kernel = parse_kernel(text)
+    np.testing.assert_allclose(
+        kernel(X.numeric + shift, Y.numeric + shift), kernel(X.numeric, Y.numeric), rtol=1e-9, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("text", STATIONARY)
+def test_stationary_kernels_stay_between_0_and_1_at_any_distance(text):
+    K = parse_kernel(text)(np.array([0.0, 1e-150, 1e-10, 1.0, 1e3, 1e100, 1e150, -1e153]))
+    assert np.isfinite(K).all()
+    assert K.min() >= 0
+    assert K.max() <= 1 + 1e-12
+    if not text.startswith("periodic"):
+        assert K[0, -1] <= (1e-100 if "^" not in text else 1e-50)
+
+
+def test_extreme_arguments_give_finite_values():
+    for bandwidth in (1e-75, 1e75):
+        for text in ("gaussian({})", "student-t({}, 1e75)", "student-t({}, 1e-75)", "matern({}, 2.5)"):
+            K = parse_kernel(text.format(bandwidth))(np.array([0.0, 1.0, 1e3]))
+            assert np.isfinite(K).all()
+            np.testing.assert_allclose(np.diag(K), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "tolerance"),
+    [
+        ("student-t(1.5, 1e12)", "gaussian(1.5)", 1e-9),
+        ("rational-quadratic(1.5, 1e12)", "gaussian(1.5)", 1e-9),
+        ("matern(1.5, 0.5)", "laplacian2(1.5)", 1e-12),
+        ("matern(1.5, 100)", "gaussian(1.5)", 0.01),
+        *((f"matern(1, {nu})", f"matern(1, {nu + 1e-12!r})", 1e-8) for nu in (0.5, 1.5, 2.5)),
+    ],
+)
+def test_kernels_meet_in_their_limits(text, limit, tolerance):
+    rows = np.concatenate([[0.0], np.geomspace(1e-8, 4, 30)])
+    np.testing.assert_allclose(parse_kernel(text)(rows), parse_kernel(limit)(rows), rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("nu", [1.0, 3.0, 20.0, 60.5, 100.0])
+def test_matern_falls_smoothly_where_the_bessel_function_overflows(nu):
+    # k(z) = 1 - z^2/(4 (nu - 1)) + ... for small z, whichever branch computes it.
+    z = np.geomspace(1e-160, 0.3, 400)
+    K = parse_kernel(f"matern({float(np.sqrt(2 * nu))!r}, {nu})")(np.array([0.0]), z)[0]
+    assert np.isfinite(K).all()
+    assert (np.diff(K) <= 1e-12).all()
+    if nu > 2:
+        # The next term of the series, z^2 / (8 (nu - 2)) of this one, is up to 1.2 % at z = 0.3.
+        np.testing.assert_allclose(1 - K[z > 0.05], z[z > 0.05] ** 2 / (4 * (nu - 1)), rtol=0.0125, atol=0)
+
+
+def test_periodic_does_not_see_whole_periods():
+    kernel = parse_kernel("periodic(2)")
+    np.testing.assert_allclose(kernel(X.numeric + 10.0, X.numeric), kernel(X.numeric), rtol=1e-10, atol=0)
+
+
+def test_a_row_of_size_zero_is_normalised_to_zero():
+    rows, kernel = np.array([[0.0, 0.0], [1.0, 2.0]]), parse_kernel("normalise(linear)")
+    np.testing.assert_allclose(kernel(rows), [[0, 0], [0, 1]], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(kernel.diagonal(Points.of(rows)), [0, 1], rtol=0, atol=1e-12)
+
+
+# Distances
+
+
+@pytest.mark.parametrize(("m", "n"), [(0, 0), (0, 3), (3, 0)])
+def test_no_rows_have_no_distances(m, n):
+    assert DensePairs(Points.of(np.ones((m, 2))), Points.of(np.zeros((n, 2)))).squared_distance().shape == (m, n)
+
+
+def test_distances_of_a_slice_are_computed_as_those_of_the_whole():
+    """One row far off makes expansion too coarse for the crowd, also where that row is not in the slice."""
+    numeric = np.random.default_rng(0).normal(size=(200, 2))
+    numeric[-1] = 1e9
+    points, kernel = Points.of(numeric), parse_kernel("gaussian(1)")
+    crowd = points.take(slice(0, 100))
+    again = pickle.loads(pickle.dumps(crowd))
+    assert not points.expandable
+    assert not again.expandable
+    assert Points.of(numeric[:100]).expandable
+    assert_close(kernel(again), kernel.evaluate(DensePairs(crowd, crowd)), share=SAME_MACHINE)
+
+
+def test_points_travel_without_what_is_derived_from_them():
+    points = Points.of(np.random.default_rng(0).normal(size=(500, 4)))
+    bare = len(pickle.dumps(points))
+    points.derive("twice", lambda numeric: 2 * numeric)
+    assert points.expandable
+    assert len(pickle.dumps(points)) == bare
+    assert len(pickle.dumps(points.take(slice(0, 50)))) < bare / 5
+
+
+# The catalogue
+
+
+def test_names_are_those_of_the_catalogue_and_need_no_numpy():
+    assert tuple(KERNELS) == NAMES_OF_KERNELS
+    assert all(kernel.name == name for name, kernel in KERNELS.items())
+    assert set(ALIASES.values()) <= {*KERNELS, "normalise"}
+    code = "import sys; import kerntest.kernels; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_gamma_is_the_same_bandwidth():
+    assert parse_kernel("gaussian(2)").gamma == pytest.approx(1 / 8, rel=1e-15)
+    assert parse_kernel("gaussian").gamma is None
+
+
+def test_the_catalogue_says_how_each_is_written(capsys):
+    from kerntest.cli.main import run  # noqa: PLC0415 - for this test only
+
+    assert run(["kernels", "--json"]) == 0
+    entries = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)["kernels"]}
+    assert set(entries) == set(naive.naive_kernels)
+    assert (entries["student-t"]["usage"], entries["delta"]["usage"]) == ("student-t(bandwidth, df=1)", "delta")
+    assert entries["periodic"]["usage"] == "periodic(period=1, bandwidth=1)"
+    assert entries["gaussian"]["aliases"] == ["rbf"]
+    for name, entry in entries.items():
+        assert entry["formula"]
+        assert entry["remark"]
+        assert str(parse_kernel(name)) == name
