@@ -8,8 +8,7 @@ import pytest
 from command_line import run_here
 
 from kerntest import SVM, KernelRidge, train_ridge, train_svm
-from kerntest.errors import DataError, UsageError
-from kerntest.learning.cross_validation import draw_folds, sparse_classes_warning, train_test_split
+from kerntest.errors import UsageError
 
 r = np.random.default_rng(3)
 
@@ -150,46 +149,7 @@ def test_the_command(tmp_path, capfdbinary):
         assert message in done.err
 
 
-# Folds and parts of whole clusters
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_folds_and_parts_keep_clusters_whole_and_even(seed):
-    drawn = np.random.default_rng(seed)
-    clusters = drawn.permutation(np.repeat(np.arange(60), drawn.integers(1, 12, 60)))
-    labels = (drawn.random(60) < 0.3)[clusters].astype(int)
-    n = len(clusters)
-    for folds in (draw_folds(n, 5, seed, labels=labels, clusters=clusters), draw_folds(n, 5, seed, clusters=clusters)):
-        assert all(len(np.unique(folds[clusters == k])) == 1 for k in range(60))
-        assert np.ptp(np.bincount(folds)) < 0.06 * n
-    shares = [
-        labels[folds == k].mean()
-        for folds in [draw_folds(n, 5, seed, labels=labels, clusters=clusters)]
-        for k in range(5)
-    ]
-    assert np.ptp(shares) < 0.15
-    for given in (labels, None):
-        train, test = train_test_split(given, n, 0.3, seed, clusters)
-        assert sorted([*train, *test]) == list(range(n))
-        assert not set(clusters[train]) & set(clusters[test])
-        assert abs(len(test) - 0.3 * n) < 0.05 * n
-    assert np.array_equal(train_test_split(None, n, 0.3, seed, clusters)[1], test)
-
-
-def test_too_few_clusters():
-    clusters, labels = np.repeat([0, 1, 2], 5), np.repeat([0, 1, 1], 5)
-    with pytest.raises(DataError, match="3 clusters cannot be divided into 5 folds") as caught:
-        draw_folds(15, 5, 0, clusters=clusters)
-    assert caught.value.hint == "ask for at most 3 folds"
-    with pytest.raises(DataError, match="only 1 cluster has class 'rare'"):
-        draw_folds(15, 2, 0, labels=labels, classes=("rare", "other"), clusters=clusters)
-    with pytest.raises(DataError, match="all rows are in one cluster"):
-        train_test_split(None, 15, 0.5, 0, np.zeros(15, dtype=int))
-    with pytest.raises(DataError, match="every cluster has all rows of a class"):
-        train_test_split(np.repeat([0, 1, 2], 5), 15, 0.5, 0, clusters)
-    assert "'rare' (1 cluster)" in sparse_classes_warning(labels, 2, ("rare", "other"), clusters)
-    # The class of one cluster is learned from.
-    assert set(labels[train_test_split(labels, 15, 0.3, 0, clusters)[0]]) == {0, 1}
+def test_a_cluster_is_not_the_target():
     with pytest.raises(UsageError):
         train_ridge(noise(), "y", cluster="y")
 
