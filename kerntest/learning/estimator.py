@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 import numpy as np
@@ -71,6 +72,20 @@ class Estimator(Generic[ModelT, FitT]):
             )
         vars(self).update(vars(type(self)(**{**self.get_params(), **params})))
         return self
+
+    @property
+    def _estimator_type(self) -> str:
+        return "transformer"
+
+    def __sklearn_tags__(self) -> Any:
+        made = import_module("sklearn.utils")
+        kind = self._estimator_type
+        return made.Tags(
+            kind,
+            made.TargetTags(required=kind in {"classifier", "regressor"}),
+            classifier_tags=made.ClassifierTags() if kind == "classifier" else None,
+            regressor_tags=made.RegressorTags() if kind == "regressor" else None,
+        )
 
     @property
     def model(self) -> ModelT:

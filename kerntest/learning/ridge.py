@@ -110,6 +110,7 @@ class KernelRidge(Estimator[RidgeModel, RidgeFit]):
     """
 
     MODEL, CALLED = RidgeModel, "this regression is"
+    _estimator_type = "regressor"
 
     def __init__(
         self,

@@ -178,6 +178,10 @@ class SVM(Estimator[SvmModel, SvmFit]):
             return regression_metrics(numbers_of(truth, "y"), scores[:, 0]).r2 or 0.0
         return float(np.mean(model.codes(scores) == model.classes.codes(truth, "y")))
 
+    @property
+    def _estimator_type(self) -> str:
+        return {"classify": "classifier", "regress": "regressor", "one-class": "outlier_detector"}[self.options.task]
+
     @classmethod
     def _loaded(cls, model: SvmModel) -> dict[str, Any]:
         return {"task": model.task, "method": model.method}

@@ -260,3 +260,12 @@ def test_weights_are_for_the_classes_themselves(values, weight):
     assert_decide_alike(ours, plain, X)
     unweighted = SVM().fit(X, np.array(values)[y]).decision_function(X)
     assert np.abs(ours.decision_function(X) - unweighted).max() > 0.01
+
+
+def test_every_pair_of_classes_is_counted():
+    X, y = clouds(60, classes=4)
+    seen = []
+    train_svm(
+        pd.DataFrame(X, columns=["a", "b"]).assign(y=y), "y", progress=lambda done, total: seen.append((done, total))
+    )
+    assert seen == [(done, 6) for done in range(1, 7)]

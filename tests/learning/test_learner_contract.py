@@ -1,0 +1,125 @@
+"""What holds for every learner: its functions by a double loop over rows, its parameters, its file, its place in pipelines."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kerntest import SVM, KernelPCA, KernelRidge, train_kpca, train_ridge, train_svm
+from kerntest.errors import UsageError
+
+rng = np.random.default_rng(0)
+X, NEW = rng.normal(size=(24, 2)), rng.normal(size=(5, 2))
+NUMBERS = X[:, 0] ** 2 + 0.3 * X[:, 1]
+CLASSES = (NUMBERS > 0.6).astype(int)
+TABLE = pd.DataFrame(X, columns=["a", "b"])
+
+
+def k(x, z):
+    """The Gaussian kernel of bandwidth 1.3."""
+    return math.exp(-sum((a - b) ** 2 for a, b in zip(x, z, strict=True)) / (2 * 1.3**2))
+
+
+K = np.array([[k(x, z) for z in X] for x in X])
+AT_NEW = np.array([[k(x, z) for z in X] for x in NEW])
+FIXED = {"kernel": "gaussian(1.3)", "scale": "none"}
+
+
+def machine_by_hand():
+    """Decisions of the machine of C = 2: the dual by projected steps of pairs, each solved exactly."""
+    signs, alpha = np.where(CLASSES == 1, 1.0, -1.0), np.zeros(len(X))
+    for _ in range(3000):
+        slopes = signs - K @ (signs * alpha)
+        up = np.where(signs > 0, alpha < 2.0, alpha > 0)
+        down = np.where(signs > 0, alpha > 0, alpha < 2.0)
+        i, j = np.argmax(np.where(up, slopes, -np.inf)), np.argmin(np.where(down, slopes, np.inf))
+        if slopes[i] - slopes[j] < 1e-12:
+            break
+        step = (slopes[i] - slopes[j]) / (K[i, i] + K[j, j] - 2 * K[i, j])
+        room = [2.0 - alpha[i] if signs[i] > 0 else alpha[i], alpha[j] if signs[j] > 0 else 2.0 - alpha[j]]
+        step = min(step, *room)
+        alpha[i] += signs[i] * step
+        alpha[j] -= signs[j] * step
+    slopes = signs - K @ (signs * alpha)
+    return AT_NEW @ (signs * alpha) + slopes[(alpha > 1e-9) & (alpha < 2.0 - 1e-9)].mean()
+
+
+def regression_by_hand():
+    """Predictions of (K + 0.4 I) a + b = y with sum a = 0."""
+    n = len(X)
+    system = np.block([[K + 0.4 * np.eye(n), np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+    found = np.linalg.solve(system, np.append(NUMBERS, 0.0))
+    return AT_NEW @ found[:n] + found[n]
+
+
+def components_by_hand():
+    """Scores on the first component of HKH, of which the largest of the training rows is positive."""
+    H = np.eye(len(X)) - 1 / len(X)
+    values, vectors = np.linalg.eigh(H @ K @ H)
+    axis = vectors[:, -1] / math.sqrt(values[-1])
+    axis = axis * np.sign(axis[np.argmax(np.abs(axis))])
+    return (AT_NEW - K.mean(axis=0)) @ H @ axis
+
+
+LEARNERS = {
+    "svm": (SVM(C=2.0, tolerance=1e-10, **FIXED), CLASSES, "decision_function", machine_by_hand),
+    "ridge": (KernelRidge(0.4, **FIXED), NUMBERS, "predict", regression_by_hand),
+    "kpca": (KernelPCA(1, **FIXED), None, "transform", components_by_hand),
+}
+every = pytest.mark.parametrize("name", LEARNERS)
+
+
+@every
+def test_new_rows_are_as_by_hand_from_arrays_tables_matrices_and_files(name, tmp_path):
+    learner, y, method, by_hand = LEARNERS[name]
+    expected = by_hand().reshape(-1)
+    fitted = clone(learner).fit(X, y)
+    framed = clone(learner).fit(TABLE, y)
+    given = clone(learner).set_params(kernel="precomputed").fit(K, y)
+    fitted.save(tmp_path / "m")
+    loaded = type(learner).load(tmp_path / "m")
+    turned = pd.DataFrame(NEW, columns=["a", "b"])[["b", "a"]].assign(beside="c")
+    for one, rows in ((fitted, NEW), (framed, turned), (given, AT_NEW), (loaded, NEW), (fitted, NEW.tolist())):
+        found = np.asarray(getattr(one, method)(rows)).reshape(-1)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+@every
+def test_parameters_are_set_and_copied(name):
+    learner = LEARNERS[name][0]
+    copy = clone(learner)
+    assert copy.get_params() == learner.get_params() | {"threads": None}
+    assert copy.set_params(scale="standardize", threads=2).get_params()["scale"] == "standardize"
+    with pytest.raises(UsageError, match="no parameter 'gamma'"):
+        copy.set_params(gamma=2.0)
+    with pytest.raises(UsageError) as caught:
+        copy.fit(X, LEARNERS[name][1]).set_params(seed=3).model  # noqa: B018 - the access is what is tested
+    assert caught.value.code == "usage.not_fitted"
+
+
+def test_learners_stand_in_pipelines_and_cross_validations():
+    assert make_pipeline(StandardScaler(), SVM(C=10.0)).fit(X, CLASSES).score(X, CLASSES) > 0.9
+    chosen = make_pipeline(KernelPCA(2), SVM()).fit(X, CLASSES)
+    assert set(chosen.predict(X)) == {0, 1}
+    assert cross_val_score(KernelRidge(0.01), X, NUMBERS, cv=3).shape == (3,)
+    search = GridSearchCV(SVM(), {"C": [0.1, 10.0]}, cv=3).fit(X, CLASSES)
+    assert search.best_params_["C"] in {0.1, 10.0}
+
+
+@every
+def test_a_table_is_refused_a_matrix_and_a_part_twice_given(name):
+    train = {"svm": train_svm, "ridge": train_ridge, "kpca": train_kpca}[name]
+    target = {} if name == "kpca" else {"target": "y"}
+    table = TABLE.assign(y=NUMBERS.round())
+    with pytest.raises(UsageError) as caught:
+        train(table, **target, kernel="precomputed")
+    assert caught.value.code == "usage.precomputed"
+    if target:
+        with pytest.raises(UsageError) as caught:
+            train(table, **target, test=table, test_fraction=0.5)
+        assert caught.value.code == "usage.contradiction"
