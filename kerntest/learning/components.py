@@ -12,10 +12,10 @@ from kerntest.data.checks import one_of
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
-from kerntest.learning.expansion import Expansion, GivenExpansion, as_points, expanded
 from kerntest.learning.learner import LearnerOptions
-from kerntest.learning.preimage import PreImages, check_attracts, preimages
+from kerntest.learning.solvers.preimage import PreImages, check_attracts, preimages
 from kerntest.matrices.eigen import SOLVERS, Directions, leading_directions, leading_eigenpairs
+from kerntest.matrices.expansion import Expansion, GivenExpansion, as_points, expanded
 from kerntest.matrices.factor import feature_error, make_features
 from kerntest.matrices.matrix import CentredMatrix, GivenMatrix, matrix_of
 

@@ -21,7 +21,6 @@ from kerntest.learning.components import (
     in_units,
 )
 from kerntest.learning.estimator import Estimator, as_rows, training_matrix
-from kerntest.learning.expansion import as_points
 from kerntest.learning.leakage import running_numbers
 from kerntest.learning.learner import Learner
 from kerntest.learning.learner import train as train_learner
@@ -32,6 +31,7 @@ from kerntest.learning.training_rows import (
     encoded_rows,
     read_labelled,
 )
+from kerntest.matrices.expansion import as_points
 from kerntest.matrices.factor import parse_features
 from kerntest.matrices.matrix import KEPT_BYTES
 from kerntest.report.component_plot import ComponentPicture, ScreePicture

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from kerntest.kernels.base import Points
-from kerntest.learning.expansion import as_points
 from kerntest.learning.scores import covered_share, roc_auc, roc_curve, root_mean_square
+from kerntest.matrices.expansion import as_points
 from kerntest.report.decision_plot import DecisionPicture
 from kerntest.report.learning_plot import ConfusionPicture, RocCurve, RocPicture, SearchPicture, learning_figure
 from kerntest.report.plot import picture_bytes

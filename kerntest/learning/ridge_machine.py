@@ -16,12 +16,12 @@ from kerntest.data.wording import counted
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
-from kerntest.learning.expansion import Expansion, GivenExpansion, as_points, expanded
 from kerntest.learning.learner import LearnerOptions
 from kerntest.learning.scores import covered_share, regression_metrics
 from kerntest.learning.solvers.falkon import centre_ridge
 from kerntest.learning.solvers.ridge_grid import MULTIPLES, Criterion, Regressions, choose, variances
 from kerntest.learning.solvers.ridge_path import ROUNDING
+from kerntest.matrices.expansion import Expansion, GivenExpansion, as_points, expanded
 from kerntest.matrices.factor import FeatureMap, feature_error, make_features, parse_features
 from kerntest.matrices.matrix import matrix_of
 from kerntest.report.ridge_record import IntervalMetrics, TargetFit

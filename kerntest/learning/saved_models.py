@@ -13,9 +13,9 @@ from kerntest.kernels.base import Array, Kernel, Points
 from kerntest.kernels.columns import bind
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.encoding import Encoder
-from kerntest.learning.expansion import Expansion, GivenExpansion
 from kerntest.learning.model_file import ModelFile, damaged, read_model, to_plain, write_model
 from kerntest.learning.training_rows import Classes, ConstantColumn
+from kerntest.matrices.expansion import Expansion, GivenExpansion
 from kerntest.matrices.factor import FeatureKind, FeatureMap
 
 if TYPE_CHECKING:

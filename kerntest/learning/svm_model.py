@@ -11,9 +11,9 @@ import numpy as np
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
-from kerntest.learning.expansion import Expansion, GivenExpansion, as_points, expanded
 from kerntest.learning.scores import Sigmoid, couple, sigmoid_probability
 from kerntest.learning.svm_machines import Machine, Machines
+from kerntest.matrices.expansion import Expansion, GivenExpansion, as_points, expanded
 from kerntest.matrices.factor import feature_error, make_features
 from kerntest.matrices.matrix import GivenMatrix, matrix_of
 

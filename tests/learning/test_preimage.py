@@ -16,8 +16,8 @@ from kerntest.errors import UsageError
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.columns import bind
 from kerntest.kernels.text import parse_kernel
-from kerntest.learning import preimage
-from kerntest.learning.preimage import attractions, preimages
+from kerntest.learning.solvers import preimage
+from kerntest.learning.solvers.preimage import attractions, preimages
 
 ENGINE = LocalEngine(1)
 SMOOTH = [
