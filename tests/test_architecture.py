@@ -141,7 +141,7 @@ def test_imports_are_told_apart_by_where_they_stand(tmp_path):
 
 def test_files_stay_small():
     for path in FILES:
-        assert len(path.read_text(encoding="utf-8").splitlines()) <= 500, label(path)
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 550, label(path)
 
 
 def loaded_by(statement):

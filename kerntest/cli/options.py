@@ -277,7 +277,7 @@ class ColumnNames(AnyParamType):
 
 def _names(ctx: click.Context) -> list[str]:
     """Return the names in the headers of the files on the command line, each once."""
-    from kerntest.data.header import header_names  # noqa: PLC0415 - only a shell's Tab key needs it
+    from kerntest.data.formats.dialect import header_names  # noqa: PLC0415 - only a shell's Tab key needs it
 
     found: dict[str, None] = {}
     # The option that is being typed lacks its value: click then leaves the files where it found them, in `args`.

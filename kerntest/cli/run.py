@@ -82,7 +82,7 @@ def check_outputs(sources: Sequence[str], outputs: Mapping[str, str | None], *, 
 
 def _same_file(source: str, output: str) -> bool:
     """Whether an output is, under whatever name, one of the files that a source means."""
-    from kerntest.data.paths import find_files  # noqa: PLC0415 - numerics are loaded only to compute
+    from kerntest.data.source import find_files  # noqa: PLC0415 - numerics are loaded only to compute
 
     try:
         if source == "-":

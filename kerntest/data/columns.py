@@ -1,24 +1,95 @@
-"""Which columns take part, and how the columns of two tables find each other: by name."""
+"""Names, ranges and patterns of columns; the columns that two tables share."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.categories import as_text
-from kerntest.data.forms import form_of, is_number
-from kerntest.data.missing import check_usable
-from kerntest.data.selection import Patterns, find, match_names, missing_name, split_patterns
-from kerntest.data.suspicion import settled
-from kerntest.data.table import Column, Table, comment_hint, no_header_hint, unknown_column
-from kerntest.data.wording import listed, option_value, shown_value
+from kerntest.data.kinds import as_text, settled
+from kerntest.data.messages import listed, option_value, shown_value
+from kerntest.data.rows import check_usable
+from kerntest.data.table import Column, Table, comment_hint, form_of, is_number, no_header_hint, unknown_column
 from kerntest.errors import DataError, UsageError, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
+
+Patterns = str | Sequence[str] | None
+
+
+def split_patterns(patterns: Patterns) -> list[str]:
+    """Return the single patterns: a text is split at its commas, outside double quotes; blanks around are dropped."""
+    if patterns is None:
+        return []
+    if isinstance(patterns, str):
+        # A list may be wrapped over several lines of a script: every line adds its names.
+        lines = csv.reader(io.StringIO(patterns, newline=""), skipinitialspace=True)
+        return [field.strip() for fields in lines for field in fields if field.strip()]
+    return [str(pattern) for pattern in patterns]
+
+
+def find(pattern: str, names: Sequence[str]) -> list[str]:
+    """Return the names that one pattern means, in the order of `names`; empty where it means none.
+
+    A name that exists wins over being a pattern. ``*`` stands for any characters; ``size:weight`` for the names from
+    the one to the other, inclusive, and an end left out for the first or the last name.
+    """
+    if pattern in names:
+        return [pattern]
+    if ":" in pattern:
+        found = _find_range(pattern, list(names))
+        if found:
+            return found
+    if "*" in pattern:
+        wildcard = re.compile(".*".join(re.escape(part) for part in pattern.split("*")), re.DOTALL)
+        return [name for name in names if wildcard.fullmatch(name)]
+    return []
+
+
+def _find_range(pattern: str, names: list[str]) -> list[str]:
+    """Return the names of a range; a name may itself contain colons, so every colon is tried."""
+    for colon in (match.start() for match in re.finditer(":", pattern)):
+        first, last = pattern[:colon].strip(), pattern[colon + 1 :].strip()
+        if (first and first not in names) or (last and last not in names) or not (first or last):
+            continue
+        start = names.index(first) if first else 0
+        stop = names.index(last) if last else len(names) - 1
+        if start > stop:
+            raise UsageError(
+                f"the range {pattern!r} runs backwards: {first!r} stands after {last!r}",
+                hint=f"write {last}:{first}",
+                code="usage.backward_range",
+                where={"column": pattern},
+            )
+        return names[start : stop + 1]
+    return []
+
+
+def missing_name(pattern: str, names: Sequence[str]) -> str:
+    """Return the part of a pattern that is not there: of a range with one good end, the other end."""
+    if pattern.count(":") == 1:
+        absent = [end for end in (part.strip() for part in pattern.split(":")) if end and end not in names]
+        if len(absent) == 1:
+            return absent[0]
+    return pattern
+
+
+def match_names(patterns: Patterns, names: Sequence[str], table_name: str) -> list[str]:
+    """Return all names that the patterns mean, in the order of `names`."""
+    wanted: set[str] = set()
+    for pattern in split_patterns(patterns):
+        found = find(pattern, names)
+        if not found:
+            raise unknown_column(missing_name(pattern, names), table_name, names)
+        wanted.update(found)
+    return [name for name in names if name in wanted]
+
 
 # Categories that a reader can compare.
 FEW_LEVELS = 20
@@ -26,23 +97,7 @@ _LIKE_A_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def select_columns(table: Table, columns: Patterns = None, exclude: Patterns = None) -> Table:
-    """Return the table of the columns named, without those excluded, in the order of the table.
-
-    Parameters
-    ----------
-    table : Table
-        Where the columns are.
-    columns, exclude : str or sequence of str, optional
-        Names separated by commas, wildcards (``temp_*``) and ranges by position (``size:weight``, inclusive); a name
-        that exists wins over being a pattern. Default: all columns, none excluded.
-
-    Raises
-    ------
-    UsageError
-        A name or pattern means no column, or no column is left.
-    DataError
-        A column that is left cannot be used (see `check_usable`).
-    """
+    """Return the table of the columns named, without those excluded, in the order of the table."""
     named = _named(columns, table.names, table.name)
     excluded = set(match_names(exclude, table.names, table.name))
     kept = [name for name in named if name not in excluded]
@@ -76,34 +131,7 @@ def match_tables(
     common: bool = False,
     categorical: Patterns = (),
 ) -> tuple[Table, Table, tuple[str, ...]]:
-    """Return both tables with the same columns, in the order of x, of the same kinds.
-
-    Parameters
-    ----------
-    x, y : Table
-        Two tables; columns are matched by name.
-    columns, exclude : str or sequence of str, optional
-        As in `select_columns`. A column named in `columns` must be in both tables, one in `exclude` in at least one.
-    common : bool
-        Leave out the columns that only one table has, with a warning, instead of refusing.
-    categorical : str or sequence of str
-        Columns to treat as text, as names or patterns. Numbers of a CSV file keep their text as typed only if
-        `read_table` was told already.
-
-    Returns
-    -------
-    x, y : Table
-        With the same names and kinds in the same order.
-    warnings : tuple of str
-        What was left out.
-
-    Raises
-    ------
-    UsageError
-        A name or pattern means no column.
-    DataError
-        A column is in one table only, or of another type, or cannot be used; or the tables share none.
-    """
+    """Return both tables with the same columns, in the order of x, of the same kinds."""
     pair = _Pair(x, y)
     from_x, from_y = pair.named(columns)
     excluded, texts = pair.in_either(exclude), pair.in_either(categorical)
@@ -309,3 +337,10 @@ def _what_made_it_text(column: Column, table: Table) -> str | None:
     odd = np.array([not (is_number(level) or _LIKE_A_DATE.match(level)) for level in column.levels] + [False])
     row = int(np.argmax(odd[column.values] if odd.any() else column.values >= 0))
     return f"{table.name}, {table.place(row)}: {shown_value(column.levels[column.values[row]])}"
+
+
+def with_categories(table: Table, categorical: Patterns) -> Table:
+    """Return the table with the columns that `categorical` names as text; UsageError for one that is not there."""
+    wanted = set(match_names(categorical, table.names, table.name))
+    columns = tuple(as_text(column) if column.name in wanted else column for column in table.columns)
+    return replace(table, columns=columns)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.wording import counted, one_line
+from kerntest.data.messages import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,15 +61,7 @@ _SHIFT = np.uint64(29)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Copies:
-    """Rows of which some are copies of others.
-
-    Parameters
-    ----------
-    group : ndarray of int, shape (n,)
-        Equal for copies of one row, and only for them; from 0 without gaps.
-    inflation : float
-        By how much copies make the variance of a mean larger: 1 where every row is there twice.
-    """
+    """Rows of which some are copies of others."""
 
     group: NDArray[np.intp]
     inflation: float
@@ -81,20 +73,7 @@ class Copies:
 
 
 def copies_of(columns: Sequence[Values], *, total: int | None = None) -> Copies | None:
-    """Return which rows are copies of one another; None where chance explains all equal rows.
-
-    Parameters
-    ----------
-    columns : sequence of ndarray, shape (n,)
-        float64 of numbers (missing ones are equal), or int64 codes of categories; at least one.
-    total : int, optional
-        Of how many rows these are a random sample.
-
-    Notes
-    -----
-    Cost: O(n log n) for each column; where rows are equal, some ten times that. Equal rows are found by a 64-bit hash of
-    their values: among a million rows, two different ones share it with a probability below 1e-7.
-    """
+    """Return which rows are copies of one another; None where chance explains all equal rows."""
     hashed = _hashed(columns)
     group, sizes = _grouped(_joined(hashed))
     n, pairs = len(group), float(_pairs(sizes).sum())
@@ -111,15 +90,7 @@ def copies_of(columns: Sequence[Values], *, total: int | None = None) -> Copies 
 
 
 def copies_warning(columns: Sequence[Values], *, name: str | None = None, total: int | None = None) -> list[str]:
-    """Return the warning of a test whose rows are copies enough to matter.
-
-    Parameters
-    ----------
-    columns, total
-        As in `copies_of`.
-    name : str, optional
-        Of the table, where there are two.
-    """
+    """Return the warning of a test whose rows are copies enough to matter."""
     found = copies_of(columns, total=total)
     if found is None or found.inflation <= LARGEST_INFLATION:
         return []

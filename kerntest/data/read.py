@@ -2,25 +2,50 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.arrays import table_of_array
-from kerntest.data.categories import with_categories
-from kerntest.data.csv_options import CsvOptions, CsvWords
-from kerntest.data.source import open_source
-from kerntest.data.table import Table
+from kerntest.data.columns import Patterns, with_categories
+from kerntest.data.table import Column, Table, refuse_empty
+from kerntest.errors import DataError
+
+if TYPE_CHECKING:
+    from kerntest.data.columns import Patterns
+
+import sys
+import tempfile
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from shutil import copyfileobj
+from typing import TYPE_CHECKING
+
+from kerntest.data.formats.dialect import CsvOptions, CsvWords
+from kerntest.data.source import (
+    HEAD_BYTES,
+    MAGIC_BYTES,
+    Format,
+    Found,
+    compression_of,
+    find_files,
+    format_of_head,
+    head_of,
+    open_file,
+    open_source,
+    unpacking,
+)
 from kerntest.engines.plan import note_read
 from kerntest.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Unpack
 
-    from kerntest.data.selection import Patterns
+    from _typeshed import SupportsRead
+
+    from kerntest.data.blocks import BlockReader
+    from kerntest.data.columns import Patterns
 
 
 def read_table(source: Any, *, name: str | None = None, categorical: Patterns = (), **csv: Unpack[CsvWords]) -> Table:
@@ -100,14 +125,14 @@ def _read_file(path: str | Path, name: str | None, categorical: Patterns, option
     """Read a file, those of a glob, a folder or stdin."""
     source = open_source(path, name)
     if source.format == "parquet":
-        from kerntest.data.parquet import read_parquet  # noqa: PLC0415  (20 ms that a CSV does not need)
+        from kerntest.data.formats.parquet import read_parquet  # noqa: PLC0415  (20 ms that a CSV does not need)
 
         return read_parquet(source, categorical)
     if source.format == "json":
-        from kerntest.data.json_lines import read_json_lines  # noqa: PLC0415  (20 ms that a CSV does not need)
+        from kerntest.data.formats.json_lines import read_json_lines  # noqa: PLC0415  (20 ms that a CSV does not need)
 
         return read_json_lines(source, categorical)
-    from kerntest.data.delimited import read_delimited  # noqa: PLC0415  (70 ms that an array does not need)
+    from kerntest.data.formats.csv import read_delimited  # noqa: PLC0415  (70 ms that an array does not need)
 
     return read_delimited(source, categorical, options)
 
@@ -116,13 +141,13 @@ def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
     """Read a pandas frame or series, a pyarrow table, or another frame that hands over Arrow data."""
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(source, pandas.DataFrame | pandas.Series):
-        from kerntest.data.frames import table_of_frame  # noqa: PLC0415  (70 ms that an array does not need)
+        from kerntest.data.in_memory import table_of_frame  # noqa: PLC0415  (70 ms that an array does not need)
 
         return table_of_frame(source, name, categorical)
     if hasattr(source, "__arrow_c_stream__"):
         import pyarrow as pa  # noqa: PLC0415  (70 ms that an array does not need)
 
-        from kerntest.data.typed import table_of_arrow  # noqa: PLC0415  (the same)
+        from kerntest.data.in_memory import table_of_arrow  # noqa: PLC0415  (the same)
 
         return table_of_arrow(pa.table(source), name=name, file_format="frame", categorical=categorical)
     raise UsageError(
@@ -130,3 +155,110 @@ def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
         hint="hand over a path, a numpy array, a pandas DataFrame or a pyarrow Table",
         code="usage.unknown_source",
     )
+
+
+STDIN = "<stdin>"
+
+
+@contextmanager
+def open_blocks(path: str | Path, *, block_bytes: int | None = None, **csv: Unpack[CsvWords]) -> Iterator[BlockReader]:
+    """Open a file, those of a glob, a folder of Parquet, or stdin (``"-"``) for reading block by block."""
+    options = CsvOptions.of(**csv)
+    with ExitStack() as stack:
+        if str(path) == "-":
+            copy = stack.enter_context(spooled(sys.stdin.buffer))
+            shown, found = STDIN, Found(((STDIN, copy),))
+        elif str(path):
+            shown, found = str(path), find_files(path, str(path))
+        else:
+            raise DataError(
+                "the name of the file is empty", code="data.missing_file", hint="name a file, or - for stdin"
+            )
+        files, warnings = found.files, found.warnings
+        form, whole = begins_as(*files[0]), None
+        if form == "json":
+            from kerntest.data.formats.json_lines import parquet_of_json  # noqa: PLC0415 - 90 ms that a CSV does not need
+
+            whole = open_source(files[0][1] if str(path) == "-" else path, shown)
+            copy = stack.enter_context(parquet_of_json(whole))
+            files, form = ((shown, copy),), "parquet"
+        if form == "parquet":
+            from kerntest.data.formats.parquet import ParquetBlocks  # noqa: PLC0415 - 90 ms that a CSV does not need
+
+            plain = [(name, stack.enter_context(unpacked_file(name, location)), location) for name, location in files]
+            copied = str(path) == "-" or whole is not None
+            yield ParquetBlocks(
+                shown, [(name, one, copied or one != given) for name, one, given in plain], warnings, block_bytes
+            )
+        else:
+            from kerntest.data.formats.csv_blocks import CsvBlocks  # noqa: PLC0415 - the same the other way round
+
+            if options.transcodes:
+                files = tuple(
+                    (name, stack.enter_context(_in_utf8(name, location, options))) for name, location in files
+                )
+            yield CsvBlocks(shown, files, warnings, options, block_bytes)
+
+
+@contextmanager
+def _in_utf8(name: str, location: Path, options: CsvOptions) -> Iterator[Path]:
+    """Give a CSV file as UTF-8 without comments: a temporary copy."""
+    from kerntest.data.formats.csv_parts import utf8_lines  # noqa: PLC0415 - few files need it
+
+    with tempfile.TemporaryDirectory(prefix="kerntest-") as folder:
+        copy = Path(folder) / "input"
+        with unpacked_file(name, location) as plain, open_file(plain, name) as file, copy.open("wb") as written:
+            written.writelines(utf8_lines(file, name, options))
+        yield copy
+
+
+@contextmanager
+def spooled(stream: SupportsRead[bytes]) -> Iterator[Path]:
+    """Copy a stream into a temporary file, which can be read more than once."""
+    with tempfile.TemporaryDirectory(prefix="kerntest-") as folder:
+        copy = Path(folder) / "input"
+        with copy.open("wb") as file:
+            copyfileobj(stream, file, 1 << 20)
+        yield copy
+
+
+@contextmanager
+def unpacked_file(name: str, location: Path) -> Iterator[Path]:
+    """Give a file without its compression: itself, or a temporary copy."""
+    with open_file(location, name) as file:
+        method = compression_of(file.read(MAGIC_BYTES))
+        if method is None:
+            yield location
+            return
+        file.seek(0)
+        with spooled(unpacking(file, name, method)) as copy:
+            yield copy
+
+
+def begins_as(name: str, location: Path) -> Format:
+    """Tell the format of a file from its beginning, compressed or not; of a damaged one, whoever reads it says so."""
+    with open_file(location, name) as file:
+        return format_of_head(head_of(file, HEAD_BYTES))
+
+
+def table_of_array(array: Any, name: str, categorical: Patterns = None) -> Table:
+    """Return the table of a numeric array: one column for 1-D, else its columns, named x1, x2, ..."""
+    if array.dtype.kind not in "biuf":
+        raise DataError(
+            f"{name} is an array of {array.dtype}, not of numbers",
+            hint="hand over a DataFrame where there is text, or convert with .astype(float)",
+            code="data.not_numeric",
+            where={"file": name},
+        )
+    if array.ndim not in {1, 2}:
+        raise DataError(
+            f"{name} is an array of {array.ndim} dimensions",
+            hint="hand over an array of shape (rows,) or (rows, columns)",
+            code="data.wrong_shape",
+            where={"file": name},
+        )
+    n_rows, n_columns = array.shape if array.ndim == 2 else (len(array), 1)
+    refuse_empty(name, n_rows, n_columns)
+    values = np.ma.filled(array.astype(np.float64), np.nan).reshape(n_rows, n_columns)
+    columns = tuple(Column(f"x{j + 1}", "number", values[:, j].copy()) for j in range(n_columns))
+    return with_categories(Table(name, columns, n_rows, "array"), categorical)

@@ -14,8 +14,8 @@ import numpy as np
 
 import kerntest
 from kerntest.data.copies import copies_warning
-from kerntest.data.misleading import counts_rows
-from kerntest.data.wording import listed
+from kerntest.data.diagnostics import counts_rows
+from kerntest.data.messages import listed
 from kerntest.errors import UsageError
 from kerntest.kernels.catalogue import why_not_characteristic
 from kerntest.report import record

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.categories import date_text
-from kerntest.data.scaling import standardize
-from kerntest.data.wording import counted
+from kerntest.data.kinds import date_text
+from kerntest.data.messages import counted
+from kerntest.data.rows import standardize
 from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family, choose_kernels
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance

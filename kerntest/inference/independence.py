@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kerntest.data.checks import one_of, whole_number
-from kerntest.data.csv_options import CsvOptions
-from kerntest.data.misleading import counters
-from kerntest.data.wording import counted
+from kerntest.data.diagnostics import counters
+from kerntest.data.formats.dialect import CsvOptions
+from kerntest.data.messages import counted, one_of, whole_number
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
 from kerntest.inference.exact import (
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Unpack
 
-    from kerntest.data.csv_options import CsvWords
+    from kerntest.data.formats.dialect import CsvWords
     from kerntest.engines.base import Progress
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Estimator, Judge

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import kerntest
-from kerntest.data.profile import complete_rows, count_different, frequent_levels, numbers_of, type_of, verdict_on
+from kerntest.data.columns import match_names
+from kerntest.data.diagnostics import complete_rows, count_different, frequent_levels, numbers_of, type_of, verdict_on
 from kerntest.data.read import read_table
-from kerntest.data.selection import match_names
 from kerntest.errors import UsageError, telling
 from kerntest.report.table_report import ColumnReport, LevelCount, TableReport
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from kerntest.data.csv_options import CsvWords
+    from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Column, Table
 
 

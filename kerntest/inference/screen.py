@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.arranging import reason_to_leave_out, recoded
-from kerntest.data.checks import one_of
+from kerntest.data.columns import match_names
 from kerntest.data.copies import copies_warning
-from kerntest.data.csv_options import CsvOptions
-from kerntest.data.misleading import counters
-from kerntest.data.missing import check_usable
-from kerntest.data.selection import match_names
+from kerntest.data.diagnostics import counters
+from kerntest.data.formats.dialect import CsvOptions
+from kerntest.data.messages import one_of
+from kerntest.data.rows import check_usable, reason_to_leave_out, recoded
 from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.csv_options import CsvWords
-    from kerntest.data.selection import Patterns
+    from kerntest.data.columns import Patterns
+    from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Column, Table
     from kerntest.engines.base import Progress
     from kerntest.inference.family import BandwidthOption

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.arranging import arrange, reason_to_leave_out, recoded
+from kerntest.data.rows import arrange, reason_to_leave_out, recoded
 from kerntest.engines.local import LocalEngine
 from kerntest.inference.screening import ScreenedPair, ScreenOptions, screen
 from kerntest.inference.screens.correlations import correlations

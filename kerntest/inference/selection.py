@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.arranging import arrange
-from kerntest.data.checks import one_of, whole_number
+from kerntest.data.columns import match_names
 from kerntest.data.copies import copies_warning
-from kerntest.data.csv_options import CsvOptions
-from kerntest.data.misleading import counters
-from kerntest.data.missing import check_usable
-from kerntest.data.selection import match_names
+from kerntest.data.diagnostics import counters
+from kerntest.data.formats.dialect import CsvOptions
+from kerntest.data.messages import one_of, whole_number
+from kerntest.data.rows import arrange, check_usable
 from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from kerntest.data.csv_options import CsvWords
+    from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Table
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Kernel

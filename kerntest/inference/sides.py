@@ -11,24 +11,20 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kerntest.data.arranging import Arranged, arrange
-from kerntest.data.checks import one_of, whole_number
-from kerntest.data.columns import match_tables
-from kerntest.data.csv_options import AS_USUAL, CsvOptions
-from kerntest.data.missing import apply_missing, check_usable
+from kerntest.data.columns import find, match_names, match_tables, split_patterns
+from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
+from kerntest.data.messages import counted, listed, one_of, whole_number
 from kerntest.data.read import read_table
-from kerntest.data.scaling import standardize
-from kerntest.data.selection import find, match_names, split_patterns
+from kerntest.data.rows import Arranged, apply_missing, arrange, check_usable, standardize
 from kerntest.data.table import Table, comment_hint, unknown_column
-from kerntest.data.wording import counted, listed
 from kerntest.errors import DataError, UsageError
 from kerntest.kernels.base import Columns, Points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.data.pooling import Pooled
-    from kerntest.data.selection import Patterns
+    from kerntest.data.columns import Patterns
+    from kerntest.data.rows import Pooled
     from kerntest.kernels.base import Array, Codes
 
 Estimator: TypeAlias = Literal["unbiased", "biased"]

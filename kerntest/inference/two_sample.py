@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kerntest.data.checks import one_of
-from kerntest.data.csv_options import CsvOptions
-from kerntest.data.misleading import misleading
-from kerntest.data.pooling import Pooled, pool
+from kerntest.data.diagnostics import misleading
+from kerntest.data.formats.dialect import CsvOptions
+from kerntest.data.messages import one_of
+from kerntest.data.rows import Pooled, pool
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError, telling
 from kerntest.inference.exact import (
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Unpack
 
-    from kerntest.data.csv_options import CsvWords
+    from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Table
     from kerntest.engines.base import Progress
     from kerntest.inference.family import BandwidthOption

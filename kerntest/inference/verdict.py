@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from kerntest.data.wording import counted
+from kerntest.data.messages import counted
 from kerntest.errors import UndecidedError
 from kerntest.inference.curves import curve_p_value
 from kerntest.inference.family import Family

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from kerntest.data.checks import one_of
+from kerntest.data.messages import one_of
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear

@@ -10,14 +10,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from kerntest.data.arranging import EXACT_INTEGERS, arrange
-from kerntest.data.categories import as_text, date_text, number_text
-from kerntest.data.forms import PLAIN, form_of, is_number
-from kerntest.data.missing import apply_missing, check_usable
-from kerntest.data.scaling import standardize
-from kerntest.data.suspicion import missing_hint
-from kerntest.data.table import MISSING, Kind, comment_hint
-from kerntest.data.wording import counted, listed, shown_value
+from kerntest.data.kinds import as_text, date_text, missing_hint, number_text
+from kerntest.data.messages import counted, listed, shown_value
+from kerntest.data.rows import EXACT_INTEGERS, apply_missing, arrange, check_usable, standardize
+from kerntest.data.table import MISSING, PLAIN, Kind, comment_hint, form_of, is_number
 from kerntest.errors import DataError, UsageError, suggest
 from kerntest.kernels.base import Points
 
@@ -26,9 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.csv_options import CsvWords
-    from kerntest.data.forms import Form
-    from kerntest.data.table import Column, Table
+    from kerntest.data.formats.dialect import CsvWords
+    from kerntest.data.table import Column, Form, Table
     from kerntest.kernels.base import Array, Codes
 
 Scale: TypeAlias = Literal["standardize", "none"]

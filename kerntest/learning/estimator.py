@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 import numpy as np
 
-from kerntest.data.selection import match_names, split_patterns
+from kerntest.data.columns import match_names, split_patterns
+from kerntest.data.messages import counted
 from kerntest.data.table import Column
-from kerntest.data.wording import counted
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
 from kerntest.learning.learner import FitT, ModelT
@@ -260,7 +260,7 @@ def _by_arrow(values: Any, name: str) -> Column:
     """Return the column of values that have types of their own: text, dates, Python objects, missing ones."""
     import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array of numbers does not need
 
-    from kerntest.data.typed import column_of as typed_column  # noqa: PLC0415 - the same
+    from kerntest.data.in_memory import column_of as typed_column  # noqa: PLC0415 - the same
 
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         values = values.astype(_TIMES.get(np.datetime_data(values.dtype)[0], "datetime64[ns]"))

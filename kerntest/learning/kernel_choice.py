@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from kerntest.data.wording import listed
+from kerntest.data.messages import listed
 from kerntest.errors import UsageError, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.csv_options import CsvOptions
-from kerntest.data.frames import frame_of
+from kerntest.data.formats.dialect import CsvOptions
+from kerntest.data.in_memory import frame_of
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import DataError, telling, warn_of
 from kerntest.learning.components import (
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Unpack
 
-    from kerntest.data.csv_options import CsvWords
+    from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Table
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel, Points

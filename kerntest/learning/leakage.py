@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.arranging import reason_to_leave_out, recoded
 from kerntest.data.copies import copies_of
-from kerntest.data.misleading import FEWEST_ROWS, counts_rows
-from kerntest.data.wording import counted, listed, option_value
+from kerntest.data.diagnostics import FEWEST_ROWS, counts_rows
+from kerntest.data.messages import counted, listed, option_value
+from kerntest.data.rows import reason_to_leave_out, recoded
 from kerntest.learning.scores import average_ranks
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import kerntest
-from kerntest.data.checks import one_of, whole_number
+from kerntest.data.messages import one_of, whole_number
 from kerntest.engines.plan import prepare_fit
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError

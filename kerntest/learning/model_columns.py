@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from kerntest.data.checks import check_probability
-from kerntest.data.wording import counted
+from kerntest.data.messages import check_probability, counted
 from kerntest.errors import ModelError, UndecidedError, UsageError
 from kerntest.learning.components import KpcaModel, distances, in_units
 from kerntest.learning.model_file import read_model

@@ -58,9 +58,8 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get
 import numpy as np
 
 from kerntest import __version__
-from kerntest.data.paths import open_file, unreadable
-from kerntest.data.source import PARQUET_MAGIC
-from kerntest.data.wording import listed, one_line, shown_value
+from kerntest.data.messages import listed, one_line, shown_value
+from kerntest.data.source import PARQUET_MAGIC, open_file, unreadable
 from kerntest.errors import DataError, ModelError
 from kerntest.report.write import write_file
 

@@ -17,11 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from kerntest import __version__
-from kerntest.data.blocks import open_blocks
-from kerntest.data.checks import one_of
-from kerntest.data.selection import match_names
+from kerntest.data.columns import match_names
+from kerntest.data.messages import counted, listed, one_of
+from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table
-from kerntest.data.wording import counted, listed
 from kerntest.engines.local import LocalEngine
 from kerntest.engines.plan import PROGRAM_BYTES, plan_wanted, tell
 from kerntest.engines.setting import engine_of
@@ -46,8 +45,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.blocks import Block, BlockReader, BlockTable, Piece
-    from kerntest.data.csv_options import CsvWords
-    from kerntest.data.selection import Patterns
+    from kerntest.data.columns import Patterns
+    from kerntest.data.formats.dialect import CsvWords
     from kerntest.engines.base import Engine, Progress
     from kerntest.learning.encoding import Encoder, Unknown
     from kerntest.learning.model_columns import ModelColumns

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.checks import check_probability
-from kerntest.data.csv_options import CsvOptions
-from kerntest.data.wording import counted
+from kerntest.data.formats.dialect import CsvOptions
+from kerntest.data.messages import check_probability, counted
 from kerntest.errors import DataError, UsageError, telling, warn_of
 from kerntest.learning.estimator import (
     Estimator,
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Unpack
 
-    from kerntest.data.csv_options import CsvWords
+    from kerntest.data.formats.dialect import CsvWords
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.encoding import Scale

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, 
 import numpy as np
 from scipy.special import stdtrit
 
-from kerntest.data.checks import one_of, positive, whole_number
-from kerntest.data.wording import counted
+from kerntest.data.messages import counted, one_of, positive, whole_number
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.csv_options import CsvOptions
+from kerntest.data.formats.dialect import CsvOptions
 from kerntest.errors import UsageError, telling, warn_of
 from kerntest.learning.estimator import Estimator, as_rows, target_of
 from kerntest.learning.leakage import kept_together
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.csv_options import CsvWords
+    from kerntest.data.formats.dialect import CsvWords
     from kerntest.engines.base import Progress
     from kerntest.kernels.base import Kernel
     from kerntest.learning.encoding import Scale

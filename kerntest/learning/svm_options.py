@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
-from kerntest.data.categories import number_text
-from kerntest.data.checks import one_of, positive
+from kerntest.data.kinds import number_text
+from kerntest.data.messages import one_of, positive
 from kerntest.errors import UsageError, suggest
 from kerntest.learning.learner import LearnerOptions
 from kerntest.learning.svm_model import Method, Task

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from kerntest.data.arranging import EXACT_INTEGERS
-from kerntest.data.categories import as_text, number_text
-from kerntest.data.columns import units_differ
-from kerntest.data.csv_options import AS_USUAL, CsvOptions
-from kerntest.data.missing import apply_missing, check_usable
+from kerntest.data.columns import match_names, units_differ
+from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
+from kerntest.data.kinds import as_text, as_written, number_text
+from kerntest.data.messages import counted, listed
 from kerntest.data.read import read_table
-from kerntest.data.selection import match_names
-from kerntest.data.suspicion import as_written
+from kerntest.data.rows import EXACT_INTEGERS, apply_missing, check_usable
 from kerntest.data.table import Column, Kind, Table, unknown_column
-from kerntest.data.wording import counted, listed
 from kerntest.errors import DataError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.learning.encoding import Encoder
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.selection import Patterns
+    from kerntest.data.columns import Patterns
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.encoding import Scale
     from kerntest.learning.kernel_choice import ChosenKernel

@@ -14,8 +14,8 @@ import math
 
 import numpy as np
 
-from kerntest.data.pooling import pool
 from kerntest.data.read import read_table
+from kerntest.data.rows import pool
 from kerntest.engines.local import LocalEngine
 from kerntest.inference.family import Family
 from kerntest.inference.invariants import centre, kernel_invariants, kernel_spectrum

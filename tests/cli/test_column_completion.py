@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from kerntest.cli.options import completed
-from kerntest.data.header import header_names
+from kerntest.data.formats.dialect import header_names
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 ALL = ["order_value_eur", "items", "delivery_hours", "site_minutes", "payment", "first_order"]

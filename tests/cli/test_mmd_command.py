@@ -8,7 +8,7 @@ import pytest
 from command_line import CSV_AS_USUAL
 from example_results import FAMILY, two_sample_result
 
-from kerntest.data.selection import split_patterns
+from kerntest.data.columns import split_patterns
 from kerntest.errors import DataError, ModelError, UndecidedError, UsageError
 
 

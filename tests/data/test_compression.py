@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kerntest.data import compression, read_table
-from kerntest.data.compression import head_of, largest_unpacked, unpacked
+from kerntest.data import source as compression
+from kerntest.data.read import read_table
+from kerntest.data.source import head_of, largest_unpacked, unpacked
 from kerntest.errors import DataError
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"

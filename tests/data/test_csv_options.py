@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import kerntest
-from kerntest.data import read_table
-from kerntest.data.blocks import open_blocks
-from kerntest.data.header import header_names
+from kerntest.data.formats.dialect import header_names
+from kerntest.data.read import open_blocks, read_table
 from kerntest.errors import DataError, UsageError
 
 

@@ -9,8 +9,10 @@ from counted import calls_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerntest.data import apply_missing, read_table, select_columns
-from kerntest.data.dialect import find_ragged, row_lines, sniff_delimiter, split_header
+from kerntest.data.columns import select_columns
+from kerntest.data.formats.dialect import find_ragged, row_lines, sniff_delimiter, split_header
+from kerntest.data.read import read_table
+from kerntest.data.rows import apply_missing
 from kerntest.errors import DataError, UsageError
 
 
@@ -426,7 +428,7 @@ def test_find_ragged_gives_up_on_what_python_cannot_read():
 def test_small_csv_imports_neither_pandas_nor_the_compute_module(csv):
     path = csv("a,t,b,d,e\n1,x,true,2024-01-01,\n2.5,NA,,2024-01-02T10:00:00,\n")
     program = (
-        "import sys; from kerntest.data import apply_missing, read_table, select_columns, apply_missing\n"
+        "import sys; from kerntest.data.rows import apply_missing; from kerntest.data.read import read_table; from kerntest.data.columns import select_columns\n"
         f"select_columns(read_table({path!r}))\n"
         "print(sorted({'pandas', 'scipy', 'pyarrow.compute', 'pyarrow.parquet'} & set(sys.modules)))"
     )

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from kerntest.data import read_table, select_columns
-from kerntest.data.csv_parts import joined_rows, read_parts, row_places
+from kerntest.data.columns import select_columns
+from kerntest.data.formats.csv_parts import joined_rows, read_parts, row_places
+from kerntest.data.read import read_table
 from kerntest.errors import DataError
 
 

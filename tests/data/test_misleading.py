@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from kerntest.data import apply_missing, match_tables, pool, read_table
-from kerntest.data.misleading import misleading, proportions_p_value
+from kerntest.data.columns import match_tables
+from kerntest.data.diagnostics import misleading, proportions_p_value
+from kerntest.data.read import read_table
+from kerntest.data.rows import apply_missing, pool
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 rng = np.random.default_rng(0)

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kerntest.data import apply_missing, check_usable, read_table
+from kerntest.data.read import read_table
+from kerntest.data.rows import apply_missing, check_usable
 from kerntest.errors import DataError
 
 

@@ -17,9 +17,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kerntest.data import apply_missing, match_tables, pool, read_table
-from kerntest.data.compression import unpacked
-from kerntest.data.misleading import misleading
+from kerntest.data.columns import match_tables
+from kerntest.data.diagnostics import misleading
+from kerntest.data.read import read_table
+from kerntest.data.rows import apply_missing, pool
+from kerntest.data.source import unpacked
 from kerntest.errors import KerntestError
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"

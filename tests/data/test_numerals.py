@@ -6,7 +6,8 @@ from counted import calls_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerntest.data import read_table, select_columns
+from kerntest.data.columns import select_columns
+from kerntest.data.read import read_table
 from kerntest.errors import DataError, UsageError
 
 

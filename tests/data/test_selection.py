@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from kerntest.data import read_table, select_columns
-from kerntest.data.selection import find, match_names, split_patterns
+from kerntest.data.columns import find, match_names, select_columns, split_patterns
+from kerntest.data.read import read_table
 from kerntest.errors import DataError, UsageError
 
 NAMES = ("price", "size", "weight", "temp_in", "temp_out", "a:b", "odd*", "odd_1", "x,y")

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import kerntest
-from kerntest.data import match_tables, read_table, select_columns
+from kerntest.data.columns import match_tables, select_columns
+from kerntest.data.read import read_table
 from kerntest.errors import DataError
 
 

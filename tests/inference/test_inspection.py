@@ -10,7 +10,8 @@ import pytest
 from tolerances import assert_close
 
 import kerntest
-from kerntest.data import pool, select_columns
+from kerntest.data.columns import select_columns
+from kerntest.data.rows import pool
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.inspection import inspect_table
 from kerntest.report.write import json_text

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kerntest.data import Column, Table, apply_missing, read_table
+from kerntest.data.read import read_table
+from kerntest.data.rows import apply_missing
+from kerntest.data.table import Column, Table
 from kerntest.errors import DataError, ModelError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel

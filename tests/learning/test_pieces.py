@@ -18,7 +18,7 @@ from learning.alike import assert_records_alike, assert_tables_alike, read_outpu
 from pyarrow import parquet
 
 from kerntest import predict_file, train_kpca, train_ridge, train_svm, transform_file
-from kerntest.data.blocks import open_blocks
+from kerntest.data.read import open_blocks
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import DataError
 from kerntest.learning.predict import SLICE_ROWS
@@ -154,11 +154,11 @@ def test_the_size_of_the_pieces_changes_nothing(folder, elsewhere, monkeypatch):
     output = folder / "out.parquet"
     layouts = ("tiny.parquet", "one.parquet")
     expected = [table_and_report(folder, "svm", folder / one, output, block=20, threads=1) for one in layouts]
-    monkeypatch.setattr("kerntest.data.parquet_blocks.PIECES_EACH", 1)
+    monkeypatch.setattr("kerntest.data.formats.parquet.PIECES_EACH", 1)
     elsewhere(Elsewhere())
     for together, parts in ((1, 1), (3, 2), (50, 40)):
-        monkeypatch.setattr("kerntest.data.parquet_blocks.PIECE_BLOCKS", together)
-        monkeypatch.setattr("kerntest.data.parquet_blocks.GROUP_PARTS", parts)
+        monkeypatch.setattr("kerntest.data.formats.parquet.PIECE_BLOCKS", together)
+        monkeypatch.setattr("kerntest.data.formats.parquet.GROUP_PARTS", parts)
         for one, before in zip(layouts, expected, strict=True):
             assert_alike(table_and_report(folder, "svm", folder / one, output, block=20), before)
 
@@ -268,7 +268,7 @@ def test_an_error_in_the_rows_is_told_before_text_below_it_that_cannot_be_read(f
     (tmp_path / "rows.csv").write_text("\n".join(lines))
     elsewhere(engine)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kerntest.data.csv_blocks.SMALL_BYTES", 500)
+        patch.setattr("kerntest.data.formats.csv_blocks.SMALL_BYTES", 500)
         with pytest.raises(DataError, match="line 102: column 'size' has no value"):
             table_and_report(
                 folder, "svm", tmp_path / "rows.csv", tmp_path / "out.csv", block=800, missing="error", keep=None

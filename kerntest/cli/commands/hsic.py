@@ -320,6 +320,6 @@ def _arguments(mode: Mode, options: dict[str, Any]) -> dict[str, Any]:
 
 def _groups(joint: tuple[str, ...]) -> str | list[list[str]]:
     """Return the groups of columns of a joint test: each list is one, or each column of a single text."""
-    from kerntest.data.selection import split_patterns  # noqa: PLC0415 - numerics are loaded only to compute
+    from kerntest.data.columns import split_patterns  # noqa: PLC0415 - numerics are loaded only to compute
 
     return joint[0] if len(joint) == 1 else [split_patterns(names) for names in joint]

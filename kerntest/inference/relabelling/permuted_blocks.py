@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from kerntest.data.wording import counted
+from kerntest.data.messages import counted
 from kerntest.engines.base import enough_for
 from kerntest.inference.invariants import centre
 from kerntest.inference.nulls.permutation import tie_tolerance

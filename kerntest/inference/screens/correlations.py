@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.scaling import standardize
+from kerntest.data.rows import standardize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

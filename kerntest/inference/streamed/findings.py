@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.arranging import reason_from_facts
-from kerntest.data.misleading import (
+from kerntest.data.diagnostics import (
     FEWEST_ROWS,
     apart_text,
     left_out_unevenly,
@@ -18,7 +17,8 @@ from kerntest.data.misleading import (
     time_trouble,
     unequal_sizes,
 )
-from kerntest.data.wording import option_value
+from kerntest.data.messages import option_value
+from kerntest.data.rows import reason_from_facts
 from kerntest.errors import UndecidedError
 from kerntest.inference.streamed.rows import Layout
 from kerntest.inference.streamed.tally import MOST_LEVELS, NumberFacts, RandomRows

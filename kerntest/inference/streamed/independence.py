@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.data.messages import listed
 from kerntest.data.table import Table
-from kerntest.data.wording import listed
 from kerntest.engines.plan import tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError

@@ -9,7 +9,7 @@ import numpy as np
 
 import kerntest
 from kerntest.data.copies import copies_warning
-from kerntest.data.misleading import counters
+from kerntest.data.diagnostics import counters
 from kerntest.engines.local import LocalEngine
 from kerntest.inference.exact import kernel_warnings, library_versions, runs_of, series_warning, variable_names
 from kerntest.inference.relabelling.pairings import centred_matrix

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.blocks import BlockTable
-from kerntest.data.categories import as_text
+from kerntest.data.kinds import as_text
 from kerntest.data.table import Column, Kind, Table
 from kerntest.errors import DataError
 from kerntest.kernels.base import Points
@@ -234,8 +234,8 @@ def _parquet_tables(part: ParquetPart, name: str, wanted: Sequence[Wanted]) -> I
     import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
     from pyarrow import parquet  # noqa: PLC0415 - the same
 
-    from kerntest.data.parquet import malformed_parquet  # noqa: PLC0415 - the same
-    from kerntest.data.typed import column_of  # noqa: PLC0415 - the same
+    from kerntest.data.formats.parquet import malformed_parquet  # noqa: PLC0415 - the same
+    from kerntest.data.in_memory import column_of  # noqa: PLC0415 - the same
 
     offset, ahead = part.offset, min(MOST_AHEAD, AHEAD_BYTES // len(wanted))
     try:

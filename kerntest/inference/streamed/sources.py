@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.blocks import STDIN, BlockTable, begins_as, open_blocks, spooled, unpacked_file
-from kerntest.data.compression import MAGIC_BYTES, compression_of
-from kerntest.data.csv_options import CsvOptions
-from kerntest.data.missing import apply_missing
-from kerntest.data.paths import Found, find_files, open_file
-from kerntest.data.read import read_table
-from kerntest.data.selection import match_names
+from kerntest.data.blocks import BlockTable
+from kerntest.data.columns import match_names
+from kerntest.data.formats.dialect import CsvOptions
+from kerntest.data.kinds import with_words
+from kerntest.data.read import STDIN, begins_as, open_blocks, read_table, spooled, unpacked_file
+from kerntest.data.rows import apply_missing
+from kerntest.data.source import MAGIC_BYTES, Found, compression_of, find_files, open_file
 from kerntest.data.source import Source as Bytes
-from kerntest.data.suspicion import with_words
 from kerntest.data.table import Kind, Table, refuse_duplicates
 from kerntest.errors import DataError
 from kerntest.inference.streamed.rows import ParquetPart, Piece, batch_rows
@@ -141,7 +140,7 @@ class ParquetSource(Source):
     def __init__(self, name: str, files: Sequence[tuple[str, Path]], found: Found, reading: Reading) -> None:
         from pyarrow import parquet  # noqa: PLC0415 - 70 ms that an array does not need
 
-        from kerntest.data.parquet import PANDAS_INDEX, malformed_parquet  # noqa: PLC0415 - the same
+        from kerntest.data.formats.parquet import PANDAS_INDEX, malformed_parquet  # noqa: PLC0415 - the same
 
         self.name, self.stored = name, found.files
         self._parts: list[tuple[ParquetPart, int]] = []
@@ -185,8 +184,8 @@ class ParquetSource(Source):
         import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
         from pyarrow import parquet  # noqa: PLC0415 - the same
 
-        from kerntest.data.parquet import malformed_parquet  # noqa: PLC0415 - the same
-        from kerntest.data.typed import table_of_arrow  # noqa: PLC0415 - the same
+        from kerntest.data.formats.parquet import malformed_parquet  # noqa: PLC0415 - the same
+        from kerntest.data.in_memory import table_of_arrow  # noqa: PLC0415 - the same
 
         part, _ = self._parts[0]
         try:
@@ -307,9 +306,9 @@ def _typed_again(block: Block, reading: Reading) -> Table:
     import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
     from pyarrow import csv  # noqa: PLC0415 - the same
 
-    from kerntest.data.categories import without_blanks  # noqa: PLC0415 - the same
-    from kerntest.data.delimited import read_delimited  # noqa: PLC0415 - the same
-    from kerntest.data.typed import column_of  # noqa: PLC0415 - the same
+    from kerntest.data.formats.csv import read_delimited  # noqa: PLC0415 - the same
+    from kerntest.data.in_memory import column_of  # noqa: PLC0415 - the same
+    from kerntest.data.kinds import without_blanks  # noqa: PLC0415 - the same
 
     table = block.table.take(np.arange(min(block.table.n_rows, 50 * HEAD_ROWS)))
     texts = {

@@ -6,13 +6,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kerntest.data.categories import as_text
-from kerntest.data.checks import one_of
-from kerntest.data.columns import match_tables, select_columns
-from kerntest.data.missing import missing_error, no_rows_left
-from kerntest.data.selection import match_names
+from kerntest.data.columns import match_names, match_tables, select_columns
+from kerntest.data.kinds import as_text
+from kerntest.data.messages import counted, one_of, option_value
+from kerntest.data.rows import missing_error, no_rows_left
 from kerntest.data.table import Table
-from kerntest.data.wording import counted, option_value
 from kerntest.errors import DataError
 from kerntest.inference.streamed.findings import lay_out, misleading_facts, pooled_sample
 from kerntest.inference.streamed.rows import RowReader, Wanted

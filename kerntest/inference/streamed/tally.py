@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.forms import FORMS
-from kerntest.data.missing import check_usable
-from kerntest.data.suspicion import forms_in, present_counts, strange_levels, stray_problem
+from kerntest.data.kinds import forms_in, present_counts, strange_levels, stray_problem
+from kerntest.data.rows import check_usable
+from kerntest.data.table import FORMS
 from kerntest.inference.streamed.assignment import mixed
 from kerntest.inference.streamed.rows import complete_rows
 

@@ -14,10 +14,9 @@ from two_samples import frames
 
 from kerntest import read_table
 from kerntest.data.columns import match_tables
-from kerntest.data.csv_options import CsvOptions
-from kerntest.data.misleading import counts_rows, misleading
-from kerntest.data.pooling import pool
-from kerntest.data.scaling import standardize
+from kerntest.data.diagnostics import counts_rows, misleading
+from kerntest.data.formats.dialect import CsvOptions
+from kerntest.data.rows import pool, standardize
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.sides import Reading, without_missing

@@ -1,4 +1,4 @@
-"""JSON lines to a table: one object a line, whose names are the columns."""
+"""JSON lines as a table."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from kerntest.data.selection import Patterns, match_names
-from kerntest.data.suspicion import understood, with_remark
-from kerntest.data.typed import table_of_arrow
+from kerntest.data.columns import Patterns, match_names
+from kerntest.data.in_memory import table_of_arrow
+from kerntest.data.kinds import understood, with_remark
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,13 +31,7 @@ _IN_ROW = re.compile(r"JSON parse error: (?:Column\(/(.*?)\) )?(.*?)\.? in row (
 
 
 def read_json_lines(source: Source, categorical: Patterns = None) -> Table:
-    """Parse JSON lines; several files are laid one below the other, and a name that a line lacks is missing there.
-
-    Raises
-    ------
-    DataError
-        A line is no object, or a column changes its type.
-    """
+    """Parse JSON lines; several files are laid one below the other, and a name that a line lacks is missing there."""
     arrow, lines, file_of = _parsed(source)
     table = table_of_arrow(
         arrow,

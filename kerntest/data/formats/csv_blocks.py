@@ -1,27 +1,39 @@
-"""CSV files as blocks of rows: see `blocks`. Every value is read as text and then becomes what was asked for."""
+"""CSV in blocks of rows, whatever its size."""
 
 from __future__ import annotations
 
 import csv
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice, repeat
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from kerntest.data.in_memory import column_of
+from kerntest.data.kinds import BLANKS, in_form, without_blanks
+from kerntest.data.table import Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from kerntest.data.table import Kind, Table
+
+from contextlib import contextmanager
+from itertools import repeat
+from typing import TYPE_CHECKING
+
 from pyarrow import csv as arrow_csv
 
 from kerntest.data.blocks import Block, BlockReader, BlockTable, Pieces, loaded
-from kerntest.data.compression import MAGIC_BYTES, compression_of, unpacking
-from kerntest.data.csv_parts import expected_from, header_of, read_parts
-from kerntest.data.csv_values import typed_column
-from kerntest.data.delimited import all_names, checked_header
-from kerntest.data.dialect import ragged_hint, sniff_delimiter, split_separator
-from kerntest.data.paths import open_file
-from kerntest.data.read import read_table
+from kerntest.data.formats.csv import all_names, checked_header, read_delimited
+from kerntest.data.formats.csv_parts import expected_from, header_of, read_parts
+from kerntest.data.formats.dialect import Decimal, ragged_hint, read_numerals, sniff_delimiter, split_separator
+from kerntest.data.messages import counted
+from kerntest.data.source import MAGIC_BYTES, compression_of, open_file, open_source, unpacking
 from kerntest.data.table import no_header_hint
-from kerntest.data.wording import counted
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
@@ -29,7 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from kerntest.data.csv_options import CsvOptions
+    from kerntest.data.formats.dialect import CsvOptions
     from kerntest.data.table import Kind, Table
 
 BLOCK_BYTES = 1 << 20
@@ -43,19 +55,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """One CSV file whose header is known.
-
-    Parameters
-    ----------
-    shown : str
-        How messages call it.
-    location : Path
-    header : tuple of str
-        As it stands there.
-    start : int
-        Where, without compression, the rows begin.
-    n_header_lines : int
-    """
+    """One CSV file whose header is known."""
 
     shown: str
     location: Path
@@ -206,7 +206,7 @@ class CsvBlocks(BlockReader):
         if len(self._where) == 1:
             # Perhaps a copy, which is UTF-8 without comments.
             location, options = str(self._where[0][1]), replace(options, encoding=None, comment=None)
-        whole = read_table(location, name=self.name, **options.words())
+        whole = read_delimited(open_source(location, self.name), None, options)
         self.warnings = (*self.warnings, *(text for text in whole.warnings if text not in self.warnings))
         return whole.select(numbers)
 
@@ -393,3 +393,52 @@ def _records(
 
 def _stripped(file: _File) -> list[str]:
     return [field.strip() for field in file.header]
+
+
+_DATES = (pa.date32(), pa.timestamp("s"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"))
+
+
+_LEADING_ZERO = r"^[+-]?0[0-9xX]"
+
+
+def typed_column(name: str, texts: Any, kind: Kind, table: Table, decimal: Decimal, *, written: str = "") -> Column:
+    """Return a column of what was asked for, or of text where some value cannot be that."""
+    # Words for a missing value are text only in text, and only between quotes.
+    if kind not in {"number", "date"}:
+        return without_blanks(column_of(name, texts, table.name), table.na)
+    texts = pc.utf8_trim(texts, BLANKS)
+    present = pc.if_else(pc.is_in(texts, value_set=pa.array(("", *table.na))), pa.scalar(None, pa.string()), texts)
+    if written:
+        text = column_of(name, present, table.name)
+        return in_form(text, written) or text
+    if kind == "number":
+        return _numbers(name, present, table, decimal)
+    for date in _DATES:
+        if (found := _cast(present, date)) is not None:
+            return column_of(name, found, table.name)
+    text = column_of(name, present, table.name)
+    return in_form(text, "date, year first") or text
+
+
+def _numbers(name: str, present: Any, table: Table, decimal: Decimal) -> Column:
+    """Return numbers; a value like 001 is a name, and makes the column one of text."""
+    if not pc.any(pc.match_substring_regex(present, _LEADING_ZERO)).as_py():
+        found = _cast(present, pa.float64())
+        # 1e400 stays as it is typed, so that a message can show it.
+        if (
+            found is not None
+            and not pc.any(pc.and_(pc.is_inf(found), pc.match_substring_regex(present, "[0-9]"))).as_py()
+        ):
+            return column_of(name, found, table.name)
+    text = column_of(name, present, table.name)
+    if decimal != ".":
+        return text
+    return read_numerals([text], table, decimal, lambda _: ())[0]
+
+
+def _cast(texts: Any, kind: Any) -> Any:
+    """Return texts as another type; None where one of them is not of it."""
+    try:
+        return pc.cast(texts, kind)
+    except pa.ArrowException:
+        return None

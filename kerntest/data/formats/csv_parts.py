@@ -10,8 +10,9 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.csv_options import AS_USUAL, CsvOptions
-from kerntest.data.dialect import (
+from kerntest.data.formats.dialect import (
+    AS_USUAL,
+    CsvOptions,
     find_open_quote,
     find_ragged,
     names_rows,
@@ -21,8 +22,8 @@ from kerntest.data.dialect import (
     split_header,
     split_separator,
 )
+from kerntest.data.messages import counted, listed
 from kerntest.data.table import no_header_hint
-from kerntest.data.wording import counted, listed
 from kerntest.engines.plan import BYTES_A_VALUE, bytes_to_read, refuse_to_read
 from kerntest.errors import DataError
 
@@ -39,21 +40,7 @@ _WINDOWS_ONLY = re.compile(rb"[\x80-\x9f]")
 
 @dataclass(frozen=True, slots=True)
 class CsvPart:
-    """One file: its text, and where in it the header ends.
-
-    Parameters
-    ----------
-    name : str
-        How messages call the file.
-    data : bytes
-        UTF-8 text without byte order mark.
-    header : tuple of str
-        Fields of the first record, as they stand there.
-    start : int
-        Where the bytes after the header begin.
-    n_header_lines : int
-        Lines up to there.
-    """
+    """One file: its text, and where in it the header ends."""
 
     name: str
     data: bytes
@@ -75,14 +62,7 @@ class CsvPart:
 def read_parts(
     contents: Sequence[tuple[str, bytes]], options: CsvOptions = AS_USUAL
 ) -> tuple[tuple[CsvPart, ...], str]:
-    """Return the files as text, and the delimiter, which is the first one's.
-
-    Raises
-    ------
-    DataError
-        A file is not UTF-8 text, is empty, has a header that cannot be read or a quote that is never closed, or has
-        another header than the first.
-    """
+    """Return the files as text, and the delimiter, which is the first one's."""
     parts: list[CsvPart] = []
     delimiter, size, n_values = ",", 0, 0
     for name, content in contents:
@@ -131,11 +111,6 @@ def header_of(data: bytes, delimiter: str, *, header: bool) -> tuple[tuple[str, 
 
     Without a header the columns are x1, x2 and so on. Row names for which the header has no name, as R writes them, have
     the empty name.
-
-    Raises
-    ------
-    csv.Error
-        The first record does not end within reason.
     """
     fields, start, n_lines = split_header(data, delimiter)
     if not header:
@@ -144,13 +119,7 @@ def header_of(data: bytes, delimiter: str, *, header: bool) -> tuple[tuple[str, 
 
 
 def utf8_lines(stream: IO[bytes], name: str, options: CsvOptions) -> Iterator[bytes]:
-    """Yield the lines of a text as UTF-8; comments are blank, so that lines keep their numbers.
-
-    Raises
-    ------
-    DataError
-        The text is not of the encoding named.
-    """
+    """Yield the lines of a text as UTF-8; comments are blank, so that lines keep their numbers."""
     done, quoted = 0, False
     text = io.TextIOWrapper(stream, options.encoding or "utf-8-sig", newline="")
     try:
@@ -198,17 +167,7 @@ def joined_rows(parts: Sequence[CsvPart]) -> tuple[bytes, int]:
 def row_places(
     parts: Sequence[CsvPart], rows: bytes, n_rows: int
 ) -> tuple[NDArray[np.int64] | None, NDArray[np.int32] | None]:
-    """Return the line on which each row begins, and of several files which one; None where it cannot be told.
-
-    Parameters
-    ----------
-    parts : sequence of CsvPart
-        The files.
-    rows : bytes
-        Their rows, as `joined_rows` returns them.
-    n_rows : int
-        Rows that the parser found.
-    """
+    """Return the line on which each row begins, and of several files which one; None where it cannot be told."""
     if len(parts) == 1:
         return row_lines(rows, parts[0].start, parts[0].n_header_lines, n_rows), None
     lines = row_lines(rows, 0, 0, n_rows)

@@ -1,4 +1,4 @@
-"""Text columns that were meant to be numbers or dates: read where all values are, refused when used where most are."""
+"""What kind of column it is: numbers, dates or categories, whatever it is written as."""
 
 from __future__ import annotations
 
@@ -9,15 +9,84 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.categories import date_text, number_text
-from kerntest.data.forms import FORMS, PLAIN, Dressed, Form, form_of, forms_with, is_number, may_be_read, undressed
-from kerntest.data.table import MISSING, Column, Problem, Remark, Table, comment_hint
-from kerntest.data.wording import option_value, shown_value, taken_as_value
+from kerntest.data.messages import option_value, shown_value, taken_as_value
+from kerntest.data.table import (
+    FORMS,
+    MISSING,
+    PLAIN,
+    Column,
+    Dressed,
+    Form,
+    Problem,
+    Remark,
+    Table,
+    comment_hint,
+    form_of,
+    forms_with,
+    is_number,
+    may_be_read,
+    undressed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+_MICROSECONDS_PER_DAY = 86_400_000_000
+# Around a value of CSV they are none of it.
+BLANKS = " \t"
+
+
+def text_column(name: str, codes: NDArray[np.int64], levels: Sequence[str | None]) -> Column:
+    """Return a text column from codes (-1 = missing) into levels in any order, repeated, unused or None (missing)."""
+    used = np.bincount(codes[codes >= 0], minlength=len(levels)) > 0
+    kept = sorted({level for level, is_used in zip(levels, used, strict=True) if is_used and level is not None})
+    position = {level: index for index, level in enumerate(kept)}
+    # One more place at the end: index -1 finds it.
+    renamed = [-1 if level is None else position.get(level, -1) for level in levels] + [-1]
+    return Column(name, "text", np.array(renamed, dtype=np.int64)[codes], tuple(kept))
+
+
+def without_blanks(column: Column, na: Sequence[str] = ()) -> Column:
+    """Return a text column of CSV without blanks around its values; missing is what is empty then, or a word of `na`."""
+    if column.kind != "text" or all(level and level == level.strip(BLANKS) for level in column.levels):
+        return column
+    # A word without blanks around it was quoted, or it would be missing already.
+    bare = [(level, level.strip(BLANKS)) for level in column.levels]
+    kept = [None if not word or (word != level and word in na) else word for level, word in bare]
+    return replace(text_column(column.name, column.values, kept), problem=column.problem)
+
+
+def as_text(column: Column) -> Column:
+    """Return the column as text: numbers in their shortest form (1, 0.5), dates in ISO form.
+
+    1 and 1.0 are the same number and become the same text, whatever type the file gave them. A text column keeps
+    its values; what made it unusable as numbers is forgiven.
+    """
+    if column.is_category:
+        curable = column.problem is None or column.problem.curable
+        return replace(column, kind="text", problem=None if curable else column.problem)
+    present = np.unique(column.values[~np.isnan(column.values)])
+    codes = np.searchsorted(present, column.values)
+    codes[column.missing] = -1
+    if column.kind == "date":
+        levels = [date_text(day) for day in present.tolist()]
+    else:
+        levels = [number_text(value) for value in present.tolist()]
+    return text_column(column.name, codes.astype(np.int64), levels)
+
+
+def number_text(value: float) -> str:
+    """Return the shortest text that reads back as the number; whole numbers without a point."""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e16 else repr(value)
+
+
+def date_text(day: float) -> str:
+    """Return days since 1970-01-01 as an ISO date, with the time of day where there is one."""
+    moment = np.datetime64(round(day * _MICROSECONDS_PER_DAY), "us")
+    return str(moment.astype("datetime64[D]")) if day.is_integer() else str(moment)
+
 
 # At this share of numbers, values with a comma are taken for mistakes and not for numbers in another notation.
 NEARLY_ALL = 0.9
@@ -40,21 +109,7 @@ def has_comma(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the values of a text column would be as numbers or dates.
-
-    Parameters
-    ----------
-    form : Form
-        In which most of them are written.
-    values : list of float or None
-        Of each level in that form.
-    n_fitting : int
-        Values written so.
-    total : int
-        Of all values, missing ones and the words for them aside.
-    others : tuple of Form
-        Further forms in which all values are written, and mean something else.
-    """
+    """What the values of a text column would be as numbers or dates."""
 
     form: Form
     values: list[float | None]
@@ -412,14 +467,7 @@ def _size(column: Column, na: Sequence[str]) -> str | None:
 
 
 def with_words(table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column]]) -> Table:
-    """Return the table with a warning for each text column of which a word makes more than 5 % missing.
-
-    Parameters
-    ----------
-    table : Table
-    as_typed : callable
-        Gives columns as text in which only empty fields are missing, by name.
-    """
+    """Return the table with a warning for each text column of which a word makes more than 5 % missing."""
     columns = []
     for column in table.columns:
         word, remarks = "", column.remarks

@@ -1,4 +1,4 @@
-"""Arrow columns to typed columns of ours."""
+"""Arrow, pandas and numpy as tables."""
 
 from __future__ import annotations
 
@@ -8,34 +8,27 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from kerntest.data.buffers import bits, fixed_width, joined
-from kerntest.data.buffers import missing as missing_of
-from kerntest.data.categories import as_text, text_column
-from kerntest.data.selection import Patterns, match_names
-from kerntest.data.table import Column, Problem, Table, refuse_duplicates, refuse_empty
-from kerntest.data.wording import option_value
+from kerntest.data.columns import Patterns, match_names
+from kerntest.data.kinds import as_text, text_column
+from kerntest.data.messages import option_value
+from kerntest.data.table import Column, Problem, Table, bits, fixed_width, joined, refuse_duplicates, refuse_empty
+from kerntest.data.table import missing as missing_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
+
+    from kerntest.data.columns import Patterns
+    from kerntest.data.table import Kind
+
 
 BOOLEAN_LEVELS = ("false", "true")
 _TICKS_PER_DAY = {"day": 1, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 
 
 def column_of(name: str, data: Any, table_name: str, *, as_category: bool = False) -> Column:
-    """Return the typed column that an Arrow column holds; one that we cannot use keeps its problem.
-
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    data : pyarrow.ChunkedArray, shape (n,)
-        Its values.
-    table_name : str
-        How messages call the table.
-    as_category : bool
-        Treat the values as text whatever they are: integers exactly, other numbers in their shortest form.
-    """
+    """Return the typed column that an Arrow column holds; one that we cannot use keeps its problem."""
     kind = data.type
     if types.is_dictionary(kind):
         kind = kind.value_type
@@ -120,15 +113,7 @@ def table_of_arrow(
     warnings: tuple[str, ...] = (),
     categorical: Patterns = None,
 ) -> Table:
-    """Return the table that an Arrow table holds.
-
-    Raises
-    ------
-    DataError
-        There are no rows or no columns, or a column name occurs twice.
-    UsageError
-        `categorical` names a column that is not there.
-    """
+    """Return the table that an Arrow table holds."""
     names = [str(column_name) for column_name in arrow.column_names]
     refuse_empty(name, arrow.num_rows, len(names))
     refuse_duplicates(names, name)
@@ -138,3 +123,40 @@ def table_of_arrow(
         for column_name, values in zip(names, arrow.columns, strict=True)
     )
     return Table(name, columns, arrow.num_rows, file_format, sha256=sha256, notes=warnings)
+
+
+def table_of_frame(frame: Any, name: str, categorical: Patterns = None) -> Table:
+    """Return the table of a pandas DataFrame or Series; the index is left out."""
+    frame = frame.to_frame() if frame.ndim == 1 else frame
+    names = [str(label) for label in frame.columns]
+    refuse_empty(name, len(frame), len(names))
+    refuse_duplicates(names, name)
+    as_category = set(match_names(categorical, names, name))
+    columns = tuple(
+        _column(column_name, frame.iloc[:, position], name, as_category=column_name in as_category)
+        for position, column_name in enumerate(names)
+    )
+    return Table(name, columns, len(frame), "frame")
+
+
+def _column(column_name: str, series: Any, table_name: str, *, as_category: bool) -> Column:
+    """Return the column of one Series; mixed Python objects cannot be used."""
+    try:
+        values = pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError):
+        return unusable_column(column_name, len(series), "holds values of mixed or unknown types", table_name)
+    chunked = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+    return column_of(column_name, chunked, table_name, as_category=as_category)
+
+
+def frame_of(columns: Mapping[str, NDArray[Any]], kinds: Mapping[str, Kind]) -> Any:
+    """Return columns as a DataFrame: dates, days since 1970-01-01, as times, booleans, "true" and "false", as such."""
+    import pandas as pd  # noqa: PLC0415 - 0.3 s of import
+
+    frame = pd.DataFrame(columns)
+    for name, kind in kinds.items():
+        if kind == "date":
+            frame[name] = pd.to_datetime(frame[name], unit="D")
+        elif kind == "boolean":
+            frame[name] = frame[name].map({"true": True, "false": False})
+    return frame

@@ -1,22 +1,152 @@
-"""What would make a two-sample test mislead: found in the two tables before it runs, one line each."""
+"""What is found of each column, and what in the data would make a test mislead."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from kerntest.data.copies import copies_warning, row_keys
-from kerntest.data.wording import one_line, option_value
+from kerntest.data.kinds import date_text, forms_in, meant_as, present_counts
+from kerntest.data.messages import counted, one_line, option_value
+from kerntest.data.rows import check_usable, reason_to_leave_out
+from kerntest.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from kerntest.data.pooling import Pooled
+    from kerntest.data.rows import Pooled
     from kerntest.data.table import Column, Table
+
+Use = Literal["used", "left out", "refused"]
+LEVELS_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a test would do with a column, why, and where in the file the reason stands."""
+
+    use: Use
+    note: str | None = None
+    line: int | None = None
+    value: str | None = None
+
+
+def type_of(column: Column) -> str:
+    """Return the type that people would give the column: numbers with a stray value among them are numbers."""
+    if column.problem is None:
+        return column.kind
+    return column.problem.kind if column.problem.curable else "other"
+
+
+def count_different(column: Column) -> int:
+    """Return the number of different values, missing ones aside. Cost: O(n log n)."""
+    return len(np.unique(column.values[~column.missing]))
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What there is to say of the finite numbers of a column."""
+
+    minimum: float | str | None = None
+    maximum: float | str | None = None
+    mean: float | None = None
+    median: float | None = None
+    deviation: float | None = None
+    share: float | None = None
+
+
+def numbers_of(column: Column, na: Sequence[str]) -> Numbers:
+    """Return what there is to say of the numbers in a column; of one of text or truth values how many there are."""
+    values, kind, share = column.values, column.kind, None
+    if column.is_category:
+        share = share_of_numbers(column, na)
+        reading = meant_as(column, na) if column.problem is not None and column.problem.curable else None
+        if reading is None:
+            return Numbers(share=share)
+        # One more place at the end: code -1 (missing) finds it.
+        values, kind = np.array([*reading.values, None], dtype=np.float64)[column.values], reading.form.kind
+    values = values[np.isfinite(values)]
+    if len(values) == 0:
+        return Numbers(share=share)
+    low, high = float(values.min()), float(values.max())
+    if kind == "date":
+        return Numbers(date_text(low), date_text(high), share=share)
+    # A power of two taken out keeps sums of huge numbers from overflowing, and costs no digit.
+    exponent = max(0, int(np.frexp(max(abs(low), abs(high)))[1]) - 500)
+    scaled = np.ldexp(values, -exponent)
+    mean, median, deviation = (float(np.ldexp(f(scaled), exponent)) for f in (np.mean, np.median, np.std))
+    return Numbers(low, high, mean, median, deviation, share)
+
+
+def share_of_numbers(column: Column, na: Sequence[str]) -> float | None:
+    """Return how much of the values of a text column are numbers or dates; None where it holds none at all."""
+    counts = present_counts(column, na)
+    total = int(counts.sum())
+    if column.kind != "text" or not total:
+        return None
+    forms = forms_in(column, na)
+    strange = [index for index, level in enumerate(column.levels) if all(form.read(level) is None for form in forms)]
+    return 1 - int(counts[strange].sum()) / total
+
+
+def frequent_levels(column: Column) -> list[tuple[str, int]]:
+    """Return the most frequent values of a text or boolean column, and how many rows hold each."""
+    if type_of(column) not in {"text", "boolean"}:
+        return []
+    counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
+    first = np.argsort(-counts, kind="stable")[:LEVELS_SHOWN]
+    return [(column.levels[index], int(counts[index])) for index in first if counts[index]]
+
+
+def complete_rows(table: Table) -> int:
+    """Return how many rows lack no value; columns of a type that cannot be used do not count."""
+    complete = np.ones(table.n_rows, dtype=bool)
+    for column in table.columns:
+        if type_of(column) != "other":
+            complete &= ~column.missing
+    return int(np.count_nonzero(complete))
+
+
+def verdict_on(column: Column, table: Table) -> Verdict:
+    """Return what a two-sample test would do with a column of the table."""
+    try:
+        check_usable(table.select([column.name]))
+    except DataError as error:
+        line, value = error.where.get("line"), error.where.get("value")
+        return Verdict(
+            "refused",
+            _without_names(error.message, column, table),
+            line if isinstance(line, int) else None,
+            None if value is None else str(value),
+        )
+    n_missing = column.n_missing
+    if n_missing == table.n_rows:
+        return Verdict("refused", "has no values")
+    reason = reason_to_leave_out(column.take(~column.missing))
+    if reason is not None:
+        note = _without_names(reason, column, table).removesuffix(" and is left out")
+        return Verdict("left out", f"{note}, unless the other file has others" if "one value" in note else note)
+    notes = []
+    if n_missing:
+        notes.append(f"--missing drop leaves {counted(n_missing, 'row')} out, otherwise a test stops")
+    if column.kind == "date":
+        notes.append("a date differs between any two batches")
+    elif column.kind == "number" and counts_rows(column.values[~column.missing]):
+        notes.append(f"counts the rows or identifies them: consider --exclude {option_value([column.name])}")
+    return Verdict("used", "; ".join(notes) or None)
+
+
+def _without_names(message: str, column: Column, table: Table) -> str:
+    """Return a message without the names of the table and the column, which stand beside it."""
+    for prefix in (f"{table.name}, ", f"{table.name}: "):
+        message = message.removeprefix(prefix)
+    return message.replace(f"column {column.name!r} ", "", 1)
+
 
 LARGEST_RATIO = 20
 LARGEST_SHARE = 0.1
@@ -27,27 +157,7 @@ _COUNTS = "counts the rows or identifies them: its whole numbers are all differe
 
 
 def misleading(matched: tuple[Table, Table], used: tuple[Table, Table], pooled: Pooled) -> tuple[str, ...]:
-    """Return what a reader must know before believing a two-sample test of these tables.
-
-    Parameters
-    ----------
-    matched : pair of Table
-        With the same columns, all rows.
-    used : pair of Table
-        Without the rows that have missing values.
-    pooled : Pooled
-        Their rows as arrays, x first.
-
-    Returns
-    -------
-    tuple of str
-        Columns that count rows or tell the time, unequal numbers of rows, rows that occur more than once or in both
-        tables, and rows left out of one table more often than of the other.
-
-    Notes
-    -----
-    Cost: that of `copies_of` for each table; O(n) memory.
-    """
+    """Return what a reader must know before believing a two-sample test of these tables."""
     return (
         *_left_out_unevenly(matched, used),
         *unequal_sizes([table.name for table in used], [table.n_rows for table in used]),
@@ -79,16 +189,7 @@ def _time_trouble(in_x: Column, in_y: Column, used: tuple[Table, Table]) -> str 
 
 
 def time_trouble(kind: str, apart: str | None, counts: Callable[[], bool], runs: Callable[[], bool]) -> str | None:
-    """Return why a column differs between any two batches, from what is known of it; None if it need not.
-
-    Parameters
-    ----------
-    kind : "number" or "date"
-    apart : str or None
-        How its ranges in the two tables lie apart.
-    counts, runs : callable
-        Whether in both tables it counts the rows, or runs in one direction as time does.
-    """
+    """Return why a column differs between any two batches, from what is known of it; None if it need not."""
     if kind == "date":
         if apart is not None:
             return f"is a date, and {apart}: any two batches differ in it"
@@ -158,19 +259,7 @@ def repeated_rows(
     *,
     totals: Sequence[int] | None = None,
 ) -> list[str]:
-    """Return the warnings about rows that occur more than once, where chance would hardly repeat one.
-
-    Parameters
-    ----------
-    names : pair of str
-        How messages call the tables.
-    numeric, codes : ndarray, shape (n, p) and (n, q)
-        The rows of x, then those of y.
-    n_x : int
-        Rows of x.
-    totals : pair of int, optional
-        Of how many rows of each table these are a random sample.
-    """
+    """Return the warnings about rows that occur more than once, where chance would hardly repeat one."""
     keys = row_keys([*numeric.T, *codes.T])
     each = keys[:n_x], keys[n_x:]
     drawn = [len(own) for own in each]

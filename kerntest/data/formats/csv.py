@@ -1,4 +1,4 @@
-"""CSV bytes to a table: every column's type is decided on all of its values."""
+"""A CSV file as a table."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import types
 
-from kerntest.data.categories import without_blanks
-from kerntest.data.csv_options import AS_USUAL, CsvOptions
-from kerntest.data.csv_parts import CsvPart, joined_rows, malformed, read_parts, row_places
-from kerntest.data.forms import form_of, is_number
-from kerntest.data.missing import infinity
-from kerntest.data.numerals import read_numerals
-from kerntest.data.selection import Patterns, match_names
-from kerntest.data.suspicion import understood, with_remark, with_words
-from kerntest.data.table import Column, Remark, Table, refuse_duplicates
-from kerntest.data.typed import column_of
-from kerntest.data.wording import listed
+from kerntest.data.columns import Patterns, match_names
+from kerntest.data.formats.csv_parts import CsvPart, joined_rows, malformed, read_parts, row_places
+from kerntest.data.formats.dialect import (
+    AS_USUAL,
+    CsvOptions,
+    read_numerals,
+)
+from kerntest.data.in_memory import column_of
+from kerntest.data.kinds import understood, with_remark, with_words, without_blanks
+from kerntest.data.messages import listed
+from kerntest.data.rows import infinity
+from kerntest.data.table import Column, Remark, Table, form_of, is_number, refuse_duplicates
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.csv_options import Decimal
+    from kerntest.data.formats.dialect import Decimal
     from kerntest.data.source import Source
+
 
 _BLOCK_BYTES = 1 << 20
 _LARGEST_BLOCK = (1 << 31) - 1
@@ -51,16 +53,7 @@ _AFTER_LEADING_ZERO = _members(b"0123456789xX")
 
 
 def read_delimited(source: Source, categorical: Patterns = None, options: CsvOptions = AS_USUAL) -> Table:
-    """Parse CSV bytes; several files are laid one below the other and typed together.
-
-    Raises
-    ------
-    DataError
-        The bytes are not UTF-8 text, or not a table with a header and at least one row; or several files do not have
-        the same header.
-    UsageError
-        `categorical` names a column that is not there.
-    """
+    """Parse CSV bytes; several files are laid one below the other and typed together."""
     parts, delimiter = read_parts(source.parts, options)
     names, notes, remarks = checked_header(parts[0].header, parts[0].name)
     if not any(part.has_rows for part in parts):
