@@ -17,7 +17,10 @@ import time
 import numpy as np
 
 from kerntest import KernelRidge
-from kerntest.learning.solvers.ridge_grid import LAMBDAS, MULTIPLES
+
+# The grid that is searched here too.
+MULTIPLES = tuple(float(f"{10.0 ** (k / 5):.2g}") for k in range(-5, 5))
+LAMBDAS = tuple(float(f"{10.0 ** (k / 2):.3g}") for k in range(-13, 7))
 
 
 def data(n, d, seed=0):

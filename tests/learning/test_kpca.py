@@ -10,9 +10,8 @@ from sklearn.decomposition import KernelPCA as Peer
 from tolerances import SAME_MACHINE, assert_close
 
 import kerntest
-from kerntest import KernelPCA, KerntestError
+from kerntest import KernelPCA, KerntestError, parse_kernel
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.kernels.text import parse_kernel
 
 # The search for a pre-image ends where a step is less than 1e-8 of the spread of a column.
 STAYS = 1e-7

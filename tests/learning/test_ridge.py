@@ -13,11 +13,8 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge as PeerRidge
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest import KernelRidge, train_ridge
+from kerntest import KernelRidge
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.learning import ridge_machine
-from kerntest.learning.solvers import falkon, ridge_grid
-from kerntest.learning.solvers.ridge_grid import LAMBDAS, MULTIPLES
 
 
 def wave(n=120, d=2, noise=0.2, seed=0):
@@ -78,7 +75,7 @@ def test_the_grid_has_every_cell_and_the_best_one_is_chosen():
     X, y = wave()
     ours = KernelRidge().fit(X, y)
     grid = ours.grid_
-    assert len(grid.cells) == len(MULTIPLES) * len(LAMBDAS) == 200
+    assert len(grid.cells) == 200
     scores = np.array([cell.score for cell in grid.cells])
     chosen = grid.cells[grid.chosen]
     assert chosen.score <= scores.min() * (1 + 1e-9)
@@ -247,21 +244,6 @@ def test_a_precomputed_matrix_is_the_kernel():
     raises(UsageError, "usage.no_intervals", lambda: given.predict(gaussian(rest, X, 1.0), return_std=True))
 
 
-def test_a_factor_of_low_rank_changes_nothing(monkeypatch):
-    X, y = wave(300, 1)
-    monkeypatch.setattr(ridge_grid, "LEAST_ROWS", 250)
-    thin = KernelRidge(threads=1).fit(X, y)
-    monkeypatch.setattr(ridge_grid, "LEAST_ROWS", 10**9)
-    dense = KernelRidge(threads=1).fit(X, y)
-    assert thin.lambda_ == dense.lambda_
-    for one, other in zip(thin.grid_.cells, dense.grid_.cells, strict=True):
-        np.testing.assert_allclose(one.score, other.score, rtol=1e-5)
-        np.testing.assert_allclose(one.effective_df, other.effective_df, rtol=1e-4)
-    rest = wave(40, 1, seed=1)[0]
-    for one, other in zip(thin.predict(rest, return_std=True), dense.predict(rest, return_std=True), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-
-
 def test_as_many_centres_as_rows_are_the_exact_regression():
     X, y = wave(80)
     options = {"lambda_": 0.05, "bandwidth": 0.5}
@@ -272,75 +254,6 @@ def test_as_many_centres_as_rows_are_the_exact_regression():
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(centred.loo_rmse_, exact.loo_rmse_, rtol=1e-6)
     assert centred.fit_.feature_error < 1e-8
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_conjugate_gradients_find_what_eigenvalues_find(monkeypatch, weighted):
-    X, y = wave(600)
-    Y = np.column_stack([y, y**2])
-    weights = np.random.default_rng(1).uniform(0.5, 2.0, 600) if weighted else None
-    options = {"lambda_": 0.05, "bandwidth": 1.0, "features": "nystroem:60"}
-    direct = KernelRidge(**options).fit(X, Y, sample_weight=weights)
-    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
-    monkeypatch.setattr(falkon, "ROWS_PER_CENTRE", 5)
-    stepwise = KernelRidge(**options).fit(X, Y, sample_weight=weights)
-    assert stepwise.fit_.converged
-    assert stepwise.fit_.iterations > 1
-    assert stepwise.loo_rmse_ is None
-    rest = wave(30, seed=1)[0]
-    np.testing.assert_allclose(stepwise.predict(rest), direct.predict(rest), rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(stepwise.model.scales, direct.model.scales, rtol=1e-6)
-    np.testing.assert_allclose(stepwise.fit_.gcv_rmse, direct.fit_.gcv_rmse, rtol=0.02)
-    np.testing.assert_allclose(stepwise.effective_df_, direct.effective_df_, rtol=0.2)
-    exact = direct.predict(rest, return_std=True)[1]
-    # Deviations come from the rows of the preconditioner: half of the rows here, then all.
-    assert np.abs(stepwise.predict(rest, return_std=True)[1] / exact - 1).mean() < 0.01
-    monkeypatch.setattr(falkon, "ROWS_PER_CENTRE", 10)
-    from_all = KernelRidge(**options).fit(X, Y, sample_weight=weights)
-    assert from_all.fit_.iterations <= 3
-    np.testing.assert_allclose(from_all.predict(rest, return_std=True)[1], exact, rtol=1e-6)
-
-
-def test_for_very_many_rows_lambda_is_chosen_on_some_of_them(monkeypatch):
-    X, y = wave(900, 1)
-    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
-    monkeypatch.setattr(ridge_machine, "CHOOSING_ROWS", 200)
-    ours = KernelRidge(features="nystroem:50").fit(X, y)
-    assert ours.grid_.n_rows == 200
-    assert len(ours.grid_.cells) == 200
-    assert ours.grid_.cells[ours.grid_.chosen].lambda_ == ours.lambda_
-    rest, truth = wave(500, 1, seed=1)
-    assert np.sqrt(np.mean((ours.predict(rest) - truth) ** 2)) < 0.22
-
-
-def test_progress_of_choosing_and_of_the_steps_is_one(monkeypatch):
-    X, y = wave(900)
-    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
-    monkeypatch.setattr(ridge_machine, "CHOOSING_ROWS", 100)
-    monkeypatch.setattr(falkon, "ROWS_PER_CENTRE", 2)
-    told = []
-    train_ridge(
-        np.column_stack([X, y]), "x3", features="nystroem:40", threads=1, progress=lambda *one: told.append(one)
-    )
-    shares = [done / total for done, total in told]
-    assert len(shares) > 12
-    assert shares == sorted(shares)
-    assert 0 < shares[0] < 1 / 3
-    assert 1 / 3 < shares[-1] <= 1
-
-
-def test_steps_that_run_out_are_told(monkeypatch):
-    X, y = wave(300)
-    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
-    monkeypatch.setattr(falkon, "STEPS", 1)
-    assert not KernelRidge(0.001, features="nystroem:40").fit(X, y).fit_.converged
-
-
-def test_more_rows_than_memory_bears_are_refused_before_anything_is_computed(monkeypatch):
-    X, y = wave(200)
-    monkeypatch.setattr(ridge_grid, "MEMORY", 10**6)
-    error = raises(UndecidedError, "undecided.memory", lambda: KernelRidge().fit(X, y))
-    assert "--features nystroem" in error.hint
 
 
 def test_a_kernel_that_is_not_definite_is_refused():

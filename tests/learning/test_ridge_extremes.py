@@ -9,9 +9,8 @@ import pytest
 from learning.svm_cases import gaussian, raises
 from tolerances import assert_close
 
-from kerntest import KernelRidge, train_ridge
+from kerntest import KernelRidge, parse_kernel, train_ridge
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.kernels.text import parse_kernel
 
 
 def wave(n=60, noise=0.2, seed=0):

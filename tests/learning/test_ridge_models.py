@@ -16,7 +16,6 @@ from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import SVM, KernelRidge, inspect_model, predict_file, train_ridge
 from kerntest.errors import DataError, ModelError, UsageError
-from kerntest.learning import ridge_machine
 
 READER = """
 import pickle, sys
@@ -98,15 +97,6 @@ def test_the_command_and_the_class_write_the_same_model(tmp_path):
     regression.save(tmp_path / "b")
     assert_models_alike(tmp_path / "a", tmp_path / "b", condition=regression.fit_.condition)
     assert result.model == str(tmp_path / "a")
-
-
-def test_a_model_by_conjugate_gradients_predicts_from_its_file(monkeypatch, tmp_path):
-    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
-    data, y, options = KINDS["nystroem"]
-    regression = KernelRidge(**options).fit(data, y)
-    regression.save(tmp_path / "m")
-    loaded = KernelRidge.load(tmp_path / "m")
-    agree(loaded.predict(data, return_std=True), regression.predict(data, return_std=True), regression.fit_.condition)
 
 
 def test_a_file_that_is_there_is_kept_without_force(tmp_path):

@@ -1,0 +1,104 @@
+"""Ridge regressions of more rows than tests have, for limits can be made small: factors, conjugate gradients, memory."""
+
+import numpy as np
+import pytest
+from learning.svm_cases import raises
+
+from kerntest import KernelRidge, train_ridge
+from kerntest.errors import UndecidedError
+from kerntest.learning import ridge_machine
+from kerntest.learning.solvers import falkon, ridge_grid
+
+
+def wave(n=120, d=2, noise=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1:].sum(axis=1) + noise * rng.normal(size=n)
+
+
+def test_a_factor_of_low_rank_changes_nothing(monkeypatch):
+    X, y = wave(300, 1)
+    monkeypatch.setattr(ridge_grid, "LEAST_ROWS", 250)
+    thin = KernelRidge(threads=1).fit(X, y)
+    monkeypatch.setattr(ridge_grid, "LEAST_ROWS", 10**9)
+    dense = KernelRidge(threads=1).fit(X, y)
+    assert thin.lambda_ == dense.lambda_
+    for one, other in zip(thin.grid_.cells, dense.grid_.cells, strict=True):
+        np.testing.assert_allclose(one.score, other.score, rtol=1e-5)
+        np.testing.assert_allclose(one.effective_df, other.effective_df, rtol=1e-4)
+    rest = wave(40, 1, seed=1)[0]
+    for one, other in zip(thin.predict(rest, return_std=True), dense.predict(rest, return_std=True), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_conjugate_gradients_find_what_eigenvalues_find(monkeypatch, weighted, tmp_path):
+    X, y = wave(600)
+    Y = np.column_stack([y, y**2])
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 600) if weighted else None
+    options = {"lambda_": 0.05, "bandwidth": 1.0, "features": "nystroem:60"}
+    direct = KernelRidge(**options).fit(X, Y, sample_weight=weights)
+    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
+    monkeypatch.setattr(falkon, "ROWS_PER_CENTRE", 5)
+    stepwise = KernelRidge(**options).fit(X, Y, sample_weight=weights)
+    assert stepwise.fit_.converged
+    assert stepwise.fit_.iterations > 1
+    assert stepwise.loo_rmse_ is None
+    rest = wave(30, seed=1)[0]
+    np.testing.assert_allclose(stepwise.predict(rest), direct.predict(rest), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(stepwise.model.scales, direct.model.scales, rtol=1e-6)
+    np.testing.assert_allclose(stepwise.fit_.gcv_rmse, direct.fit_.gcv_rmse, rtol=0.02)
+    np.testing.assert_allclose(stepwise.effective_df_, direct.effective_df_, rtol=0.2)
+    exact = direct.predict(rest, return_std=True)[1]
+    # Deviations come from the rows of the preconditioner: half of the rows here, then all.
+    assert np.abs(stepwise.predict(rest, return_std=True)[1] / exact - 1).mean() < 0.01
+    monkeypatch.setattr(falkon, "ROWS_PER_CENTRE", 10)
+    from_all = KernelRidge(**options).fit(X, Y, sample_weight=weights)
+    assert from_all.fit_.iterations <= 3
+    np.testing.assert_allclose(from_all.predict(rest, return_std=True)[1], exact, rtol=1e-6)
+    from_all.save(tmp_path / "m")
+    loaded = KernelRidge.load(tmp_path / "m").predict(rest, return_std=True)
+    for one, other in zip(loaded, from_all.predict(rest, return_std=True), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_for_very_many_rows_lambda_is_chosen_on_some_of_them(monkeypatch):
+    X, y = wave(900, 1)
+    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
+    monkeypatch.setattr(ridge_machine, "CHOOSING_ROWS", 200)
+    ours = KernelRidge(features="nystroem:50").fit(X, y)
+    assert ours.grid_.n_rows == 200
+    assert len(ours.grid_.cells) == 200
+    assert ours.grid_.cells[ours.grid_.chosen].lambda_ == ours.lambda_
+    rest, truth = wave(500, 1, seed=1)
+    assert np.sqrt(np.mean((ours.predict(rest) - truth) ** 2)) < 0.22
+
+
+def test_progress_of_choosing_and_of_the_steps_is_one(monkeypatch):
+    X, y = wave(900)
+    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
+    monkeypatch.setattr(ridge_machine, "CHOOSING_ROWS", 100)
+    monkeypatch.setattr(falkon, "ROWS_PER_CENTRE", 2)
+    told = []
+    train_ridge(
+        np.column_stack([X, y]), "x3", features="nystroem:40", threads=1, progress=lambda *one: told.append(one)
+    )
+    shares = [done / total for done, total in told]
+    assert len(shares) > 12
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < 1 / 3
+    assert 1 / 3 < shares[-1] <= 1
+
+
+def test_steps_that_run_out_are_told(monkeypatch):
+    X, y = wave(300)
+    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
+    monkeypatch.setattr(falkon, "STEPS", 1)
+    assert not KernelRidge(0.001, features="nystroem:40").fit(X, y).fit_.converged
+
+
+def test_more_rows_than_memory_bears_are_refused_before_anything_is_computed(monkeypatch):
+    X, y = wave(200)
+    monkeypatch.setattr(ridge_grid, "MEMORY", 10**6)
+    error = raises(UndecidedError, "undecided.memory", lambda: KernelRidge().fit(X, y))
+    assert "--features nystroem" in error.hint
