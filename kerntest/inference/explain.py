@@ -261,7 +261,7 @@ def _bandwidth(chooser: BandwidthChooser, place: int) -> float:
 def _p_value(sample: Sample, options: Options, engine: Engine) -> float:
     """Return the p-value of the default test of a sample."""
     family = _family(sample, options)
-    relabelled = TwoSamples(sample, options, engine).relabelled(family, options.permutations)
+    relabelled = TwoSamples(options, engine, None, sample).relabelled(family, options.permutations)
     return judge(relabelled.sums, relabelled.tolerances, options.judge, family.halvings).p_value
 
 

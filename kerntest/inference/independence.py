@@ -306,9 +306,9 @@ def analyse_pair(
         _refuse_gaps(paired, groups)
     options, adapted = fitting(options, statistic)
     first, second = paired.variables
-    test = TwoVariables((first.points, second.points), options, engine, progress)
+    test = TwoVariables(options, engine, progress, (first.points, second.points))
     if time_series:
-        test = TwoSeries(test.points, options, engine, progress, min_lag)
+        test = TwoSeries(options, engine, progress, test.variables, min_lag)
     family = choose_pair(
         kernels,
         bandwidth,
@@ -322,7 +322,7 @@ def analyse_pair(
     work = Work(
         "hsic", list(zip(points, (left, right), strict=True)), len(first.names + second.names), options, statistic
     )
-    test = replace(test, points=points, engine=prepare(work, engine))
+    test = replace(test, variables=points, engine=prepare(work, engine))
     verdict = coco_verdict(test, family) if statistic == "coco" else verdict_of(test, family)
     used = _columns_used(groups, paired, family)
     result = _independence_result(

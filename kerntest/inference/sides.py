@@ -157,11 +157,6 @@ class Sample(Variable):
         n_x = int(self.labels.sum())
         return n_x, len(self.labels) - n_x
 
-    def take(self, rows: NDArray[np.intp]) -> Self:
-        """Return some of the rows, and at least two of each table where it has as many."""
-        found = np.unique(np.concatenate([rows, *(np.flatnonzero(self.labels == label)[:2] for label in (0, 1))]))
-        return replace(self, points=self.points.take(found), labels=self.labels[found], origin=self.origin[found])
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paired:
@@ -176,10 +171,6 @@ class Paired:
     def n(self) -> int:
         """Number of rows."""
         return len(self.origin)
-
-    def take(self, rows: NDArray[np.intp]) -> Paired:
-        """Return some of the rows, scaled as before."""
-        return replace(self, variables=tuple(one.take(rows) for one in self.variables), origin=self.origin[rows])
 
 
 # Two samples

@@ -22,8 +22,6 @@ from kerntest.matrices.factor import FEW_ROWS, low_rank, low_rank_factor
 from kerntest.matrices.matrix import TILE, sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.sides import Estimator, Labels
     from kerntest.matrices.factor import LowRank
@@ -336,45 +334,35 @@ def pair_sums(
     ]
     # A strip of a small matrix is one tile high; of a large one a few, so that strips stay few.
     height = TILE * max(1, n // (64 * TILE))
-    starts = list(range(0, n, height))
 
-    def strip(start: int) -> PairSums:
-        return _strip(sides, start, min(start + height, n), n, centrings)
+    def strip(start: int) -> tuple[Array, Array]:
+        """Return the sums over the rows from `start` on against themselves and all rows after them."""
+        stop = min(start + height, n)
+        rows, totals = np.zeros((2, n - start)), np.zeros(4)
+        for top in range(start, stop, TILE):
+            for left in range(top, n, TILE):
+                down, across = slice(top, min(top + TILE, stop)), slice(left, min(left + TILE, n))
+                tiles = [
+                    kernel.evaluate(DensePairs(points.take(down), points.take(across))) for kernel, points in sides
+                ]
+                # A tile off the diagonal stands for its mirror image too.
+                mirrored = left > top
+                for total, tile in zip(rows, tiles, strict=True):
+                    if not mirrored:
+                        np.fill_diagonal(tile, 0.0)
+                    total[top - start : down.stop - start] += tile.sum(axis=1)
+                    if mirrored:
+                        total[left - start : across.stop - start] += tile.sum(axis=0)
+                K, L = tiles
+                mixed = 0.0 if centrings is None else _mixed_square((K, L), centrings, down, across)
+                totals += (1 + mirrored) * np.array([np.vdot(K, L), np.vdot(K, K), np.vdot(L, L), mixed])
+        return rows, totals
 
-    rows = [np.zeros(n), np.zeros(n)]
-    totals = np.zeros(4)
-    engine = enough_for(engine, n**2)
-    for start, part in zip(starts, engine.map(strip, starts, progress), strict=True):
-        rows[0][start:] += part.rows_k
-        rows[1][start:] += part.rows_l
-        totals += (part.product, part.square_k, part.square_l, part.mixed_square)
-    return PairSums(rows[0], rows[1], *(float(total) for total in totals))
-
-
-def _strip(
-    sides: Sequence[tuple[Kernel, Points]], start: int, stop: int, n: int, centrings: tuple[Centring, Centring] | None
-) -> PairSums:
-    """Return the sums over the rows [start, stop) against themselves and all rows after them."""
-    rows = [np.zeros(n - start), np.zeros(n - start)]
-    totals = np.zeros(4)
-    for top in range(start, stop, TILE):
-        down = slice(top, min(top + TILE, stop))
-        here = slice(down.start - start, down.stop - start)
-        for left in range(top, n, TILE):
-            across = slice(left, min(left + TILE, n))
-            there = slice(across.start - start, across.stop - start)
-            K, L = (kernel.evaluate(DensePairs(points.take(down), points.take(across))) for kernel, points in sides)
-            # A tile off the diagonal stands for its mirror image too.
-            mirrored = left > top
-            for total, tile in zip(rows, (K, L), strict=True):
-                if not mirrored:
-                    np.fill_diagonal(tile, 0.0)
-                total[here] += tile.sum(axis=1)
-                if mirrored:
-                    total[there] += tile.sum(axis=0)
-            mixed = 0.0 if centrings is None else _mixed_square((K, L), centrings, down, across)
-            totals += (1 + mirrored) * np.array([np.vdot(K, L), np.vdot(K, K), np.vdot(L, L), mixed])
-    return PairSums(rows[0], rows[1], *(float(total) for total in totals))
+    rows, totals, starts = np.zeros((2, n)), np.zeros(4), range(0, n, height)
+    for start, part in zip(starts, enough_for(engine, n**2).map(strip, list(starts), progress), strict=True):
+        rows[:, start:] += part[0]
+        totals += part[1]
+    return PairSums(*rows, *(float(total) for total in totals))
 
 
 def _mixed_square(

@@ -296,7 +296,7 @@ def analyse_two_samples(
     options, adapted = fitting(options)
     further = explanation_work(sample, options) if explain else ()
     work = Work("mmd", [(sample.points, family.kernels)], len(sample.names), options, further=further)
-    test = TwoSamples(sample, options, prepare(work, engine), progress)
+    test = TwoSamples(options, prepare(work, engine), progress, sample)
     verdict = verdict_of(test, family)
     minimum = None
     if min_effect is not None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.inference.nulls.moments import Invariants
     from kerntest.inference.nulls.spectral import Spectrum
-    from kerntest.inference.sides import Judge, Options
+    from kerntest.inference.sides import Judge, Options, Resampling
     from kerntest.inference.statistic import Effect, LabelMatrix
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.report.independence_record import Lags
@@ -80,76 +81,61 @@ class Verdict:
     lags: Lags | None = None
 
 
-class ExactTest(Protocol):
-    """Two sides under a null: kernels on the rows of one side or two, and relabellings of the other against it."""
+@dataclass(frozen=True, eq=False)
+class ExactTest(ABC):
+    """Two sides under a null: kernels on the rows of one side or two, and relabellings of the other against it.
+
+    MMD^2 or HSIC is `factor` * <A, B>. `usual` are the relabellings that are taken where no others are asked for.
+    """
+
+    options: Options
+    engine: Engine
+    progress: Progress | None
+
+    usual: ClassVar[Resampling]
+    # Whether any permutation of the rows is a relabelling, and of how few rows a curve is not near to all of them.
+    exchangeable: ClassVar[bool] = True
+    fewest_for_curves: ClassVar[int] = 0
 
     @property
-    def options(self) -> Options:
-        """Return the options of the test."""
-        ...
-
-    @property
-    def engine(self) -> Engine:
-        """Return where it is computed."""
-        ...
-
-    @property
-    def progress(self) -> Progress | None:
-        """Return who is told of it."""
-        ...
-
-    @property
+    @abstractmethod
     def points(self) -> tuple[Points, ...]:
-        """Return the rows of each side that has kernels."""
-        ...
+        """The rows of each side that has kernels."""
 
     @property
     def label(self) -> LabelMatrix | None:
-        """Return the matrix of the other side, where it has none."""
-        ...
+        """The matrix of the other side, where it has no kernel."""
+        return None
 
     @property
+    @abstractmethod
     def factor(self) -> float:
-        """Return what turns <A, B> into MMD^2 or HSIC."""
-        ...
+        """What turns <A, B> into the statistic."""
 
-    @property
-    def exchangeable(self) -> bool:
-        """Return whether any permutation of the rows is a relabelling."""
-        ...
-
-    @property
-    def fewest_for_curves(self) -> int:
-        """Return of how many rows a curve is near to the distribution over all relabellings."""
-        ...
-
-    def usual(self) -> ExactTest:
-        """Return the test with its usual relabellings."""
-        ...
-
+    @abstractmethod
     def relabelled(self, family: Family, at_least: int) -> Relabelled:
-        """Return the sums of all members under shared relabellings."""
-        ...
+        """Return <A, B> of all members under at least so many shared relabellings."""
 
+    @abstractmethod
     def measured(self, kernels: tuple[Kernel, ...]) -> Effect:
         """Return what kernels measure."""
-        ...
 
+    @abstractmethod
     def squared_products(self, kernels: tuple[Kernel, ...]) -> float:
         """Return sum_{i != j} (A_ij B_ij)^2."""
-        ...
 
+    @abstractmethod
     def rounding(self, kernels: tuple[Kernel, ...]) -> float:
         """Return how far rounding can move <A, B>."""
-        ...
+
+    @abstractmethod
+    def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
+        """Return the error for kernels under which no relabelling changes the statistic."""
 
     def lags(self, relabelled: Relabelled, judged: Judged) -> Lags | None:
         """Return where series see most."""
-        ...
-
-    def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
-        """Return the error for kernels under which no relabelling changes the statistic."""
-        ...
+        del relabelled, judged
+        return None
 
 
 def verdict_of(test: ExactTest, family: Family) -> Verdict:
@@ -293,7 +279,9 @@ class TestedPair:
 
     def relabelled(self, at_least: int) -> Array:
         """Return <A, B> under at least so many relabellings of the usual kind."""
-        sums: Array = self.test.usual().relabelled(Family((self.kernels,)), at_least).sums[0]
+        test = self.test
+        usual = replace(test, options=replace(test.options, resampling=test.usual), progress=None)
+        sums: Array = usual.relabelled(Family((self.kernels,)), at_least).sums[0]
         return sums
 
     def varies(self) -> bool:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpstrf
 
 from kerntest.errors import UsageError
 from kerntest.kernels.algebra import Sum
@@ -92,6 +90,9 @@ class _Cholesky:
         With d what is left of the diagonal, a single pivot i adds the column (K_.i - G G_i.') / sqrt(d_i). None are taken
         where there is no room for all.
         """
+        from scipy.linalg.blas import dtrsm  # noqa: PLC0415 - scipy.linalg takes 0.1 s to load
+        from scipy.linalg.lapack import dpstrf  # noqa: PLC0415 - as above
+
         known = self._transposed[: self.rank]
         if len(candidates) == 1:
             pivots, lower = candidates, np.sqrt(self.left[candidates])[:, None]
@@ -253,6 +254,8 @@ def low_rank_factor(kernel: Kernel, points: Points, tolerance: float = TOLERANCE
 
 def _rank(kernel: Kernel, points: Points, tolerance: float) -> int:
     """Return after how many columns no diagonal has more than such a share left. Cost: O(n^2 r) time, O(n^2) memory."""
+    from scipy.linalg.lapack import dpstrf  # noqa: PLC0415 - scipy.linalg takes 0.1 s to load
+
     matrix = kernel(points)
     least = max(tolerance, len(points) * np.finfo(np.float64).eps) * float(matrix.diagonal().max())
     return int(dpstrf(matrix, tol=least, lower=1)[2])

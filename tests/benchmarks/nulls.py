@@ -56,7 +56,7 @@ def tails(rng, draw, shrink):
     rows = {}
     for estimator in ("unbiased", "biased"):
         options = Options(estimator, "permutation", 100_000, 0.05, "standardize", int(rng.integers(2**31)))
-        test = TwoSamples(sample, options, engine)
+        test = TwoSamples(options, engine, None, sample)
         sums, label = test.relabelled(Family(((kernel,),)), 100_000).sums[0], test.label
         points = np.quantile(sums, [1 - level for level in LEVELS])
         hollow = estimator == "unbiased"

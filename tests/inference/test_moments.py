@@ -168,7 +168,9 @@ def test_the_curve_is_close_to_a_long_permutation_run(n_x, n_y, p, estimator):
     label = label_matrix(n_x, n_y, estimator)
     options = Options(estimator, "permutation", 40_000, 0.05, "none", 1, "random")
     values = (
-        TwoSamples(sample_of(points, labels), options, LocalEngine(2)).relabelled(Family(((kernel,),)), 40_000).sums[0]
+        TwoSamples(options, LocalEngine(2), None, sample_of(points, labels))
+        .relabelled(Family(((kernel,),)), 40_000)
+        .sums[0]
     )
     curve = permutation_moments(invariants_of(kernel, points, estimator)[0], label_invariants(label), n)
     np.testing.assert_allclose(values.mean(), curve.mean, rtol=0, atol=6 * values.std() / math.sqrt(len(values)))

@@ -47,7 +47,7 @@ def centred(K, estimator):
 def two_variables(x, y, members, estimator, resampling="shifts", *, at_least=40):
     """Return what is relabelled, and the partners p(i) of all rows i in every relabelling, by their definition."""
     n = len(x)
-    test = TwoVariables((x, y), options_of(estimator, resampling), ENGINE)
+    test = TwoVariables(options_of(estimator, resampling), ENGINE, None, (x, y))
     found = test.relabelled(Family(members), at_least)
     rng = np.random.default_rng((SEED, 0))
     if resampling == "random":
@@ -248,7 +248,7 @@ def labels_of(n_x, n_y):
 
 def two_samples(points, labels, kernels, estimator, resampling="blocks", *, at_least=40):
     """Return what is relabelled, and the labels of all rows in every relabelling, by their definition."""
-    test = TwoSamples(sample_of(points, labels), options_of(estimator, resampling), ENGINE)
+    test = TwoSamples(options_of(estimator, resampling), ENGINE, None, sample_of(points, labels))
     found = test.relabelled(Family(tuple((kernel,) for kernel in kernels)), at_least)
     if resampling == "random":
         order, labellings = random_orders(labels, at_least, SEED)

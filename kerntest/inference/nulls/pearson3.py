@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import gammaincc, gammaln, log_ndtr
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -32,6 +31,8 @@ def log_upper_tail(z: ArrayLike, skewness: ArrayLike) -> Array:
     z, skewness : array_like
         Broadcast against each other.
     """
+    from scipy.special import gammaincc, log_ndtr  # noqa: PLC0415 - takes 0.2 s to load
+
     z, skewness = np.broadcast_arrays(np.asarray(z, dtype=np.float64), np.asarray(skewness, dtype=np.float64))
     gaussian = skewness < NEARLY_GAUSSIAN
     shape = 4.0 / np.square(np.where(gaussian, 1.0, skewness))
@@ -47,6 +48,8 @@ def log_upper_tail(z: ArrayLike, skewness: ArrayLike) -> Array:
 
 def _log_deep_tail(shape: Array, x: Array) -> Array:
     """Return log(Gamma(k, x) / Gamma(k)) for x far above k; meaningless elsewhere."""
+    from scipy.special import gammaln  # noqa: PLC0415 - takes 0.2 s to load
+
     x = np.maximum(x, shape + 1.0)
     fraction = x - shape + (2 * STEPS + 1)
     for step in range(STEPS, 0, -1):

@@ -15,6 +15,7 @@ import numpy as np
 
 from kerntest.engines.base import one_blas_thread
 from kerntest.inference.nulls.one_sided import ExcessDistances
+from kerntest.inference.nulls.pearson3 import log_upper_tail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,8 +165,6 @@ def first_of(scored: Array, places: NDArray[np.intp]) -> int:
 
 def scores(values: Array, tolerances: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Return values as -log p of a Pearson III curve each, their z, and which are degenerate (score 0); as in `judge`."""
-    from kerntest.inference.nulls.pearson3 import log_upper_tail  # noqa: PLC0415 - scipy.special takes 0.2 s to load
-
     z, degenerate = standardised(values, tolerances)
     scored = -log_upper_tail(z, np.mean(z**3, axis=1)[:, None])
     scored[degenerate] = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from kerntest.inference.relabelling.shifts import (
 )
 from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, dependence, factor, low_rank_dependence, pair_sums
-from kerntest.inference.verdict import MORE, MORE_ROWS, Relabelled, TestedPair, degenerate_pair, overflow
+from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled, TestedPair, degenerate_pair, overflow
 from kerntest.kernels.base import Points
 from kerntest.kernels.columns import is_additive, plain
 from kerntest.kernels.dot import Linear
@@ -35,11 +35,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine, Progress
     from kerntest.inference.family import Family
     from kerntest.inference.nulls.permutation import Judged
-    from kerntest.inference.sides import Estimator, Options
-    from kerntest.inference.statistic import Effect, LabelMatrix
+    from kerntest.inference.sides import Estimator, Resampling
+    from kerntest.inference.statistic import Effect
     from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import LowRank
 
@@ -64,18 +63,19 @@ class _Member:
 
 
 @dataclass(frozen=True, eq=False)
-class TwoVariables:
+class TwoVariables(ExactTest):
     """x and y under random orders of their rows, and cyclic shifts of y in each; row i of both is the same case."""
 
-    points: tuple[Points, Points]
-    options: Options
-    engine: Engine
-    progress: Progress | None = None
+    variables: tuple[Points, Points]
 
-    label: ClassVar[LabelMatrix | None] = None
-    exchangeable: ClassVar[bool] = True
+    usual: ClassVar[Resampling] = "shifts"
     # Fewer rows have fewer than some thousand pairings.
     fewest_for_curves: ClassVar[int] = 8
+
+    @property
+    def points(self) -> tuple[Points, ...]:
+        """The rows of x and of y."""
+        return self.variables
 
     @property
     def n(self) -> int:
@@ -131,10 +131,6 @@ class TwoVariables:
                 )
         return error
 
-    def usual(self) -> Self:
-        """Return the test with its usual relabellings."""
-        return replace(self, options=replace(self.options, resampling="shifts"), progress=None)
-
     def different(self, relabellings: int) -> int:
         """Return how many of so many relabellings, or of all cyclic ones, can be different."""
         return self._different(max(relabellings, self.n))
@@ -142,11 +138,6 @@ class TwoVariables:
     def _different(self, used: int) -> int:
         # Of few rows there are fewer pairings.
         return min(used, math.factorial(self.n)) if self.n < self.fewest_for_curves else used
-
-    def lags(self, relabelled: Relabelled, judged: Judged) -> Lags | None:
-        """Return nothing: the rows have no order in time."""
-        del relabelled, judged
-        return None
 
     def relabelled(self, family: Family, at_least: int) -> Relabelled:
         """Return <A, B> of all pairs under at least so many relabellings.

@@ -13,10 +13,9 @@ so that each kernel value is computed once whatever the number of relabellings, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import combinations, takewhile
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -26,7 +25,15 @@ from kerntest.inference.invariants import centre
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import discrepancy, label_matrix
-from kerntest.inference.verdict import MORE, MORE_ROWS, Relabelled, degenerate_kernel, overflow, refuse_overflow
+from kerntest.inference.verdict import (
+    MORE,
+    MORE_ROWS,
+    ExactTest,
+    Relabelled,
+    degenerate_kernel,
+    overflow,
+    refuse_overflow,
+)
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, low_rank_factor, terms
 from kerntest.matrices.matrix import sweep
@@ -40,12 +47,10 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.errors import UndecidedError
     from kerntest.inference.family import Family
-    from kerntest.inference.nulls.permutation import Judged
-    from kerntest.inference.sides import Labels, Options, Sample
+    from kerntest.inference.sides import Labels, Options, Resampling, Sample
     from kerntest.inference.statistic import Effect, LabelMatrix
     from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import Factor
-    from kerntest.report.independence_record import Lags
 
 # Blocks of both files together at most, where both can have so many, and of the smaller one at least: with more the power
 # grows no further (measured).
@@ -61,23 +66,19 @@ TOGETHER, TOGETHER_ROWS = 1024, 256
 
 
 @dataclass(frozen=True, eq=False)
-class TwoSamples:
+class TwoSamples(ExactTest):
     """The pooled rows of two samples under relabellings: which of them, or of their blocks, belong to X."""
 
     sample: Sample
-    options: Options
-    engine: Engine
-    progress: Progress | None = None
 
-    exchangeable: ClassVar[bool] = True
-    fewest_for_curves: ClassVar[int] = 0
+    usual: ClassVar[Resampling] = "blocks"
 
     @property
     def points(self) -> tuple[Points, ...]:
         """The rows of the one side that has kernels."""
         return (self.sample.points,)
 
-    @cached_property
+    @property
     def label(self) -> LabelMatrix:
         """The matrix of the other side."""
         return label_matrix(*self.sample.sizes, self.options.estimator)
@@ -121,15 +122,6 @@ class TwoSamples:
     def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
         """Return the error for a kernel that no relabelling changes."""
         return degenerate_kernel(kernels[0])
-
-    def usual(self) -> Self:
-        """Return the test with its usual relabellings."""
-        return replace(self, options=replace(self.options, resampling="blocks"), progress=None)
-
-    def lags(self, relabelled: Relabelled, judged: Judged) -> Lags | None:
-        """Return nothing: the rows have no order in time."""
-        del relabelled, judged
-        return None
 
     def relabelled(self, family: Family, at_least: int) -> Relabelled:
         """Return <A, B> of all kernels over shared relabellings: permuted blocks of rows, or of rows if asked for."""

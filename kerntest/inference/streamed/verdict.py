@@ -128,7 +128,7 @@ def _by_curve(family: Family, blocked: Blocked, options: Options, engine: Engine
         category_names=none,
     )
     try:
-        found = curve_verdict(TwoSamples(rows, options, engine.here), Family(((Linear(),),)))
+        found = curve_verdict(TwoSamples(options, engine.here, None, rows), Family(((Linear(),),)))
     except UndecidedError as error:
         if error.code == "undecided.degenerate_kernel":
             raise degenerate_kernel(family.kernels[0]) from None
