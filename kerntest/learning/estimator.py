@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from importlib import import_module
@@ -12,33 +11,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 import numpy as np
 
 from kerntest.data.columns import match_names, split_patterns
-from kerntest.data.messages import counted
-from kerntest.data.table import Column
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
 from kerntest.learning.learner import FitT, ModelT
 from kerntest.learning.saved_models import load_model, save_model
-from kerntest.learning.training_rows import TrainingOptions, TrainingRows, read_labelled, varied_numbers_of
+from kerntest.learning.targets import checked_weights, given_targets, numbers_to_learn, target_of
+from kerntest.learning.training_rows import TrainingOptions, TrainingRows, read_labelled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-    from numpy.typing import NDArray
-
     from kerntest.data.table import Table
     from kerntest.kernels.base import Array, Points
     from kerntest.learning.training_rows import Labelled
-
-# Targets whose coefficients and scales are still numbers, with every lambda; weights whose products are.
-LARGEST_TARGET = 1e250
-SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-75, 1e75
-# Units of numpy's times that Arrow does not have.
-_TIMES = {
-    **dict.fromkeys(("generic", "Y", "M", "W", "D"), "datetime64[D]"),
-    **dict.fromkeys(("h", "m", "s"), "datetime64[s]"),
-    **{unit: f"datetime64[{unit}]" for unit in ("ms", "us")},
-}
 
 
 class Estimator(Generic[ModelT, FitT]):
@@ -187,126 +173,6 @@ def _matrix(X: Any) -> Array:
     return matrix
 
 
-def target_of(values: Any, n_rows: int, *, name: str = "y") -> Column:
-    """Return what is handed over beside n rows to be predicted: a column without missing values."""
-    column = column_of(values, name)
-    if len(column.values) != n_rows:
-        raise DataError(
-            f"X has {n_rows:,} rows and {name} {len(column.values):,} values",
-            hint=f"value i of {name} belongs to row i of X",
-            code="data.rows_do_not_pair",
-        )
-    if column.n_missing:
-        raise DataError(
-            f"{name} has {counted(column.n_missing, 'missing value')}",
-            hint="leave those rows out",
-            code="data.missing_values",
-        )
-    if not column.is_category and np.isinf(column.values).any():
-        row = int(np.argmax(np.isinf(column.values)))
-        raise DataError(
-            f"{name} holds {column.values[row]} at row {row + 1:,}, which is not a finite number",
-            hint="correct it, or leave the row out",
-            code="data.infinite_values",
-            where={"row": row + 1, "column": name},
-        )
-    return column
-
-
-def column_of(values: Any, name: str) -> Column:
-    """Return values as the column that they would be in a table; None, NaN, NaT and NA are missing."""
-    if _is_typed(values):
-        return _by_arrow(values, name)
-    array = _as_array(values, name)
-    if array.dtype.kind in "iuf":
-        return Column(name, "number", array.astype(np.float64))
-    if array.dtype.kind == "b":
-        return Column(name, "boolean", array.astype(np.int64), ("false", "true"))
-    return _by_arrow(array, name)
-
-
-def _is_typed(values: Any) -> bool:
-    """Say whether values are a series of pandas, or of another library that hands over Arrow data."""
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(values, (pandas.Series, pandas.Index, pandas.api.extensions.ExtensionArray)):
-        return True
-    hands_over = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
-    return hands_over and not hasattr(values, "columns")
-
-
-def _as_array(values: Any, name: str) -> NDArray[Any]:
-    """Return values as an array of one dimension; missing ones as None or NaN."""
-    try:
-        array = np.asanyarray(values)
-    except ValueError as error:
-        raise _no_column(name, "holds sequences of different lengths") from error
-    if array.ndim != 1:
-        raise DataError(
-            f"{name} has shape {array.shape}, not (n,)",
-            hint="hand over one value for each row",
-            code="data.wrong_shape",
-        )
-    if isinstance(array, np.ma.MaskedArray):
-        objects = np.array(array.data, dtype=object)
-        objects[np.ma.getmaskarray(array)] = None
-        return objects
-    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
-        # Beside text numpy makes text of every value: a NaN would be called "nan".
-        return np.array(values, dtype=object)
-    return np.asarray(array)
-
-
-def _by_arrow(values: Any, name: str) -> Column:
-    """Return the column of values that have types of their own: text, dates, Python objects, missing ones."""
-    import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array of numbers does not need
-
-    from kerntest.data.in_memory import column_of as typed_column  # noqa: PLC0415 - the same
-
-    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
-        values = values.astype(_TIMES.get(np.datetime_data(values.dtype)[0], "datetime64[ns]"))
-    elif isinstance(values, np.ndarray) and values.dtype.kind == "T":
-        values = values.astype(object)
-    streamed = hasattr(values, "__arrow_c_stream__") and "pandas" not in type(values).__module__
-    try:
-        found = pa.chunked_array(values) if streamed else pa.array(values, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise _no_column(name, "holds values of mixed or unknown types") from error
-    column = typed_column(name, found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found]), name)
-    if column.problem is not None:
-        raise _no_column(name, f"is of type {found.type}, which is neither number, text, boolean nor date")
-    return column
-
-
-def _no_column(name: str, trouble: str) -> DataError:
-    return DataError(
-        f"{name} {trouble}",
-        hint="hand over one number, truth value, text or date for each row",
-        code="data.unusable_type",
-    )
-
-
-def given_targets(y: Any, n: int) -> list[Column]:
-    """Return one target or several, shape (n,) or (n, T), or a DataFrame, as columns."""
-    if hasattr(y, "columns") and hasattr(y, "iloc"):
-        names = [str(name) for name in y.columns]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise DataError(
-                f"y has two columns {twice!r}", hint="give each target a name of its own", code="data.duplicate_columns"
-            )
-        return [target_of(y.iloc[:, place], n, name=name) for place, name in enumerate(names)]
-    if isinstance(y, (list, tuple)) and len(y) and isinstance(y[0], (list, tuple, np.ndarray)):
-        try:
-            y = np.asarray(y)
-        except ValueError as error:
-            raise DataError(
-                "y holds rows of different lengths", hint="every row has all targets", code="data.wrong_shape"
-            ) from error
-    if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1]:
-        return [target_of(column, n, name=f"y{place}") for place, column in enumerate(y.T, start=1)]
-    return [target_of(y, n)]
-
-
 def with_targets(X: Any, y: Any, sample_weight: Any) -> Labelled:
     """Return X with its targets, columns of X or values beside it, and weights."""
     if y is None:
@@ -351,55 +217,3 @@ def target_names(target: str | Sequence[str], table: Table) -> tuple[str, ...]:
     texts = [target] if isinstance(target, str) else map(str, () if target is None else target)
     patterns = [pattern for text in texts for pattern in ([text] if text in table.names else split_patterns(text))]
     return tuple(match_names(patterns, table.names, table.name))
-
-
-def numbers_to_learn(columns: Sequence[Column], table: str) -> Array:
-    """Return targets of numbers, shape (n, T)."""
-    return np.stack([_learned_numbers(column, table) for column in columns], axis=1)
-
-
-def told_of_dates(columns: Sequence[Column]) -> list[str]:
-    """Return what targets of dates are predicted as."""
-    return [
-        f"column {column.name!r} holds dates: they are predicted in days since 1970-01-01"
-        for column in columns
-        if column.kind == "date"
-    ]
-
-
-def _learned_numbers(column: Column, table: str) -> Array:
-    """Return a target of numbers; refuse those of which differences and scales could leave the range of numbers."""
-    numbers = varied_numbers_of(column, table)
-    largest = float(np.abs(numbers).max())
-    if largest > LARGEST_TARGET:
-        raise DataError(
-            f"column {column.name!r} of {table} has numbers too large to learn: one of size {largest:.3g}",
-            hint="bring them to other units",
-            code="data.target_size",
-            where={"file": table, "column": column.name},
-        )
-    return numbers
-
-
-def checked_weights(column: Column, table: str) -> Array:
-    """Return weights of rows: 0, or numbers whose products are neither too large nor too small; not all 0."""
-    weights = np.empty(0) if column.is_category else np.asarray(column.values, dtype=np.float64)
-    wrong = ~(weights >= 0) | ~np.isfinite(weights)
-    if wrong.any() or not weights.any():
-        what = column.kind if column.is_category else f"{weights[wrong][0]:g}" if wrong.any() else "0 everywhere"
-        raise DataError(
-            f"column {column.name!r} of {table} holds {what}, and weights are positive, or 0 to leave a row out",
-            hint="--weights names a column such as a number of repeats, or 1 / (variance of the row)",
-            code="data.weights",
-            where={"file": table, "column": column.name},
-        )
-    extreme = (weights > 0) & ((weights < SMALLEST_WEIGHT) | (weights > LARGEST_WEIGHT))
-    if extreme.any():
-        raise DataError(
-            f"column {column.name!r} of {table} holds {weights[extreme][0]:g}, and weights that are not 0 must be between "
-            f"{SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}",
-            hint="bring them to other units",
-            code="data.weights",
-            where={"file": table, "column": column.name},
-        )
-    return weights

@@ -50,8 +50,7 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.learning.encoding import Encoder, Scale
-    from kerntest.learning.kernel_choice import Bandwidth
-    from kerntest.learning.training_rows import Labelled, MissingPolicy
+    from kerntest.learning.training_rows import Bandwidth, Labelled, MissingPolicy
     from kerntest.matrices.eigen import EigenSolver
 
 # Axes of larger numbers would not have a finite length.

@@ -16,10 +16,17 @@ from kerntest.engines.plan import prepare_fit
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.learning.cross_validation import train_test_split
-from kerntest.learning.kernel_choice import check_bandwidth, check_kernel, is_precomputed
 from kerntest.learning.leakage import guarded, told_of_shared
 from kerntest.learning.saved_models import save_model
-from kerntest.learning.training_rows import Classes, TrainingOptions, read_like, rows_like
+from kerntest.learning.targets import Classes
+from kerntest.learning.training_rows import (
+    TrainingOptions,
+    check_bandwidth,
+    check_kernel,
+    is_precomputed,
+    read_like,
+    rows_like,
+)
 from kerntest.matrices.factor import parse_features
 from kerntest.report.plot import picture_kind
 from kerntest.report.record import InputRecord, Provenance

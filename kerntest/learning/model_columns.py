@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array, Points
     from kerntest.learning.encoding import ColumnSpec, Encoder
-    from kerntest.learning.training_rows import Classes
+    from kerntest.learning.targets import Classes
 
 ROW, ERROR, RESIDUAL, UNSETTLED = "row", "reconstruction_error", "residual", "unsettled"
 # Before the name of a column whose errors are summed.

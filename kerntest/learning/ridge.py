@@ -10,17 +10,7 @@ import numpy as np
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.messages import check_probability, counted
 from kerntest.errors import DataError, UsageError, telling, warn_of
-from kerntest.learning.estimator import (
-    Estimator,
-    as_rows,
-    checked_weights,
-    given_targets,
-    numbers_to_learn,
-    rows_of_matrix,
-    target_names,
-    told_of_dates,
-    with_targets,
-)
+from kerntest.learning.estimator import Estimator, as_rows, rows_of_matrix, target_names, with_targets
 from kerntest.learning.leakage import kept_together
 from kerntest.learning.learner import Learner
 from kerntest.learning.learner import train as train_learner
@@ -36,13 +26,8 @@ from kerntest.learning.ridge_machine import (
 )
 from kerntest.learning.scores import covered_share, over_targets, regression_metrics, root_mean_square
 from kerntest.learning.solvers.ridge_grid import MULTIPLES, dense_bytes
-from kerntest.learning.training_rows import (
-    TrainingOptions,
-    TrainingRows,
-    encoded_rows,
-    numbers_of,
-    read_labelled,
-)
+from kerntest.learning.targets import checked_weights, given_targets, numbers_of, numbers_to_learn, told_of_dates
+from kerntest.learning.training_rows import TrainingOptions, TrainingRows, encoded_rows, read_labelled
 from kerntest.matrices.factor import parse_features
 from kerntest.report.ridge_record import RidgeResult
 

@@ -14,7 +14,8 @@ from kerntest.kernels.columns import bind
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.encoding import Encoder
 from kerntest.learning.model_file import ModelFile, damaged, read_model, to_plain, write_model
-from kerntest.learning.training_rows import Classes, ConstantColumn
+from kerntest.learning.targets import Classes
+from kerntest.learning.training_rows import ConstantColumn
 from kerntest.matrices.expansion import Expansion, GivenExpansion
 from kerntest.matrices.factor import FeatureKind, FeatureMap
 

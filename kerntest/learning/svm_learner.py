@@ -19,22 +19,14 @@ from kerntest.learning.cross_validation import (
     sparse_classes_warning,
     telling_of_folds,
 )
-from kerntest.learning.estimator import target_of, training_matrix
-from kerntest.learning.kernel_choice import at_multiples
+from kerntest.learning.estimator import training_matrix
 from kerntest.learning.learner import Learner
 from kerntest.learning.scores import classification_metrics, fit_sigmoid, regression_metrics
 from kerntest.learning.solvers.hinge import KEPT_BYTES
 from kerntest.learning.svm_model import SvmFit, fit_rows
 from kerntest.learning.svm_options import LARGEST_COST, SMALLEST_COST, SvmOptions
-from kerntest.learning.training_rows import (
-    Classes,
-    TrainingOptions,
-    TrainingRows,
-    encoded_rows,
-    hardly_classes,
-    read_labelled,
-    varied_numbers_of,
-)
+from kerntest.learning.targets import Classes, hardly_classes, target_of, varied_numbers_of
+from kerntest.learning.training_rows import TrainingOptions, TrainingRows, at_multiples, encoded_rows, read_labelled
 from kerntest.matrices.factor import parse_features
 from kerntest.matrices.matrix import matrix_of
 from kerntest.report.learning_record import ClassificationMetrics, RegressionMetrics

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.encoding import Encoder
     from kerntest.learning.svm_options import SvmOptions
-    from kerntest.learning.training_rows import Classes, TrainingRows
+    from kerntest.learning.targets import Classes
+    from kerntest.learning.training_rows import TrainingRows
     from kerntest.matrices.factor import FeatureMap
     from kerntest.matrices.matrix import Matrix
     from kerntest.report.svm_record import GridSearch

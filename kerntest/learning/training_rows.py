@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from kerntest.data.columns import match_names, units_differ
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
-from kerntest.data.kinds import as_text, as_written, number_text
+from kerntest.data.kinds import as_written
 from kerntest.data.messages import counted, listed
 from kerntest.data.read import read_table
-from kerntest.data.rows import EXACT_INTEGERS, apply_missing, check_usable
-from kerntest.data.table import Column, Kind, Table, unknown_column
-from kerntest.errors import DataError, UsageError
-from kerntest.kernels.base import Points
+from kerntest.data.rows import apply_missing, check_usable
+from kerntest.data.table import Column, Table, unknown_column
+from kerntest.errors import DataError, UsageError, suggest
+from kerntest.kernels.bandwidth import BandwidthChooser
+from kerntest.kernels.base import Kernel, Points
+from kerntest.kernels.columns import bind
+from kerntest.kernels.discrete import Hamming
+from kerntest.kernels.text import parse_kernel
 from kerntest.learning.encoding import Encoder
-from kerntest.learning.kernel_choice import choose_kernel
+from kerntest.learning.targets import Classes, numbers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from kerntest.data.columns import Patterns
-    from kerntest.kernels.base import Array, Kernel
+    from kerntest.kernels.base import Array, Columns, Metric
     from kerntest.learning.encoding import Scale
-    from kerntest.learning.kernel_choice import ChosenKernel
 
 MissingPolicy: TypeAlias = Literal["error", "drop"]
-# More classes than this are no classes.
-MOST_CLASSES = 500
+Bandwidth: TypeAlias = Literal["median"] | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +239,126 @@ class TrainingRows:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenKernel:
+    """A kernel for the columns of a table, before (`free`) and after its bandwidths were chosen by a `rule` in words.
+
+    It does not see the columns `unused`; the chooser of the rows knows their medians by then.
+    """
+
+    kernel: Kernel
+    free: Kernel
+    unused: tuple[str, ...]
+    rule: str
+    chooser: BandwidthChooser | None = field(default=None, compare=False, repr=False)
+
+
+def choose_kernel(
+    kernel: Kernel | str,
+    bandwidth: str | float,
+    encoder: Encoder,
+    points: Points,
+    seed: int,
+    *,
+    left_out: Mapping[str, str],
+) -> ChosenKernel:
+    """Return a kernel for some rows, every bandwidth that it leaves open the median of their distances, or a number.
+
+    A plain "gaussian" where there are categories only becomes the hamming kernel. `left_out` says why columns of the
+    table are not among those of the encoder.
+    """
+    if isinstance(kernel, str):
+        plain = kernel.strip().lower() == "gaussian"
+        kernel = Hamming() if plain and not encoder.numeric_names else parse_kernel(kernel)
+    check_kernel(kernel)
+    try:
+        bound = bind(kernel, encoder.numeric_names, encoder.category_names)
+    except UsageError as error:
+        wanted = str(error.where.get("value", ""))
+        reason = next((left_out[name] for name in left_out if name == wanted or fnmatchcase(name, wanted)), None)
+        if error.code != "usage.unknown_column" or reason is None:
+            raise
+        raise UsageError(
+            f"the kernel sees no {wanted!r}: {reason}",
+            hint="leave the column out of the kernel",
+            code=error.code,
+            where=error.where,
+        ) from error
+    if not bound.kernel.free:
+        if bandwidth != "median":
+            raise UsageError(
+                f"the kernel '{kernel}' leaves no bandwidth open: --bandwidth has nothing to set",
+                hint="leave out one of the two",
+                code="usage.bandwidth_twice",
+            )
+        return ChosenKernel(bound.kernel, bound.kernel, bound.unused, "in the kernel")
+    factor = check_bandwidth(bandwidth)
+    chooser = BandwidthChooser(points, seed)
+    if factor is None:
+        return ChosenKernel(
+            bound.kernel.resolve(chooser.median), bound.kernel, bound.unused, "median heuristic", chooser
+        )
+
+    def rule(metric: Metric, columns: Columns | None) -> float:
+        return chooser.median(metric, columns) if encoder.numeric_names and metric == "mismatches" else factor
+
+    return ChosenKernel(bound.kernel.resolve(rule), bound.kernel, bound.unused, f"as given: {factor:g}")
+
+
+def is_precomputed(kernel: Kernel | str) -> bool:
+    """Say whether rows are rows of a matrix of kernel values."""
+    return isinstance(kernel, str) and kernel.strip().lower() == "precomputed"
+
+
+def check_kernel(kernel: Kernel | str) -> None:
+    """Refuse what is neither a kernel nor text."""
+    if not isinstance(kernel, (str, Kernel)):
+        raise UsageError(
+            f"a kernel is a text or a Kernel, not {kernel!r}",
+            hint="such as kernel='gaussian(1.5)'; `kerntest kernels` lists them",
+            code="usage.kernel",
+        )
+
+
+def at_multiples(chosen: ChosenKernel, factors: Sequence[float], points: Points, seed: int) -> list[Kernel]:
+    """Return for each factor the kernel with every open bandwidth at so many times its median."""
+    chooser = chosen.chooser or BandwidthChooser(points, seed)
+
+    def scaled(factor: float) -> Kernel:
+        return chosen.free.resolve(lambda metric, columns: factor * chooser.median(metric, columns))
+
+    return [scaled(factor) for factor in factors]
+
+
+def check_bandwidth(bandwidth: str | float, words: tuple[str, ...] = ("median",), advice: str = "") -> float | None:
+    """Return a bandwidth given as a number; None for the median. `words` and `advice` say what else there is, for messages."""
+    if isinstance(bandwidth, str):
+        if bandwidth != "median":
+            meant = suggest(bandwidth, words)
+            raise UsageError(
+                f"{bandwidth!r} is no bandwidth of a learner",
+                hint=f"did you mean '{meant}'?"
+                if meant
+                else f"use {', '.join(words)} or a number{advice and '; '}{advice}",
+                code="usage.bandwidth",
+            )
+        return None
+    if isinstance(bandwidth, (tuple, list)):
+        raise UsageError(
+            f"a learner has one bandwidth, not {listed([f'{one}' for one in bandwidth])}",
+            hint=advice or f"use {', '.join(words)} or a number",
+            code="usage.bandwidth",
+        )
+    number = isinstance(bandwidth, (int, float, np.number)) and not isinstance(bandwidth, bool)
+    if not number or not (math.isfinite(bandwidth) and bandwidth > 0):
+        raise UsageError(
+            f"a bandwidth must be positive and finite, not {bandwidth}",
+            hint="bandwidths are in the units of the scaled columns: 1 is one standard deviation",
+            code="usage.bandwidth",
+        )
+    return float(bandwidth)
+
+
 def encoded_rows(
     labelled: Labelled, kernel: Kernel | str, bandwidth: str | float, *, scale: Scale, seed: int
 ) -> TrainingRows:
@@ -274,118 +397,3 @@ def rows_like(tested: Labelled, rows: TrainingRows) -> TrainingRows:
     if tested.targets:
         return replace(like, targets=np.stack([numbers_of(column, name) for column in tested.targets], axis=1))
     return like
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Classes:
-    """The classes of a target of this kind, sorted: numbers by value, texts by their characters."""
-
-    names: tuple[str, ...]
-    kind: Kind
-
-    def flaw(self) -> str | None:
-        """Return what is wrong with them, if a stranger wrote them."""
-        if len(self.names) < 2 or len(set(self.names)) < len(self.names):
-            return "names must be two classes or more, all different"
-        if self.kind == "number" and not all(map(_is_number, self.names)):
-            return "names must be numbers in their shortest form"
-        if self.kind == "boolean" and self.names != ("false", "true"):
-            return "names must be 'false' and 'true'"
-        return None
-
-    @classmethod
-    def of(cls, target: Column, table: str) -> Classes:
-        """Return the classes of a column: two or more, at most 500."""
-        if target.is_category:
-            names = tuple(target.levels[code] for code in np.unique(target.values))
-        else:
-            present = np.unique(target.values)
-            if len(present) > MOST_CLASSES:
-                raise hardly_classes(target, len(present), table)
-            names = as_text(target).levels if target.kind == "date" else tuple(number_text(v) for v in present.tolist())
-        if len(names) > MOST_CLASSES:
-            raise hardly_classes(target, len(names), table)
-        if len(names) < 2:
-            raise DataError(
-                f"every row of {table} has {target.name} = {names[0] if names else '(nothing)'}: there is one class only",
-                hint="a classifier needs rows of at least two classes",
-                code="data.one_class",
-                where={"file": table, "column": target.name},
-            )
-        return cls(names, target.kind)
-
-    def codes(self, column: Column, table: str) -> NDArray[np.intp]:
-        """Return the place of each row's class; DataError for one that is none of these."""
-        as_names = column if column.is_category else as_text(column)
-        place = {name: k for k, name in enumerate(self.names)}
-        unknown = [level for level in as_names.levels if level not in place]
-        if unknown:
-            used = {as_names.levels[code] for code in np.unique(as_names.values)}
-            unknown = [level for level in unknown if level in used]
-        if unknown:
-            raise DataError(
-                f"{table}: {column.name} has {listed([repr(level) for level in unknown])}, which no row of the "
-                "training part has",
-                hint=f"the classes are {listed(list(self.names))}",
-                code="data.unknown_class",
-                where={"file": table, "column": column.name, "value": unknown[0]},
-            )
-        codes = np.array([place.get(level, -1) for level in as_names.levels], dtype=np.intp)
-        return np.asarray(codes[as_names.values], dtype=np.intp)
-
-    def values(self, codes: NDArray[np.intp]) -> NDArray[Any]:
-        """Return classes as they stood in the data: numbers, truth values or texts."""
-        if self.kind == "number":
-            numbers = np.array([float(name) for name in self.names])
-            whole = bool(np.all(numbers == np.floor(numbers)) and np.all(np.abs(numbers) < EXACT_INTEGERS))
-            return (numbers.astype(np.int64) if whole else numbers)[codes]
-        if self.kind == "boolean":
-            return np.array([name == "true" for name in self.names])[codes]
-        return np.array(self.names, dtype=object)[codes]
-
-
-def _is_number(text: str) -> bool:
-    """Say whether a text is what we write for a finite number."""
-    try:
-        number = float(text)
-    except ValueError:
-        return False
-    return math.isfinite(number) and number_text(number) == text
-
-
-def hardly_classes(target: Column, count: int, table: str) -> DataError:
-    """Return the error for a target with more different values than classes can be."""
-    fewer = (
-        f"merge rare values, or name another --target: classes have several rows, and there are at most {MOST_CLASSES}"
-    )
-    return DataError(
-        f"column {target.name!r} of {table} has {count:,} different values, which are too many for classes",
-        hint=fewer if target.is_category else "--task regress predicts numbers",
-        code="data.too_many_classes",
-        where={"file": table, "column": target.name},
-    )
-
-
-def numbers_of(target: Column, table: str) -> Array:
-    """Return a target of numbers; DataError if it holds text."""
-    if target.is_category:
-        raise DataError(
-            f"column {target.name!r} of {table} holds {target.kind}, not numbers to predict",
-            hint="`kerntest svm --task classify` predicts classes",
-            code="data.target_not_numeric",
-            where={"file": table, "column": target.name},
-        )
-    return np.asarray(target.values, dtype=np.float64)
-
-
-def varied_numbers_of(target: Column, table: str) -> Array:
-    """Return a target of numbers to learn from, which are not all the same."""
-    numbers = numbers_of(target, table)
-    if numbers.min() == numbers.max():
-        raise DataError(
-            f"column {target.name!r} of {table} has one value in all rows: there is nothing to predict",
-            hint="name another --target",
-            code="data.constant_target",
-            where={"file": table, "column": target.name},
-        )
-    return numbers
