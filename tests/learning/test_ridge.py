@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge as PeerRidge
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest import KernelRidge
+from kerntest import KernelRidge, train_ridge
 from kerntest.errors import DataError, UndecidedError, UsageError
 
 
@@ -61,6 +61,17 @@ def test_a_linear_kernel_is_ordinary_ridge_regression():
     np.testing.assert_allclose(ours.predict(rest), (rest - X.mean(axis=0)) @ slope + y.mean(), rtol=1e-10)
     df = 1 + np.trace(np.linalg.solve(centred.T @ centred + 2.0 * np.eye(3), centred.T @ centred))
     np.testing.assert_allclose(ours.effective_df_, df, rtol=1e-10)
+
+
+@pytest.mark.parametrize("penalty", [1e-12, 1e-40])
+def test_directions_that_are_nothing_but_rounding_stay_out(penalty):
+    X, y = wave(60, 3)
+    far = 100.0 * wave(5, 3, seed=1)[0]
+    slope = np.linalg.lstsq(X - X.mean(axis=0), y - y.mean(), rcond=None)[0]
+    expected = (far - X.mean(axis=0)) @ slope + y.mean()
+    np.testing.assert_allclose(KernelRidge(penalty, "linear", scale="none").fit(X, y).predict(far), expected, rtol=1e-8)
+    twice = KernelRidge(penalty, "gaussian(1)").fit(np.repeat(X[:20], 2, axis=0), y[:40])
+    np.testing.assert_allclose(twice.predict(X[:20]), y[:40].reshape(20, 2).mean(axis=1), rtol=1e-6)
 
 
 def test_the_root_mean_square_of_leave_one_out_is_that_of_refits():
@@ -140,6 +151,8 @@ def test_several_targets_share_lambda_and_bandwidth_and_are_otherwise_alone():
         np.testing.assert_allclose(ours.predict(X)[:, place], mean, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(ours.predict(X, return_std=True)[1][:, place], deviation, rtol=1e-8)
         np.testing.assert_allclose(ours.noise_[place], alone.noise_[0], rtol=1e-9)
+    relative = np.sqrt(np.mean(np.square(ours.fit_.loo_rmse) / Y.var(axis=0)))
+    np.testing.assert_allclose(ours.grid_.cells[ours.grid_.chosen].score, relative, rtol=1e-10)
     # The scores do not depend on the units of a target.
     other = KernelRidge().fit(X, Y * [1.0, 1e-6, 1e3])
     assert other.lambda_ == ours.lambda_
@@ -194,6 +207,27 @@ def test_intervals_hold_what_they_promise_when_the_data_are_a_gaussian_process()
     # Twelve fits of 60 rows: the standard error of the mean over them is below 0.02.
     for probability, hits in held.items():
         assert abs(np.mean(hits) - probability) < 0.05
+
+
+EDGES = {
+    "the best lambda is the smallest": lambda x, noise: x[:, 0] + 2 * x[:, 1] + 0 * noise,
+    "the best lambda is the largest": lambda x, noise: noise + 0 * x[:, 0],
+    "bandwidth is the smallest": lambda x, noise: np.sign(np.sin(40 * x[:, 0])) + 0.01 * noise,
+    "bandwidth is the largest": lambda x, noise: x[:, 0] + 0.1 * noise,
+    None: lambda x, noise: np.sin(3 * x[:, 0]) + 0.3 * noise,
+}
+
+
+@pytest.mark.parametrize("told", EDGES)
+def test_a_best_cell_at_an_end_of_the_grid_is_told(told):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(80, 2))
+    y = EDGES[told](x, rng.normal(size=80))
+    result = train_ridge(np.column_stack([x, y]), "x3")
+    found = [warning for warning in result.warnings if "of the grid" in warning]
+    assert len(found) == (told is not None)
+    assert all(told in warning for warning in found)
+    np.testing.assert_allclose(result.loo_r2, 1 - result.loo_rmse**2 / y.var(), rtol=1e-9, atol=1e-12)
 
 
 def test_the_estimated_noise_is_that_of_the_data():

@@ -139,7 +139,9 @@ def choose(
     seed: int,
     progress: Progress | None = None,
 ) -> tuple[float, Regressions, RidgeGrid]:
-    """Return the lambda that the criterion chooses, the regressions of the bandwidth that it chooses, and the grid of targets x units.
+    """Return the lambda that the criterion chooses, the regressions of the chosen bandwidth, and the grid.
+
+    The regressions are of targets that are brought to `units`, the scores of the grid are not.
 
     The grid has the lambda that is given, or 20 of them, and open bandwidths at multiples of their median, if there are any.
     Cost: one eigendecomposition for each bandwidth, 9 n^3 operations, which serves all lambdas.
