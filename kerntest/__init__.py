@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from kerntest.inference.selection import hsic_select as hsic_select
     from kerntest.inference.two_sample import mmd_test as mmd_test
     from kerntest.kernels.text import parse_kernel as parse_kernel
-    from kerntest.learning.kpca import KernelPCA as KernelPCA
-    from kerntest.learning.kpca import train_kpca as train_kpca
-    from kerntest.learning.model_columns import inspect_model as inspect_model
+    from kerntest.learning.components.kpca import KernelPCA as KernelPCA
+    from kerntest.learning.components.kpca import train_kpca as train_kpca
+    from kerntest.learning.machines.ridge import KernelRidge as KernelRidge
+    from kerntest.learning.machines.ridge import train_ridge as train_ridge
+    from kerntest.learning.machines.svm import SVM as SVM
+    from kerntest.learning.machines.svm import train_svm as train_svm
     from kerntest.learning.predict import predict_file as predict_file
     from kerntest.learning.predict import transform_file as transform_file
-    from kerntest.learning.ridge import KernelRidge as KernelRidge
-    from kerntest.learning.ridge import train_ridge as train_ridge
-    from kerntest.learning.svm import SVM as SVM
-    from kerntest.learning.svm import train_svm as train_svm
+    from kerntest.learning.rows.model_columns import inspect_model as inspect_model
     from kerntest.report.independence_record import IndependenceResult as IndependenceResult
     from kerntest.report.kpca_record import KpcaResult as KpcaResult
     from kerntest.report.model_report import ModelReport as ModelReport
@@ -47,13 +47,13 @@ _HOME = {
     "IndependenceResult": "kerntest.report.independence_record",
     "KerntestError": "kerntest.errors",
     "JointResult": "kerntest.inference.joint",
-    "KernelPCA": "kerntest.learning.kpca",
-    "KernelRidge": "kerntest.learning.ridge",
+    "KernelPCA": "kerntest.learning.components.kpca",
+    "KernelRidge": "kerntest.learning.machines.ridge",
     "KpcaResult": "kerntest.report.kpca_record",
     "ModelReport": "kerntest.report.model_report",
     "PredictionReport": "kerntest.report.prediction_report",
     "RidgeResult": "kerntest.report.ridge_record",
-    "SVM": "kerntest.learning.svm",
+    "SVM": "kerntest.learning.machines.svm",
     "ScreenResult": "kerntest.inference.screen",
     "SelectionResult": "kerntest.inference.selection",
     "SvmResult": "kerntest.report.svm_record",
@@ -66,15 +66,15 @@ _HOME = {
     "hsic_pairs": "kerntest.inference.screen",
     "hsic_select": "kerntest.inference.selection",
     "hsic_test": "kerntest.inference.independence",
-    "inspect_model": "kerntest.learning.model_columns",
+    "inspect_model": "kerntest.learning.rows.model_columns",
     "inspect_table": "kerntest.inference.inspection",
     "mmd_test": "kerntest.inference.two_sample",
     "parse_kernel": "kerntest.kernels.text",
     "predict_file": "kerntest.learning.predict",
     "read_table": "kerntest.data.read",
-    "train_kpca": "kerntest.learning.kpca",
-    "train_ridge": "kerntest.learning.ridge",
-    "train_svm": "kerntest.learning.svm",
+    "train_kpca": "kerntest.learning.components.kpca",
+    "train_ridge": "kerntest.learning.machines.ridge",
+    "train_svm": "kerntest.learning.machines.svm",
     "transform_file": "kerntest.learning.predict",
 }
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Codes, Kernel
-    from kerntest.learning.training_rows import TrainingRows
+    from kerntest.learning.rows.training_rows import TrainingRows
 
     Rows = NDArray[np.intp]
 

@@ -14,9 +14,9 @@ from kerntest.data.columns import match_names, split_patterns
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
 from kerntest.learning.learner import FitT, ModelT
+from kerntest.learning.rows.targets import checked_weights, given_targets, numbers_to_learn, target_of
+from kerntest.learning.rows.training_rows import TrainingOptions, TrainingRows, read_labelled
 from kerntest.learning.saved_models import load_model, save_model
-from kerntest.learning.targets import checked_weights, given_targets, numbers_to_learn, target_of
-from kerntest.learning.training_rows import TrainingOptions, TrainingRows, read_labelled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.table import Table
     from kerntest.kernels.base import Array, Points
-    from kerntest.learning.training_rows import Labelled
+    from kerntest.learning.rows.training_rows import Labelled
 
 
 class Estimator(Generic[ModelT, FitT]):

@@ -16,10 +16,9 @@ from kerntest.engines.plan import prepare_fit
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
 from kerntest.learning.cross_validation import train_test_split
-from kerntest.learning.leakage import guarded, told_of_shared
-from kerntest.learning.saved_models import save_model
-from kerntest.learning.targets import Classes
-from kerntest.learning.training_rows import (
+from kerntest.learning.rows.leakage import guarded, told_of_shared
+from kerntest.learning.rows.targets import Classes
+from kerntest.learning.rows.training_rows import (
     TrainingOptions,
     check_bandwidth,
     check_kernel,
@@ -27,6 +26,7 @@ from kerntest.learning.training_rows import (
     read_like,
     rows_like,
 )
+from kerntest.learning.saved_models import save_model
 from kerntest.matrices.factor import parse_features
 from kerntest.report.plot import picture_kind
 from kerntest.report.record import InputRecord, Provenance
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Codes, Kernel
-    from kerntest.learning.encoding import Scale
-    from kerntest.learning.training_rows import Labelled, TrainingRows
+    from kerntest.learning.rows.encoding import Scale
+    from kerntest.learning.rows.training_rows import Labelled, TrainingRows
 
 LIBRARIES = ("numpy", "scipy", "pyarrow")
 

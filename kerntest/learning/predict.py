@@ -26,12 +26,12 @@ from kerntest.engines.plan import PROGRAM_BYTES, plan_wanted, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, ModelError, UsageError, telling
 from kerntest.kernels.base import Points
-from kerntest.learning.components import KpcaModel
-from kerntest.learning.model_columns import ROW, ComponentColumns, RidgeColumns, Sums, SvmColumns
+from kerntest.learning.components.kpca_fit import KpcaModel
+from kerntest.learning.machines.ridge_machine import RidgeModel
+from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.model_file import read_model
-from kerntest.learning.ridge_machine import RidgeModel
+from kerntest.learning.rows.model_columns import ROW, ComponentColumns, RidgeColumns, Sums, SvmColumns
 from kerntest.learning.saved_models import model_of
-from kerntest.learning.svm_model import SvmModel
 from kerntest.report.prediction_report import PredictionReport, UnknownLevels
 from kerntest.report.transform_report import TransformReport
 from kerntest.report.write import open_rows, rows_format
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.engines.base import Engine, Progress
-    from kerntest.learning.encoding import Encoder, Unknown
-    from kerntest.learning.model_columns import ModelColumns
     from kerntest.learning.model_file import ModelFile
+    from kerntest.learning.rows.encoding import Encoder, Unknown
+    from kerntest.learning.rows.model_columns import ModelColumns
     from kerntest.report.write import RowWriter
 
 MissingRule: TypeAlias = Literal["error", "drop", "empty"]

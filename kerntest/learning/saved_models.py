@@ -12,19 +12,19 @@ from kerntest.errors import ModelError, UsageError
 from kerntest.kernels.base import Array, Kernel, Points
 from kerntest.kernels.columns import bind
 from kerntest.kernels.text import parse_kernel
-from kerntest.learning.encoding import Encoder
 from kerntest.learning.model_file import ModelFile, damaged, read_model, to_plain, write_model
-from kerntest.learning.targets import Classes
-from kerntest.learning.training_rows import ConstantColumn
+from kerntest.learning.rows.encoding import Encoder
+from kerntest.learning.rows.targets import Classes
+from kerntest.learning.rows.training_rows import ConstantColumn
 from kerntest.matrices.expansion import Expansion, GivenExpansion
 from kerntest.matrices.factor import FeatureKind, FeatureMap
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from kerntest.learning.components import KpcaModel
-    from kerntest.learning.ridge_machine import RidgeModel
-    from kerntest.learning.svm_model import SvmModel
+    from kerntest.learning.components.kpca_fit import KpcaModel
+    from kerntest.learning.machines.ridge_machine import RidgeModel
+    from kerntest.learning.machines.svm_model import SvmModel
 
 Model = TypeVar("Model", "SvmModel", "RidgeModel", "KpcaModel")
 # Where the name in the file is another one.

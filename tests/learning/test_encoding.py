@@ -18,8 +18,8 @@ from kerntest.data.table import Column, Table
 from kerntest.errors import DataError, ModelError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
-from kerntest.learning.encoding import ColumnSpec, Encoder
 from kerntest.learning.model_file import from_plain, to_plain
+from kerntest.learning.rows.encoding import ColumnSpec, Encoder
 
 TRAINING = """age,city,member,joined,code
 31,Bonn,true,2024-01-01,007

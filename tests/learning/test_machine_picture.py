@@ -29,7 +29,7 @@ def panels(monkeypatch):
         seen[:] = [title, *pictures]
         return learning_figure(pictures, title)
 
-    monkeypatch.setattr("kerntest.learning.pictures.learning_figure", drawn)
+    monkeypatch.setattr("kerntest.learning.machines.pictures.learning_figure", drawn)
     return seen
 
 
@@ -60,7 +60,7 @@ def test_a_regression_over_one_column_shows_its_tube_in_the_units_of_the_table(p
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_regression_over_several_columns_shows_predictions_residuals_and_the_grid(panels, tmp_path, monkeypatch):
-    monkeypatch.setattr("kerntest.learning.svm_learner.COSTS", (1.0, 10.0))
+    monkeypatch.setattr("kerntest.learning.machines.svm_learner.COSTS", (1.0, 10.0))
     train_svm(table(3), target="y", task="regress", grid=True, cv=2, plot=tmp_path / "truth.svg")
     _, truth, residuals, search = panels
     assert (type(truth), type(search)) == (TruthPicture, SearchPicture)

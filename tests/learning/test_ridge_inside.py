@@ -6,7 +6,7 @@ from learning.svm_cases import raises
 
 from kerntest import KernelRidge, train_ridge
 from kerntest.errors import UndecidedError
-from kerntest.learning import ridge_machine
+from kerntest.learning.machines import ridge_machine
 from kerntest.learning.solvers import falkon, ridge_grid
 
 

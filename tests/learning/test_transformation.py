@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from kerntest import KernelPCA, train_kpca, train_svm, transform_file
 from kerntest.errors import DataError, ModelError, UndecidedError, UsageError
-from kerntest.learning.components import KpcaModel
+from kerntest.learning.components.kpca_fit import KpcaModel
 from kerntest.learning.model_file import read_model, write_model
 from kerntest.learning.saved_models import load_model
 

@@ -13,9 +13,9 @@ from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.learning.cross_validation import draw_folds
+from kerntest.learning.rows.training_rows import at_multiples
 from kerntest.learning.solvers.ridge_path import DENSE_ARRAYS, RidgePath, dense_spectrum, thin_spectrum
 from kerntest.learning.ties import smoothest
-from kerntest.learning.training_rows import at_multiples
 from kerntest.matrices.expansion import Expansion, GivenExpansion, as_points, expanded
 from kerntest.matrices.factor import kernel_factor, make_features, parse_features
 from kerntest.report.ridge_record import RidgeCell, RidgeGrid
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.training_rows import TrainingRows
+    from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.matrices.factor import FeatureMap
 
 Criterion: TypeAlias = Literal["loo", "gcv", "cv", "evidence"]

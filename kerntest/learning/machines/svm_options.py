@@ -13,7 +13,7 @@ from kerntest.data.kinds import number_text
 from kerntest.data.messages import one_of, positive
 from kerntest.errors import UsageError, suggest
 from kerntest.learning.learner import LearnerOptions
-from kerntest.learning.svm_model import Method, Task
+from kerntest.learning.machines.svm_model import Method, Task
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array
-    from kerntest.learning.svm_options import SvmOptions
-    from kerntest.learning.training_rows import TrainingRows
+    from kerntest.learning.machines.svm_options import SvmOptions
+    from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.matrices.matrix import Matrix
 
 # The costs at which a machine without errors is looked for, and the share of the cost that a coefficient may have.

@@ -21,12 +21,18 @@ from kerntest.learning.cross_validation import (
 )
 from kerntest.learning.estimator import training_matrix
 from kerntest.learning.learner import Learner
+from kerntest.learning.machines.svm_model import SvmFit, fit_rows
+from kerntest.learning.machines.svm_options import LARGEST_COST, SMALLEST_COST, SvmOptions
+from kerntest.learning.rows.targets import Classes, hardly_classes, target_of, varied_numbers_of
+from kerntest.learning.rows.training_rows import (
+    TrainingOptions,
+    TrainingRows,
+    at_multiples,
+    encoded_rows,
+    read_labelled,
+)
 from kerntest.learning.scores import classification_metrics, fit_sigmoid, regression_metrics
 from kerntest.learning.solvers.hinge import KEPT_BYTES
-from kerntest.learning.svm_model import SvmFit, fit_rows
-from kerntest.learning.svm_options import LARGEST_COST, SMALLEST_COST, SvmOptions
-from kerntest.learning.targets import Classes, hardly_classes, target_of, varied_numbers_of
-from kerntest.learning.training_rows import TrainingOptions, TrainingRows, at_multiples, encoded_rows, read_labelled
 from kerntest.matrices.factor import parse_features
 from kerntest.matrices.matrix import matrix_of
 from kerntest.report.learning_record import ClassificationMetrics, RegressionMetrics
@@ -40,9 +46,9 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.svm_machines import Machine
-    from kerntest.learning.svm_model import SvmModel
-    from kerntest.learning.training_rows import Labelled
+    from kerntest.learning.machines.svm_machines import Machine
+    from kerntest.learning.machines.svm_model import SvmModel
+    from kerntest.learning.rows.training_rows import Labelled
     from kerntest.report.svm_record import GridSearch
 
 # Folds whose held-out scores probabilities are fitted to.
@@ -325,7 +331,7 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
 
     def picture(self, result: SvmResult, judged: JudgedMachine, learned: Labelled, kind: str, engine: Engine) -> bytes:
         """Return a picture as "png", "svg" or "pdf"."""
-        from kerntest.learning.pictures import svm_picture  # noqa: PLC0415 - only to draw
+        from kerntest.learning.machines.pictures import svm_picture  # noqa: PLC0415 - only to draw
 
         del learned
         return svm_picture(result, judged, kind, engine)

@@ -22,8 +22,8 @@ from kerntest.kernels.base import Kernel, Points
 from kerntest.kernels.columns import bind
 from kerntest.kernels.discrete import Hamming
 from kerntest.kernels.text import parse_kernel
-from kerntest.learning.encoding import Encoder
-from kerntest.learning.targets import Classes, numbers_of
+from kerntest.learning.rows.encoding import Encoder
+from kerntest.learning.rows.targets import Classes, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.columns import Patterns
     from kerntest.kernels.base import Array, Columns, Metric
-    from kerntest.learning.encoding import Scale
+    from kerntest.learning.rows.encoding import Scale
 
 MissingPolicy: TypeAlias = Literal["error", "drop"]
 Bandwidth: TypeAlias = Literal["median"] | float

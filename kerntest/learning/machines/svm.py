@@ -9,14 +9,14 @@ import numpy as np
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.errors import UsageError, telling, warn_of
 from kerntest.learning.estimator import Estimator, as_rows
-from kerntest.learning.leakage import kept_together
 from kerntest.learning.learner import train as train_learner
+from kerntest.learning.machines.svm_learner import SvmLearner, fit_warnings
+from kerntest.learning.machines.svm_model import SvmFit, SvmModel
+from kerntest.learning.machines.svm_options import ClassWeights, SvmOptions
+from kerntest.learning.rows.leakage import kept_together
+from kerntest.learning.rows.targets import numbers_of, target_of
+from kerntest.learning.rows.training_rows import TrainingOptions
 from kerntest.learning.scores import regression_metrics
-from kerntest.learning.svm_learner import SvmLearner, fit_warnings
-from kerntest.learning.svm_model import SvmFit, SvmModel
-from kerntest.learning.svm_options import ClassWeights, SvmOptions
-from kerntest.learning.targets import numbers_of, target_of
-from kerntest.learning.training_rows import TrainingOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.engines.base import Progress
     from kerntest.kernels.base import Kernel
-    from kerntest.learning.encoding import Scale
-    from kerntest.learning.svm_model import Method, Task
-    from kerntest.learning.training_rows import Bandwidth, MissingPolicy
+    from kerntest.learning.machines.svm_model import Method, Task
+    from kerntest.learning.rows.encoding import Scale
+    from kerntest.learning.rows.training_rows import Bandwidth, MissingPolicy
     from kerntest.report.svm_record import SvmResult
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array
-    from kerntest.learning.encoding import Encoder
-    from kerntest.learning.training_rows import TrainingRows
+    from kerntest.learning.rows.encoding import Encoder
+    from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.report.ridge_record import RidgeGrid
 
 RidgeBandwidth: TypeAlias = Literal["auto", "median"] | float

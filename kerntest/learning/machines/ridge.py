@@ -11,11 +11,10 @@ from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.messages import check_probability, counted
 from kerntest.errors import DataError, UsageError, telling, warn_of
 from kerntest.learning.estimator import Estimator, as_rows, rows_of_matrix, target_names, with_targets
-from kerntest.learning.leakage import kept_together
 from kerntest.learning.learner import Learner
 from kerntest.learning.learner import train as train_learner
-from kerntest.learning.pictures import ridge_picture
-from kerntest.learning.ridge_machine import (
+from kerntest.learning.machines.pictures import ridge_picture
+from kerntest.learning.machines.ridge_machine import (
     JudgedRidge,
     RidgeFit,
     RidgeModel,
@@ -24,10 +23,11 @@ from kerntest.learning.ridge_machine import (
     fit_warnings,
     judged_ridge,
 )
+from kerntest.learning.rows.leakage import kept_together
+from kerntest.learning.rows.targets import checked_weights, given_targets, numbers_of, numbers_to_learn, told_of_dates
+from kerntest.learning.rows.training_rows import TrainingOptions, TrainingRows, encoded_rows, read_labelled
 from kerntest.learning.scores import covered_share, over_targets, regression_metrics, root_mean_square
 from kerntest.learning.solvers.ridge_grid import MULTIPLES, dense_bytes
-from kerntest.learning.targets import checked_weights, given_targets, numbers_of, numbers_to_learn, told_of_dates
-from kerntest.learning.training_rows import TrainingOptions, TrainingRows, encoded_rows, read_labelled
 from kerntest.matrices.factor import parse_features
 from kerntest.report.ridge_record import RidgeResult
 
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.encoding import Scale
-    from kerntest.learning.ridge_machine import RidgeBandwidth
+    from kerntest.learning.machines.ridge_machine import RidgeBandwidth
+    from kerntest.learning.rows.encoding import Scale
+    from kerntest.learning.rows.training_rows import Labelled, MissingPolicy
     from kerntest.learning.solvers.ridge_grid import Criterion
-    from kerntest.learning.training_rows import Labelled, MissingPolicy
     from kerntest.report.ridge_record import RidgeGrid
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kerntest.data.copies import Copies
     from kerntest.data.table import Column
     from kerntest.kernels.base import Array
-    from kerntest.learning.training_rows import Labelled
+    from kerntest.learning.rows.training_rows import Labelled
 
 # A column that alone predicts the target leaves no more of its variance than this, or of each class no more rows.
 UNEXPLAINED = 1e-3

@@ -11,8 +11,8 @@ import numpy as np
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
+from kerntest.learning.machines.svm_machines import Machine, Machines
 from kerntest.learning.scores import Sigmoid, couple, sigmoid_probability
-from kerntest.learning.svm_machines import Machine, Machines
 from kerntest.matrices.expansion import Expansion, GivenExpansion, as_points, expanded
 from kerntest.matrices.factor import feature_error, make_features
 from kerntest.matrices.matrix import GivenMatrix, matrix_of
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.encoding import Encoder
-    from kerntest.learning.svm_options import SvmOptions
-    from kerntest.learning.targets import Classes
-    from kerntest.learning.training_rows import TrainingRows
+    from kerntest.learning.machines.svm_options import SvmOptions
+    from kerntest.learning.rows.encoding import Encoder
+    from kerntest.learning.rows.targets import Classes
+    from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.matrices.factor import FeatureMap
     from kerntest.matrices.matrix import Matrix
     from kerntest.report.svm_record import GridSearch

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array
-    from kerntest.learning.encoding import Encoder
-    from kerntest.learning.ridge_machine import JudgedRidge
-    from kerntest.learning.svm_learner import JudgedMachine, ScoredRows
+    from kerntest.learning.machines.ridge_machine import JudgedRidge
+    from kerntest.learning.machines.svm_learner import JudgedMachine, ScoredRows
+    from kerntest.learning.rows.encoding import Encoder
     from kerntest.report.ridge_record import RidgeGrid, RidgeResult
     from kerntest.report.svm_record import SvmResult
 

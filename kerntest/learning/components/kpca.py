@@ -11,7 +11,7 @@ from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.in_memory import frame_of
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import DataError, telling, warn_of
-from kerntest.learning.components import (
+from kerntest.learning.components.kpca_fit import (
     KpcaFit,
     KpcaModel,
     KpcaOptions,
@@ -21,10 +21,10 @@ from kerntest.learning.components import (
     in_units,
 )
 from kerntest.learning.estimator import Estimator, as_rows, training_matrix
-from kerntest.learning.leakage import running_numbers
 from kerntest.learning.learner import Learner
 from kerntest.learning.learner import train as train_learner
-from kerntest.learning.training_rows import (
+from kerntest.learning.rows.leakage import running_numbers
+from kerntest.learning.rows.training_rows import (
     ConstantColumn,
     TrainingOptions,
     TrainingRows,
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from kerntest.data.table import Table
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel, Points
-    from kerntest.learning.encoding import Encoder, Scale
-    from kerntest.learning.training_rows import Bandwidth, Labelled, MissingPolicy
+    from kerntest.learning.rows.encoding import Encoder, Scale
+    from kerntest.learning.rows.training_rows import Bandwidth, Labelled, MissingPolicy
     from kerntest.matrices.eigen import EigenSolver
 
 # Axes of larger numbers would not have a finite length.

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from kerntest.data.messages import check_probability, counted
 from kerntest.errors import ModelError, UndecidedError, UsageError
-from kerntest.learning.components import KpcaModel, distances, in_units
+from kerntest.learning.components.kpca_fit import KpcaModel, distances, in_units
+from kerntest.learning.machines.ridge_machine import RidgeModel
+from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.model_file import read_model
-from kerntest.learning.ridge_machine import RidgeModel
 from kerntest.learning.saved_models import model_of
-from kerntest.learning.svm_model import SvmModel
 from kerntest.report.model_report import ModelColumn, ModelReport
 from kerntest.report.prediction_report import NumberSummary
 from kerntest.report.transform_report import ColumnError
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array, Points
-    from kerntest.learning.encoding import ColumnSpec, Encoder
-    from kerntest.learning.targets import Classes
+    from kerntest.learning.rows.encoding import ColumnSpec, Encoder
+    from kerntest.learning.rows.targets import Classes
 
 ROW, ERROR, RESIDUAL, UNSETTLED = "row", "reconstruction_error", "residual", "unsettled"
 # Before the name of a column whose errors are summed.

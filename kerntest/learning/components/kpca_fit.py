@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.encoding import Encoder
-    from kerntest.learning.training_rows import ConstantColumn, TrainingRows
+    from kerntest.learning.rows.encoding import Encoder
+    from kerntest.learning.rows.training_rows import ConstantColumn, TrainingRows
     from kerntest.matrices.eigen import Eigenpairs, EigenSolver
     from kerntest.matrices.factor import FeatureMap
     from kerntest.matrices.matrix import Matrix

@@ -1,0 +1,1 @@
+"""Learners without a target: kernel principal components."""

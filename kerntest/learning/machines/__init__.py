@@ -1,0 +1,1 @@
+"""Learners of a target: support vector machines and kernel ridge regressions."""
