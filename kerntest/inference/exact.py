@@ -21,7 +21,7 @@ from kerntest.kernels.catalogue import why_not_characteristic
 from kerntest.report import record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -64,6 +64,27 @@ class IndependenceAnalysis:
     verdict: Verdict
     paired: Paired
     groups: Groups
+
+
+def refuse_features(features: str | None) -> None:
+    """Refuse features where the method is the exact one."""
+    if features is not None:
+        raise UsageError(
+            f"features {features!r} need method features",
+            hint="add --method features, or leave out --features",
+            code="usage.method",
+        )
+
+
+def refuse_with_features(asked: Mapping[str, bool]) -> None:
+    """Refuse the first of the options that is asked for and needs the kernel matrices."""
+    for option, given in asked.items():
+        if given:
+            raise UsageError(
+                f"{option} needs --method exact",
+                hint=f"leave out {option}, or --method features",
+                code="usage.method",
+            )
 
 
 def fitting(options: Options, statistic: Statistic = "hsic") -> tuple[Options, tuple[str, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +22,8 @@ from kerntest.inference.exact import (
     kernel_warnings,
     paired_copies,
     provenance_of,
+    refuse_features,
+    refuse_with_features,
     runs_in_order,
     series_warning,
     variable_names,
@@ -30,7 +31,6 @@ from kerntest.inference.exact import (
 from kerntest.inference.family import BandwidthOption, Family, choose_pair
 from kerntest.inference.nulls.permutation import JUDGES
 from kerntest.inference.pair_picture import pair_figure
-from kerntest.inference.pair_witness import pair_witness_bytes
 from kerntest.inference.planning import Work, prepare
 from kerntest.inference.relabelling.pairings import TwoSeries, TwoVariables
 from kerntest.inference.sides import (
@@ -47,12 +47,10 @@ from kerntest.inference.sides import (
 )
 from kerntest.inference.strongest import coco_verdict
 from kerntest.inference.verdict import Verdict, judged_members, verdict_of
-from kerntest.inference.witness import witness_kind
+from kerntest.inference.witness import Files, pair_columns
 from kerntest.kernels.dot import moved_to_origin
 from kerntest.report.independence_record import IndependenceResult, KernelPair, KernelPairs
 from kerntest.report.independence_summary import independence_sentence
-from kerntest.report.plot import picture_bytes, picture_kind
-from kerntest.report.write import check_writable, write_file, written_together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -229,20 +227,11 @@ def hsic_test(
             "--min-lag": min_lag is not None,
         }
         asked |= {"--witness": witness is not None, "--plot": plot is not None}
-        _refuse_with_features([option for option, given in asked.items() if given])
+        refuse_with_features(asked)
         test = FeatureTest(options, (kernel_x, kernel_y), bandwidth, features or DEFAULT_FEATURES)
         return analyse_features(x, y, test, reading, threads=threads, progress=progress)
-    if features is not None:
-        raise UsageError(
-            f"features {features!r} need method features",
-            hint="add --method features, or leave out --features",
-            code="usage.method",
-        )
-    for path in (witness, plot):
-        if path is not None:
-            check_writable(os.fspath(path))
-    written_as = None if witness is None else witness_kind(witness)
-    drawn_as = None if plot is None else picture_kind(plot)
+    refuse_features(features)
+    files = Files(witness, plot)
     analysis = analyse_pair(
         x,
         y,
@@ -256,28 +245,8 @@ def hsic_test(
         threads=threads,
         progress=progress,
     )
-    with written_together():
-        if witness is not None and written_as is not None:
-            write_file(os.fspath(witness), pair_witness_bytes(analysis, written_as))
-        if plot is not None and drawn_as is not None:
-            write_file(os.fspath(plot), picture_bytes(pair_figure(analysis), drawn_as))
+    files.write(lambda: pair_columns(analysis), lambda: pair_figure(analysis))
     return analysis.result
-
-
-def _refuse_with_features(asked: Sequence[str]) -> None:
-    """Refuse options that need the kernel matrices.
-
-    Raises
-    ------
-    UsageError
-        Naming the first.
-    """
-    if asked:
-        raise UsageError(
-            f"{asked[0]} needs --method exact",
-            hint=f"leave out {asked[0]}, or --method features",
-            code="usage.method",
-        )
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +23,8 @@ from kerntest.inference.exact import (
     kernel_warnings,
     minimum_effect,
     provenance_of,
+    refuse_features,
+    refuse_with_features,
 )
 from kerntest.inference.explain import explain_columns, explanation_work, typical_rows
 from kerntest.inference.family import BandwidthOption, Family, check_bandwidth, choose_kernels
@@ -42,12 +43,10 @@ from kerntest.inference.sides import (
     without_missing,
 )
 from kerntest.inference.verdict import Verdict, judged_kernels, verdict_of
-from kerntest.inference.witness import witness_bytes, witness_kind
+from kerntest.inference.witness import Files, sample_columns
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.report import record
-from kerntest.report.plot import picture_bytes, picture_kind
 from kerntest.report.summary import decision_sentence
-from kerntest.report.write import check_writable, write_file, written_together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -206,9 +205,9 @@ def mmd_test(
         columns, exclude, common=common, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv)
     )
     if method == "features":
-        from kerntest.inference.streamed.two_sample import analyse_by_features, refuse_exact_only  # noqa: PLC0415 - few need it
+        from kerntest.inference.streamed.two_sample import analyse_by_features  # noqa: PLC0415 - few need it
 
-        refuse_exact_only(explain=explain, witness=witness, plot=plot)
+        refuse_with_features({"--explain": explain, "--witness": witness is not None, "--plot": plot is not None})
         if resampling != "blocks":
             raise UsageError(
                 f"--resampling {resampling} needs --method exact",
@@ -227,17 +226,8 @@ def mmd_test(
             threads=threads,
             progress=progress,
         )
-    if features is not None:
-        raise UsageError(
-            f"features {features!r} need method features",
-            hint="add --method features, or leave out --features",
-            code="usage.method",
-        )
-    witness_as = None if witness is None else witness_kind(witness)
-    plot_as = None if plot is None else picture_kind(plot)
-    for path in (witness, plot):
-        if path is not None:
-            check_writable(os.fspath(path))
+    refuse_features(features)
+    files = Files(witness, plot)
     analysis = analyse_two_samples(
         x,
         y,
@@ -250,12 +240,7 @@ def mmd_test(
         threads=threads,
         progress=progress,
     )
-    with written_together():
-        if witness is not None and witness_as is not None:
-            found = analysis.verdict.found.witness
-            write_file(os.fspath(witness), witness_bytes(analysis.sample, found, analysis.tables, witness_as))
-        if plot is not None and plot_as is not None:
-            write_file(os.fspath(plot), picture_bytes(two_sample_figure(analysis), plot_as))
+    files.write(lambda: sample_columns(analysis), lambda: two_sample_figure(analysis))
     return analysis.result
 
 

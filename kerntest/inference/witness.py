@@ -1,7 +1,7 @@
-"""The witness function: where the samples differ.
+"""Witness functions: where two samples differ, and the functions of x and y that vary together most; as files.
 
 w(z) = mean_x k(z, x) - mean_y k(z, y) is positive where X is denser and negative where Y is; MMD is its norm (Gretton
-et al. 2012, section 2.3).
+et al. 2012, section 2.3). f(x) and g(y) of unit norm have the largest covariance, see `coco`.
 """
 
 from __future__ import annotations
@@ -9,18 +9,24 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kerntest.errors import UsageError
 from kerntest.inference.sides import names_apart
 from kerntest.kernels.base import DensePairs
+from kerntest.report.plot import picture_bytes, picture_kind
+from kerntest.report.write import check_writable, write_file, written_together
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from os import PathLike
 
+    from numpy.typing import NDArray
+
     from kerntest.data.table import Table
+    from kerntest.inference.exact import IndependenceAnalysis, TwoSampleAnalysis
     from kerntest.inference.sides import Sample
     from kerntest.kernels.base import Array, Kernel, Points
 
@@ -28,25 +34,40 @@ if TYPE_CHECKING:
 BLOCK = 2**20
 
 
+class Files:
+    """The witness function and the picture of a test, each for a path or not at all; refused before the test runs."""
+
+    def __init__(self, witness: str | PathLike[str] | None, plot: str | PathLike[str] | None) -> None:
+        self.witness = None if witness is None else (os.fspath(witness), witness_kind(witness))
+        self.plot = None if plot is None else (os.fspath(plot), picture_kind(plot))
+        for asked in (self.witness, self.plot):
+            if asked is not None:
+                check_writable(asked[0])
+
+    def write(self, columns: Callable[[], Mapping[str, Any]], figure: Callable[[], Any]) -> None:
+        """Write both, or neither."""
+        with written_together():
+            if self.witness is not None:
+                write_file(self.witness[0], _table_bytes(columns(), self.witness[1]))
+            if self.plot is not None:
+                write_file(self.plot[0], picture_bytes(figure(), self.plot[1]))
+
+
+def witness_kind(path: str | PathLike[str]) -> str:
+    """Return the kind of table that a file name asks for, before anything is computed."""
+    kind = {".csv": "csv", ".parquet": "parquet"}.get(Path(path).suffix.lower())
+    if kind is None:
+        raise UsageError(
+            f"the witness function cannot be written into {os.fspath(path)}",
+            hint="end its name in .csv or .parquet",
+            code="usage.witness",
+            where={"file": os.fspath(path)},
+        )
+    return kind
+
+
 def witness_at(kernel: Kernel, sample: Sample, points: Points) -> Array:
-    """Return the witness function at any points, scaled like the sample.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    sample : Sample
-        n rows.
-    points : Points
-        m points.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-
-    Notes
-    -----
-    Cost: O(m n p) time, 8 MB.
-    """
+    """Return the witness function at m points, scaled like the n rows of the sample. Cost: O(m n p) time, 8 MB."""
     in_x = sample.labels == 1
     weights = np.where(in_x, 1.0 / in_x.sum(), -1.0 / (~in_x).sum())
     values = np.empty(len(points))
@@ -57,58 +78,39 @@ def witness_at(kernel: Kernel, sample: Sample, points: Points) -> Array:
     return values
 
 
-def witness_bytes(sample: Sample, witness: Array, tables: tuple[Table, Table], kind: str) -> bytes:
-    """Return the leave-one-out witness function at every row as a file, in the order of the tables, X first.
+def sample_columns(analysis: TwoSampleAnalysis) -> dict[str, Any]:
+    """Return the leave-one-out witness function at every row that was used, in the order of the tables, X first."""
+    sample, tables = analysis.sample, analysis.tables
+    order = np.lexsort([sample.origin, 1 - sample.labels.astype(np.int64)])
+    return {
+        "sample": np.repeat(names_apart(tables), [table.n_rows for table in tables]),
+        "row": sample.origin[order] + 1,
+        "line": np.concatenate([_lines(table) for table in tables]),
+        "witness": analysis.verdict.found.witness[order],
+    }
 
-    Its columns are `sample` (the name of the table), `row` (data row in it, counted from 1, among those that were
-    used), `line` (in a CSV file) and `witness`.
 
-    Parameters
-    ----------
-    sample : Sample
-    witness : ndarray, shape (n,)
-        In the order of the sample.
-    tables : (Table, Table)
-        X and Y, whose rows the sample has.
-    kind : "csv" or "parquet"
-    """
+def pair_columns(analysis: IndependenceAnalysis) -> dict[str, Any]:
+    """Return f(x) and g(y) of the reported kernels at every row that was used, in the order of the table."""
+    from kerntest.inference.coco import coco  # noqa: PLC0415 - scipy.linalg takes 0.1 s to load
+
+    (kernel_x, kernel_y), origin = analysis.verdict.kernels, analysis.paired.origin
+    x, y = (variable.points for variable in analysis.paired.variables)
+    found = coco(kernel_x, x, kernel_y, y)
+    return {"row": origin + 1, "line": _lines(analysis.groups.tables[0])[origin], "f": found.f, "g": found.g}
+
+
+def _lines(table: Table) -> NDArray[np.intp]:
+    """Return the line of each row in a CSV file; -1 in others."""
+    return np.full(table.n_rows, -1) if table.lines is None else np.asarray(table.lines)
+
+
+def _table_bytes(columns: Mapping[str, Any], kind: str) -> bytes:
+    """Return columns as a file of this kind, with no lines below 0."""
     import pyarrow as pa  # noqa: PLC0415 - only to write
     from pyarrow import csv, parquet  # noqa: PLC0415 - only to write
 
-    order = np.lexsort([sample.origin, 1 - sample.labels.astype(np.int64)])
-    sizes = [table.n_rows for table in tables]
-    lines = [np.full(table.n_rows, -1) if table.lines is None else np.asarray(table.lines) for table in tables]
-    line = np.concatenate(lines)
-    written = pa.table(
-        {
-            "sample": np.repeat(names_apart(tables), sizes),
-            "row": sample.origin[order] + 1,
-            "line": pa.array(line, mask=line < 0),
-            "witness": witness[order],
-        }
-    )
+    written = pa.table({**columns, "line": pa.array(columns["line"], mask=columns["line"] < 0)})
     stream = io.BytesIO()
-    if kind == "parquet":
-        parquet.write_table(written, stream)
-    else:
-        csv.write_csv(written, stream)
+    (parquet.write_table if kind == "parquet" else csv.write_csv)(written, stream)
     return stream.getvalue()
-
-
-def witness_kind(path: str | PathLike[str]) -> str:
-    """Return the kind of table that a file name asks for, before anything is computed.
-
-    Raises
-    ------
-    UsageError
-        If it is none that can be written.
-    """
-    kind = {".csv": "csv", ".parquet": "parquet"}.get(Path(path).suffix.lower())
-    if kind is None:
-        raise UsageError(
-            f"the witness function cannot be written into {os.fspath(path)}",
-            hint="end its name in .csv or .parquet",
-            code="usage.witness",
-            where={"file": os.fspath(path)},
-        )
-    return kind

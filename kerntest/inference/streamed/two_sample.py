@@ -14,7 +14,6 @@ import kerntest
 from kerntest.engines.local import LocalEngine
 from kerntest.engines.plan import PROGRAM_BYTES, refuse_beyond, tell
 from kerntest.engines.setting import engine_of
-from kerntest.errors import UsageError
 from kerntest.inference.exact import check_minimum, fitting, kernel_warnings, library_versions, minimum_effect
 from kerntest.inference.family import check_bandwidth, choose_kernels, two_sample_exponents
 from kerntest.inference.planning import piece_bytes, pieces_read_twice
@@ -335,25 +334,3 @@ def _result(
             engine=engine.name,
         ),
     )
-
-
-def refuse_exact_only(**asked: object) -> None:
-    """Refuse options that need every pair of rows.
-
-    Parameters
-    ----------
-    **asked : object
-        Options by name; those that are None or False were not asked for.
-
-    Raises
-    ------
-    UsageError
-        As above.
-    """
-    for name, value in asked.items():
-        if value is not None and value is not False:
-            raise UsageError(
-                f"--{name} needs --method exact",
-                hint=f"leave out --{name}, or --method features",
-                code="usage.method",
-            )
