@@ -17,8 +17,8 @@ from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError, telling
 from kerntest.inference.exact import inputs_of, paired_copies, provenance_of
 from kerntest.inference.family import BandwidthOption, choose_kernel
-from kerntest.inference.invariants import kernel_invariants
 from kerntest.inference.joint_sums import joint_bound, refuse_too_many, relabelled_joint
+from kerntest.inference.nulls.invariants import kernel_invariants
 from kerntest.inference.nulls.moments import moments_p_value, permutation_moments
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
 from kerntest.inference.planning import ABOUT_COLUMNS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.engines.plan import TABLE_BYTES, fitting, plan_wanted, tell
-from kerntest.inference.invariants import EXACT_TRACE_ROWS, PROBES
+from kerntest.inference.nulls.invariants import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling.pairings import refuse_whole
 from kerntest.inference.relabelling.permuted_blocks import BLOCKS, TOGETHER_ROWS
 from kerntest.inference.relabelling.shifts import HELD_ENTRIES as TRANSFORMED_ENTRIES

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from kerntest.inference.family import BandwidthOption, choose_kernel
-from kerntest.inference.invariants import first_invariants, kernel_invariants
-from kerntest.inference.low_rank_invariants import low_rank_invariants
+from kerntest.inference.nulls.invariants import first_invariants, kernel_invariants, low_rank_invariants
 from kerntest.inference.nulls.moments import Invariants, moments_p_value, permutation_moments
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.relabelling.shifts import circle_length, low_rank_sums, orders_needed, shift_sums

@@ -19,7 +19,7 @@ from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
 from kerntest.inference.exact import inputs_of, provenance_of
 from kerntest.inference.family import choose_kernels
-from kerntest.inference.invariants import centre
+from kerntest.inference.nulls.invariants import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.planning import ABOUT_COLUMNS, held_by_stacks
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed, shift_sums

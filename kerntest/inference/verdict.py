@@ -11,10 +11,10 @@ import numpy as np
 
 from kerntest.data.messages import counted
 from kerntest.errors import UndecidedError
-from kerntest.inference.curves import curve_p_value
 from kerntest.inference.family import Family
-from kerntest.inference.invariants import first_invariants, kernel_invariants, kernel_spectrum
-from kerntest.inference.nulls.moments import label_invariants, permutation_moments
+from kerntest.inference.nulls.curves import curve_p_value
+from kerntest.inference.nulls.invariants import first_invariants, kernel_invariants, kernel_spectrum, label_invariants
+from kerntest.inference.nulls.moments import permutation_moments
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge
 from kerntest.inference.nulls.spectral import label_spectrum
 from kerntest.report import record

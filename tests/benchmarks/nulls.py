@@ -18,15 +18,9 @@ from kerntest.data.read import read_table
 from kerntest.data.rows import pool
 from kerntest.engines.local import LocalEngine
 from kerntest.inference.family import Family
-from kerntest.inference.invariants import centre, kernel_invariants, kernel_spectrum
-from kerntest.inference.nulls.gamma import gamma_p_value
-from kerntest.inference.nulls.moments import (
-    label_invariants,
-    moments_p_value,
-    permutation_moments,
-)
-from kerntest.inference.nulls.pearson import pearson_tail
-from kerntest.inference.nulls.spectral import label_spectrum, spectral_p_value
+from kerntest.inference.nulls.curves import CURVES
+from kerntest.inference.nulls.invariants import kernel_invariants, kernel_spectrum, label_invariants
+from kerntest.inference.nulls.spectral import label_spectrum
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Options, lay_out
 from kerntest.kernels.bandwidth import BandwidthChooser
@@ -47,6 +41,25 @@ SETTINGS = {
 }
 
 
+class Known:
+    """What curves ask of two matrices, found once for many values of <A, B>."""
+
+    factor, rounding = 1.0, 0.0
+
+    def __init__(self, value, n, invariants, spectra, sums):
+        self.value, self.n, self.sums = value, n, sums
+        self.invariants, self.spectra = (lambda: (*invariants, True)), (lambda: (*spectra, True))
+        self.first_invariants = lambda: invariants
+
+    def squared_products(self):
+        """The mean over relabellings."""
+        a, b = (one.trace_square - one.diagonal_square for one in self.first_invariants())
+        return a * b / (self.n * (self.n - 1))
+
+    def relabelled(self, _):
+        return self.sums
+
+
 def tails(rng, draw, shrink):
     """The p-value of each null at the exact points of one data set."""
     x, y = draw(rng)
@@ -60,22 +73,12 @@ def tails(rng, draw, shrink):
         sums, label = test.relabelled(Family(((kernel,),)), 100_000).sums[0], test.label
         points = np.quantile(sums, [1 - level for level in LEVELS])
         hollow = estimator == "unbiased"
-        b = label_invariants(label)
-        moments = permutation_moments(kernel_invariants(kernel, sample.points, engine, hollow=hollow, seed=0)[0], b, n)
-        spectrum = kernel_spectrum(kernel, sample.points, engine, hollow=hollow, seed=0)[0]
-        few = sums[:5000]
-        kurtosis = float(np.mean((few - few.mean()) ** 4) / few.var() ** 2)
-        rows[f"moments, {estimator}"] = [moments_p_value(t, moments) for t in points]
-        rows[f"spectral, {estimator}"] = [spectral_p_value(t, spectrum, label_spectrum(label), n) for t in points]
-        rows[f"pearson, {estimator}"] = [
-            pearson_tail((t - moments.mean) / moments.standard_deviation, moments.skewness, kurtosis) for t in points
-        ]
-        if estimator == "biased":
-            diagonal = centre(kernel, sample.points, engine, hollow=False)[1]
-            a = kernel_invariants(kernel, sample.points, engine, hollow=False, seed=0)[0]
-            # The mean of (A_ij B_ij)^2 over relabellings.
-            square = (a.trace_square - a.diagonal_square) * (b.trace_square - b.diagonal_square) / (n * (n - 1)) ** 2
-            rows["gamma, biased"] = [gamma_p_value(t, float(diagonal.sum()), b.trace, square, n) for t in points]
+        invariants = kernel_invariants(kernel, sample.points, engine, hollow=hollow, seed=0)[0], label_invariants(label)
+        spectra = kernel_spectrum(kernel, sample.points, engine, hollow=hollow, seed=0)[0], label_spectrum(label)
+        for name, curve in CURVES.items():
+            if name != "gamma" or not hollow:
+                pairs = [Known(float(t), n, invariants, spectra, sums[:5000]) for t in points]
+                rows[f"{name}, {estimator}"] = [curve.tail(pair, 0).p_value for pair in pairs]
     return rows
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tolerances import SAME_MACHINE, STATISTIC, assert_close
 
 from kerntest.engines.local import LocalEngine
-from kerntest.inference import invariants
-from kerntest.inference.invariants import kernel_invariants
+from kerntest.inference.nulls import invariants
+from kerntest.inference.nulls.invariants import kernel_invariants
 from kerntest.inference.nulls.moments import permutation_moments
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel

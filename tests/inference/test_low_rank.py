@@ -9,7 +9,7 @@ from tolerances import SAME_MACHINE, assert_close
 from kerntest import hsic_pairs, mmd_test
 from kerntest.engines.local import LocalEngine
 from kerntest.inference import screening
-from kerntest.inference.low_rank_invariants import low_rank_invariants
+from kerntest.inference.nulls.invariants import low_rank_invariants
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.shifts import correlations_needed, low_rank_sums

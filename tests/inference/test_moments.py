@@ -10,12 +10,11 @@ from tolerances import SAME_MACHINE, STATISTIC, assert_close
 from two_samples import sample_of
 
 from kerntest.engines.local import LocalEngine
-from kerntest.inference import invariants
 from kerntest.inference.family import Family
-from kerntest.inference.invariants import centre, kernel_invariants
+from kerntest.inference.nulls import invariants
+from kerntest.inference.nulls.invariants import centre, kernel_invariants, label_invariants
 from kerntest.inference.nulls.moments import (
     Moments,
-    label_invariants,
     moments_p_value,
     permutation_moments,
 )

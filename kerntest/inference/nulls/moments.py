@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from kerntest.inference.nulls.pearson3 import log_upper_tail
+from kerntest.inference.nulls.pearson import log_upper_tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kerntest.inference.statistic import LabelMatrix
     from kerntest.kernels.base import Array
 
 # Differences of sums below this share of the sums are rounding.
@@ -33,28 +32,17 @@ Places: TypeAlias = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Invariants:
-    """The sums over a centred matrix M, with diagonal d, that three moments are made of.
+    """The sums over a centred matrix M, with diagonal d, that three moments are made of."""
 
-    Parameters
-    ----------
-    trace, trace_square, diagonal_square, diagonal_cube : float
-        sum d_i, sum M_ij^2, sum d_i^2, sum d_i^3.
-    diagonal_with_square : float
-        sum_i d_i (M^2)_ii.
-    diagonal_form : float
-        sum_ij d_i M_ij d_j.
-    trace_cube : float
-        tr M^3.
-    entry_cubes : float
-        sum_ij M_ij^3.
-    """
-
+    # sum d_i, sum M_ij^2, sum d_i^2, sum d_i^3.
     trace: float
     trace_square: float
     diagonal_square: float
     diagonal_cube: float
+    # sum_i d_i (M^2)_ii, sum_ij d_i M_ij d_j.
     diagonal_with_square: float
     diagonal_form: float
+    # tr M^3, sum_ij M_ij^3.
     trace_cube: float
     entry_cubes: float
 
@@ -122,38 +110,6 @@ def _tips(m: Invariants, n: int) -> float:
 def _difference(a: float, b: float) -> float:
     """Return a - b, or 0 where it is no more than their rounding: a statistic that cannot vary has variance 0."""
     return 0.0 if abs(a - b) <= CANCELLED * (abs(a) + abs(b)) else a - b
-
-
-def label_invariants(label: LabelMatrix) -> Invariants:
-    """Return the invariants of a centred label matrix, by counting its kinds of entries."""
-    n_x, n_y = label.n_x, label.n_y
-    none, one, both = label.between
-    d_y, d_x = label.diagonal
-    # Entries of the square of the matrix, by kind.
-    square_y = d_y**2 + (n_y - 1) * none**2 + n_x * one**2
-    square_x = d_x**2 + (n_x - 1) * both**2 + n_y * one**2
-    square_yy = 2 * d_y * none + (n_y - 2) * none**2 + n_x * one**2
-    square_xx = 2 * d_x * both + (n_x - 2) * both**2 + n_y * one**2
-    square_xy = (d_x + d_y) * one + (n_y - 1) * none * one + (n_x - 1) * one * both
-    return Invariants(
-        trace=n_y * d_y + n_x * d_x,
-        trace_square=n_y * square_y + n_x * square_x,
-        diagonal_square=n_y * d_y**2 + n_x * d_x**2,
-        diagonal_cube=n_y * d_y**3 + n_x * d_x**3,
-        diagonal_with_square=n_y * d_y * square_y + n_x * d_x * square_x,
-        diagonal_form=n_y * d_y * (d_y**2 + (n_y - 1) * none * d_y + n_x * one * d_x)
-        + n_x * d_x * (d_x**2 + (n_x - 1) * both * d_x + n_y * one * d_y),
-        trace_cube=n_y * d_y * square_y
-        + n_x * d_x * square_x
-        + n_y * (n_y - 1) * none * square_yy
-        + n_x * (n_x - 1) * both * square_xx
-        + 2 * n_y * n_x * one * square_xy,
-        entry_cubes=n_y * d_y**3
-        + n_x * d_x**3
-        + n_y * (n_y - 1) * none**3
-        + n_x * (n_x - 1) * both**3
-        + 2 * n_y * n_x * one**3,
-    )
 
 
 _TERMS = ("ttt", "ts", "ddd", "tq", "dq", "dmd", "cube", "entries")

@@ -47,17 +47,7 @@ def label_spectrum(label: LabelMatrix) -> Spectrum:
 
 
 def completed(leading: Array, trace: float, trace_square: float, n: int) -> Spectrum:
-    """Return leading eigenvalues and one value that stands for the rest: with its mean, and its sum of squares.
-
-    Parameters
-    ----------
-    leading : ndarray, shape (r,)
-        The eigenvalues that are known.
-    trace, trace_square : float
-        Sum of all eigenvalues and of their squares.
-    n : int
-        How many there are in all.
-    """
+    """Return leading ones of n eigenvalues and one value for the rest, with its mean and sum of squares, by those of all."""
     rest, rest_square = trace - leading.sum(), trace_square - (leading**2).sum()
     if len(leading) >= n or rest_square <= NEGLIGIBLE * trace_square:
         return Spectrum(leading, np.ones(len(leading)))
@@ -84,11 +74,6 @@ def weighted_chi_square_tail(x: float, weights: Array, counts: Array) -> float:
 
     Lugannani and Rice's formula as in Kuonen (1999): the relative error is a few per cent at most, far into the tail
     too. Negative weights are allowed.
-
-    Parameters
-    ----------
-    x : float
-    weights, counts : ndarray, shape (r,)
     """
     mean = float(weights @ counts)
     deviation = math.sqrt(2.0 * float(weights**2 @ counts))

@@ -10,7 +10,7 @@ import numpy as np
 
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.inference.invariants import centre
+from kerntest.inference.nulls.invariants import centre
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.relabelling.shifts import (
     circle_length,

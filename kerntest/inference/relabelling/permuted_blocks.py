@@ -21,7 +21,7 @@ import numpy as np
 
 from kerntest.data.messages import counted
 from kerntest.engines.base import enough_for
-from kerntest.inference.invariants import centre
+from kerntest.inference.nulls.invariants import centre
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import discrepancy, label_matrix

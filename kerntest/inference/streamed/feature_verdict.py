@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.inference.curves import curve_p_value
+from kerntest.inference.nulls.curves import curve_p_value
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.statistic import factor
 from kerntest.inference.streamed.feature_invariants import (
