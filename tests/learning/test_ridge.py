@@ -335,6 +335,9 @@ def test_data_that_cannot_be_are_refused():
     raises(DataError, "data.weights", lambda: fit(X, y, sample_weight=np.zeros(30)))
     raises(DataError, "data.weights", lambda: fit(X, y, sample_weight=["a", "b"] * 15))
     raises(DataError, "data.rows_do_not_pair", lambda: fit(X, y, sample_weight=np.ones(29)))
+    matrix = KernelRidge(kernel="precomputed").fit
+    raises(UsageError, "usage.weights", lambda: matrix(X @ X.T, y, sample_weight=np.arange(30.0)))
+    raises(UsageError, "usage.target", lambda: matrix(X @ X.T))
     raises(UsageError, "usage.bandwidth_twice", lambda: KernelRidge(kernel="gaussian(1)", bandwidth=2.0).fit(X, y))
     raises(UsageError, "usage.not_fitted", lambda: KernelRidge().predict(X))
     raises(UsageError, "usage.interval", lambda: KernelRidge(0.1).fit(X, y).predict_interval(X, 90))

@@ -103,6 +103,8 @@ def test_the_first_components_alone_leave_more(folder):
     assert list(few.columns) == ["row", "across", "fixed", "up", "reconstruction_error", "residual"]
     scores, _ = transformed(folder / "two.kt", folder / "new.csv", components=2)
     assert list(scores.columns) == ["row", "pc1", "pc2"]
+    every, _ = transformed(folder / "two.kt", folder / "new.csv")
+    np.testing.assert_allclose(scores[["pc1", "pc2"]].astype(float), every[["pc1", "pc2"]].astype(float), atol=1e-10)
     with pytest.raises(UsageError, match="has 3 components, not 4"):
         transformed(folder / "two.kt", folder / "new.csv", components=4)
 

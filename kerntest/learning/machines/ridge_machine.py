@@ -6,6 +6,7 @@ Every bandwidth is solved through eigenvalues, once for all lambdas; very many r
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -26,6 +27,8 @@ from kerntest.matrices.matrix import matrix_of
 from kerntest.report.ridge_record import IntervalMetrics, TargetFit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine, Progress
@@ -204,34 +207,19 @@ def fit_ridge(rows: TrainingRows, options: RidgeOptions, engine: Engine, progres
     exponents = np.round(np.log2(np.maximum(half, np.finfo(np.float64).tiny)))
     units = np.exp2(np.clip(exponents, -1000, 1000))
     plain, features = replace(rows, targets=rows.targets / units), options.features
-    if features is not None and len(rows) * min(parse_features(features)[1], len(rows)) ** 2 > DIRECT:
-        return _through_centres(plain, units, features, options, engine=engine, progress=progress)
-    lambda_, found, grid = _choose(plain, units, options, engine, features=features, progress=progress)
-    # Inside the engine, so that BLAS has no more threads than were asked for.
-    return next(iter(engine.here.map(lambda _: _from_path(found, units, lambda_, grid, options), [0])))
-
-
-def _choose(
-    rows: TrainingRows,
-    units: Array,
-    options: RidgeOptions,
-    engine: Engine,
-    *,
-    features: str | None = None,
-    progress: Progress | None = None,
-) -> tuple[float, Regressions, RidgeGrid]:
-    return choose(
-        rows,
-        units,
-        engine,
+    chooser = partial(
+        choose,
         criterion=options.chosen_by,
         lambda_=options.lambda_,
         multiples=() if options.fixed(rows)[1] else MULTIPLES,
-        features=features,
         folds=FOLDS if options.cv is None else options.cv,
         seed=options.seed,
-        progress=progress,
     )
+    if features is not None and len(rows) * min(parse_features(features)[1], len(rows)) ** 2 > DIRECT:
+        return _through_centres(plain, units, features, options, chooser, engine=engine, progress=progress)
+    lambda_, found, grid = chooser(plain, units, engine, features=features, progress=progress)
+    # Inside the engine, so that BLAS has no more threads than were asked for.
+    return next(iter(engine.here.map(lambda _: _from_path(found, units, lambda_, grid, options), [0])))
 
 
 def _spread(first: Array, posterior: Array, means: Array, floor: float) -> Spread:
@@ -279,7 +267,14 @@ def _from_path(found: Regressions, units: Array, lambda_: float, grid: RidgeGrid
 
 
 def _through_centres(
-    rows: TrainingRows, units: Array, features: str, options: RidgeOptions, *, engine: Engine, progress: Progress | None
+    rows: TrainingRows,
+    units: Array,
+    features: str,
+    options: RidgeOptions,
+    chooser: Callable[..., Any],
+    *,
+    engine: Engine,
+    progress: Progress | None,
 ) -> RidgeFit:
     """Return the regression of targets x units in the span of some rows; lambda and bandwidth are chosen on a part of the rows.
 
@@ -298,7 +293,7 @@ def _through_centres(
         if progress is not None:
             progress(100 + round(200 * share), 300)
 
-    lambda_, chosen, grid = _choose(some, units, options, engine, progress=choosing)
+    lambda_, chosen, grid = chooser(some, units, engine, features=None, progress=choosing)
     if chosen.kernel is None:
         message = "columns have a kernel"
         raise TypeError(message)

@@ -182,24 +182,22 @@ def checked_weights(column: Column, table: str) -> Array:
     """Return weights of rows: 0, or numbers whose products are neither too large nor too small; not all 0."""
     weights = np.empty(0) if column.is_category else np.asarray(column.values, dtype=np.float64)
     wrong = ~(weights >= 0) | ~np.isfinite(weights)
+    extreme = (weights > 0) & ((weights < SMALLEST_WEIGHT) | (weights > LARGEST_WEIGHT))
     if wrong.any() or not weights.any():
         what = column.kind if column.is_category else f"{weights[wrong][0]:g}" if wrong.any() else "0 everywhere"
-        raise DataError(
-            f"column {column.name!r} of {table} holds {what}, and weights are positive, or 0 to leave a row out",
-            hint="--weights names a column such as a number of repeats, or 1 / (variance of the row)",
-            code="data.weights",
-            where={"file": table, "column": column.name},
-        )
-    extreme = (weights > 0) & ((weights < SMALLEST_WEIGHT) | (weights > LARGEST_WEIGHT))
-    if extreme.any():
-        raise DataError(
-            f"column {column.name!r} of {table} holds {weights[extreme][0]:g}, and weights that are not 0 must be between "
-            f"{SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}",
-            hint="bring them to other units",
-            code="data.weights",
-            where={"file": table, "column": column.name},
-        )
-    return weights
+        wanted = "positive, or 0 to leave a row out"
+        hint = "--weights names a column such as a number of repeats, or 1 / (variance of the row)"
+    elif extreme.any():
+        what, hint = f"{weights[extreme][0]:g}", "bring them to other units"
+        wanted = f"0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}"
+    else:
+        return weights
+    raise DataError(
+        f"column {column.name!r} of {table} holds {what}, and weights are {wanted}",
+        hint=hint,
+        code="data.weights",
+        where={"file": table, "column": column.name},
+    )
 
 
 def target_of(values: Any, n_rows: int, *, name: str = "y") -> Column:
