@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import kerntest
-from kerntest.data.messages import one_of, whole_number
 from kerntest.engines.plan import prepare_fit
 from kerntest.engines.setting import engine_of
 from kerntest.errors import UsageError
@@ -20,14 +19,10 @@ from kerntest.learning.rows.leakage import guarded, told_of_shared
 from kerntest.learning.rows.targets import Classes
 from kerntest.learning.rows.training_rows import (
     TrainingOptions,
-    check_bandwidth,
-    check_kernel,
-    is_precomputed,
     read_like,
     rows_like,
 )
 from kerntest.learning.saved_models import save_model
-from kerntest.matrices.factor import parse_features
 from kerntest.report.plot import picture_kind
 from kerntest.report.record import InputRecord, Provenance
 from kerntest.report.write import check_writable, write_file, written_together
@@ -36,9 +31,8 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from kerntest.engines.base import Engine, Progress
-    from kerntest.kernels.base import Codes, Kernel
-    from kerntest.learning.rows.encoding import Scale
-    from kerntest.learning.rows.training_rows import Labelled, TrainingRows
+    from kerntest.kernels.base import Codes
+    from kerntest.learning.rows.training_rows import Labelled, LearnerOptions, TrainingRows
 
 LIBRARIES = ("numpy", "scipy", "pyarrow")
 
@@ -67,51 +61,6 @@ FitT = TypeVar("FitT", bound=Fit)
 JudgedT = TypeVar("JudgedT", bound=Judged)
 ResultT = TypeVar("ResultT")
 ModelT = TypeVar("ModelT", bound=Any)
-
-
-@dataclass(frozen=True)
-class LearnerOptions:
-    """The options that every learner has; those of one are checked in its own `__post_init__`, after these."""
-
-    kernel: Kernel | str = "gaussian"
-    bandwidth: str | float = "median"
-    features: str | None = None
-    scale: Scale = "standardize"
-    seed: int = 0
-    # What else than a number the bandwidth may be; the first is the default.
-    BANDWIDTHS: ClassVar[tuple[str, ...]] = ("median",)
-    # What else there is than to name a bandwidth, for messages.
-    ADVICE: ClassVar[str] = ""
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be."""
-        one_of("scale", self.scale, ("standardize", "none"))
-        whole_number("seed", self.seed, at_least=0)
-        check_kernel(self.kernel)
-        if self.bandwidth not in self.BANDWIDTHS:
-            check_bandwidth(self.bandwidth, self.BANDWIDTHS, self.ADVICE)
-        if self.features is not None:
-            parse_features(self.features)
-        self.refuse(
-            (self.precomputed and self.features is not None, "a precomputed kernel and features", "give one of them"),
-            (
-                self.precomputed and self.bandwidth != self.BANDWIDTHS[0],
-                "a precomputed kernel and a bandwidth",
-                "give one of them",
-            ),
-        )
-
-    @staticmethod
-    def refuse(*contradictions: tuple[bool, str, str]) -> None:
-        """Refuse two options that contradict each other: whether they do, which, and a hint."""
-        for wrong, what, hint in contradictions:
-            if wrong:
-                raise UsageError(f"{what} contradict each other", hint=hint, code="usage.contradiction")
-
-    @property
-    def precomputed(self) -> bool:
-        """Whether rows are rows of a matrix of kernel values."""
-        return is_precomputed(self.kernel)
 
 
 class Learner(ABC, Generic[FitT, JudgedT, ResultT]):

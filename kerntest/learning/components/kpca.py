@@ -346,7 +346,7 @@ class KpcaLearner(Learner[KpcaFit, JudgedComponents, KpcaResult]):
     def rows(self, labelled: Labelled) -> TrainingRows:
         """Return the rows of a table. Columns that the kernel does not see take no part: new rows need not have them."""
         options, features = self.options, labelled.features
-        rows = encoded_rows(labelled, options.kernel, options.bandwidth, scale=options.scale, seed=options.seed)
+        rows = encoded_rows(labelled, options)
         if rows.chosen is not None and rows.chosen.unused:
             seen = [name for name in features.names if name not in rows.left_out]
             narrowed = self.rows(replace(labelled, features=features.select(seen)))

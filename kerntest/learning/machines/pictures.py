@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine
     from kerntest.kernels.base import Array
     from kerntest.learning.machines.ridge_machine import JudgedRidge
-    from kerntest.learning.machines.svm_learner import JudgedMachine, ScoredRows
+    from kerntest.learning.machines.svm_model import JudgedMachine, ScoredRows
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.report.ridge_record import RidgeGrid, RidgeResult
     from kerntest.report.svm_record import SvmResult

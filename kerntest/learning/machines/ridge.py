@@ -365,7 +365,7 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
             rows = self.encoded(labelled.take(kept))
             left_out = f"{name}: {counted(len(weights) - len(kept), 'row')} of weight 0 left out"
             return replace(rows, warnings=(left_out, *rows.warnings))
-        rows = encoded_rows(labelled, options.kernel, options.bandwidth, scale=options.scale, seed=options.seed)
+        rows = encoded_rows(labelled, options)
         warnings, clusters = told_of_dates(targets), rows.clusters
         if clusters is not None and clusters.min() == clusters.max():
             clusters = None

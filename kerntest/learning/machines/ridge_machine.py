@@ -16,7 +16,7 @@ from kerntest.data.messages import counted, one_of, positive, whole_number
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
-from kerntest.learning.learner import LearnerOptions
+from kerntest.learning.rows.training_rows import LearnerOptions
 from kerntest.learning.scores import covered_share, regression_metrics
 from kerntest.learning.solvers.falkon import centre_ridge
 from kerntest.learning.solvers.ridge_grid import MULTIPLES, Criterion, Regressions, choose, variances

@@ -11,8 +11,8 @@ from kerntest.errors import UsageError, telling, warn_of
 from kerntest.learning.estimator import Estimator, as_rows
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.svm_learner import SvmLearner, fit_warnings
+from kerntest.learning.machines.svm_machines import ClassWeights, SvmOptions
 from kerntest.learning.machines.svm_model import SvmFit, SvmModel
-from kerntest.learning.machines.svm_options import ClassWeights, SvmOptions
 from kerntest.learning.rows.leakage import kept_together
 from kerntest.learning.rows.targets import numbers_of, target_of
 from kerntest.learning.rows.training_rows import TrainingOptions
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.engines.base import Progress
     from kerntest.kernels.base import Kernel
-    from kerntest.learning.machines.svm_model import Method, Task
+    from kerntest.learning.machines.svm_machines import Method, Task
     from kerntest.learning.rows.encoding import Scale
     from kerntest.learning.rows.training_rows import Bandwidth, MissingPolicy
     from kerntest.report.svm_record import SvmResult

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +21,8 @@ from kerntest.learning.cross_validation import (
 )
 from kerntest.learning.estimator import training_matrix
 from kerntest.learning.learner import Learner
-from kerntest.learning.machines.svm_model import SvmFit, fit_rows
-from kerntest.learning.machines.svm_options import LARGEST_COST, SMALLEST_COST, SvmOptions
+from kerntest.learning.machines.svm_machines import LARGEST_COST, SMALLEST_COST, SvmOptions
+from kerntest.learning.machines.svm_model import JudgedMachine, ScoredRows, SvmFit, fit_rows
 from kerntest.learning.rows.targets import Classes, hardly_classes, target_of, varied_numbers_of
 from kerntest.learning.rows.training_rows import (
     TrainingOptions,
@@ -31,11 +31,11 @@ from kerntest.learning.rows.training_rows import (
     encoded_rows,
     read_labelled,
 )
-from kerntest.learning.scores import classification_metrics, fit_sigmoid, regression_metrics
+from kerntest.learning.scores import fit_sigmoid
 from kerntest.learning.solvers.hinge import KEPT_BYTES
 from kerntest.matrices.factor import parse_features
 from kerntest.matrices.matrix import matrix_of
-from kerntest.report.learning_record import ClassificationMetrics, RegressionMetrics
+from kerntest.report.learning_record import ClassificationMetrics
 from kerntest.report.svm_record import Baseline, SvmResult
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.machines.svm_machines import Machine
-    from kerntest.learning.machines.svm_model import SvmModel
     from kerntest.learning.rows.training_rows import Labelled
     from kerntest.report.svm_record import GridSearch
 
@@ -72,44 +71,6 @@ NEARLY_ALL = 0.9
 FEWEST_JUDGED, UNEQUAL, LITTLE_BETTER = 20, 0.75, 0.1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoredRows:
-    """Rows with the scores that a machine gives them, and how well they are predicted, if anything is."""
-
-    rows: TrainingRows
-    scores: Array
-    metrics: ClassificationMetrics | RegressionMetrics | None
-
-    @classmethod
-    def of(cls, model: SvmModel, rows: TrainingRows, engine: Engine) -> ScoredRows:
-        """Return rows with their scores."""
-        scores = model.scores(rows.points, engine)
-        if rows.classes is None:
-            return cls(rows, scores, regression_metrics(rows.targets[:, 0], scores[:, 0]) if rows.names else None)
-        probabilities = model.probabilities(scores) if model.sigmoids else None
-        codes, by_class = model.codes(scores), model.class_scores(scores)
-        names = rows.classes.names
-        found = classification_metrics(rows.codes, codes, by_class, names, probabilities=probabilities)
-        return cls(rows, scores, found)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class JudgedMachine:
-    """A fitted machine on the rows that it has learned from and on others, beside the nearest mean."""
-
-    fit: SvmFit
-    options: SvmOptions
-    train: ScoredRows
-    test: ScoredRows | None
-    baseline: Baseline | None
-    warnings: tuple[str, ...]
-
-    @property
-    def seen(self) -> ScoredRows:
-        """The rows that it is judged by."""
-        return self.test or self.train
-
-
 class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
     """Support vector machines, their cost and bandwidth as they are or by cross-validation."""
 
@@ -131,7 +92,7 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
     def rows(self, labelled: Labelled) -> TrainingRows:
         """Return the rows of a table as a machine takes them."""
         options = self.options
-        rows = encoded_rows(labelled, options.kernel, options.bandwidth, scale=options.scale, seed=options.seed)
+        rows = encoded_rows(labelled, options)
         return rows if labelled.target is None else self.with_target(rows, labelled.target, labelled.read.name)
 
     def with_values(self, X: Any, y: Any) -> Labelled:

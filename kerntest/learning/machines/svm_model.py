@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
-from kerntest.learning.machines.svm_machines import Machine, Machines
-from kerntest.learning.scores import Sigmoid, couple, sigmoid_probability
+from kerntest.learning.machines.svm_machines import Machine, Machines, Method, SvmOptions, Task
+from kerntest.learning.scores import Sigmoid, classification_metrics, couple, regression_metrics, sigmoid_probability
 from kerntest.matrices.expansion import Expansion, GivenExpansion, as_points, expanded
 from kerntest.matrices.factor import feature_error, make_features
 from kerntest.matrices.matrix import GivenMatrix, matrix_of
@@ -24,16 +24,14 @@ if TYPE_CHECKING:
 
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.machines.svm_options import SvmOptions
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.targets import Classes
     from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.matrices.factor import FeatureMap
     from kerntest.matrices.matrix import Matrix
-    from kerntest.report.svm_record import GridSearch
+    from kerntest.report.learning_record import ClassificationMetrics, RegressionMetrics
+    from kerntest.report.svm_record import Baseline, GridSearch
 
-Task: TypeAlias = Literal["classify", "regress", "one-class"]
-Method: TypeAlias = Literal["svm", "mean", "perceptron"]
 # Kernel values up to this can be squared.
 LARGEST_VALUE = 1e150
 
@@ -284,3 +282,41 @@ def _expansion(
         weights = points.numeric[support].T @ coefficients
         return GivenExpansion(np.arange(len(weights)), weights, intercepts)
     return Expansion(kernel, points.take(support), coefficients, intercepts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredRows:
+    """Rows with the scores that a machine gives them, and how well they are predicted, if anything is."""
+
+    rows: TrainingRows
+    scores: Array
+    metrics: ClassificationMetrics | RegressionMetrics | None
+
+    @classmethod
+    def of(cls, model: SvmModel, rows: TrainingRows, engine: Engine) -> ScoredRows:
+        """Return rows with their scores."""
+        scores = model.scores(rows.points, engine)
+        if rows.classes is None:
+            return cls(rows, scores, regression_metrics(rows.targets[:, 0], scores[:, 0]) if rows.names else None)
+        probabilities = model.probabilities(scores) if model.sigmoids else None
+        codes, by_class = model.codes(scores), model.class_scores(scores)
+        names = rows.classes.names
+        found = classification_metrics(rows.codes, codes, by_class, names, probabilities=probabilities)
+        return cls(rows, scores, found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedMachine:
+    """A fitted machine on the rows that it has learned from and on others, beside the nearest mean."""
+
+    fit: SvmFit
+    options: SvmOptions
+    train: ScoredRows
+    test: ScoredRows | None
+    baseline: Baseline | None
+    warnings: tuple[str, ...]
+
+    @property
+    def seen(self) -> ScoredRows:
+        """The rows that it is judged by."""
+        return self.test or self.train

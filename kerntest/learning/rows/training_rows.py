@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from kerntest.data.columns import match_names, units_differ
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
 from kerntest.data.kinds import as_written
-from kerntest.data.messages import counted, listed
+from kerntest.data.messages import counted, listed, one_of, whole_number
 from kerntest.data.read import read_table
 from kerntest.data.rows import apply_missing, check_usable
 from kerntest.data.table import Column, Table, unknown_column
@@ -24,6 +24,7 @@ from kerntest.kernels.discrete import Hamming
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.rows.encoding import Encoder
 from kerntest.learning.rows.targets import Classes, numbers_of
+from kerntest.matrices.factor import parse_features
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -359,14 +360,57 @@ def check_bandwidth(bandwidth: str | float, words: tuple[str, ...] = ("median",)
     return float(bandwidth)
 
 
-def encoded_rows(
-    labelled: Labelled, kernel: Kernel | str, bandwidth: str | float, *, scale: Scale, seed: int
-) -> TrainingRows:
-    """Return the rows of a table with their kernel: its open bandwidths are medians, unless `bandwidth` is a number."""
-    fitted = Encoder.fit(labelled.features, scale)
+@dataclass(frozen=True)
+class LearnerOptions:
+    """The options that every learner has; those of one are checked in its own `__post_init__`, after these."""
+
+    kernel: Kernel | str = "gaussian"
+    bandwidth: str | float = "median"
+    features: str | None = None
+    scale: Scale = "standardize"
+    seed: int = 0
+    # What else than a number the bandwidth may be; the first is the default.
+    BANDWIDTHS: ClassVar[tuple[str, ...]] = ("median",)
+    # What else there is than to name a bandwidth, for messages.
+    ADVICE: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        one_of("scale", self.scale, ("standardize", "none"))
+        whole_number("seed", self.seed, at_least=0)
+        check_kernel(self.kernel)
+        if self.bandwidth not in self.BANDWIDTHS:
+            check_bandwidth(self.bandwidth, self.BANDWIDTHS, self.ADVICE)
+        if self.features is not None:
+            parse_features(self.features)
+        self.refuse(
+            (self.precomputed and self.features is not None, "a precomputed kernel and features", "give one of them"),
+            (
+                self.precomputed and self.bandwidth != self.BANDWIDTHS[0],
+                "a precomputed kernel and a bandwidth",
+                "give one of them",
+            ),
+        )
+
+    @staticmethod
+    def refuse(*contradictions: tuple[bool, str, str]) -> None:
+        """Refuse two options that contradict each other: whether they do, which, and a hint."""
+        for wrong, what, hint in contradictions:
+            if wrong:
+                raise UsageError(f"{what} contradict each other", hint=hint, code="usage.contradiction")
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether rows are rows of a matrix of kernel values."""
+        return is_precomputed(self.kernel)
+
+
+def encoded_rows(labelled: Labelled, options: LearnerOptions) -> TrainingRows:
+    """Return the rows of a table with their kernel: its open bandwidths are medians, unless one is given."""
+    fitted = Encoder.fit(labelled.features, options.scale)
     reasons = dict(zip(fitted.left_out, fitted.warnings, strict=True))
-    width = "median" if isinstance(bandwidth, str) else bandwidth
-    chosen = choose_kernel(kernel, width, fitted.encoder, fitted.points, seed, left_out=reasons)
+    width = "median" if isinstance(options.bandwidth, str) else options.bandwidth
+    chosen = choose_kernel(options.kernel, width, fitted.encoder, fitted.points, options.seed, left_out=reasons)
     return TrainingRows(
         fitted.points,
         fitted.encoder,
