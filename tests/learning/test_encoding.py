@@ -1,210 +1,172 @@
-"""What learners keep of their columns: new rows become the same features, or one line says why they cannot."""
+"""What models keep of their columns: new rows mean what the training rows meant, or one line says why they cannot."""
 
-import json
 import math
 import random
-from fractions import Fraction
+import tempfile
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from model_archives import archive, members_of
+from pyarrow import parquet
 
-from kerntest.data.read import read_table
-from kerntest.data.rows import apply_missing
-from kerntest.data.table import Column, Table
+from kerntest import DataWarning, KernelRidge, inspect_model, predict_file, read_table
 from kerntest.errors import DataError, ModelError, UsageError
-from kerntest.kernels.base import Points
-from kerntest.kernels.text import parse_kernel
-from kerntest.learning.model_file import from_plain, to_plain
-from kerntest.learning.rows.encoding import ColumnSpec, Encoder
 
-TRAINING = """age,city,member,joined,code
-31,Bonn,true,2024-01-01,007
-45,Ulm,false,2024-02-01,012
-27,Bonn,true,2024-03-01,007
-60,Köln,true,2024-03-09,012
-"""
-
-
-def encoder_of(plain):
-    return from_plain(Encoder, plain, "m.model", "encoder")
+HEADER = "age,city,member,joined,code"
+ROWS = ("31,Bonn,true,2024-01-01,007", "45,Ulm,false,2024-02-01,012", "27,Bonn,true,2024-03-01,007")
+LAST = "60,Köln,true,2024-03-09,012"
+TARGETS = np.array([1.0, -2.0, 0.5, 3.0])
 
 
 @pytest.fixture
-def table(tmp_path):
-    """Return a function that reads text as a CSV file of this name."""
+def table(tmp_path, monkeypatch):
+    """Return a function that reads lines as a CSV file of this name."""
 
-    def read(text, name="new.csv", **options):
+    def read(*lines, name="new.csv", **options):
         path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return read_table(path, name=name, **options)
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        monkeypatch.chdir(tmp_path)
+        return read_table(name, **options)
 
     return read
 
 
 @pytest.fixture
-def encoder(table):
-    return Encoder.fit(table(TRAINING, "train.csv"), "standardize").encoder
+def training(table):
+    return table(HEADER, *ROWS, LAST, name="train.csv")
 
 
-def points_equal(first, second):
-    """Say whether rows are scaled alike, value by value: no sums, so that only the last digit may differ."""
-    return np.allclose(first.numeric, second.numeric, rtol=1e-15, atol=0) and np.array_equal(first.codes, second.codes)
+@pytest.fixture
+def model(training):
+    return KernelRidge(0.1).fit(training, TARGETS)
+
+
+def levels_model(table, *levels, **options):
+    """Return a regression that gives each category of a column its place among those listed, counted from 1."""
+    lines = [level for level in levels for _ in range(2)]
+    targets = np.repeat(np.arange(1.0, len(levels) + 1), 2)
+    return KernelRidge(1e-9, kernel="delta").fit(table("a", *lines, name="train.csv", **options), targets)
+
+
+def applied(model, table, **options):
+    """Return predictions for the file of a table, which is read as the model has its columns."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(f"{folder}/m.kt")
+        predict_file(f"{folder}/m.kt", table.name, output=f"{folder}/out.csv", **options)
+        return pd.read_csv(f"{folder}/out.csv").iloc[:, 1].to_numpy()
+
+
+def places(found):
+    return np.round(found, 3).tolist()
 
 
 # Fitting.
 
 
-def test_columns_are_kept_in_the_order_of_the_table(table):
-    fitted = Encoder.fit(table(TRAINING, "train.csv"), "standardize")
-    encoder = fitted.encoder
-    assert encoder.names == ("age", "city", "member", "joined", "code")
-    assert encoder.numeric_names == ("age", "joined")
-    assert encoder.category_names == ("city", "member", "code")
-    age, city, member, joined, code = encoder.columns
+def test_columns_are_kept_with_their_levels_and_scales(training, model, tmp_path):
+    model.save(tmp_path / "m.kt")
+    age, city, member, joined, code = inspect_model(tmp_path / "m.kt").columns
     numbers = np.array([31.0, 45, 27, 60])
     np.testing.assert_allclose([age.centre, age.spread], [numbers.mean(), numbers.std()], rtol=1e-12, atol=0)
+    assert [one.name for one in (age, city, member, joined, code)] == HEADER.split(",")
     assert (city.levels, member.levels, code.levels) == (("Bonn", "Köln", "Ulm"), ("false", "true"), ("007", "012"))
-    assert (city.centre, city.spread, joined.kind) == (0.0, 1.0, "date")
-    np.testing.assert_allclose(
-        fitted.points.numeric[:, 0], (numbers - numbers.mean()) / numbers.std(), rtol=0, atol=1e-12
-    )
-    np.testing.assert_array_equal(fitted.points.codes, [[0, 1, 0], [2, 0, 1], [0, 1, 0], [1, 1, 1]])
-    assert (fitted.left_out, fitted.warnings) == ((), ())
+    assert (city.centre, city.spread, age.levels, joined.kind) == (None, None, None, "date")
+    assert joined.centre == pytest.approx(19_762.75)
+    KernelRidge(0.1, scale="none").fit(training, TARGETS).save(tmp_path / "raw.kt")
+    report = inspect_model(tmp_path / "raw.kt")
+    assert [(one.centre, one.spread) for one in report.columns if one.levels is None] == [(0.0, 1.0)] * 2
+    assert report.scale == "none"
 
 
-def test_without_scaling_numbers_stay_as_they_are(table):
-    fitted = Encoder.fit(table(TRAINING), "none")
-    np.testing.assert_array_equal(fitted.points.numeric[:, 0], [31, 45, 27, 60])
-    assert [(column.centre, column.spread) for column in fitted.encoder.columns] == [(0.0, 1.0)] * 5
+def test_scaling_is_that_of_the_training_rows_for_every_new_row(table):
+    values = np.array([3.0, 5.0, 11.0, 1.0])
+    scaled = (values - values.mean()) / values.std()
+    lines = KernelRidge(1e-9, kernel="linear").fit(values[:, None], 2 * scaled)
+    np.testing.assert_allclose(lines.predict([[3.0]]), 2 * scaled[:1], rtol=1e-6)
+    np.testing.assert_allclose(lines.predict([[-7.0]]), 2 * (-7.0 - values.mean()) / values.std(), rtol=1e-6)
+    del table
 
 
 def test_columns_that_tell_nothing_are_left_out_with_a_warning(table):
-    rows = "".join(f"{number % 7},x,name {number}\n" for number in range(30))
-    fitted = Encoder.fit(table(f"a,b,c\n{rows}"), "standardize")
-    assert fitted.encoder.names == ("a",)
-    assert fitted.left_out == ("b", "c")
-    assert "column 'b' has one value in all rows" in fitted.warnings[0]
-    assert "it identifies rows" in fitted.warnings[1]
+    lines = [f"{number % 7},x,name {number}" for number in range(30)]
+    with pytest.warns(DataWarning) as told:
+        found = KernelRidge().fit(table("a,b,c", *lines), np.arange(30.0))
+    texts = [str(one.message) for one in told]
+    assert any("column 'b' has one value in all rows" in text for text in texts)
+    assert any("it identifies rows" in text for text in texts)
+    assert len(found.predict(table("a", "3", "4"))) == 2
     with pytest.raises(DataError, match=r"no column is left to learn from among a, b of new\.csv: column 'a' has one"):
-        Encoder.fit(table("a,b\n1,x\n1,x\n"), "standardize")
+        KernelRidge().fit(table("a,b", "1,x", "1,x"), [1.0, 2.0])
 
 
 def test_what_cannot_be_learned_from_is_refused(table):
     with pytest.raises(DataError, match=r"1 missing value: a 1"):
-        Encoder.fit(table("a,b\n1,2\n,3\n"), "standardize")
+        KernelRidge().fit(table("a,b", "1,2", ",3"), [1.0, 2.0])
     with pytest.raises(DataError, match="not a finite number"):
-        Encoder.fit(read_table(np.array([1.0, np.inf])), "standardize")
+        KernelRidge().fit(read_table(np.array([1.0, np.inf])), [1.0, 2.0])
     with pytest.raises(DataError, match=r"holds 'x', which is not a number \(19 of 20 values are\)"):
-        Encoder.fit(table("a\n" + "1\n2\n3\n" * 6 + "1\nx\n"), "standardize")
+        KernelRidge().fit(table("a", *"1231231231231231231", "x"), np.arange(20.0))
     with pytest.raises(UsageError, match="scale must be standardize or none, not 'standardise'"):
-        Encoder.fit(table("a\n1\n2\n"), "standardise")
+        KernelRidge(scale="standardise").fit(table("a", "1", "2"), [1.0, 2.0])
 
 
-def test_levels_that_no_row_has_are_not_kept(table):
-    some = table(TRAINING).take(np.array([0, 1, 2]))
-    assert Encoder.fit(some, "none").encoder.categories[0].levels == ("Bonn", "Ulm")
+def test_levels_that_no_row_has_are_not_kept(training, tmp_path):
+    KernelRidge(0.1).fit(training.take(np.arange(3)), TARGETS[:3]).save(tmp_path / "m.kt")
+    assert inspect_model(tmp_path / "m.kt").columns[1].levels == ("Bonn", "Ulm")
 
 
 # New rows.
 
 
-def test_columns_are_found_by_name_in_any_order_and_others_are_ignored(table, encoder):
-    training = table(TRAINING)
-    fitted = Encoder.fit(training, "standardize")
+def test_columns_are_found_by_name_in_any_order_and_others_are_ignored(table, training, model):
     turned = table(
-        "x,code,joined,member,city,y,age\n1,012,2024-02-01,false,Ulm,z,45\n3,007,2024-01-01,true,Bonn,z,31\n"
+        "x,code,joined,member,city,y,age", "1,012,2024-02-01,false,Ulm,z,45", "3,007,2024-01-01,true,Bonn,z,31"
     )
-    encoded = encoder.transform(turned)
-    assert points_equal(encoded.points, fitted.points.take(np.array([1, 0])))
-    assert encoded.warnings == ()
+    np.testing.assert_allclose(model.predict(turned), model.predict(training)[[1, 0]], rtol=1e-12)
 
 
-numbers = st.floats(allow_nan=False, allow_infinity=False)
-columns = st.integers(2, 8).flatmap(
-    lambda n: st.lists(
-        st.one_of(
-            st.lists(numbers, min_size=n, max_size=n).map(lambda values: ("number", np.array(values))),
-            st.lists(st.floats(1e15, 1e15 + 9), min_size=n, max_size=n).map(lambda v: ("date", np.array(v))),
-            st.lists(st.text(max_size=3), min_size=n, max_size=n).map(lambda values: ("text", values)),
-            st.lists(st.sampled_from(["false", "true"]), min_size=n, max_size=n).map(lambda v: ("boolean", v)),
-        ),
-        min_size=1,
-        max_size=4,
+def test_a_model_that_was_saved_scales_as_it_did(training, model, tmp_path):
+    model.save(tmp_path / "m.kt")
+    again = KernelRidge.load(tmp_path / "m.kt")
+    assert again.predict(training).tobytes() == model.predict(training).tobytes()
+
+
+@pytest.mark.parametrize("values", [[0.0, 5e-324], [1.7e308, 1.7e308, -1.7e308], [-1e-310, 2e-310], [1e15, 1e15 + 1]])
+def test_numbers_as_small_and_as_large_as_they_get_are_told_apart(values, tmp_path):
+    targets = np.where(np.array(values) == values[-1], 1.0, -1.0)
+    model = KernelRidge(1e-6, kernel="gaussian(0.1)").fit(np.array(values), targets)
+    np.testing.assert_allclose(model.predict(np.array(values)), targets, rtol=0, atol=1e-3)
+    model.save(tmp_path / "m.kt")
+    np.testing.assert_allclose(
+        KernelRidge.load(tmp_path / "m.kt").predict(np.array(values)), targets, rtol=0, atol=1e-3
     )
-)
 
 
-def any_table(described):
-    made = []
-    for place, (kind, values) in enumerate(described):
-        levels = () if kind in {"number", "date"} else tuple(sorted(set(values)))
-        stored = values if not levels else np.array([levels.index(value) for value in values])
-        made.append(Column(f"c{place}", kind, stored, levels))
-    return Table("any", tuple(made), len(made[0].values), "frame")
+# Columns that are not there, or of another kind.
 
 
-@given(described=columns, scale=st.sampled_from(["standardize", "none"]))
-@settings(max_examples=50)
-def test_what_is_kept_scales_alike_again_also_through_json(described, scale):
-    training = any_table(described)
-    try:
-        fitted = Encoder.fit(training, scale)
-    except DataError as error:
-        assert error.code == "data.no_columns"  # noqa: PT017 - not every table raises
-        return
-    encoder = encoder_of(json.loads(json.dumps(to_plain(fitted.encoder), allow_nan=False)))
-    assert encoder == fitted.encoder
-    assert np.isfinite(fitted.points.numeric).all()
-    assert points_equal(encoder.transform(training).points, fitted.points)
-    rows = np.arange(training.n_rows)[::-2]
-    assert points_equal(encoder.transform(training.take(rows)).points, fitted.points.take(rows))
-    for place, spec in enumerate(encoder.numeric):
-        for value, scaled in zip(training[spec.name].values, fitted.points.numeric[:, place], strict=True):
-            exact = (Fraction(float(value)) - Fraction(spec.centre)) / Fraction(spec.spread)
-            assert scaled == pytest.approx(float(exact), rel=1e-15, abs=1e-300)
-
-
-def test_a_huge_offset_moves_new_rows_as_it_moved_the_training_rows():
-    base = np.random.default_rng(0).integers(0, 2, size=50).astype(float) + 1e15
-    fitted = Encoder.fit(read_table(base), "standardize")
-    assert points_equal(fitted.encoder.transform(read_table(base)).points, fitted.points)
-    assert np.ptp(fitted.points.numeric) == pytest.approx(1 / (base - 1e15).std(), rel=1e-12)
-
-
-@pytest.mark.parametrize("values", [[0.0, 5e-324], [1.7e308, 1.7e308, -1.7e308], [-1e-310, 2e-310], [1e308, 1.5e308]])
-def test_numbers_as_small_and_as_large_as_they_get_are_scaled(values):
-    fitted = Encoder.fit(read_table(np.array(values)), "standardize")
-    scaled = fitted.points.numeric[:, 0]
-    assert np.isfinite(scaled).all()
-    assert len(set(scaled)) == len(set(values))
-    assert encoder_of(to_plain(fitted.encoder)) == fitted.encoder
-    assert points_equal(fitted.encoder.transform(read_table(np.array(values))).points, fitted.points)
-
-
-# Columns that are not there.
-
-
-def test_a_missing_column_is_named_with_the_one_that_may_be_meant(table, encoder):
-    with pytest.raises(DataError, match=r"new\.csv has no column 'city', which m\.model needs") as caught:
-        encoder.transform(table("age,town,member,joined,code,cities\n1,Ulm,true,2024-01-01,007,x\n"), name="m.model")
+def test_a_missing_column_is_named_with_the_one_that_may_be_meant(table, model):
+    row = "1,Ulm,true,2024-01-01,007"
+    with pytest.raises(DataError, match=r"new\.csv has no column 'city', which the model needs") as caught:
+        model.predict(table("age,town,member,joined,code,cities", f"{row},x"))
     assert (caught.value.hint, caught.value.code) == ("did you mean 'cities'?", "data.columns_differ")
     assert caught.value.where == {"file": "new.csv", "column": "city"}
     with pytest.raises(DataError) as caught:
-        encoder.transform(table("age,z,member,joined,code\n1,Ulm,true,2024-01-01,007\n"))
+        model.predict(table("age,z,member,joined,code", row))
     assert caught.value.hint == "the columns are age, z, member, joined, code"
-
-
-def test_all_missing_columns_are_listed(table, encoder):
     with pytest.raises(DataError, match=r"lacks 3 columns that the model needs: 'age', 'city', 'code'$") as caught:
-        encoder.transform(table("Age,zip,member,joined,code_\n1,Ulm,true,2024-01-01,007\n"))
+        model.predict(table("Age,zip,member,joined,code_", row))
     assert caught.value.hint == "did you mean 'Age' for 'age', 'code_' for 'code'?"
 
 
-# Columns of another kind.
+@pytest.mark.parametrize(("header", "other", "said"), [("a,b", "x1,x2", "needs a header"), ("x1,x2", "a,b", "--no-he")])
+def test_names_by_position_are_told_from_names(table, header, other, said):
+    model = KernelRidge(0.1).fit(table(header, "1,2", "3,4", "5,7"), [1.0, 2.0, 3.0])
+    with pytest.raises(DataError) as caught:
+        model.predict(table(other, "1,2", "3,4"))
+    assert said in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -220,9 +182,9 @@ def test_all_missing_columns_are_listed(table, encoder):
         ),
     ],
 )
-def test_one_value_of_another_kind_is_named_with_its_line(table, encoder, row, message):
+def test_one_value_of_another_kind_is_named_with_its_line(table, model, row, message):
     with pytest.raises(DataError, match=message) as caught:
-        encoder.transform(table(f"age,city,member,joined,code\n31,Bonn,true,2024-01-01,007\n{row}\n"))
+        model.predict(table(HEADER, ROWS[0], row))
     assert caught.value.where["line"] == 3
     assert caught.value.hint
 
@@ -241,179 +203,189 @@ def test_one_value_of_another_kind_is_named_with_its_line(table, encoder, row, m
         ("1,Ulm,true,19000,007", "column 'joined' is number in new.csv and date in the model (line 2: '19000')"),
     ],
 )
-def test_a_column_of_another_kind_is_refused(table, encoder, row, message):
+def test_a_column_of_another_kind_is_refused(table, model, row, message):
     with pytest.raises(DataError) as caught:
-        encoder.transform(table(f"age,city,member,joined,code\n{row}\n"))
+        model.predict(table(HEADER, row))
     assert message in caught.value.message
     assert caught.value.code == "data.types_differ"
     assert "as in training" in caught.value.hint
 
 
 def test_numbers_with_a_stray_value_name_it_and_the_way_out(table):
-    encoder = Encoder.fit(table("a\n1\n2\n"), "none").encoder
-    with pytest.raises(DataError, match=r"line 4: column 'a' holds 'x', which is not a number \(19 of 20") as caught:
-        encoder.transform(table("a\n1\n2\nx\n" + "3\n" * 17))
-    assert caught.value.hint == "--na x reads it as missing; correct the value, or leave its row out"
-    with pytest.raises(DataError, match="holds '1,5', which is not a number") as caught:
-        encoder.transform(table('a,b\n1,x\n2,x\n"1,5",x\n' + "3,x\n" * 17))
-    assert caught.value.hint.startswith("--decimal ',' or --decimal '.'")
+    model = KernelRidge(0.1).fit(table("a", "1", "2"), [1.0, 2.0])
+    for lines, message, hint in (
+        (
+            ("a", "1", "2", "x", *"3" * 17),
+            r"line 4: column 'a' holds 'x', .* \(19 of 20 v",
+            "--na 'NA,N/A",
+        ),
+        (
+            ("a,b", "1,x", "2,x", '"1,5",x', *["3,x"] * 17),
+            "holds '1,5', which is not a n",
+            "--decimal ',' or --decimal '.'",
+        ),
+        (
+            ("a", "1", "x", "y"),
+            r"line 3: .* holds 'x', which is not a number \(1 of 3",
+            "write 'a' as in training, such as 12.5",
+        ),
+    ):
+        with pytest.raises(DataError, match=message) as caught:
+            applied(model, table(*lines))
+        assert caught.value.hint.startswith(hint)
 
 
 def test_texts_that_are_all_numbers_are_numbers(table):
-    encoder = Encoder.fit(table("a\n1\n2\n"), "none").encoder
-    frame = pd.DataFrame({"a": ["1.5", " 2 ", "-3e2"]})
-    np.testing.assert_array_equal(encoder.transform(read_table(frame)).points.numeric, [[1.5], [2.0], [-300.0]])
+    model = KernelRidge(0.1).fit(table("a", "1", "2", "4"), [1.0, 2.0, 0.0])
+    found = model.predict(read_table(pd.DataFrame({"a": ["1.5", " 2 ", "-3e2"]})))
+    np.testing.assert_allclose(found, model.predict(table("a", "1.5", "2", "-300")), rtol=1e-12)
     with pytest.raises(DataError, match=r"row 2: column 'a' holds '007', which is not a number \(1 of 2"):
-        encoder.transform(read_table(pd.DataFrame({"a": ["1.5", "007"]})))
-
-
-def test_levels_that_no_row_has_do_not_matter():
-    encoder = Encoder.fit(read_table(pd.DataFrame({"a": [1.0, 2.0]})), "none").encoder
+        model.predict(read_table(pd.DataFrame({"a": ["1.5", "007"]})))
     both = read_table(pd.DataFrame({"a": ["7", "x"]}))
-    np.testing.assert_array_equal(encoder.transform(both.take(np.array([0]))).points.numeric, [[7.0]])
-    assert encoder.transform(both.take(np.array([], dtype=np.intp))).points.numeric.shape == (0, 1)
+    np.testing.assert_allclose(model.predict(both.take(np.array([0]))), model.predict(table("a", "7")), rtol=1e-12)
 
 
 # Categories.
 
 
-def test_categories_that_arrive_as_numbers_are_compared_by_value(table):
-    encoder = Encoder.fit(table("a\n1\n2.0\n1e1\nx\n", categorical="a"), "none").encoder
-    assert encoder.categories[0].levels == ("1", "1e1", "2.0", "x")
-    encoded = encoder.transform(table("a\n2\n1.0\n10\n"))
-    np.testing.assert_array_equal(encoded.points.codes, [[2], [0], [1]])
+def test_categories_are_compared_by_what_they_mean_in_any_column(table):
+    model = levels_model(table, "1", "2.0", "1e1", "x", categorical="a")
+    assert places(model.predict(table("a", "2", "1.0", "10"))) == [2, 1, 3]
+    assert places(applied(model, table("a", "2", "1.0", "x"), block=1)) == [2, 1, 4]
     with pytest.raises(DataError, match=r"column 'a' of new\.csv holds '3', unknown to the model, in 1 row .*line 3"):
-        encoder.transform(table("a\n2\n3\n"))
+        model.predict(table("a", "2", "3"))
 
 
 def test_the_same_text_wins_over_the_same_value_and_two_of_one_value_are_told_apart(table):
-    encoder = Encoder.fit(table("a\n1\n1.0\n2.0\n2.00\n", categorical="a"), "none").encoder
-    np.testing.assert_array_equal(encoder.transform(table("a\n1\n")).points.codes, [[0]])
+    model = levels_model(table, "1", "1.0", "2.0", "2.00", categorical="a")
+    assert places(model.predict(table("a", "1"))) == [1]
+    assert places(model.predict(table("a", "1.0", categorical="a"))) == [2]
     with pytest.raises(DataError, match="holds '2', unknown"):
-        encoder.transform(table("a\n2\n"))
+        model.predict(table("a", "2"))
 
 
 def test_whole_numbers_that_cannot_be_told_apart_are_no_known_category(table):
-    encoder = Encoder.fit(table("a\n9007199254740992\n12\n", categorical="a"), "none").encoder
+    model = levels_model(table, "12", "9007199254740992", categorical="a")
     with pytest.raises(DataError, match="unknown to the model"):
-        encoder.transform(table("a\n9007199254740993\n"))
-    typed = table("a\n9007199254740992\n12\n", categorical="a")
-    np.testing.assert_array_equal(encoder.transform(typed).points.codes, [[1], [0]])
+        model.predict(table("a", "9007199254740993"))
+    with pytest.raises(DataError, match="unknown to the model"):
+        model.predict(table("a", "9007199254740992"))
+    assert places(model.predict(table("a", "9007199254740992", "12", categorical="a"))) == [2, 1]
 
 
 def test_text_and_booleans_find_each_other(table):
-    mixed = Encoder.fit(table("a\nTrue\nFalse\nunsure\n"), "none").encoder
-    assert mixed.categories[0].levels == ("False", "True", "unsure")
-    np.testing.assert_array_equal(mixed.transform(table("a\nTrue\nFalse\n")).points.codes, [[1], [0]])
-    plain = Encoder.fit(table("a\ntrue\nfalse\n"), "none").encoder
-    encoded = plain.transform(table("a\nTRUE\nunsure\n"), unknown="ignore")
-    np.testing.assert_array_equal(encoded.points.codes, [[1], [-1]])
+    mixed = levels_model(table, "True", "False", "unsure")
+    assert places(mixed.predict(table("a", "True", "False"))) == [1, 2]
+    plain = levels_model(table, "true", "false")
+    assert places(plain.predict(table("a", "TRUE", "False", "TRUE"))) == [1, 2, 1]
+    with pytest.raises(DataError, match="holds 'unsure', unknown"):
+        plain.predict(table("a", "TRUE", "unsure"))
 
 
 def test_dates_among_texts_are_compared_as_iso_dates(table):
-    encoder = Encoder.fit(table("a\n2024-01-01\nnever\n2024-05-01\nsoon\n"), "none").encoder
-    np.testing.assert_array_equal(encoder.transform(table("a\n2024-05-01\n")).points.codes, [[1]])
+    model = levels_model(table, "2024-01-01", "never", "2024-05-01", "soon")
+    assert places(model.predict(table("a", "2024-05-01"))) == [3]
 
 
-def test_unknown_categories_are_named_counted_and_located(table, encoder):
+def test_unknown_categories_are_named_counted_and_located(table, model):
     rows = ["1,Ulm,true,2024-01-01,007", "1,Trier,true,2024-01-01,013", "1,Berlin,true,2024-01-01,007"]
     with pytest.raises(DataError) as caught:
-        encoder.transform(table("age,city,member,joined,code\n" + "\n".join(rows) + "\n"), name="m.model")
+        model.predict(table(HEADER, *rows))
     error = caught.value
     assert error.message == (
-        "column 'city' of new.csv holds 'Trier', 'Berlin', unknown to m.model, in 2 rows (the first in line 3); so does "
-        "'code'"
+        "column 'city' of new.csv holds 'Trier', 'Berlin', unknown to the model, in 2 rows (the first in line 3); so "
+        "does 'code'"
     )
     assert error.hint == "correct the value, or leave those rows out; 'Bonn', 'Köln', 'Ulm' are known"
     assert (error.code, error.exit_code) == ("data.unknown_level", 3)
     assert error.where == {"file": "new.csv", "line": 3, "column": "city", "value": "Trier"}
     with pytest.raises(DataError) as caught:
-        encoder.transform(table("age,city,member,joined,code\n1,bonn,true,2024-01-01,007\n"))
+        model.predict(table(HEADER, "1,bonn,true,2024-01-01,007"))
     assert caught.value.hint == "did you mean 'Bonn'? Correct the value, or leave those rows out"
 
 
-def test_unknown_categories_can_be_taken_as_different_from_all_known_ones(table):
-    fitted = Encoder.fit(table("city\nBonn\nUlm\nBonn\n"), "none")
-    encoded = fitted.encoder.transform(table("city\nTrier\nUlm\n"), name="m.model", unknown="ignore")
-    np.testing.assert_array_equal(encoded.points.codes, [[-1], [1]])
-    assert encoded.warnings == (
-        "new.csv: column 'city' holds 'Trier', unknown to m.model, in 1 row: taken as different from every known value",
+def test_unknown_categories_can_be_taken_as_different_from_all_known_ones(table, tmp_path):
+    levels_model(table, "Bonn", "Ulm").save("m.kt")
+    table("a", "Trier", "Ulm", "Berlin", "Trier")
+    with pytest.warns(DataWarning):
+        report = predict_file("m.kt", "new.csv", output=tmp_path / "out.csv", unknown="ignore", block=1)
+    found = pd.read_csv(tmp_path / "out.csv").iloc[:, 1].round(3)
+    # Delta of an unknown value is 0 with every known one: what is left is the mean of the targets.
+    assert found.tolist() == [1.5, 2.0, 1.5, 1.5]
+    (warning,) = report.warnings
+    assert warning == (
+        "new.csv: column 'a' holds 'Trier', 'Berlin', unknown to m.kt, in 3 rows: taken as different from every known "
+        "value"
     )
-    kernel = parse_kernel("delta")
-    np.testing.assert_array_equal(kernel(encoded.points, fitted.points), [[0, 0, 0], [0, 1, 0]])
-    # A column of numbers that may all be unknown levels is no column of another kind, where levels are numbers.
-    coded = Encoder.fit(table("shop\n1\n2\n", categorical="shop"), "none").encoder
-    np.testing.assert_array_equal(coded.transform(table("shop\n7\n"), unknown="ignore").points.codes, [[-1]])
+    assert report.to_dict()["unknown"] == [{"column": "a", "values": ["Trier", "Berlin"], "rows": 3}]
 
 
 # Values that are not there, or no numbers.
 
 
-def test_missing_values_are_refused_and_can_be_dropped_before(table, encoder):
-    new = table("age,city,member,joined,code,note\n1,Ulm,true,2024-01-01,007,\n,Ulm,true,2024-01-01,007,x\n")
+def test_missing_values_are_refused(table, model):
+    row = "1,Ulm,true,2024-01-01,007"
     with pytest.raises(DataError, match=r"new\.csv has 1 missing value: age 1 \(the first in line 3\)"):
-        encoder.transform(new)
-    kept, dropped = apply_missing(encoder.select(new), "drop")
-    assert dropped == 1
-    assert len(encoder.transform(kept).points) == 1
-    empty = table("age,city,member,joined,code\n1,,true,2024-01-01,007\n2,,true,2024-01-01,007\n")
+        model.predict(table(f"{HEADER},note", f"{row},y", ",Ulm,true,2024-01-01,007,x"))
     with pytest.raises(DataError, match="2 missing values: city 2"):
-        encoder.transform(empty)
+        model.predict(table(HEADER, "1,,true,2024-01-01,007", "2,,true,2024-01-01,007"))
 
 
 def test_numbers_that_are_not_finite_are_refused_before_and_after_scaling(table):
-    encoder = Encoder.fit(table("a,b\n1,0\n2,1e-300\n"), "standardize").encoder
+    model = KernelRidge(0.1).fit(table("a,b", "1,0", "2,1e-300"), [1.0, 2.0])
     with pytest.raises(DataError, match=r"new\.csv, line 3: column 'a' holds 'inf', which is not a finite number"):
-        encoder.transform(table("a,b\n1,0\ninf,0\n"))
+        model.predict(table("a,b", "1,0", "inf,0"))
     with pytest.raises(
-        DataError, match=r"line 2: column 'b' holds '1e\+30', too far from the training rows of m"
+        DataError, match=r"line 2: column 'b' holds '1e\+30', too far from the training rows of"
     ) as caught:
-        encoder.transform(table("a,b\n1,1e30\n"), name="m")
+        model.predict(table("a,b", "1,1e30"))
     assert caught.value.code == "data.infinite_values"
 
 
-def test_columns_that_cannot_be_used_are_refused_only_where_the_model_needs_them():
-    encoder = Encoder.fit(read_table(pa.table({"a": [1.0, 2.0]})), "none").encoder
+def test_columns_that_cannot_be_used_are_refused_only_where_the_model_needs_them(table):
+    model = KernelRidge(0.1).fit(table("a", "1", "2"), [1.0, 2.0])
     nested = pa.table({"a": [1.0], "b": [[1, 2]]})
-    np.testing.assert_array_equal(encoder.transform(read_table(nested)).points.numeric, [[1.0]])
+    parquet.write_table(nested, "new.parquet")
+    parquet.write_table(nested.rename_columns(["b", "a"]), "turned.parquet")
+    assert len(applied(model, read_table("new.parquet", name="new.parquet"))) == 1
     with pytest.raises(DataError, match="column 'a' is of type list") as caught:
-        encoder.transform(read_table(nested.rename_columns(["b", "a"])), name="m.model")
-    assert caught.value.hint == "m.model was fitted to number there"
+        applied(model, read_table("turned.parquet", name="turned.parquet"))
+    assert "was fitted to number there" in caught.value.hint
 
 
 # What strangers may have written.
 
-
-def test_the_plain_form_is_short_and_stable(table):
-    encoder = Encoder.fit(table("a,b\n1,x\n3,y\n"), "standardize").encoder
-    assert to_plain(encoder) == {
-        "scale": "standardize",
-        "columns": [
-            {"name": "a", "kind": "number", "centre": 2.0, "spread": 1.0},
-            {"name": "b", "kind": "text", "levels": ["x", "y"]},
-        ],
-    }
-
-
-def test_whole_numbers_are_numbers_as_other_writers_of_json_write_them():
-    plain = {"scale": "standardize", "columns": [{"name": "a", "kind": "number", "centre": 2, "spread": 1}]}
-    assert encoder_of(plain).columns == (ColumnSpec("a", "number", centre=2.0, spread=1.0),)
-
-
-def test_words_for_missing_values_are_kept(table):
-    usual = Encoder.fit(table("a,b\n1,x\n3,y\n"), "none").encoder
-    assert encoder_of({**to_plain(usual), "na": list(usual.na)}) == usual
-    assert to_plain(encoder_of({**to_plain(usual), "na": []}))["na"] == []
-
-
-NUMBER = {"name": "a", "kind": "number", "centre": 0.5, "spread": 2.0}
+NUMBER = {"name": "a", "kind": "number", "centre": 3.0, "spread": 2.0}
 TEXT = {"name": "b", "kind": "text", "levels": ["x", "y"]}
+PLAIN = {"columns": [NUMBER, TEXT], "scale": "standardize"}
+
+
+@pytest.fixture
+def rewritten(tmp_path, table):
+    """Return a function that writes a model again with another encoder, and gives its path."""
+    path = tmp_path / "m.model"
+    KernelRidge(0.1).fit(table("a,b", "1,x", "5,y", "1,y", "5,x"), TARGETS).save(path)
+    manifest, members = members_of(path.read_bytes())
+    assert manifest["encoder"] == PLAIN
+
+    def rewrite(plain):
+        path.write_bytes(archive(manifest | {"encoder": plain}, members))
+        return path
+
+    return rewrite
+
+
+def test_whole_numbers_and_words_for_missing_values_are_read_as_others_write_them(rewritten, tmp_path):
+    whole = {**PLAIN, "columns": [{**NUMBER, "centre": 3, "spread": 2}, TEXT], "na": ["-", "NA"]}
+    model = KernelRidge.load(rewritten(whole))
+    model.save(tmp_path / "again.kt")
+    assert members_of((tmp_path / "again.kt").read_bytes())[0]["encoder"] == {**PLAIN, "na": ["-", "NA"]}
 
 
 @pytest.mark.parametrize(
     ("plain", "message"),
     [
-        (None, "encoder must be an object, not null"),
+        (7, "encoder must be an object, not 7"),
         ({"columns": [NUMBER]}, "encoder.scale is missing"),
         ({"scale": "log", "columns": [NUMBER]}, "encoder.scale must be 'standardize' or 'none', not 'log'"),
         ({"scale": "none", "columns": [NUMBER]}, "encoder.scale must be 'standardize' where"),
@@ -424,6 +396,7 @@ TEXT = {"name": "b", "kind": "text", "levels": ["x", "y"]}
         ({"scale": "none", "columns": [{"name": "a", "kind": "number", "spread": 1}]}, "columns[0].centre is missing"),
         ({"scale": "none", "columns": [{"name": "a", "kind": "text"}]}, "columns[0].levels "),
         ({"scale": "standardize", "columns": [{**NUMBER, "written": "by hand"}]}, "a way to write a number"),
+        ({"scale": "standardize", "columns": [{**NUMBER, "written": "date, year first"}]}, "a way to write a number"),
         ({"scale": "standardize", "columns": [7]}, "encoder.columns[0] must be an object, not 7"),
         *(
             ({"scale": "standardize", "columns": [{**NUMBER, **wrong}]}, message)
@@ -433,11 +406,9 @@ TEXT = {"name": "b", "kind": "text", "levels": ["x", "y"]}
                 ({"kind": ["number"]}, "not a list of 1"),
                 ({"centre": "0"}, "centre must be a finite number, not '0'"),
                 ({"centre": True}, "centre must be a finite number, not true"),
-                ({"centre": math.inf}, "centre must be a finite number, not Infinity"),
                 ({"centre": 10**400}, "centre must be a finite number, not a huge number"),
                 ({"spread": 0}, "spread must be a positive number, not 0"),
                 ({"spread": -1.0}, "spread must be a positive number, not -1"),
-                ({"spread": math.nan}, "spread must be a finite number, not NaN"),
                 ({"levels": []}, "unknown fields: levels"),
             ]
         ),
@@ -453,10 +424,11 @@ TEXT = {"name": "b", "kind": "text", "levels": ["x", "y"]}
         ),
     ],
 )
-def test_nonsense_is_refused_with_its_place(plain, message):
+def test_nonsense_is_refused_with_its_place(rewritten, plain, message):
+    path = rewritten(plain)
     with pytest.raises(ModelError) as caught:
-        encoder_of(plain)
-    assert caught.value.message.startswith("m.model is damaged: encoder")
+        inspect_model(path)
+    assert caught.value.message.startswith(f"{path} is damaged: encoder")
     assert message in caught.value.message
     assert caught.value.exit_code == 5
 
@@ -472,41 +444,19 @@ def replaced(plain, dice, junk):
     return dice.choice(junk)
 
 
-def test_whatever_stands_in_a_model_there_is_an_encoder_that_works_or_an_error_of_ours(table, encoder):
-    junk = [
-        None,
-        True,
-        -1,
-        0,
-        1,
-        2**70,
-        0.5,
-        1e308,
-        5e-324,
-        "",
-        "x",
-        [],
-        [[]],
-        {},
-        {"a": 1},
-        "number",
-        "date",
-        ["x", "y"],
-    ]
+def test_whatever_stands_in_a_model_there_is_one_that_works_or_an_error_of_ours(table, rewritten):
+    junk = [None, True, -1, 0, 1, 2**70, 0.5, 1e308, 5e-324, "", "x", [], [[]], {}, {"a": 1}, "number", ["x", "y"]]
     dice = random.Random(0)
-    new = table(TRAINING)
-    accepted = 0
-    for _ in range(1000):
+    new, accepted = table("a,b", "1,x", "4,y"), 0
+    for _ in range(400):
         try:
-            found = encoder_of(replaced(to_plain(encoder), dice, junk))
+            model = KernelRidge.load(rewritten(replaced(PLAIN, dice, junk)))
         except ModelError:
             continue
-        assert encoder_of(to_plain(found)) == found
         accepted += 1
         try:
-            points = found.transform(new, unknown="ignore").points
+            found = model.predict(new)
         except DataError:
             continue
-        assert isinstance(points, Points)
-        assert np.isfinite(points.numeric).all()
-    assert 0 < accepted < 500
+        assert all(map(math.isfinite, found))
+    assert 0 < accepted < 200

@@ -10,7 +10,6 @@ from pyarrow import parquet
 
 from kerntest import SVM, predict_file, train_svm
 from kerntest.errors import DataError, ModelError, UsageError
-from kerntest.learning.saved_models import save_model
 
 COLOURS = ["red", "green", "1", "a,b"]
 
@@ -284,7 +283,7 @@ def test_what_cannot_be_is_refused(folder, tmp_path):
 
 def test_a_model_of_a_matrix_has_no_columns(folder, tmp_path):
     matrix = np.eye(6) + 0.5
-    save_model(tmp_path / "given.kt", SVM(kernel="precomputed").fit(matrix, ["a", "b"] * 3).model, force=False)
+    SVM(kernel="precomputed").fit(matrix, ["a", "b"] * 3).save(tmp_path / "given.kt")
     with pytest.raises(ModelError, match="fitted to a matrix of kernel values"):
         predicted(tmp_path / "given.kt", folder / "new.csv")
 
