@@ -52,3 +52,23 @@ def npy(name, content, manifest, members):
     """Put bytes in the place of an array, with the right digest in the manifest."""
     members[f"{name}.npy"] = content
     manifest["members"][name]["sha256"] = hashlib.sha256(content).hexdigest()
+
+
+def rewritten(content, fields=(), arrays=()):
+    """Return a model with other fields in its manifest and other arrays, rightly described; None leaves one out."""
+    manifest, members = members_of(content)
+    manifest |= fields
+    for name, array in dict(arrays).items():
+        members.pop(f"{name}.npy", None)
+        manifest["members"].pop(name, None)
+        if array is not None:
+            stream = io.BytesIO()
+            np.save(stream, array)
+            manifest["members"][name] = {"dtype": array.dtype.name, "shape": array.shape, "nbytes": array.nbytes}
+            npy(name, stream.getvalue(), manifest, members)
+    return archive(manifest, members)
+
+
+def array_of(content, name):
+    """Return an array of a model."""
+    return np.load(io.BytesIO(members_of(content)[1][f"{name}.npy"]))

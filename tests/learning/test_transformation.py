@@ -7,13 +7,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from learning.alike import assert_models_alike
+from model_archives import array_of, rewritten
 from pyarrow import parquet
 
 from kerntest import KernelPCA, train_kpca, train_svm, transform_file
 from kerntest.errors import DataError, ModelError, UndecidedError, UsageError
-from kerntest.learning.components.kpca_fit import KpcaModel
-from kerntest.learning.model_file import read_model, write_model
-from kerntest.learning.saved_models import load_model
 
 
 def rows(count, seed=0):
@@ -274,21 +272,17 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_model_whose_parts_do_not_fit_is_refused(folder, tmp_path, name):
     (where, key, value), message = WRONG[name]
-    file = read_model(folder / "two.kt")
-    fields = {key: value for key, value in file.manifest.items() if key not in {"members", "format_version"}}
-    arrays = dict(file.arrays)
-    {"fields": fields, "arrays": arrays}[where][key] = value
-    arrays = {name: array for name, array in arrays.items() if array is not None}
-    write_model(tmp_path / "wrong.kt", fields, arrays, force=False)
+    content = (folder / "two.kt").read_bytes()
+    (tmp_path / "wrong.kt").write_bytes(rewritten(content, **{where: {key: value}}))
     with pytest.raises(ModelError, match=message) as caught:
-        load_model(tmp_path / "wrong.kt", KpcaModel)
+        KernelPCA.load(tmp_path / "wrong.kt")
     assert caught.value.exit_code == 5
 
 
 def test_a_model_of_another_learner_is_told_by_name(folder, tmp_path):
     train_svm(folder / "train.csv", "colour", columns="across,up", output=tmp_path / "svm.kt")
     with pytest.raises(ModelError, match="'svm' model, not kernel principal components"):
-        load_model(tmp_path / "svm.kt", KpcaModel)
+        KernelPCA.load(tmp_path / "svm.kt")
 
 
 def test_numbers_too_large_for_a_float_are_refused_and_nothing_is_written(folder, tmp_path):
@@ -305,11 +299,10 @@ def test_numbers_too_large_for_a_float_are_refused_and_nothing_is_written(folder
 
 
 def test_a_model_with_a_category_that_its_columns_do_not_have_is_refused(folder, tmp_path):
-    file = read_model(folder / "all.kt")
-    fields = {key: value for key, value in file.manifest.items() if key not in {"members", "format_version"}}
+    content = (folder / "all.kt").read_bytes()
     for wrong in (-1, 2):
-        codes = np.array(file.arrays["centres_codes"])
+        codes = array_of(content, "centres_codes").copy()
         codes[5, 0] = wrong
-        write_model(tmp_path / "wrong.kt", fields, {**file.arrays, "centres_codes": codes}, force=True)
+        (tmp_path / "wrong.kt").write_bytes(rewritten(content, arrays={"centres_codes": codes}))
         with pytest.raises(ModelError, match="categories that its columns do not have"):
-            load_model(tmp_path / "wrong.kt", KpcaModel)
+            KernelPCA.load(tmp_path / "wrong.kt")
