@@ -12,10 +12,6 @@ from two_variables import arrays, frame
 
 from kerntest import hsic_test
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.inference.independence import analyse_pair
-from kerntest.inference.nulls.pearson import pearson_tail
-from kerntest.inference.sides import Options
-from kerntest.inference.statistic import factor
 
 ESTIMATORS = ("unbiased", "biased")
 CURVES = ("moments", "gamma", "spectral", "pearson")
@@ -36,6 +32,11 @@ def matrices(x, y, kernels):
     return [kerntest.parse_kernel(text)(side) for text, side in zip(kernels, (x, y), strict=True)]
 
 
+def factor(n, estimator):
+    """Return the number by which <A, B> is the estimate of HSIC."""
+    return 1 / n**2 if estimator == "biased" else 1 / (n * (n - 3))
+
+
 def all_values(K, L, estimator):
     """Return the estimate of HSIC under every one of the n! pairings of the rows."""
     A, B = (naive.centred[estimator](M.tolist()) for M in (K, L))
@@ -44,12 +45,6 @@ def all_values(K, L, estimator):
 
 def skewness(values):
     return np.mean((values - values.mean()) ** 3) / values.std() ** 3
-
-
-def relabelled_values(x, y, *, estimator="unbiased", permutations=1000, resampling="shifts", seed=0, **kernels):
-    options = Options(estimator, "permutation", permutations, 0.05, "standardize", seed, resampling)
-    pair = kernels.pop("kernel_x", "gaussian"), kernels.pop("kernel_y", "gaussian")
-    return analyse_pair(x, y, options, kernels=pair, bandwidth=kernels.pop("bandwidth", "auto"), threads=2)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -91,34 +86,6 @@ def columns(named):
     import pandas as pd  # noqa: PLC0415 - only this helper needs it
 
     return pd.DataFrame(named)
-
-
-@pytest.mark.parametrize(
-    ("d", "estimator", "permutations"),
-    [
-        (1, "unbiased", 20_000),
-        *(
-            pytest.param(d, estimator, 60_000, marks=pytest.mark.thorough)
-            for d in (1, 10, 100)
-            for estimator in ESTIMATORS
-        ),
-    ],
-)
-def test_moments_have_the_level_of_a_long_permutation_run(d, estimator, permutations):
-    """The share of 60,000 relabelled values that the curve finds significant, where nothing depends on anything."""
-    rng = np.random.default_rng(d)
-    x, y = rng.normal(size=(100, d)), rng.normal(size=(100, d))
-    values = relabelled_values(
-        x, y, estimator=estimator, permutations=permutations, bandwidth="median"
-    ).verdict.relabelled
-    null = hsic_test(x, y, null="moments", estimator=estimator, **MEDIAN).null
-    assert null.mean == pytest.approx(values.mean(), abs=6 * values.std() / math.sqrt(len(values)))
-    # The moments are exact: what differs is the spread of 60,000 correlated values.
-    assert null.standard_deviation == pytest.approx(values.std(), rel=0.03)
-    p = stats.pearson3.sf((values - null.mean) / null.standard_deviation, null.skewness)
-    for alpha, apart in ((0.05, 0.1), (0.01, 0.15), (0.001, 0.5)):
-        error = 4 * math.sqrt(alpha / len(values))
-        assert abs(np.mean(p <= alpha) - alpha) < apart * alpha + error, alpha
 
 
 @pytest.mark.parametrize("kernels", [("gaussian(0.8)", "gaussian(1.5)"), ("laplacian(1)", "matern(1, 2.5)")])
@@ -190,8 +157,8 @@ def test_pearson_has_the_exact_moments_and_the_kurtosis_of_the_relabellings(esti
     kurtosis = np.mean((values - values.mean()) ** 4) / values.std() ** 4
     # Found from relabellings where the other moments are exact.
     assert null.kurtosis == pytest.approx(kurtosis, rel=0.05)
-    z = (result.statistic - values.mean()) / values.std()
-    assert result.p_value == pytest.approx(pearson_tail(z, skewness(values), null.kurtosis), rel=1e-6)
+    # The curve is near to the share of pairings that reach the observed one.
+    assert result.p_value == pytest.approx(np.mean(values >= result.statistic - 1e-12), rel=0.1, abs=0.01)
 
 
 @pytest.mark.parametrize("null", CURVES)
@@ -229,21 +196,6 @@ def test_no_p_value_is_zero_however_strong_the_dependence(null, n):
     result = hsic_test(x, 2 * x, null=null, **MEDIAN)
     assert 0 < result.p_value < 0.002
     assert result.reject
-
-
-@pytest.mark.parametrize("resampling", ["shifts", "random"])
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_the_p_value_is_the_share_of_relabellings_with_the_identity_among_them(estimator, resampling):
-    x, y = arrays(30, strength=0.15)
-    analysis = relabelled_values(
-        x, y, estimator=estimator, permutations=200, resampling=resampling, kernel_x="linear", kernel_y="gaussian(1)"
-    )
-    values, null = analysis.verdict.relabelled, analysis.result.null
-    assert len(values) == null.permutations == (210 if resampling == "shifts" else 200)
-    reached = np.count_nonzero(values[1:] > values[0])
-    assert 5 < reached < 150
-    assert analysis.result.p_value == (1 + reached) / len(values)
-    assert null.p_floor == 1 / len(values)
 
 
 def test_random_permutations_agree_with_shifts():

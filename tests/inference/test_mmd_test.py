@@ -12,9 +12,6 @@ from two_samples import arrays, frames
 
 import kerntest
 from kerntest import mmd_test
-from kerntest.inference.relabelling.permuted_blocks import TILE
-from kerntest.inference.verdict import relabelling_warning
-from kerntest.kernels.base import DensePairs, Points
 
 
 def outcome(result):
@@ -297,32 +294,6 @@ def test_a_floor_above_alpha():
     assert warnings_of(*arrays(), permutations=100, alpha=0.01) == ""
 
 
-@pytest.mark.parametrize(
-    ("p_value", "relabellings", "alpha", "advised"),
-    [
-        (0.047, 1000, 0.05, 20_000),
-        (0.04, 1000, 0.05, 2000),
-        (0.05, 1000, 0.05, 50_000),
-        (0.062, 1000, 0.05, 2000),
-        (0.03, 1000, 0.05, None),
-        (0.07, 1000, 0.05, None),
-        (0.047, 20_000, 0.05, None),
-        # No other relabelling reaches the observed one.
-        (0.01, 100, 0.01, None),
-    ],
-)
-def test_a_p_value_too_near_to_alpha(p_value, relabellings, alpha, advised):
-    found = " ".join(relabelling_warning(p_value, relabellings, alpha))
-    assert ("within two Monte-Carlo standard errors" in found) == (advised is not None)
-    if advised is None:
-        assert found == ""
-        return
-    assert f"--permutations {advised} would tell more surely" in found
-    if advised < 50_000:
-        # What is advised settles it, should the p-value stay.
-        assert relabelling_warning(p_value, advised, alpha) == ()
-
-
 def test_a_p_value_near_alpha_has_no_error_over_all_relabellings():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=5), rng.normal(size=6) + 0.5
@@ -357,23 +328,6 @@ def test_random_permutations_agree_with_shifts(estimator):
     assert abs(random.p_value - shifts.p_value) <= 5 * np.sqrt(2 * p * (1 - p) / 4000)
     # Two estimates from 4,000 values each; those of shifts are correlated.
     np.testing.assert_allclose(random.null.standard_deviation, shifts.null.standard_deviation, rtol=0.1)
-
-
-def test_dense_pairs_are_not_what_the_test_is_made_of(monkeypatch):
-    """No array of n x n: no dense block may hold more than a tile of the matrix."""
-    shapes = []
-    original = DensePairs.__init__
-
-    def noted(self, x, y):
-        shapes.append((len(x), len(y)))
-        original(self, x, y)
-
-    monkeypatch.setattr(DensePairs, "__init__", noted)
-    x, y = arrays(1500, 1500)
-    mmd_test(x, y, kernel="gaussian(1)")
-    assert shapes
-    assert max(rows * columns for rows, columns in shapes) <= TILE * TILE
-    assert isinstance(Points.of(x), Points)
 
 
 @pytest.mark.parametrize(("n_x", "n_y", "floor"), [(3, 3, 2 / 20), (3, 4, 1 / 35)])

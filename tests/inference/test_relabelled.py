@@ -24,7 +24,8 @@ from kerntest.inference.relabelling.permuted_blocks import BlockedRows, TwoSampl
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
 from kerntest.inference.sides import Options
 from kerntest.inference.statistic import label_matrix
-from kerntest.kernels.base import Points
+from kerntest.inference.verdict import relabelling_warning, verdict_of
+from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.columns import bind
 from kerntest.kernels.text import parse_kernel
 
@@ -360,6 +361,83 @@ def test_mmd_is_hsic_with_the_label(n_x, n_y, estimator):
     K = naive_matrix("polynomial(3)", n_x + n_y, 2)
     product = matrix.factor * naive.matrix_inner(naive.centred[estimator](K), expected)
     assert_close(naive.mmd2[estimator](K, labels.tolist()), product, scale=np.abs(K).max())
+
+
+# Verdicts
+
+
+@pytest.mark.parametrize("kernel", ["laplacian2(1)", "matern(1, 0.5)", "gaussian(1)", "laplacian(1)", "student-t(1)"])
+@pytest.mark.parametrize("resampling", ["shifts", "random"])
+def test_equal_rows_tie(resampling, kernel):
+    """Relabellings that pair equal rows differently are one relabelling, in any number of columns.
+
+    Here are two different rows of three columns on each side, so that sums differ by far more than 1e-6 of their
+    range or not at all.
+    """
+    for seed in range(6):
+        x, y = np.random.default_rng(seed).integers(0, 2, (2, 12)).astype(float)
+        sides = Points.of(np.column_stack([x, x, 1 - x])), Points.of(np.column_stack([y, 2 * y, y]))
+        test = TwoVariables(options_of("unbiased", resampling, 300), ENGINE, None, sides)
+        found = verdict_of(test, Family(((parse_kernel(kernel), parse_kernel(kernel)),)))
+        values = found.relabelled
+        assert found.p_value == np.mean(values >= values[0] - 1e-6 * np.ptp(values)), seed
+
+
+@pytest.mark.parametrize("resampling", ["shifts", "random"])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_p_value_is_the_share_of_relabellings_with_the_identity_among_them(estimator, resampling):
+    x, y = mixed_points(30, 1), mixed_points(30, 2)
+    test = TwoVariables(options_of(estimator, resampling, 200), ENGINE, None, (x, y))
+    found = verdict_of(test, Family(((kernel_of("linear"), kernel_of("gaussian(1.5)")),)))
+    values = found.relabelled
+    assert len(values) == found.null.permutations == (210 if resampling == "shifts" else 200)
+    assert found.p_value == (1 + np.count_nonzero(values[1:] > values[0])) / len(values)
+    assert_close(
+        [values[0], values.mean(), values.std()],
+        [found.found.estimate(estimator), found.null.mean, found.null.standard_deviation],
+    )
+
+
+def test_no_dense_block_holds_more_than_a_tile(monkeypatch):
+    shapes = []
+    original = DensePairs.__init__
+
+    def noted(self, x, y):
+        shapes.append(len(x) * len(y))
+        original(self, x, y)
+
+    monkeypatch.setattr(DensePairs, "__init__", noted)
+    x, y = np.random.default_rng(0).normal(size=(2, 2500, 2))
+    hsic_test(x, y, kernel_x="gaussian(1)", kernel_y="gaussian(1)")
+    mmd_test(x, y, kernel="gaussian(1)")
+    assert shapes
+    assert max(shapes) < 500**2
+
+
+@pytest.mark.parametrize(
+    ("p_value", "relabellings", "alpha", "advised"),
+    [
+        (0.047, 1000, 0.05, 20_000),
+        (0.04, 1000, 0.05, 2000),
+        (0.05, 1000, 0.05, 50_000),
+        (0.062, 1000, 0.05, 2000),
+        (0.03, 1000, 0.05, None),
+        (0.07, 1000, 0.05, None),
+        (0.047, 20_000, 0.05, None),
+        # No other relabelling reaches the observed one.
+        (0.01, 100, 0.01, None),
+    ],
+)
+def test_a_p_value_too_near_to_alpha(p_value, relabellings, alpha, advised):
+    found = " ".join(relabelling_warning(p_value, relabellings, alpha))
+    assert ("within two Monte-Carlo standard errors" in found) == (advised is not None)
+    if advised is None:
+        assert found == ""
+        return
+    assert f"--permutations {advised} would tell more surely" in found
+    if advised < 50_000:
+        # What is advised settles it, should the p-value stay.
+        assert relabelling_warning(p_value, advised, alpha) == ()
 
 
 # The circle
