@@ -286,6 +286,28 @@ def test_columns_that_the_kernel_does_not_see_are_not_asked_for(tmp_path):
     assert result.columns_left_out == ("colour", "when", "new")
 
 
+def test_columns_go_with_components_by_correlations_and_shares_of_variance():
+    table = frame().assign(same=1.0)
+    result = kerntest.train_kpca(table, components=3)
+    scores = KernelPCA(3).fit_transform(table)
+    days = (table["when"] - table["when"].min()).dt.days
+    for one in result.associations:
+        column = days if one.column == "when" else table[one.column]
+        if one.measure == "pearson":
+            expected = [np.corrcoef(column, score)[0, 1] for score in scores.T]
+        else:
+            groups = [[score[column == level] for level in column.unique()] for score in scores.T]
+            expected = [
+                np.sqrt(sum(len(group) * group.mean() ** 2 for group in found) / (score @ score))
+                for found, score in zip(groups, scores.T, strict=True)
+            ]
+        np.testing.assert_allclose(one.values, expected, rtol=0, atol=1e-9)
+    measures = {one.column: one.measure for one in result.associations}
+    assert measures == {"size": "pearson", "when": "pearson", "price": "pearson", "colour": "eta", "new": "eta"}
+    strongest = [max(map(abs, one.values)) for one in result.associations]
+    assert strongest == sorted(strongest, reverse=True)
+
+
 def test_wine_comes_apart_in_two_components_as_the_picture_shows():
     data = load_wine()
     scores = KernelPCA(2).fit_transform(data.data)

@@ -27,9 +27,11 @@ SMOOTH = [
     "0.5*gaussian(1) + student-t(2)",
     "2*gaussian(3)*rational-quadratic(1)",
     "student-t(2)^2.5",
+    "matern(1.5) + rational-quadratic(2)",
+    "gaussian(2) + matern(1.5, nu=1)",
     "a, c: gaussian(1); b: student-t(2)",
 ]
-KINKED = ["laplacian2(2)", "laplacian(3)", "matern(1.5, nu=0.5)", "matern(1.5, nu=0.7)"]
+KINKED = ["laplacian2(2)", "laplacian(3)", "matern(1.5, nu=0.5)", "matern(1.5, nu=0.7)", "gaussian(2) + laplacian2(2)"]
 
 
 def rows(n, p=3, seed=0):

@@ -351,8 +351,7 @@ class KpcaLearner(Learner[KpcaFit, JudgedComponents, KpcaResult]):
             seen = [name for name in features.names if name not in rows.left_out]
             narrowed = self.rows(replace(labelled, features=features.select(seen)))
             unseen = tuple(name for name in features.names if name not in seen)
-            chosen = None if narrowed.chosen is None else replace(narrowed.chosen, rule=rows.chosen.rule)
-            return replace(narrowed, chosen=chosen, left_out=unseen, warnings=(*rows.warnings, *narrowed.warnings))
+            return replace(narrowed, left_out=unseen, warnings=(*rows.warnings, *narrowed.warnings))
         return rows if rows.encoder is None else replace(rows, constants=_constants(features, rows.encoder))
 
     def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:

@@ -1,13 +1,18 @@
-"""Ridge regressions of more rows than tests have, for limits can be made small: factors, conjugate gradients, memory."""
+"""Learners with limits made small, for more rows than tests have: factors, conjugate gradients, memory; and no way out."""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from learning.svm_cases import raises
 
-from kerntest import KernelRidge, train_ridge
+from kerntest import KernelRidge, parse_kernel, train_ridge
+from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError
+from kerntest.kernels.base import Points
 from kerntest.learning.machines import ridge_machine
 from kerntest.learning.solvers import falkon, ridge_grid
+from kerntest.learning.solvers.preimage import preimages
 
 
 def wave(n=120, d=2, noise=0.2, seed=0):
@@ -102,3 +107,39 @@ def test_more_rows_than_memory_bears_are_refused_before_anything_is_computed(mon
     monkeypatch.setattr(ridge_grid, "MEMORY", 10**6)
     error = raises(UndecidedError, "undecided.memory", lambda: KernelRidge().fit(X, y))
     assert "--features nystroem" in error.hint
+
+
+@pytest.mark.parametrize(("weights", "settles"), [([-1.0, -0.5], False), ([1.0, -0.5], True)])
+def test_where_all_weights_repel_the_best_place_is_given_and_said_not_to_have_settled(weights, settles):
+    centres, nothing = Points.of(np.array([[0.0], [5.0]])), np.zeros((1, 1))
+    found = preimages(
+        parse_kernel("gaussian(1)"),
+        centres,
+        np.array([weights]),
+        scores=nothing,
+        centre_scores=np.zeros((2, 1)),
+        engine=LocalEngine(1),
+        start=Points.of(np.array([[5.0]])),
+    )
+    assert found.converged.all() == settles
+    # Of places that all repel, the one where the sum is least below 0.
+    np.testing.assert_allclose(found.points.numeric, [[0.0]] if settles else [[5.0]], rtol=0, atol=1e-4)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 10_000), st.sampled_from(["gaussian(1)", "student-t(1)", "laplacian2(1)"]))
+def test_no_pre_image_of_any_weights_is_further_than_where_the_search_began(seed, text):
+    rng, kernel = np.random.default_rng(seed), parse_kernel(text)
+    centres, weights, start = rng.normal(size=(12, 2)), rng.normal(size=(3, 12)), rng.normal(size=(3, 2))
+    nothing = np.zeros((3, 1))
+    found = preimages(
+        kernel,
+        Points.of(centres),
+        weights,
+        scores=nothing,
+        centre_scores=np.zeros((12, 1)),
+        engine=LocalEngine(1),
+        start=Points.of(start),
+    )
+    began, ended = (np.einsum("ij,ij->i", weights, kernel(rows, centres)) for rows in (start, found.points.numeric))
+    assert (ended >= began - 1e-9 * np.abs(began)).all()
