@@ -74,6 +74,13 @@ def test_directions_that_are_nothing_but_rounding_stay_out(penalty):
     np.testing.assert_allclose(twice.predict(X[:20]), y[:40].reshape(20, 2).mean(axis=1), rtol=1e-6)
 
 
+def test_a_matrix_with_repeated_rows_is_interpolated_by_their_means_with_the_smallest_lambda():
+    X, y = wave(40)
+    K = gaussian(X[:20], X[:20], 1.0)
+    fitted = KernelRidge(1e-40, "precomputed").fit(np.kron(K, np.ones((2, 2))), y)
+    np.testing.assert_allclose(fitted.predict(np.kron(K, np.ones((1, 2)))), y.reshape(20, 2).mean(axis=1), rtol=1e-6)
+
+
 def test_the_root_mean_square_of_leave_one_out_is_that_of_refits():
     X, y = wave(25)
     ours = KernelRidge(0.1, "gaussian(1)", scale="none").fit(X, y)

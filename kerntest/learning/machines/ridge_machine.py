@@ -232,7 +232,7 @@ def _from_path(found: Regressions, units: Array, lambda_: float, grid: RidgeGrid
     expansion = found.function(found.coefficients(lambda_) * units, path.means * units)
     spread = None
     if options.intervals and isinstance(rows.points, Points):
-        weights, posterior = np.square(path.spectrum.roots), found.over(path.posterior(lambda_, NEGLIGIBLE))
+        weights, posterior = np.square(path.spectrum.roots), found.combined(path.posterior(lambda_, NEGLIGIBLE))
         first = weights / weights.sum() if found.values is None else found.means
         spread = _spread(first, posterior, found.means, lambda_ / float(weights.sum()) + found.middle)
     scales = np.sqrt(path.scales(lambdas)[:, 0]) * units
@@ -411,7 +411,7 @@ def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:
     best = fit.grid.cells[fit.grid.chosen]
     lambdas, multiples = ({getattr(cell, name) for cell in fit.grid.cells} for name in ("lambda_", "multiple"))
     useful = not fixed_bandwidth and best.lambda_ < max(lambdas)
-    told = (
+    cases = (
         (
             fit.condition > ILL_CONDITIONED,
             (
@@ -450,4 +450,4 @@ def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:
             "the best bandwidth is the smallest of the grid; --kernel laplacian2 suits rougher functions",
         ),
     )
-    return tuple(text for there, text in told if there)
+    return tuple(text for applies, text in cases if applies)

@@ -70,13 +70,13 @@ class Regressions:
     features: FeatureMap | None = None
     values: Array | None = None
 
-    def over(self, alpha: Array) -> Array:
+    def combined(self, alpha: Array) -> Array:
         """Return the coefficients of sum_i alpha_i k(x_i, .) over the rows, or over the features."""
         return alpha if self.values is None else np.asarray(self.values.T @ alpha)
 
     def function(self, alpha: Array, means: Array) -> Expansion | GivenExpansion:
         """Return f + b, where b is what takes its weighted mean to `means`."""
-        coefficients, points = self.over(alpha), self.rows.points
+        coefficients, points = self.combined(alpha), self.rows.points
         intercepts = means - self.means @ coefficients
         if self.values is None and self.kernel is not None and isinstance(points, Points):
             return Expansion(self.kernel, points, coefficients, intercepts)
@@ -182,7 +182,7 @@ def choose(
     at, which = divmod(best, len(lambdas))
     if kept is None or kept[0] != at:
         kept = (at, work(kernels[at])[0])
-    score, tables = _told(tables, rows, units, criterion)
+    score, tables = _in_units(tables, rows, units, criterion)
     cells = tuple(
         RidgeCell(
             lambda_=float(lambdas[j]),
@@ -308,8 +308,8 @@ def _joined(scores: Array, rows: TrainingRows, criterion: Criterion) -> Array:
     return np.asarray(np.sqrt((scores / variances(rows)[:, None]).mean(axis=0)))
 
 
-def _told(tables: list[Array], rows: TrainingRows, units: Array, criterion: Criterion) -> tuple[str, list[Array]]:
-    """Return what the scores are, and those of the targets in their units."""
+def _in_units(tables: list[Array], rows: TrainingRows, units: Array, criterion: Criterion) -> tuple[str, list[Array]]:
+    """Return what the scores are, and the scores of targets in their own units."""
     if criterion == "evidence":
         return "negative log evidence", [table + (len(rows) - 1) * float(np.log(units).sum()) for table in tables]
     if len(rows.names) > 1:
