@@ -73,26 +73,6 @@ def test_too_few_columns_are_no_complete_factor():
     np.testing.assert_allclose(np.trace(kernel(points) - product(factor)), factor.residual, rtol=1e-10)
 
 
-@pytest.mark.parametrize(("text", "p", "rank"), [("linear", 3, 3), ("polynomial(2)", 2, 6), ("linear", 1, 1)])
-def test_the_rank_of_kernels_with_few_features(text, p, rank):
-    assert kernel_factor(parse_kernel(text), points_of(400, p)).columns.shape == (400, rank)
-
-
-def test_as_many_columns_as_there_are_different_rows():
-    points = points_of(20).take(np.repeat(np.arange(20), 15))
-    factor = kernel_factor(parse_kernel("laplacian(1)"), points)
-    assert factor.complete
-    assert factor.columns.shape == (300, 20)
-
-
-def test_as_many_columns_as_there_are_categories():
-    points = categories_of(500, 7)
-    factor = kernel_factor(parse_kernel("delta"), points)
-    assert factor.complete
-    assert factor.columns.shape == (500, 7)
-    np.testing.assert_allclose(product(factor), points.codes == points.codes.T, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize(("text", "p"), [("gaussian(1.5)", 6), ("laplacian(0.5)", 1), ("linear + gaussian(1)", 3)])
 def test_pivots_taken_together_give_the_same_matrix(text, p, monkeypatch):
     points, kernel = points_of(400, p), parse_kernel(text)
@@ -145,12 +125,6 @@ def test_a_zero_diagonal_proves_nothing_of_a_kernel_that_is_not_positive_definit
     points, kernel = Points.of(np.array([1.0, -1.0])), parse_kernel("polynomial(1, offset=-1)")
     assert np.trace(kernel(points)) == 0
     assert not kernel_factor(kernel, points).complete
-
-
-def test_a_kernel_that_is_zero_has_a_factor_without_columns():
-    factor = kernel_factor(parse_kernel("linear"), Points.of(np.zeros(5)))
-    assert factor.complete
-    assert factor.columns.shape == (5, 0)
 
 
 def test_a_diagonal_that_is_not_finite_ends_at_once(monkeypatch):

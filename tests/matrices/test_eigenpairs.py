@@ -1,0 +1,183 @@
+"""Spectra on which Lanczos methods break, and directions of features."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from tolerances import assert_close
+
+from kerntest.engines.local import LocalEngine
+from kerntest.kernels.base import Points
+from kerntest.kernels.stationary import Gaussian
+from kerntest.matrices.eigen import CHECKED, lanczos, largest_entries, leading_directions, leading_eigenpairs, signed
+from kerntest.matrices.matrix import CentredMatrix, GivenMatrix, matrix_of
+
+ENGINE = LocalEngine(2)
+
+
+def gaussian(points, bandwidth):
+    return CentredMatrix(matrix_of(Gaussian(bandwidth), points), ENGINE)
+
+
+def given_matrix(K):
+    return CentredMatrix(GivenMatrix(np.asarray(K, dtype=float)), ENGINE)
+
+
+def matrices_with(*eigenvalues):
+    rng = np.random.default_rng(0)
+    axes = [np.linalg.qr(rng.normal(size=(len(values), len(values))))[0] for values in eigenvalues]
+    return np.array([(Q * values) @ Q.T for Q, values in zip(axes, eigenvalues, strict=True)])
+
+
+def started(matrices, seed=1):
+    return np.random.default_rng(seed).normal(size=matrices.shape[:2])[:, None]
+
+
+SPECTRA = {
+    "rank one": np.r_[np.zeros(80), 1.0],
+    "repeated": np.r_[np.zeros(80), 1.0, 1.0, 1.0],
+    "close above many": np.r_[np.linspace(0, 1, 80), 1.0 + 1e-7],
+    "close pair above a cluster": np.r_[np.full(80, 1.0), 1.0 + 1e-3, 1.0 + 1e-3 + 1e-6],
+    "decay": 1.0 / np.arange(1, 101) ** 2,
+    "far from zero": np.r_[np.linspace(0.6, 1.2, 99), 1.3],
+    "identity": np.ones(50),
+    "one": np.ones(1),
+    "three": np.array([0.5, 1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_the_largest_eigenvalue_of_operators_side_by_side(name):
+    matrices = matrices_with(SPECTRA[name], 1e-3 * SPECTRA[name], 0.0 * SPECTRA[name])
+    found = lanczos(lambda vectors, numbers: vectors @ matrices[numbers], started(matrices))
+    assert found.values[2, 0] == 0.0
+    for k, size in enumerate((1.0, 1e-3)):
+        value, vector = found.values[k, 0], found.vectors[k, 0]
+        assert_close(value, size * SPECTRA[name].max())
+        assert_close(matrices[k] @ vector, value * vector, scale=value)
+        assert_close(np.linalg.norm(vector), 1.0)
+
+
+def test_operators_that_have_converged_are_applied_no_more():
+    matrices, asked = matrices_with(np.r_[np.zeros(99), 1.0], np.linspace(0, 1, 100)), []
+
+    def operator(vectors, numbers):
+        asked.append(numbers.tolist())
+        return vectors @ matrices[numbers]
+
+    lanczos(operator, started(matrices), accuracy=1e-11)
+    assert asked == [[0, 1]] * CHECKED + [[1]] * (len(asked) - CHECKED)
+    assert CHECKED < len(asked) < 100
+
+
+def test_a_coarser_accuracy_takes_fewer_steps_and_keeps_what_it_says():
+    matrices, steps = matrices_with(np.linspace(0, 1, 200)), []
+    for accuracy in (1e-2, 1e-6, 1e-12):
+        asked = []
+        found = lanczos(
+            lambda vectors, _, asked=asked: asked.append(1) or vectors @ matrices[0],
+            started(matrices),
+            accuracy=accuracy,
+        )
+        steps.append(len(asked))
+        residual = np.linalg.norm(found.vectors @ matrices[0] - found.values[..., None] * found.vectors)
+        assert residual <= 1.01 * accuracy
+    assert steps == sorted(set(steps))
+    assert steps[-1] < 200
+
+
+def test_a_full_basis_is_condensed_and_still_converges():
+    # Eigenvalues close together, blocks of two: more steps than a basis has room for.
+    (A,) = matrices_with(1.0 + np.linspace(0.0, 0.02, 600))
+    found = lanczos(lambda V, _: V @ A, np.random.default_rng(0).normal(size=(1, 2, 600)), 3, room=60)
+    assert found.converged
+    assert_close(found.values[0], 1.0 + np.linspace(0.0, 0.02, 600)[:-4:-1])
+
+
+@pytest.mark.parametrize("bandwidth", [0.2, 2.0, 50.0])
+def test_lanczos_and_lapack_agree_for_flat_and_for_steep_spectra(bandwidth):
+    matrix = gaussian(Points.of(np.random.default_rng(0).normal(size=(500, 4))), bandwidth)
+    one, two = (leading_eigenpairs(matrix, 10, solver=solver) for solver in ("lanczos", "dense"))
+    assert one.converged
+    np.testing.assert_allclose(one.values, two.values, rtol=0, atol=1e-11 * two.values[0])
+
+
+@pytest.mark.parametrize("solver", ["lanczos", "dense"])
+def test_eigenvalues_of_any_multiplicity_are_all_found_and_no_more_than_the_rank_has(solver):
+    # A circle: but for the mean, eigenvalues come in pairs; and the identity, where all are 1.
+    angle = 2 * np.pi * np.arange(450) / 450
+    found = leading_eigenpairs(
+        gaussian(Points.of(np.column_stack([np.cos(angle), np.sin(angle)])), 0.5), 9, solver=solver
+    )
+    np.testing.assert_allclose(found.values[0:8:2], found.values[1:8:2], rtol=1e-9, atol=0)
+    assert (found.values[0:6:2] > 1.1 * found.values[2:8:2]).all()
+    ones = leading_eigenpairs(given_matrix(np.eye(450)), 60, solver=solver)
+    np.testing.assert_allclose(ones.values, np.ones(60), rtol=1e-12, atol=0)
+    np.testing.assert_allclose(ones.vectors.T @ ones.vectors, np.eye(60), rtol=0, atol=1e-12)
+    Z = np.random.default_rng(0).normal(size=(450, 3))
+    repeated = Points.of(np.repeat(np.arange(5.0), 90)[:, None])
+    for matrix, rank in (
+        (given_matrix(Z @ Z.T), 3),
+        (gaussian(repeated, 1.0), 4),
+        (given_matrix(np.ones((450, 450))), 0),
+        (given_matrix([[2.0]]), 0),
+    ):
+        assert len(leading_eigenpairs(matrix, 10, solver=solver).values) == rank
+
+
+@pytest.mark.parametrize("solver", ["lanczos", "dense"])
+def test_of_an_indefinite_matrix_the_positive_ones_are_found_and_a_negative_one_is_seen(solver):
+    A = np.random.default_rng(3).normal(size=(450, 450))
+    found = leading_eigenpairs(given_matrix(A + A.T), 5, solver=solver)
+    H = np.eye(450) - 1 / 450
+    np.testing.assert_allclose(found.values, np.linalg.eigvalsh(H @ (A + A.T) @ H)[:-6:-1], rtol=1e-10, atol=0)
+    assert found.smallest < -0.9 * found.values[0]
+
+
+def test_lanczos_finds_multiple_eigenvalues_and_no_others_where_images_are_exhausted():
+    n, rng = 26, np.random.default_rng(3)
+    (twice,) = matrices_with(np.repeat([3.0, 2.0, 1.0, 1e-9], [2, 2, 2, n - 6]))
+    pair, groups = np.eye(n), rng.integers(0, 8, n)
+    pair[0, 1] = pair[1, 0] = 0.4
+    # Eigenvalues this close to others leave images of rounding's size.
+    pair[2, 3] = pair[3, 2] = 1e-11
+    for K in (pair, np.eye(n), (groups[:, None] == groups) + 1e-9 * np.eye(n), (twice + twice.T) / 2):
+        exact = leading_eigenpairs(given_matrix(K), n, solver="dense")
+        for wanted in (1, 2, 3, 6, 10, 24):
+            found = leading_eigenpairs(given_matrix(K), wanted, solver="lanczos", seed=wanted)
+            assert found.converged
+            np.testing.assert_allclose(found.values, exact.values[:wanted], rtol=0, atol=1e-11 * exact.values[0])
+            assert found.smallest >= -1e-11 * exact.values[0]
+
+
+@settings(deadline=None, max_examples=40)
+@given(arrays(np.float64, st.tuples(st.integers(2, 12), st.integers(1, 3)), elements=st.floats(-3, 3, width=16)))
+def test_eigenvalues_are_positive_descending_and_sum_up_to_the_trace(X):
+    matrix = gaussian(Points.of(X), 1.0)
+    found = leading_eigenpairs(matrix, len(X))
+    assert (found.values > 0).all()
+    assert (np.diff(found.values) <= 0).all()
+    assert found.values.sum() == pytest.approx(max(matrix.trace, 0.0), rel=1e-9, abs=1e-9)
+
+
+def test_of_entries_equal_but_for_rounding_the_first_gives_the_sign():
+    for off in (-1e-15, 0.0, 1e-15):
+        turned = signed(np.array([[-0.5, 0.1, 1.0], [0.5 + off, -0.7, -2.0], [0.2, 0.7 - off, 0.0]]))
+        expected = np.array([[0.5, -0.1, -1.0], [-0.5, 0.7, 2.0], [-0.2, -0.7, 0.0]])
+        np.testing.assert_allclose(turned, expected, rtol=0, atol=1e-14)
+    assert largest_entries(np.array([[0.7], [-0.7 * (1 + 1e-6)]])).tolist() == [1]
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_directions_of_features_are_those_of_a_singular_value_decomposition(offset, monkeypatch):
+    monkeypatch.setattr("kerntest.matrices.eigen.BLOCK", 600)
+    Z = np.random.default_rng(0).normal(size=(500, 6)) @ np.diag([3, 2, 1, 0.5, 0.1, 0.01]) + offset
+    found = leading_directions(lambda part: Z[part], 500, 4, ENGINE)
+    moved = Z - Z.mean(axis=0)
+    _, lengths, axes = np.linalg.svd(moved, full_matrices=False)
+    np.testing.assert_allclose(found.values, lengths[:4] ** 2, rtol=1e-9, atol=0)
+    assert found.trace == pytest.approx((lengths**2).sum(), rel=1e-9)
+    scores = moved @ found.axes
+    assert (scores[np.argmax(np.abs(scores), axis=0), range(4)] > 0).all()
+    np.testing.assert_allclose(np.abs(np.sum(found.axes * axes[:4].T, axis=0)), 1.0, rtol=0, atol=1e-9)
