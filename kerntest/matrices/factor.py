@@ -109,6 +109,7 @@ class _Cholesky:
         # In place: the transpose is in the order that BLAS wants.
         dtrsm(1.0, lower, found.T, side=1, lower=1, trans_a=1, overwrite_b=1)
         self.left -= np.einsum("rn,rn->n", found, found)
+        self.left[pivots] = 0.0
         self._append(found)
         return len(pivots)
 

@@ -170,3 +170,9 @@ def test_pivots_do_not_hang_on_rounding():
         assert sorted(factors._largest(left * (1 + off), 2)) == [1, 3]
         assert sorted(factors._largest(left * (1 + off), 5)) == [0, 1, 3, 4, 5]
         assert sorted(factors._largest(left * (1 + off), 7)) == list(range(7))
+
+
+def test_a_row_is_equal_to_itself_under_the_narrowest_kernel():
+    """Its distance to itself may be rounding."""
+    found = kernel_factor(parse_kernel("gaussian(1e-9)"), points_of(80, 3))
+    np.testing.assert_allclose(product(found), np.eye(80), rtol=0, atol=1e-12)
