@@ -197,7 +197,7 @@ class _Reader:
     def product(self) -> Expression:
         """Read powers joined by asterisks."""
         factors = [self.power()]
-        while not self.at("**") and self.accept("*"):
+        while self.accept("*"):
             factors.append(self.power())
         return factors[0] if len(factors) == 1 else Product(tuple(factors))
 

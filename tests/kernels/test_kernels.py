@@ -210,6 +210,13 @@ def test_open_bandwidths_are_asked_for_with_their_metric_and_columns():
     ]
 
 
+def test_the_bandwidths_of_an_additive_kernel_are_asked_for_column_by_column():
+    asked = []
+    kernel = bind(parse_kernel("weight, depth: additive; *: delta"), NAMES, CATEGORIES).kernel
+    kernel.resolve(lambda *question: asked.append(question) or 1.0)
+    assert asked[:2] == [("euclidean", Columns((1,), ())), ("euclidean", Columns((2,), ()))]
+
+
 def test_a_kernel_is_bound_once():
     bound = bind(parse_kernel("price: linear; *: delta"), NAMES, CATEGORIES).kernel
     with pytest.raises(UsageError, match="is bound to columns already"):
@@ -332,6 +339,13 @@ def test_a_row_of_size_zero_is_normalised_to_zero():
 
 
 # Distances
+
+
+def test_equal_rows_are_not_told_apart_by_rounding():
+    rows = np.random.default_rng(0).normal(size=(300, 7)) + 30.0
+    twice = Points.of(np.concatenate([rows, rows]))
+    values = parse_kernel("laplacian2(0.0001)")(twice)
+    np.testing.assert_array_equal(np.diag(values[:300, 300:]), 1.0)
 
 
 @pytest.mark.parametrize(("m", "n"), [(0, 0), (0, 3), (3, 0)])
