@@ -12,7 +12,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -115,12 +115,7 @@ class Expression(Kernel):
     @property
     def infinitely_divisible(self) -> bool:
         """Whether every positive power of this kernel is positive definite."""
-        return False
-
-    @property
-    def free(self) -> bool:
-        """Whether a bandwidth is still to be chosen somewhere in this kernel."""
-        return any(part.free for part in self.parts)
+        return bool(self.parts) and all(part.infinitely_divisible for part in self.parts)
 
     def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> Expression:
         """Return this kernel with each missing bandwidth set to rule(metric, columns)."""
@@ -132,33 +127,31 @@ class Expression(Kernel):
 
     def __add__(self, other: Expression | float) -> Expression:
         """Return the sum of two kernels, or of a kernel and a constant."""
-        operand = _operand(other)
-        return NotImplemented if operand is None else Sum((self, operand))
+        return _combination(Sum, self, other)
 
     def __radd__(self, other: float) -> Expression:
         """Return the sum of a constant and this kernel."""
-        operand = _operand(other)
-        return NotImplemented if operand is None else Sum((operand, self))
+        return _combination(Sum, other, self)
 
     def __mul__(self, other: Expression | float) -> Expression:
         """Return the product of two kernels, or this kernel scaled by a number."""
-        operand = _operand(other)
-        return NotImplemented if operand is None else Product((self, operand))
+        return _combination(Product, self, other)
 
     def __rmul__(self, other: float) -> Expression:
         """Return this kernel scaled by a number."""
-        operand = _operand(other)
-        return NotImplemented if operand is None else Product((operand, self))
+        return _combination(Product, other, self)
 
     def __pow__(self, exponent: float) -> Expression:
         """Return this kernel raised to a positive power, entry by entry."""
         return Power(self, exponent)
 
 
-def _operand(value: object) -> Expression | None:
-    if isinstance(value, Expression):
-        return value
-    return Constant(float(value)) if isinstance(value, Real) else None
+def _combination(kind: type[Combination], *values: Any) -> Expression:
+    """Return kernels and numbers combined; what is neither is left to Python to refuse."""
+    operands = tuple(Constant(float(value)) if isinstance(value, Real) else value for value in values)
+    if not all(isinstance(operand, Expression) for operand in operands):
+        return cast("Expression", NotImplemented)
+    return kind(operands)
 
 
 def leaves(kernel: Expression) -> Iterator[Expression]:
@@ -326,11 +319,6 @@ class Combination(Expression):
         """Return the same operation on other kernels."""
         return type(self)(parts)
 
-    @property
-    def positive_definite(self) -> bool:
-        """Whether all operands are."""
-        return all(operand.positive_definite for operand in self.operands)
-
     def evaluate(self, pairs: Pairs) -> Array:
         """Return the combined values; numbers are applied as numbers, without an array of their own."""
         numbers = [operand.value for operand in self.operands if isinstance(operand, Constant)]
@@ -357,6 +345,7 @@ class Sum(Combination):
     precedence = IN_SUM
     symbol = " + "
     operation = np.add
+    infinitely_divisible = False
 
     @property
     def characteristic(self) -> bool:
@@ -386,11 +375,6 @@ class Product(Combination):
         """Whether all factors are, positive numbers apart; a zero weight loses it."""
         return bool(self.kinds) and all(factor.characteristic or _is_positive_number(factor) for factor in self.parts)
 
-    @property
-    def infinitely_divisible(self) -> bool:
-        """Whether all factors are."""
-        return all(factor.infinitely_divisible for factor in self.parts)
-
 
 @dataclass(frozen=True, slots=True)
 class Modified(Expression):
@@ -406,21 +390,6 @@ class Modified(Expression):
     def with_parts(self, parts: tuple[Expression, ...]) -> Expression:
         """Return the same change of another kernel."""
         return replace(self, kernel=parts[0])
-
-    @property
-    def positive_definite(self) -> bool:
-        """Whether the kernel inside is."""
-        return self.kernel.positive_definite
-
-    @property
-    def characteristic(self) -> bool:
-        """Whether the kernel inside is."""
-        return self.kernel.characteristic
-
-    @property
-    def infinitely_divisible(self) -> bool:
-        """Whether the kernel inside is."""
-        return self.kernel.infinitely_divisible
 
 
 @dataclass(frozen=True, slots=True)

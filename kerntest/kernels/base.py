@@ -423,14 +423,24 @@ class Kernel(ABC):
     formula: ClassVar[str]
 
     @property
+    def parts(self) -> tuple[Kernel, ...]:
+        """The kernels that this one is made of; none for one by itself."""
+        return ()
+
+    @property
     def positive_definite(self) -> bool:
         """Whether every kernel matrix is positive semi-definite."""
-        return True
+        return all(part.positive_definite for part in self.parts)
 
     @property
     def characteristic(self) -> bool:
         """Whether MMD = 0 implies equal distributions of the columns that the kernel sees."""
-        return False
+        return bool(self.parts) and all(part.characteristic for part in self.parts)
+
+    @property
+    def free(self) -> bool:
+        """Whether a bandwidth is still to be chosen somewhere in this kernel."""
+        return any(part.free for part in self.parts)
 
     @abstractmethod
     def evaluate(self, pairs: Pairs) -> Array:
@@ -440,15 +450,9 @@ class Kernel(ABC):
     def diagonal(self, points: Points) -> Array:
         """Return k(x, x) for every row, shape (n,)."""
 
-    @property
-    def free(self) -> bool:
-        """Whether a bandwidth is still to be chosen somewhere in this kernel."""
-        return False
-
+    @abstractmethod
     def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> Kernel:
         """Return this kernel with each missing bandwidth set to rule(metric, columns)."""
-        del rule, columns
-        return self
 
     def __call__(self, x: Points | Array, y: Points | Array | None = None) -> Array:
         """Return the dense kernel matrix, shape (len(x), len(y)). For tests and small data."""

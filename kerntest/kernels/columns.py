@@ -141,19 +141,9 @@ class GroupedKernel(Kernel):
     groups: tuple[Group, ...]
 
     @property
-    def positive_definite(self) -> bool:
-        """Whether the kernel of every group is."""
-        return all(group.kernel.positive_definite for group in self.groups)
-
-    @property
-    def characteristic(self) -> bool:
-        """Whether the kernel of every group is."""
-        return all(group.kernel.characteristic for group in self.groups)
-
-    @property
-    def free(self) -> bool:
-        """Whether a bandwidth is still to be chosen in some group."""
-        return any(group.kernel.free for group in self.groups)
+    def parts(self) -> tuple[Expression, ...]:
+        """The kernel of every group."""
+        return tuple(group.kernel for group in self.groups)
 
     def __str__(self) -> str:
         """Return the groups joined by semicolons."""
@@ -217,11 +207,11 @@ class BoundGroups(GroupedKernel):
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return the product over the groups, in their order."""
-        return combined(self, np.multiply, (group.kernel.evaluate(pairs) for group in self.groups))
+        return combined(self, np.multiply, (part.evaluate(pairs) for part in self.parts))
 
     def diagonal(self, points: Points) -> Array:
         """Return the product of the diagonals."""
-        return combined(self, np.multiply, (group.kernel.diagonal(points) for group in self.groups))
+        return combined(self, np.multiply, (part.diagonal(points) for part in self.parts))
 
 
 @dataclass(frozen=True, slots=True)
