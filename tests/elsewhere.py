@@ -5,7 +5,7 @@ from itertools import islice
 
 import cloudpickle
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.errors import KerntestError
 
 
@@ -19,7 +19,7 @@ class Elsewhere:
     threads = 3
 
     def __init__(self, before=None):
-        self.here = LocalEngine(1)
+        self.here = Engine(1)
         self.sent, self.tasks = [], 0
         self._before = before
 

@@ -21,7 +21,7 @@ from kerntest.data.columns import match_names
 from kerntest.data.messages import counted, listed, one_of
 from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.engines.plan import PROGRAM_BYTES, plan_wanted, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, ModelError, UsageError, telling
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from kerntest.data.blocks import Block, BlockReader, BlockTable, Piece
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.base import Progress
     from kerntest.learning.model_file import ModelFile
     from kerntest.learning.rows.encoding import Encoder, Unknown
     from kerntest.learning.rows.model_columns import ModelColumns
@@ -374,7 +374,7 @@ class _RowWork:
         """
         if engine.memory is not None and engine.name == "local":
             most = max(1, (engine.memory - PROGRAM_BYTES) // PIECE_BYTES)
-            engine = LocalEngine(min(engine.threads, most), engine.memory)
+            engine = Engine(min(engine.threads, most), engine.memory)
         if plan_wanted(reader.total):
             started = time.perf_counter()
             blocks, done = self(next(iter(reader.pieces(self._kinds, self.kept, engine.threads).items)))
@@ -452,10 +452,10 @@ class _RowWork:
 
     def _slicewise(self, points: Points) -> tuple[dict[str, Any], dict[str, Sums]]:
         """Return what the model makes of rows, a slice at a time."""
-        alone = LocalEngine(1)
+        alone = Engine(1)
         starts = range(0, max(len(points), 1), SLICE_ROWS)
         slices = [points.take(slice(start, start + SLICE_ROWS)) for start in starts]
-        made = list(LocalEngine(self.threads).map(lambda some: self.columns(some, alone), slices))
+        made = list(Engine(self.threads).map(lambda some: self.columns(some, alone), slices))
         sums: dict[str, Sums] = {}
         for _, values in made:
             for name, one in values.items():

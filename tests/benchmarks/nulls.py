@@ -16,7 +16,7 @@ import numpy as np
 
 from kerntest.data.read import read_table
 from kerntest.data.rows import pool
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.curves import CURVES
 from kerntest.inference.nulls.invariants import kernel_invariants, kernel_spectrum, label_invariants
@@ -64,7 +64,7 @@ def tails(rng, draw, shrink):
     """The p-value of each null at the exact points of one data set."""
     x, y = draw(rng)
     sample = lay_out(pool(read_table(x), read_table(y)), "standardize")
-    engine, n = LocalEngine(), len(sample.points)
+    engine, n = Engine(), len(sample.points)
     kernel = Gaussian(BandwidthChooser(sample.points, 0).median("euclidean", None) * shrink)
     rows = {}
     for estimator in ("unbiased", "biased"):

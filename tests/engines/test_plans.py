@@ -74,6 +74,25 @@ def test_time_and_memory_grow_with_the_rows():
     assert plans[1].memory_bytes > plans[0].memory_bytes
 
 
+def test_threads_share_the_time():
+    one, many = (planned(lambda: kerntest.mmd_test(normal(5000, 3), normal(5000, 3, 1)), threads=n) for n in (1, 32))
+    assert many.seconds < one.seconds / 3
+
+
+def test_plans_are_told_from_so_many_rows_on_and_inside_only():
+    heard = []
+    for rows in (110, 111):
+        with kerntest.compute_on(planned=heard.append, planned_from=rows):
+            kerntest.mmd_test(normal(60), normal(50, seed=1), permutations=20)
+    kerntest.mmd_test(normal(60), normal(50, seed=1), permutations=20)
+    assert len(heard) == 1
+
+
+def test_threads_of_a_function_keep_the_memory_of_the_choice():
+    with pytest.raises(UndecidedError, match="--memory allows 200 MB"), kerntest.compute_on(memory="200MB", threads=4):
+        kerntest.mmd_test(normal(30_000, 5), normal(30_000, 5, 1), threads=2)
+
+
 def rows_of(n):
     x = normal(n, 3)
     return pd.DataFrame(x, columns=["a", "b", "c"]).assign(

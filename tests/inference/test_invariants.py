@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import SAME_MACHINE, STATISTIC, assert_close
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.inference.nulls import invariants
 from kerntest.inference.nulls.invariants import kernel_invariants
 from kerntest.inference.nulls.moments import permutation_moments
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 
-ENGINE = LocalEngine(1)
+ENGINE = Engine(1)
 CENTRINGS = {True: "unbiased", False: "biased"}
 
 
@@ -281,6 +281,6 @@ def test_a_far_row_that_u_centring_takes_out_takes_no_digits_with_it(text):
 
 def test_the_number_of_threads_changes_nothing():
     points, kernel = column("skewed", 700), parse_kernel("gaussian(0.5)")
-    found, again = (kernel_invariants(kernel, points, LocalEngine(count), hollow=True, seed=0)[0] for count in (1, 3))
+    found, again = (kernel_invariants(kernel, points, Engine(count), hollow=True, seed=0)[0] for count in (1, 3))
     for name in type(found).__slots__:
         assert_close(getattr(again, name), getattr(found, name), share=SAME_MACHINE)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.shifts import shift_sums
 from kerntest.kernels.base import Points
@@ -54,7 +54,7 @@ def summed(first, second, orders, circle, *, hollow=False, threads=1, progress=N
         n=n,
         circle=circle,
         orders=len(orders),
-        engine=LocalEngine(threads),
+        engine=Engine(threads),
         progress=progress,
     )
 
@@ -195,7 +195,7 @@ def test_row_sums_are_left_out_where_nobody_wants_them():
         KernelStack([(points, [kernel_of("linear")])], [np.arange(20)], 20, centred_by_rows=wanted)
         for wanted in (True, False)
     ]
-    found = shift_sums(*stacks, n=20, circle=20, orders=1, engine=LocalEngine(1))
+    found = shift_sums(*stacks, n=20, circle=20, orders=1, engine=Engine(1))
     assert_close(found.rows_first[0], matrices([(points, [kernel_of("linear")])])[0].sum(axis=1))
     assert not found.rows_second.any()
 

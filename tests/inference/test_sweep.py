@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 from kerntest.matrices import matrix as sweeping
 from kerntest.matrices.matrix import Centring, sweep
 
-ENGINE = LocalEngine(1)
+ENGINE = Engine(1)
 
 
 @pytest.mark.parametrize("hollow", [None, False, True])
@@ -43,7 +43,7 @@ def test_sweep_is_the_same_on_any_number_of_threads():
     points = Points.of(np.random.default_rng(0).normal(size=(700, 3)))
     kernel, vectors = parse_kernel("gaussian(1)"), np.ones((700, 2))
     one, three = (
-        sweep(kernel, points, vectors, LocalEngine(threads), square_vectors=vectors, cubes=True) for threads in (1, 3)
+        sweep(kernel, points, vectors, Engine(threads), square_vectors=vectors, cubes=True) for threads in (1, 3)
     )
     assert_close(one.product, three.product, share=SAME_MACHINE)
     assert_close(one.squares, three.squares, share=SAME_MACHINE)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.learning.solvers.falkon import centre_ridge, conjugate_gradients
 
 
@@ -61,7 +61,7 @@ def test_the_regression_on_centres_is_the_dense_one(threads):
         targets=Y,
         weights=weights,
         lambda_=0.3,
-        engine=LocalEngine(threads),
+        engine=Engine(threads),
         seed=0,
     )
     Z = K @ projection
@@ -85,7 +85,7 @@ def test_any_number_of_threads_gives_the_same():
     K, projection, Y, weights = problem()
     options = {"targets": Y, "weights": weights, "lambda_": 0.3, "seed": 0}
     one, other = (
-        centre_ridge(lambda rows: K[rows], projection, engine=LocalEngine(threads), **options) for threads in (1, 2)
+        centre_ridge(lambda rows: K[rows], projection, engine=Engine(threads), **options) for threads in (1, 2)
     )
     assert_close(one.weights, other.weights, condition=one.condition, share=SAME_MACHINE)
     assert one.degrees == pytest.approx(other.degrees, rel=SAME_MACHINE * one.condition)

@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 from kerntest import predict_file, train_kpca, train_ridge, train_svm, transform_file
 from kerntest.data.read import open_blocks
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.errors import DataError
 from kerntest.learning.predict import SLICE_ROWS
 from tests.elsewhere import Elsewhere
@@ -236,7 +236,7 @@ def test_small_row_groups_stand_together(tmp_path):
         assert reader.pieces({"value": "number"}, (), 2).count < 12
 
 
-@pytest.mark.parametrize("engine", [LocalEngine(1), LocalEngine(3), Elsewhere()])
+@pytest.mark.parametrize("engine", [Engine(1), Engine(3), Elsewhere()])
 def test_the_first_row_that_does_not_fit_is_told_and_nothing_is_written(folder, tmp_path, elsewhere, engine):
     table = rows()
     table.loc[[205, 255, 260], "size"] = np.nan
@@ -258,7 +258,7 @@ def test_the_first_row_that_does_not_fit_is_told_and_nothing_is_written(folder, 
     assert output.read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("engine", [LocalEngine(1), LocalEngine(3), Elsewhere()])
+@pytest.mark.parametrize("engine", [Engine(1), Engine(3), Elsewhere()])
 def test_an_error_in_the_rows_is_told_before_text_below_it_that_cannot_be_read(folder, tmp_path, elsewhere, engine):
     table = rows()
     table.loc[100, "size"] = np.nan
@@ -346,7 +346,7 @@ def test_unknown_values_are_told_in_the_order_of_the_rows(folder, tmp_path, else
     places = [350, 20, 133, 21, 300]
     table.loc[places, "colour"] = ["e", "c", "b", "a", "d"]
     write_layouts(tmp_path, pa.Table.from_pandas(table))
-    for engine in (LocalEngine(1), LocalEngine(4), Elsewhere()):
+    for engine in (Engine(1), Engine(4), Elsewhere()):
         elsewhere(engine)
         for layout in ("groups.parquet", "rows.csv"):
             block = 2000 if layout == "rows.csv" else 50
@@ -356,7 +356,7 @@ def test_unknown_values_are_told_in_the_order_of_the_rows(folder, tmp_path, else
             assert report["unknown"] == [{"column": "colour", "values": ["c", "a", "b", "d", "e"], "rows": 5}]
 
 
-@pytest.mark.parametrize("engine", [LocalEngine(1), LocalEngine(4), Elsewhere()])
+@pytest.mark.parametrize("engine", [Engine(1), Engine(4), Elsewhere()])
 @pytest.mark.parametrize("layout", ["one.parquet", "tiny.parquet", "parts"])
 def test_the_progress_counts_rows_and_ends_with_the_last(folder, tmp_path, elsewhere, engine, layout):
     elsewhere(engine)

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import assert_close
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.inference.nulls.invariants import centre
 from kerntest.inference.relabelling.shifts import shift_sums
 from kerntest.matrices import lags
 from kerntest.matrices.lags import Block, KernelStack
 from kerntest.matrices.matrix import CentredProduct
 
-ENGINE = LocalEngine(1)
+ENGINE = Engine(1)
 
 
 def centred_product(factor, target, order, circle):
@@ -80,7 +80,7 @@ def test_shifts_move_the_second_matrix_alone(n, circle, factor):
     moved = mixed_points(n, 3)
     kernel = kernel_of("gaussian(1.5)*hamming(2)")
     others = KernelStack([(moved, (kernel,))], orders, circle)
-    sums = shift_sums(stack, others, n=n, circle=circle, orders=2, engine=LocalEngine(2))
+    sums = shift_sums(stack, others, n=n, circle=circle, orders=2, engine=Engine(2))
     found = sums.values[0, 0]
     K, back = kernel(moved), np.argsort(orders[0])
     for order in range(2):

@@ -10,7 +10,7 @@ import numpy as np
 import kerntest
 from kerntest.data.copies import copies_warning
 from kerntest.data.diagnostics import counters
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.inference.exact import kernel_warnings, library_versions, runs_of, series_warning, variable_names
 from kerntest.inference.relabelling.pairings import centred_matrix
 from kerntest.inference.streamed.verdict import LARGE_ERROR, LEFT_OUT
@@ -22,7 +22,6 @@ from kerntest.report.independence_summary import independence_sentence
 from kerntest.report.summary import percent
 
 if TYPE_CHECKING:
-    from kerntest.engines.base import Engine
     from kerntest.inference.family import Family
     from kerntest.inference.sides import Groups
     from kerntest.inference.streamed.feature_sums import SideFeatures
@@ -144,7 +143,7 @@ def _errors(side: SideFeatures, rows: Points, seed: int) -> tuple[float, float]:
     Cost: O(m^2 (p + r)) time and O(m^2) memory for up to 400 and 1,000 rows.
     """
     points = side.points(rows)
-    kernel_error = feature_error(side.features, points, LocalEngine(1), seed)
+    kernel_error = feature_error(side.features, points, Engine(1), seed)
     some = points.take(np.arange(min(len(points), ERROR_ROWS)))
     features = side.features.of_block(some)
     exact = centred_matrix(side.features.kernel(some), "biased")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import kerntest
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.engines.plan import PROGRAM_BYTES, refuse_beyond, tell
 from kerntest.engines.setting import engine_of
 from kerntest.inference.exact import check_minimum, fitting, kernel_warnings, library_versions, minimum_effect
@@ -32,7 +32,7 @@ from kerntest.report import record
 from kerntest.report.summary import decision_sentence, percent
 
 if TYPE_CHECKING:
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.base import Progress
     from kerntest.inference.family import BandwidthOption, Family
     from kerntest.inference.sides import Options
     from kerntest.inference.streamed.survey import Survey
@@ -223,7 +223,7 @@ def _within_memory(engine: Engine, numbers: int, piece: int) -> Engine:
     threads = engine.threads
     while threads > 1 and need(threads) > engine.memory:
         threads -= 1
-    return LocalEngine(threads, engine.memory) if engine.name == "local" else engine
+    return Engine(threads, engine.memory) if engine.name == "local" else engine
 
 
 def _errors(kernel: Kernel, landmarks: int, sample: Points, Z: Array) -> dict[str, float]:

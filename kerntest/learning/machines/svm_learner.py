@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import DataError, UsageError
 from kerntest.kernels.base import Points
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.table import Column
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.base import Progress
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.machines.svm_machines import Machine
     from kerntest.learning.rows.training_rows import Labelled
@@ -224,7 +224,7 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
                 code=error.code,
                 where=error.where,
             ) from error
-        alone = LocalEngine(1)
+        alone = Engine(1)
 
         def work(fold: int) -> Array:
             part, held = held_out(rows, folds, fold)
@@ -325,7 +325,7 @@ def _folds(rows: TrainingRows, count: int, seed: int) -> tuple[NDArray[np.intp],
 
 def _scores(part: TrainingRows, held: TrainingRows, costs: Sequence[float], options: SvmOptions) -> list[float]:
     """Return the score of machines of every cost on rows held out."""
-    options, alone, kernel = _feasible(options, part), LocalEngine(1), part.kernel
+    options, alone, kernel = _feasible(options, part), Engine(1), part.kernel
     matrix = None
     if isinstance(part.points, Points) and kernel is not None and options.features is None:
         matrix = matrix_of(kernel, part.points)

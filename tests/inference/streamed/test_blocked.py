@@ -8,7 +8,7 @@ import pytest
 from tolerances import assert_close
 
 from kerntest.data.table import Column, Table
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.inference.sides import ORDER_STREAM, Reading
 from kerntest.inference.streamed.assignment import Blocks, RandomOrder
 from kerntest.inference.streamed.block_features import make_block_features, values_at
@@ -39,7 +39,7 @@ def two_tables():
 
 def made(kernel_text, features, tables=None):
     """Return the sums over blocks, and what they are of: features, and the points of both files."""
-    engine = LocalEngine(2)
+    engine = Engine(2)
     with survey(tables or two_tables(), Reading(), "standardize", 0, engine) as found:
         kernel = bind(parse_kernel(kernel_text), found.layout.numeric_names, found.layout.category_names).kernel
         features = make_block_features(features, (kernel,), found.sample, 0)

@@ -8,7 +8,7 @@ import pytest
 from feature_pairs import Reader, explicit, features_of, mixed_rows, slices, summed
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.inference.nulls.moments import Invariants, permutation_moments
 from kerntest.inference.relabelling.pairings import centred_matrix
 from kerntest.inference.streamed import feature_sums
@@ -21,7 +21,7 @@ from kerntest.inference.streamed.feature_invariants import (
 from kerntest.inference.streamed.feature_sums import pair_sums
 from kerntest.kernels.base import Columns, Points
 
-ENGINE = LocalEngine(1)
+ENGINE = Engine(1)
 KERNELS = [
     ("gaussian(1)", "gaussian(1) * hamming(1)"),
     ("linear", "laplacian(2) * delta"),
@@ -68,7 +68,7 @@ def test_neither_threads_nor_pieces_change_the_sums():
     rows = mixed_rows(3000, strength=0.3)
     features = features_of(rows)
     one = summed(features, rows, ENGINE, height=500)
-    assert_close(summed(features, rows, LocalEngine(3), height=500).gram, one.gram, share=SAME_MACHINE)
+    assert_close(summed(features, rows, Engine(3), height=500).gram, one.gram, share=SAME_MACHINE)
     other = summed(features, rows, ENGINE, height=137)
     assert_close(other.gram, one.gram, scale=3000)
     assert other.n == one.n == 3000

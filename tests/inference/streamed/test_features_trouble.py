@@ -10,7 +10,7 @@ import pytest
 from two_samples import arrays, frames
 
 from kerntest import compute_on, hsic_test, mmd_test
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.inference.sides import Reading
 from kerntest.inference.streamed import rows, two_sample
@@ -24,7 +24,7 @@ def test_rows_of_many_columns_are_read_fewer_at_a_time(tmp_path, monkeypatch, st
     monkeypatch.setattr(rows, "BATCH_VALUES", 400)
     x, y = frames(450, 320)
     x.to_parquet(tmp_path / "x.parquet", index=False)
-    with survey((tmp_path / "x.parquet" if stored else x, y), Reading(), "standardize", 0, LocalEngine(1)) as found:
+    with survey((tmp_path / "x.parquet" if stored else x, y), Reading(), "standardize", 0, Engine(1)) as found:
         sizes = [len(points) for piece in found.pieces() for points in found.read(piece)]
     assert sizes == [100] * 4 + [50] + [100] * 3 + [20]
 

@@ -17,7 +17,7 @@ from kerntest.data.columns import match_tables
 from kerntest.data.diagnostics import counts_rows, misleading
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.rows import pool, standardize
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.errors import DataError, UsageError
 from kerntest.inference.sides import Reading, without_missing
 from kerntest.inference.streamed import findings, rows, sources, tally
@@ -35,7 +35,7 @@ def small_pieces(monkeypatch):
 
 def surveyed(*inputs, threads=2, sampled=2000, **reading):
     """Return what a survey finds, and all rows as it gives them."""
-    with survey(inputs, Reading(**reading), "standardize", 0, LocalEngine(threads), sampled=sampled) as found:
+    with survey(inputs, Reading(**reading), "standardize", 0, Engine(threads), sampled=sampled) as found:
         pieces = list(found.pieces())
         points = [part for piece in pieces for part in found.read(piece)]
     numeric, codes = (np.concatenate([getattr(part, what) for part in points]) for what in ("numeric", "codes"))
@@ -103,7 +103,7 @@ def test_a_huge_row_group_is_read_in_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "BATCH_ROWS", 64)
     x, y = frames(450, 320)
     x.to_parquet(tmp_path / "x.parquet", index=False)
-    with survey((tmp_path / "x.parquet", y), Reading(), "standardize", 0, LocalEngine(1)) as found:
+    with survey((tmp_path / "x.parquet", y), Reading(), "standardize", 0, Engine(1)) as found:
         first = next(found.pieces())
         assert [len(points) for points in found.read(first)] == [64] * 7 + [2]
 
@@ -267,7 +267,7 @@ def test_one_input_alone(tmp_path):
 
 def test_rows_are_read_alike_in_another_process(tmp_path):
     inputs = written(tmp_path, *frames(450, 320))["folder"]
-    with survey(inputs, Reading(), "standardize", 0, LocalEngine(1)) as found:
+    with survey(inputs, Reading(), "standardize", 0, Engine(1)) as found:
         for piece in found.pieces():
             reader, sent = pickle.loads(pickle.dumps((found.reader, piece)))
             for here, there in zip(found.read(piece), reader.read(sent), strict=True):
