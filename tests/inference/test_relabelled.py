@@ -112,20 +112,25 @@ def test_correlations_of_factors(n, kind, estimator, monkeypatch):
     """A single pair of low rank; Gaussians of a family beside a kernel without a factor; additive kernels."""
     monkeypatch.setattr(pairings, "FEW_ROWS", 10)
     monkeypatch.setattr(shifts, "SMALL_CIRCLE", 8)
+    calls, original = [], pairings.low_rank_sums
+    monkeypatch.setattr(pairings, "low_rank_sums", lambda *args, **named: calls.append(1) or original(*args, **named))
     rng = np.random.default_rng(0)
     columns = 2 if kind == "of two columns" else 1
     x, y = Points.of(rng.normal(size=(n, columns))), Points.of(rng.normal(size=(n, 1)))
     narrow = [kernel_of("gaussian(1.5)")] if columns == 1 else []
-    members = [(kernel_of("gaussian(2)"), kernel_of("gaussian(1)"))]
+    members = [(kernel_of("gaussian(8)"), kernel_of("gaussian(4)"))]
     if kind == "a family":
-        members += [(kernel_of("gaussian(1)"), kernel_of("gaussian(1)")), (kernel_of("laplacian(1)"), *narrow)]
+        members += [(kernel_of("gaussian(4)"), kernel_of("gaussian(4)")), (kernel_of("laplacian(1)"), *narrow)]
     elif columns == 2:
-        members += [(bind(parse_kernel("additive(1, 2)"), ("a", "b"), ()).kernel, kernel_of("gaussian(1)"))]
+        members = [
+            (bind(parse_kernel(f"additive({h}, 8)"), ("a", "b"), ()).kernel, kernel_of("gaussian(4)")) for h in (4, 6)
+        ]
     found, partners = two_variables(x, y, tuple(members), estimator)
     for (kernel_x, kernel_y), sums, tolerance in zip(members, found.sums, found.tolerances, strict=True):
         expected = expected_sums(kernel_x(x), kernel_y(y), partners, estimator)
         assert_close(sums, expected, scale=n**2, share=1e-11)
         assert tolerance < 1e-6 * np.ptp(expected)
+    assert calls
 
 
 def test_ways_through_factors_and_lines_give_the_same_test(monkeypatch):
