@@ -29,7 +29,6 @@ from kerntest.inference.exact import (
     variable_names,
 )
 from kerntest.inference.family import BandwidthOption, Family, choose_pair
-from kerntest.inference.nulls.permutation import JUDGES
 from kerntest.inference.pair_picture import pair_figure
 from kerntest.inference.planning import Work, prepare
 from kerntest.inference.relabelling.pairings import TwoSeries, TwoVariables
@@ -46,7 +45,7 @@ from kerntest.inference.sides import (
     read_pair,
 )
 from kerntest.inference.strongest import coco_verdict
-from kerntest.inference.verdict import Verdict, judged_members, verdict_of
+from kerntest.inference.verdict import Verdict, judged_together, verdict_of
 from kerntest.inference.witness import Files, pair_columns
 from kerntest.kernels.dot import moved_to_origin
 from kerntest.report.independence_record import IndependenceResult, KernelPair, KernelPairs
@@ -387,12 +386,6 @@ def _independence_result(
 ) -> IndependenceResult:
     """Return the record of a test: what was found, and what it was found with."""
     found, options, (kernel_x, kernel_y) = verdict.found, test.options, verdict.kernels
-    together = None
-    if verdict.judged is not None and len(family.members) > 1:
-        members = judged_members(family, verdict.judged, KernelPair)
-        together = KernelPairs(
-            options.judge, JUDGES[options.judge], members, family.thinning, verdict.judged.p_clearest
-        )
     return IndependenceResult(
         schema="kerntest.hsic/1",
         command="hsic",
@@ -420,7 +413,7 @@ def _independence_result(
         coco=verdict.coco,
         witness_correlation=verdict.witness_correlation,
         null=verdict.null,
-        family=together,
+        family=judged_together(family, verdict.judged, options.judge, KernelPairs, KernelPair),
         lags=verdict.lags,
         warnings=warnings,
         provenance=provenance,

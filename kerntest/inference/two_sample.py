@@ -42,7 +42,7 @@ from kerntest.inference.sides import (
     read_two,
     without_missing,
 )
-from kerntest.inference.verdict import Verdict, judged_kernels, verdict_of
+from kerntest.inference.verdict import Verdict, judged_together, verdict_of
 from kerntest.inference.witness import Files, sample_columns
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.report import record
@@ -368,7 +368,7 @@ def _two_sample_result(
         mmd_standard_error=found.standard_error if clear else None,
         effect_size=found.effect_size,
         null=verdict.null,
-        family=None if verdict.judged is None else judged_kernels(family, verdict.judged, options.judge),
+        family=judged_together(family, verdict.judged, options.judge, record.Family, record.FamilyMember),
         minimum_effect=minimum,
         explanation=explanation,
         warnings=warnings,

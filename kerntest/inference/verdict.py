@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.report.independence_record import Lags
 
-Member = TypeVar("Member")
+FamilyRecord = TypeVar("FamilyRecord")
 
 # What helps where relabellings are too few.
 MORE, MORE_ROWS = "use more --permutations", "it takes more rows"
@@ -220,21 +220,25 @@ def permutation_null(
     )
 
 
-def judged_members(family: Family, judged: Judged, make: Callable[..., Member]) -> tuple[Member, ...]:
-    """Return the records of the members that were judged together: their kernels, z, p-value and excess."""
+def judged_together(
+    family: Family,
+    judged: Judged | None,
+    how: Judge,
+    of_family: Callable[..., FamilyRecord],
+    of_member: Callable[..., Any],
+) -> FamilyRecord | None:
+    """Return the record of a family that was judged, and of its members: their kernels, z, p-value and excess.
+
+    None for a single member.
+    """
+    if judged is None or len(family.members) < 2:
+        return None
     excess = [None] * len(judged.z) if judged.excess is None else judged.excess.tolist()
-    return tuple(
-        make(*map(str, kernels), float(z), float(p), u)
+    members = tuple(
+        of_member(*map(str, kernels), float(z), float(p), u)
         for kernels, z, p, u in zip(family.members, judged.z, judged.p_values, excess, strict=True)
     )
-
-
-def judged_kernels(family: Family, judged: Judged, how: Judge) -> record.Family | None:
-    """Return the record of a family of one side that was judged; None for one kernel."""
-    if len(family.members) < 2:
-        return None
-    members = judged_members(family, judged, record.FamilyMember)
-    return record.Family(how, JUDGES[how], members, family.thinning, judged.p_clearest)
+    return of_family(how, JUDGES[how], members, family.thinning, judged.p_clearest)
 
 
 class TestedPair:

@@ -15,13 +15,14 @@ from kerntest.inference.sides import Sample
 from kerntest.inference.verdict import (
     curve_verdict,
     degenerate_kernel,
-    judged_kernels,
+    judged_together,
     permutation_null,
     refuse_overflow,
     relabelling_warning,
 )
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
+from kerntest.report import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from kerntest.inference.sides import Options
     from kerntest.inference.streamed.blocked import Blocked
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.report import record
 
 # Random relabellings that show whether a kernel can tell any two apart, where those of the test cannot.
 OTHER_RELABELLINGS = 100
@@ -107,7 +107,7 @@ def _permuted(family: Family, blocked: Sequence[Blocked], options: Options, engi
         raise degenerate_kernel(family.kernels[0])
     chosen, used = judged.selected, values.shape[1]
     null = permutation_null(judged, used, options.permutations, resampling=RESAMPLING)
-    together = judged_kernels(family, judged, options.judge)
+    together = judged_together(family, judged, options.judge, record.Family, record.FamilyMember)
     warnings = relabelling_warning(judged.p_value, used, options.alpha)
     return _of(judged.p_value, family.kernels[chosen], blocked[chosen], null, family=together, warnings=warnings)
 
