@@ -359,6 +359,12 @@ def test_all_splits_have_another_floor_where_samples_may_change_places():
         assert len({tuple(row) for row in every}) == len(every) == math.comb(sum(sizes), sizes[0])
 
 
+def test_some_splits_of_samples_of_one_size_have_the_floor_of_others():
+    points, labels = mixed_points(80, 1), labels_of(40, 40)
+    found, _ = two_samples(points, labels, [kernel_of("gaussian(1)")], "unbiased", at_least=50)
+    assert (found.resampling, found.floor) == ("random permutations", 1 / 50)
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(("n_x", "n_y"), [(2, 2), (2, 3), (3, 2), (5, 6), (2, 17), (16, 16)])
 def test_mmd_is_hsic_with_the_label(n_x, n_y, estimator):
