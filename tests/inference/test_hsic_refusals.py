@@ -154,6 +154,13 @@ def test_kernels_to_which_all_rows_are_alike_in_series():
     refused(UndecidedError, "one value of the statistic only", kernel_x="gaussian(1e-9)", time_series=True)
 
 
+def test_shifts_of_a_series_that_all_give_one_value():
+    """Other pairings of the rows would not: of a series they stand for nothing."""
+    x = np.array([0.0, 1.0, 0.0, 1.0])
+    with pytest.raises(UndecidedError, match="one value of the statistic only"):
+        hsic_test(x, x, time_series=True, min_lag=2, kernel_x="gaussian(1)", kernel_y="gaussian(1)", alpha=0.9)
+
+
 def test_one_degenerate_pair_of_a_family_does_no_harm():
     x, y = arrays()
     kernels = {"kernel_x": "gaussian", "kernel_y": "gaussian"}
