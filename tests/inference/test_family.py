@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tolerances import assert_close
 
+from kerntest import hsic_test
 from kerntest.errors import UsageError
 from kerntest.inference import family as module
 from kerntest.inference.family import check_bandwidth, choose_kernels, members_carried
@@ -85,6 +86,19 @@ def test_a_family_has_no_more_members_than_its_relabellings_carry(relabellings, 
         assert Gaussian(median(p=3)) in family.kernels
         assert f"at most {members}: one for each ten relabellings" in family.thinning
     assert members_carried(relabellings) == max(1, relabellings // 10)
+
+
+def test_pairs_count_the_halvings_of_both_sides_and_no_doublings():
+    members = ((Gaussian(1.0), Gaussian(1.0)), (Gaussian(1.0), Gaussian(2.0)))
+    assert module.Family(members, exponents=((1, -1), (-2, -3))).halvings.tolist() == [1, 5]
+
+
+@pytest.mark.parametrize(("permutations", "members"), [(20, 2), (59, 5)])
+def test_pairs_are_no_more_than_their_relabellings_carry(permutations, members):
+    x, y = np.random.default_rng(0).normal(size=(2, 20))
+    found = hsic_test(x, y, permutations=permutations).family
+    assert len(found.members) == members
+    assert f"at most {members}: one for each ten relabellings" in found.thinning
 
 
 def test_auto_gives_categories_a_bandwidth_of_their_own():

@@ -193,3 +193,5 @@ def test_a_few_rows_have_fewer_pairings_than_relabellings():
     assert any("is 0.0417, above alpha = 0.02" in warning for warning in result.warnings)
     curve = hsic_test(np.arange(6.0), np.arange(6.0) ** 2, null="moments")
     assert any("of 6 rows no curve" in warning for warning in curve.warnings)
+    enough = hsic_test(np.arange(8.0), np.arange(8.0) ** 2, null="moments")
+    assert not any("no curve" in warning for warning in enough.warnings)
