@@ -39,10 +39,12 @@ def test_the_nearest_mean_is_the_class_at_the_least_distance_in_the_feature_spac
         np.testing.assert_allclose(scores[:, :1] - scores, (squared - squared[:, :1]) / 2, rtol=0, atol=1e-12)
 
 
-def test_every_machine_is_judged_beside_the_nearest_mean():
-    X, y = bundled("cancer")
-    table = pd.DataFrame(X[:, :5], columns=list("abcde")).assign(y=y)
-    result = train_svm(table, "y", test_fraction=0.3, seed=4)
+@pytest.mark.parametrize("options", [{}, {"grid": True, "cv": 2}])
+def test_every_machine_is_judged_beside_the_nearest_mean_with_the_kernel_that_was_chosen(options):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(150, 2))
+    table = pd.DataFrame(X, columns=list("ab")).assign(y=(np.sin(4 * X[:, 0]) * X[:, 1] > 0).astype(int))
+    result = train_svm(table, "y", test_fraction=0.3, seed=4, **options)
     mean = train_svm(table, "y", test_fraction=0.3, seed=4, method="mean", kernel=result.kernel)
     assert result.baseline.accuracy == mean.accuracy == mean.baseline.accuracy
     assert result.baseline.balanced_accuracy == mean.balanced_accuracy
