@@ -8,7 +8,7 @@ import zipfile
 
 import numpy as np
 
-MANIFEST = {"kind": "svm", "cost": 1 / 3, "classes": ["ja", "größe"], "nested": {"b": [1, None, True], "a": "x\ny"}}
+MANIFEST = {"kind": "other", "cost": 1 / 3, "classes": ["ja", "größe"], "nested": {"b": [1, None, True], "a": "x\ny"}}
 ARRAYS = {
     "support": np.arange(12.0).reshape(3, 4) / 7,
     "dual": np.array([1.5, -0.0, 5e-324]),
@@ -72,3 +72,9 @@ def rewritten(content, fields=(), arrays=()):
 def array_of(content, name):
     """Return an array of a model."""
     return np.load(io.BytesIO(members_of(content)[1][f"{name}.npy"]))
+
+
+def valid_model(manifest, arrays):
+    """Return a model as anybody may write it who knows the format."""
+    whole = {"format_version": 1, "kerntest_version": "0.1.0", "members": {}, **manifest}
+    return rewritten(archive(whole, {}), arrays=arrays)

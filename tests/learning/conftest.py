@@ -1,15 +1,15 @@
 """A valid model, and a reader of those that are not."""
 
 import pytest
-from model_archives import ARRAYS, MANIFEST
+from model_archives import ARRAYS, MANIFEST, valid_model
 
+from kerntest import inspect_model
 from kerntest.errors import ModelError
-from kerntest.learning.model_file import model_bytes, read_model
 
 
 @pytest.fixture
 def valid():
-    return model_bytes(MANIFEST, ARRAYS)
+    return valid_model(MANIFEST, ARRAYS)
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def refused(tmp_path):
         path = tmp_path / "m.model"
         path.write_bytes(content)
         with pytest.raises(ModelError) as caught:
-            read_model(path)
+            inspect_model(path)
         error = caught.value
         assert error.exit_code == 5
         assert error.message.isprintable()
