@@ -76,7 +76,17 @@ def test_the_size_of_the_blocks_changes_nothing(folder, block):
     expected = SVM.load(folder / "weight.kt").predict(folder / "new.csv")
     np.testing.assert_allclose(numbers["prediction"].astype(float), expected, rtol=1e-12, atol=1e-12)
     assert report.numbers.minimum == pytest.approx(expected.min(), rel=1e-12)
+    assert report.numbers.maximum == pytest.approx(expected.max(), rel=1e-12)
     assert report.numbers.mean == pytest.approx(expected.mean(), rel=1e-9)
+
+
+def test_rows_like_those_of_a_model_of_one_class_are_told_from_outliers(folder, tmp_path):
+    SVM(task="one-class", nu=0.2).fit(rows(150, seed=1)[["size", "weight"]]).save(tmp_path / "usual.kt")
+    found, report = predicted(tmp_path / "usual.kt", folder / "new.csv", decision=True, block=2000)
+    usual = SVM.load(tmp_path / "usual.kt").decision_function(rows(500)[["size", "weight"]]) >= 0
+    assert found["prediction"].tolist() == ["true" if one else "false" for one in usual]
+    np.testing.assert_array_equal(found["decision"].astype(float) >= 0, usual)
+    assert report.predictions == {"true": int(usual.sum()), "false": int((~usual).sum())}
 
 
 def test_kept_columns_are_handed_through_as_typed(folder):
