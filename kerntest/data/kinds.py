@@ -320,7 +320,7 @@ def _form_of_both(columns: Sequence[Column], tables: Sequence[Table]) -> Form:
     return forms[max(forms, key=weights.__getitem__)]
 
 
-def _first_row(column: Column, levels: list[int]) -> int:
+def first_row(column: Column, levels: list[int]) -> int:
     """Return the first row that holds one of these levels."""
     wanted: NDArray[np.bool_] = np.zeros(len(column.levels) + 1, dtype=bool)
     wanted[levels] = True
@@ -338,7 +338,7 @@ def stray_problem(
     among: str = "",
 ) -> Problem:
     """Return the problem of a column of numbers or dates with other values among them."""
-    row = _first_row(column, levels)
+    row = first_row(column, levels)
     value = column.levels[column.values[row]]
     word = option_value([column.name])
     comment = comment_hint([column.name])
@@ -374,7 +374,7 @@ def _ambiguous_problem(column: Column, table: Table, reading: Reading) -> Proble
     """Return the problem of a column of which all values can be read in two ways."""
     other = next(form for form in reading.others)
     differing = [k for k, level in enumerate(column.levels) if other.read(level) != reading.values[k]]
-    row = _first_row(column, differing)
+    row = first_row(column, differing)
     value = column.levels[column.values[row]]
     word = option_value([column.name])
     readings = [_shown(form, value) for form in (reading.form, other)]
@@ -488,7 +488,7 @@ def with_words(table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column
 
 def _comma_problem(column: Column, table: Table, levels: list[int]) -> Problem:
     """Return the problem of a column whose numbers are written with commas."""
-    row = _first_row(column, levels)
+    row = first_row(column, levels)
     value = column.levels[column.values[row]]
     word = option_value([column.name])
     return Problem(

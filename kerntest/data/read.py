@@ -165,15 +165,7 @@ def open_blocks(path: str | Path, *, block_bytes: int | None = None, **csv: Unpa
     """Open a file, those of a glob, a folder of Parquet, or stdin (``"-"``) for reading block by block."""
     options = CsvOptions.of(**csv)
     with ExitStack() as stack:
-        if str(path) == "-":
-            copy = stack.enter_context(spooled(sys.stdin.buffer))
-            shown, found = STDIN, Found(((STDIN, copy),))
-        elif str(path):
-            shown, found = str(path), find_files(path, str(path))
-        else:
-            raise DataError(
-                "the name of the file is empty", code="data.missing_file", hint="name a file, or - for stdin"
-            )
+        shown, found = located_files(path, stack)
         files, warnings = found.files, found.warnings
         form, whole = begins_as(*files[0]), None
         if form == "json":
@@ -198,6 +190,15 @@ def open_blocks(path: str | Path, *, block_bytes: int | None = None, **csv: Unpa
                     (name, stack.enter_context(_in_utf8(name, location, options))) for name, location in files
                 )
             yield CsvBlocks(shown, files, warnings, options, block_bytes)
+
+
+def located_files(path: str | Path, stack: ExitStack) -> tuple[str, Found]:
+    """Return how messages call a path, and its files; stdin is copied into one, which the stack removes."""
+    if str(path) == "-":
+        return STDIN, Found(((STDIN, stack.enter_context(spooled(sys.stdin.buffer))),))
+    if not str(path):
+        raise DataError("the name of the file is empty", code="data.missing_file", hint="name a file, or - for stdin")
+    return str(path), find_files(path, str(path))
 
 
 @contextmanager

@@ -17,8 +17,12 @@ from kerntest.data.copies import copies_warning
 from kerntest.data.diagnostics import counts_rows
 from kerntest.data.messages import listed
 from kerntest.errors import UsageError
+from kerntest.inference.verdict import judged_together
 from kerntest.kernels.catalogue import why_not_characteristic
 from kerntest.report import record
+from kerntest.report.independence_record import IndependenceResult, KernelPair, KernelPairs
+from kerntest.report.independence_summary import independence_sentence
+from kerntest.report.summary import decision_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +40,6 @@ if TYPE_CHECKING:
     )
     from kerntest.inference.verdict import Verdict
     from kerntest.kernels.base import Kernel
-    from kerntest.report.independence_record import IndependenceResult
 
 Statistic: TypeAlias = Literal["hsic", "coco"]
 
@@ -124,6 +127,109 @@ def minimum_effect(
 
 
 # Records
+
+
+def two_sample_result(
+    options: Options,
+    verdict: Verdict,
+    family: Family,
+    *,
+    n: tuple[int, ...],
+    columns: Sequence[str],
+    left_out: tuple[str, ...],
+    files: bool,
+    minimum: record.MinimumEffect | None,
+    warnings: tuple[str, ...],
+    provenance: record.Provenance,
+    explanation: record.Explanation | None = None,
+) -> record.TwoSampleResult:
+    """Return the record of a test: what was found, and what it was found with."""
+    found, (kernel,) = verdict.found, verdict.kernels
+    left_out = (*left_out, *family.unused)
+    subject = "the two files" if files else "the two samples"
+    # Where MMD is not clearly above 0 its error means nothing.
+    clear = verdict.p_value <= options.alpha and math.isfinite(found.standard_error)
+    return record.TwoSampleResult(
+        schema="kerntest.mmd/1",
+        command="mmd",
+        statistic=found.estimate(options.estimator),
+        estimator=options.estimator,
+        p_value=verdict.p_value,
+        alpha=options.alpha,
+        reject=verdict.p_value <= options.alpha and (minimum is None or minimum.reached),
+        decision=decision_sentence(verdict.p_value, options.alpha, subject, minimum),
+        kernel=str(kernel),
+        bandwidth=getattr(kernel, "bandwidth", None),
+        gamma=getattr(kernel, "gamma", None),
+        n_x=n[0],
+        n_y=n[1],
+        columns=tuple(name for name in columns if name not in left_out),
+        columns_left_out=left_out,
+        mmd2_unbiased=found.unbiased,
+        mmd2_biased=found.biased,
+        mmd=math.sqrt(max(found.unbiased, 0.0)),
+        mmd_standard_error=found.standard_error if clear else None,
+        effect_size=found.effect_size,
+        null=verdict.null,
+        family=judged_together(family, verdict.judged, options.judge, record.Family, record.FamilyMember),
+        minimum_effect=minimum,
+        explanation=explanation,
+        warnings=warnings,
+        provenance=provenance,
+    )
+
+
+def independence_result(
+    options: Options,
+    verdict: Verdict,
+    family: Family,
+    groups: Groups,
+    *,
+    unused: Sequence[tuple[str, ...]],
+    n: int,
+    warnings: tuple[str, ...],
+    provenance: record.Provenance,
+    statistic: Statistic = "hsic",
+) -> IndependenceResult:
+    """Return the record of a test: what was found, and what it was found with; `unused` are columns of each side."""
+    found, (kernel_x, kernel_y) = verdict.found, verdict.kernels
+    used, left_out = [], []
+    for table, one, unseen in zip(groups.tables, unused, family.left_out, strict=True):
+        used.append(tuple(name for name in table.names if name not in {*one, *unseen}))
+        left_out += [name for name in table.names if name not in used[-1]]
+    return IndependenceResult(
+        schema="kerntest.hsic/1",
+        command="hsic",
+        statistic=found.estimate(options.estimator) if verdict.coco is None else verdict.coco,
+        statistic_name=statistic,
+        estimator=options.estimator,
+        p_value=verdict.p_value,
+        alpha=options.alpha,
+        reject=verdict.p_value <= options.alpha,
+        decision=independence_sentence(verdict.p_value, options.alpha, variable_names(used, groups)),
+        kernel=f"{kernel_x} on x, {kernel_y} on y",
+        kernel_x=str(kernel_x),
+        kernel_y=str(kernel_y),
+        bandwidth_x=getattr(kernel_x, "bandwidth", None),
+        bandwidth_y=getattr(kernel_y, "bandwidth", None),
+        gamma_x=getattr(kernel_x, "gamma", None),
+        gamma_y=getattr(kernel_y, "gamma", None),
+        n=n,
+        columns=used[0] + used[1],
+        columns_x=used[0],
+        columns_y=used[1],
+        hsic_unbiased=found.unbiased,
+        hsic_biased=found.biased,
+        effect_size=found.effect_size,
+        coco=verdict.coco,
+        witness_correlation=verdict.witness_correlation,
+        null=verdict.null,
+        family=judged_together(family, verdict.judged, options.judge, KernelPairs, KernelPair),
+        lags=verdict.lags,
+        warnings=warnings,
+        provenance=provenance,
+        columns_left_out=tuple(dict.fromkeys(left_out)),
+    )
 
 
 def variable_names(used: Sequence[tuple[str, ...]], groups: Groups) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from kerntest.inference.exact import (
     IndependenceAnalysis,
     Statistic,
     fitting,
+    independence_result,
     inputs_of,
     kernel_warnings,
     paired_copies,
@@ -26,9 +27,8 @@ from kerntest.inference.exact import (
     refuse_with_features,
     runs_in_order,
     series_warning,
-    variable_names,
 )
-from kerntest.inference.family import BandwidthOption, Family, choose_pair
+from kerntest.inference.family import BandwidthOption, choose_pair
 from kerntest.inference.pair_picture import pair_figure
 from kerntest.inference.planning import Work, prepare
 from kerntest.inference.relabelling.pairings import TwoSeries, TwoVariables
@@ -45,11 +45,9 @@ from kerntest.inference.sides import (
     read_pair,
 )
 from kerntest.inference.strongest import coco_verdict
-from kerntest.inference.verdict import Verdict, judged_together, verdict_of
+from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.inference.witness import Files, pair_columns
 from kerntest.kernels.dot import moved_to_origin
-from kerntest.report.independence_record import IndependenceResult, KernelPair, KernelPairs
-from kerntest.report.independence_summary import independence_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +59,7 @@ if TYPE_CHECKING:
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Estimator, Judge
     from kerntest.kernels.base import Kernel
-    from kerntest.report import record
+    from kerntest.report.independence_record import IndependenceResult
 
 
 @telling
@@ -214,11 +212,7 @@ def hsic_test(
         y_columns=y_columns,
     )
     if method == "features":
-        from kerntest.inference.streamed.independence import (  # noqa: PLC0415 - few need it
-            DEFAULT_FEATURES,
-            FeatureTest,
-            analyse_features,
-        )
+        from kerntest.inference.features import feature_tests  # noqa: PLC0415 - few need it
 
         asked = {
             f"--statistic {statistic}": statistic != "hsic",
@@ -227,8 +221,17 @@ def hsic_test(
         }
         asked |= {"--witness": witness is not None, "--plot": plot is not None}
         refuse_with_features(asked)
-        test = FeatureTest(options, (kernel_x, kernel_y), bandwidth, features or DEFAULT_FEATURES)
-        return analyse_features(x, y, test, reading, threads=threads, progress=progress)
+        return feature_tests.hsic_by_features(
+            x,
+            y,
+            options,
+            features=features or feature_tests.SIDE_FEATURES,
+            kernels=(kernel_x, kernel_y),
+            bandwidth=bandwidth,
+            reading=reading,
+            threads=threads,
+            progress=progress,
+        )
     refuse_features(features)
     files = Files(witness, plot)
     analysis = analyse_pair(
@@ -292,17 +295,14 @@ def analyse_pair(
     )
     test = replace(test, variables=points, engine=prepare(work, engine))
     verdict = coco_verdict(test, family) if statistic == "coco" else verdict_of(test, family)
-    used = _columns_used(groups, paired, family)
-    result = _independence_result(
-        test,
+    result = independence_result(
+        options,
         verdict,
         family,
-        used,
-        names=variable_names(used, groups),
+        groups,
+        unused=[one.left_out for one in paired.arranged],
+        n=paired.n,
         statistic=statistic,
-        left_out=[
-            name for table, names in zip(groups.tables, used, strict=True) for name in table.names if name not in names
-        ],
         warnings=(
             *groups.warnings,
             *paired.warnings,
@@ -370,64 +370,6 @@ def _refuse_gaps(paired: Paired, groups: Groups) -> None:
             code="data.gap",
             where=table.where(row),
         )
-
-
-def _independence_result(
-    test: TwoVariables,
-    verdict: Verdict,
-    family: Family,
-    used: tuple[tuple[str, ...], tuple[str, ...]],
-    *,
-    names: tuple[str, str],
-    statistic: Statistic,
-    left_out: Sequence[str],
-    warnings: tuple[str, ...],
-    provenance: record.Provenance,
-) -> IndependenceResult:
-    """Return the record of a test: what was found, and what it was found with."""
-    found, options, (kernel_x, kernel_y) = verdict.found, test.options, verdict.kernels
-    return IndependenceResult(
-        schema="kerntest.hsic/1",
-        command="hsic",
-        statistic=found.estimate(options.estimator) if verdict.coco is None else verdict.coco,
-        statistic_name=statistic,
-        estimator=options.estimator,
-        p_value=verdict.p_value,
-        alpha=options.alpha,
-        reject=verdict.p_value <= options.alpha,
-        decision=independence_sentence(verdict.p_value, options.alpha, names),
-        kernel=f"{kernel_x} on x, {kernel_y} on y",
-        kernel_x=str(kernel_x),
-        kernel_y=str(kernel_y),
-        bandwidth_x=getattr(kernel_x, "bandwidth", None),
-        bandwidth_y=getattr(kernel_y, "bandwidth", None),
-        gamma_x=getattr(kernel_x, "gamma", None),
-        gamma_y=getattr(kernel_y, "gamma", None),
-        n=test.n,
-        columns=used[0] + used[1],
-        columns_x=used[0],
-        columns_y=used[1],
-        hsic_unbiased=found.unbiased,
-        hsic_biased=found.biased,
-        effect_size=found.effect_size,
-        coco=verdict.coco,
-        witness_correlation=verdict.witness_correlation,
-        null=verdict.null,
-        family=judged_together(family, verdict.judged, options.judge, KernelPairs, KernelPair),
-        lags=verdict.lags,
-        warnings=warnings,
-        provenance=provenance,
-        columns_left_out=tuple(dict.fromkeys(left_out)),
-    )
-
-
-def _columns_used(groups: Groups, paired: Paired, family: Family) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the columns of x and of y that the kernels saw, in the order of the tables."""
-    x, y = (
-        tuple(name for name in table.names if name not in {*one.left_out, *unused})
-        for table, one, unused in zip(groups.tables, paired.arranged, family.left_out, strict=True)
-    )
-    return x, y
 
 
 def _row_warnings(groups: Groups, paired: Paired, *, time_series: bool) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,9 +11,9 @@ import numpy as np
 from kerntest.data.diagnostics import misleading
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.messages import one_of
-from kerntest.data.rows import Pooled, pool
+from kerntest.data.rows import pool
 from kerntest.engines.setting import engine_of
-from kerntest.errors import UsageError, telling
+from kerntest.errors import telling
 from kerntest.inference.exact import (
     TwoSampleAnalysis,
     check_minimum,
@@ -25,9 +24,10 @@ from kerntest.inference.exact import (
     provenance_of,
     refuse_features,
     refuse_with_features,
+    two_sample_result,
 )
 from kerntest.inference.explain import explain_columns, explanation_work, typical_rows
-from kerntest.inference.family import BandwidthOption, Family, check_bandwidth, choose_kernels
+from kerntest.inference.family import BandwidthOption, check_bandwidth, choose_kernels
 from kerntest.inference.picture import two_sample_figure
 from kerntest.inference.planning import Work, prepare
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples, different_relabellings
@@ -42,11 +42,10 @@ from kerntest.inference.sides import (
     read_two,
     without_missing,
 )
-from kerntest.inference.verdict import Verdict, judged_together, verdict_of
+from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.inference.witness import Files, sample_columns
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.report import record
-from kerntest.report.summary import decision_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from kerntest.data.formats.dialect import CsvWords
-    from kerntest.data.table import Table
     from kerntest.engines.base import Progress
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Estimator, Judge
@@ -205,20 +203,14 @@ def mmd_test(
         columns, exclude, common=common, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv)
     )
     if method == "features":
-        from kerntest.inference.streamed.two_sample import analyse_by_features  # noqa: PLC0415 - few need it
+        from kerntest.inference.features import feature_tests  # noqa: PLC0415 - few need it
 
         refuse_with_features({"--explain": explain, "--witness": witness is not None, "--plot": plot is not None})
-        if resampling != "blocks":
-            raise UsageError(
-                f"--resampling {resampling} needs --method exact",
-                hint="leave it out: features have relabellings of their own",
-                code="usage.method",
-            )
-        return analyse_by_features(
+        return feature_tests.mmd_by_features(
             x,
             y,
             options,
-            features=features,
+            features=features or feature_tests.TWO_SAMPLE_FEATURES,
             kernel=kernel,
             bandwidth=bandwidth,
             min_effect=min_effect,
@@ -292,13 +284,14 @@ def analyse_two_samples(
         rows = typical_rows(sample, verdict.kernels[0], verdict.found.witness, used)
         columns = explain_columns(sample, options, test.engine, read=matched, used=used, progress=progress)
         explanation = record.Explanation(columns, rows)
-    result = _two_sample_result(
-        test,
+    result = two_sample_result(
+        options,
         verdict,
         family,
-        pooled,
-        used,
-        subject="the two files" if tables.read[0].sha256 else "the two samples",
+        n=(pooled.n_x, pooled.n_y),
+        columns=used[0].names,
+        left_out=pooled.left_out,
+        files=bool(tables.read[0].sha256),
         minimum=minimum,
         explanation=explanation,
         warnings=(
@@ -326,51 +319,3 @@ def _minimum_effect(minimum: float, kernel: Kernel, verdict: Verdict, test: TwoS
     """Return whether MMD reaches the minimum under `kernel`, by its lower Gaussian confidence bound."""
     found = verdict.found if kernel == verdict.kernels[0] else test.measured((kernel,))
     return minimum_effect(minimum, kernel, found.unbiased, found.standard_error, test.options.alpha)
-
-
-def _two_sample_result(
-    test: TwoSamples,
-    verdict: Verdict,
-    family: Family,
-    pooled: Pooled,
-    used: tuple[Table, Table],
-    *,
-    subject: str,
-    minimum: record.MinimumEffect | None,
-    explanation: record.Explanation | None,
-    warnings: tuple[str, ...],
-    provenance: record.Provenance,
-) -> record.TwoSampleResult:
-    """Return the record of a test: what was found, and what it was found with."""
-    found, options, (kernel,) = verdict.found, test.options, verdict.kernels
-    left_out = (*pooled.left_out, *family.unused)
-    # Where MMD is not clearly above 0 its error means nothing.
-    clear = verdict.p_value <= options.alpha and math.isfinite(found.standard_error)
-    return record.TwoSampleResult(
-        schema="kerntest.mmd/1",
-        command="mmd",
-        statistic=found.estimate(options.estimator),
-        estimator=options.estimator,
-        p_value=verdict.p_value,
-        alpha=options.alpha,
-        reject=verdict.p_value <= options.alpha and (minimum is None or minimum.reached),
-        decision=decision_sentence(verdict.p_value, options.alpha, subject, minimum),
-        kernel=str(kernel),
-        bandwidth=getattr(kernel, "bandwidth", None),
-        gamma=getattr(kernel, "gamma", None),
-        n_x=pooled.n_x,
-        n_y=pooled.n_y,
-        columns=tuple(name for name in used[0].names if name not in left_out),
-        columns_left_out=left_out,
-        mmd2_unbiased=found.unbiased,
-        mmd2_biased=found.biased,
-        mmd=math.sqrt(max(found.unbiased, 0.0)),
-        mmd_standard_error=found.standard_error if clear else None,
-        effect_size=found.effect_size,
-        null=verdict.null,
-        family=judged_together(family, verdict.judged, options.judge, record.Family, record.FamilyMember),
-        minimum_effect=minimum,
-        explanation=explanation,
-        warnings=warnings,
-        provenance=provenance,
-    )

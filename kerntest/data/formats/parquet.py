@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # pandas writes its row labels as columns of this name.
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+# What is read ahead of all columns of a file together, and of one of them.
+AHEAD_BYTES, MOST_AHEAD = 1 << 25, 1 << 20
 
 
 def read_parquet(source: Source, categorical: Patterns = None) -> Table:
@@ -40,12 +42,7 @@ def read_parquet(source: Source, categorical: Patterns = None) -> Table:
     first_name, first = tables[0]
     for name, table in tables[1:]:
         if not table.schema.equals(first.schema):
-            raise DataError(
-                f"{name} has other columns or types than {first_name}",
-                hint=f"Parquet files that are read together need one schema; these differ in {_difference(first, table)}",
-                code="data.schemas_differ",
-                where={"file": name},
-            )
+            raise _other_schema(first_name, name, _difference(first.schema, table.schema))
     arrow = pa.concat_tables([table for _, table in tables])
     labels = [name for name in arrow.column_names if PANDAS_INDEX.fullmatch(name)]
     warnings = tuple(f"{name!r} of {source.name} holds the row labels of pandas and is left out" for name in labels)
@@ -117,15 +114,28 @@ def _refuse_too_large(name: str, metadata: Any) -> None:
     refuse_to_read(unpacked + arrays, name)
 
 
+def refuse_other_schema(first: tuple[str, Any], other: tuple[str, Any]) -> None:
+    """Refuse a further file, by its name and schema, whose columns are not those of the first."""
+    # Files may differ in what is noted beside the columns.
+    if first[1].names != other[1].names or first[1].types != other[1].types:
+        raise _other_schema(first[0], other[0], _difference(first[1], other[1]))
+
+
+def _other_schema(first_name: str, name: str, difference: str) -> DataError:
+    return DataError(
+        f"{name} has other columns or types than {first_name}",
+        hint=f"Parquet files that are read together need one schema; these differ in {difference}",
+        code="data.schemas_differ",
+        where={"file": name},
+    )
+
+
 def _difference(first: Any, other: Any) -> str:
     """Return the first column in which two schemas differ."""
-    for field in (*first.schema, *other.schema):
-        kinds = [
-            table.schema.field(field.name).type if field.name in table.column_names else None
-            for table in (first, other)
-        ]
+    for name in (*first.names, *other.names):
+        kinds = [schema.field(name).type if name in schema.names else None for schema in (first, other)]
         if kinds[0] != kinds[1]:
-            return f"column {field.name!r}"
+            return f"column {name!r}"
     return "the order of the columns"
 
 
@@ -139,12 +149,14 @@ class SeenFile:
     node: str
     copied: bool
 
-    def opened(self) -> parquet.ParquetFile:
-        """Open the file."""
+    def opened(self, columns: int) -> parquet.ParquetFile:
+        """Open the file to read so many columns."""
         try:
             state = Path(self.location).stat()
             metadata = _footer(self.location, state.st_size, state.st_mtime_ns)
-            file = parquet.ParquetFile(self.location, metadata=metadata, pre_buffer=False, buffer_size=1 << 20)
+            file = parquet.ParquetFile(
+                self.location, metadata=metadata, pre_buffer=False, buffer_size=min(MOST_AHEAD, AHEAD_BYTES // columns)
+            )
         except FileNotFoundError:
             raise self._gone() from None
         except PermissionError as error:
@@ -224,6 +236,7 @@ class Layout:
     kept: tuple[str, ...]
     size: int
     several: bool
+    categorical: frozenset[str] = frozenset()
 
     @property
     def columns(self) -> list[str]:
@@ -250,7 +263,9 @@ class Layout:
             at += batch.num_rows
 
     def _typed(self, table: Any, span: Span, at: int) -> BlockTable:
-        columns = tuple(column_of(name, table[name], self.name) for name in self.typed)
+        columns = tuple(
+            column_of(name, table[name], self.name, as_category=name in self.categorical) for name in self.typed
+        )
         part = span.file.shown if self.several else ""
         return BlockTable(self.name, columns, table.num_rows, "parquet", offset=span.offset + at, part=part)
 
@@ -270,7 +285,7 @@ class ParquetPiece:
     def blocks(self) -> Iterator[Block]:
         """Read the rows."""
         for stretch in self.stretches:
-            with stretch.span.file.opened() as file:
+            with stretch.span.file.opened(len(self.layout.columns)) as file:
                 yield from self.layout.blocks(file, stretch)
 
 
@@ -285,12 +300,14 @@ class ParquetBlocks(BlockReader):
     """The rows of Parquet files; columns are found by name in each, and have the types of its schema."""
 
     format = "parquet"
+    # Columns that are to be text whatever they hold.
+    categorical: frozenset[str] = frozenset()
 
     def __init__(
         self, name: str, files: Sequence[tuple[str, Path, bool]], warnings: tuple[str, ...], block_rows: int | None
     ) -> None:
         self.name, self.warnings = name, warnings
-        self._rows = block_rows or BLOCK_ROWS
+        self.rows = block_rows or BLOCK_ROWS
         self._files: list[tuple[SeenFile, Any]] = []
         self._spans: list[Span] = []
         self.total = 0
@@ -320,16 +337,21 @@ class ParquetBlocks(BlockReader):
         file = SeenFile(shown, str(Path(location).absolute()), metadata.num_rows, platform.node(), copied)
         self._files.append((file, schema))
         offset = first = rows = 0
-        for place, size in enumerate([*sizes, self._rows + 1]):
-            if rows and rows + size > self._rows:
+        for place, size in enumerate([*sizes, self.rows + 1]):
+            if rows and rows + size > self.rows:
                 self._spans.append(Span(file, range(first, place), rows, offset, self.total + offset))
                 offset, first, rows = offset + rows, place, 0
             rows += size
         self.total += metadata.num_rows
 
+    @property
+    def schemas(self) -> list[tuple[str, Any]]:
+        """The name and the schema of every file."""
+        return [(file.shown, schema) for file, schema in self._files]
+
     def pieces(self, kinds: Mapping[str, Kind], keep: Sequence[str] = (), at_once: int = 1) -> Pieces:
         """Return all rows; the types are those of the files, whatever is asked for."""
-        layout = Layout(self.name, tuple(kinds), tuple(keep), self._rows, len(self._files) > 1)
+        layout = Layout(self.name, tuple(kinds), tuple(keep), self.rows, len(self._files) > 1, self.categorical)
         for file, schema in self._files:
             self._check(file.shown, schema, layout.columns)
         n_blocks = sum(self._blocks_of(span) for span in self._spans)
@@ -342,7 +364,7 @@ class ParquetBlocks(BlockReader):
         return Pieces(self._apart(layout, jobs), count)
 
     def _blocks_of(self, span: Span) -> int:
-        return -(-span.n_rows // self._rows)
+        return -(-span.n_rows // self.rows)
 
     def _stays(self, span: Span) -> bool:
         """Whether rows are read by this process and nobody else."""
@@ -357,14 +379,14 @@ class ParquetBlocks(BlockReader):
                 jobs.append((Stretch(span, 0, span.n_rows),))
                 room = 0
                 continue
-            step = self._rows * max(together, -(-self._blocks_of(span) // GROUP_PARTS))
+            step = self.rows * max(together, -(-self._blocks_of(span) // GROUP_PARTS))
             for start in range(0, span.n_rows, step):
                 stretch = Stretch(span, start, min(start + step, span.n_rows))
                 if stretch.n_rows <= room:
                     jobs[-1] = (*jobs[-1], stretch)
                 else:
                     jobs.append((stretch,))
-                    room = self._rows * together
+                    room = self.rows * together
                 room -= stretch.n_rows
         return jobs
 
@@ -384,7 +406,7 @@ class ParquetBlocks(BlockReader):
             while stretch is not None:
                 # A file stays open while its rows are read.
                 current = stretch.span.file
-                with current.opened() as file:
+                with current.opened(len(layout.columns)) as file:
                     while stretch is not None and stretch.span.file is current:
                         yield from layout.blocks(file, stretch)
                         stretch = next(left, None)

@@ -1,0 +1,473 @@
+"""Both tests by features, for any number of rows: a survey of the inputs, sums of features over all rows, a verdict.
+
+The sums are those over blocks of random rows for two samples, and of products for two variables; all else is one way.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from kerntest.data.copies import copies_warning
+from kerntest.data.diagnostics import counters
+from kerntest.data.messages import listed
+from kerntest.data.table import Table
+from kerntest.engines.base import Engine
+from kerntest.engines.plan import fitting, tell
+from kerntest.engines.setting import engine_of
+from kerntest.errors import DataError, UsageError
+from kerntest.inference import exact
+from kerntest.inference.family import Family, check_bandwidth, choose_kernels, choose_pair, two_sample_exponents
+from kerntest.inference.features.batches import open_input
+from kerntest.inference.features.block_sums import (
+    BlockSums,
+    block_curve_verdict,
+    family_features,
+    permuted_verdict,
+    plan_blocks,
+)
+from kerntest.inference.features.product_sums import ProductSums, SideFeatures, side_features, speaking_rows
+from kerntest.inference.features.survey import survey
+from kerntest.inference.nulls.curves import curve_p_value
+from kerntest.inference.planning import piece_bytes, pieces_read_twice
+from kerntest.inference.relabelling.pairings import centred_matrix
+from kerntest.inference.sides import FEWEST_ROWS, Groups, Reading, read_pair, too_few_rows
+from kerntest.inference.verdict import Verdict, overflow
+from kerntest.kernels.bandwidth import BandwidthChooser
+from kerntest.kernels.base import Columns, Points
+from kerntest.kernels.columns import is_additive
+from kerntest.kernels.dot import Linear
+from kerntest.matrices.factor import feature_error, parse_features
+from kerntest.report import record
+from kerntest.report.approximation import PairApproximation
+from kerntest.report.summary import percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from kerntest.engines.base import Progress
+    from kerntest.inference.family import BandwidthOption
+    from kerntest.inference.features.batches import Input
+    from kerntest.inference.features.block_sums import Blocked
+    from kerntest.inference.features.survey import Part, Survey
+    from kerntest.inference.sides import Options, Variable
+    from kerntest.kernels.base import Array, Kernel
+    from kerntest.report.independence_record import IndependenceResult
+
+Result = TypeVar("Result")
+
+# Landmarks of a two-sample test, and of each side of a test of independence.
+TWO_SAMPLE_FEATURES, SIDE_FEATURES = "nystroem:300", "nystroem:200"
+# Rows from which bandwidths, landmarks and the error of features come.
+SAMPLED_ROWS = 2000
+# Rows on which features are compared with the kernel.
+TWO_SAMPLE_ERROR_ROWS, SIDE_ERROR_ROWS = 800, 1000
+# Some hundred features leave out much of what kernels see whose bandwidth is below so many factors of two of the median.
+NARROWEST = -1
+# The features leave out so much of a kernel matrix that this should be known.
+LARGE_ERROR = 0.1
+
+
+class _Run:
+    """What both tests have in common: what was asked for, where it runs, and since when."""
+
+    def __init__(
+        self, command: str, options: Options, features: str, threads: int | None, progress: Progress | None
+    ) -> None:
+        self.started = time.perf_counter()
+        self.command, self.progress = command, progress
+        self.features = features.strip().lower()
+        self.kind, self.number = parse_features(features)
+        if options.resampling == "random":
+            raise UsageError(
+                "--resampling random needs --method exact",
+                hint="leave it out: features have relabellings of their own",
+                code="usage.method",
+            )
+        self.options, self.adapted = exact.fitting(options)
+        self.engine: Engine = engine_of(threads)
+
+    def survey(self, data: Sequence[Any], reading: Reading, sampled: int) -> AbstractContextManager[Survey]:
+        """Go through the inputs once."""
+        options = self.options
+        return survey(
+            data,
+            reading,
+            options.scale,
+            options.seed,
+            self.engine,
+            progress=self.progress,
+            sampled=max(SAMPLED_ROWS, sampled),
+        )
+
+    def sums(
+        self,
+        found: Survey,
+        work: Callable[[Part], Result],
+        *,
+        step: str,
+        held: Callable[[int], float],
+        operations: Mapping[str, float],
+    ) -> Iterator[Result]:
+        """Go through the inputs again, and yield sums in their order: these do not depend on what runs side by side."""
+        columns, threads = len(found.columns), self.engine.threads
+        tell(
+            self.command,
+            sum(found.n),
+            columns,
+            steps=(step + pieces_read_twice(found.n_parts),),
+            held=threads * piece_bytes(columns) + held(threads),
+            operations=operations,
+            engine=self.engine,
+            method="features",
+            besides=time.perf_counter() - self.started,
+        )
+        return self.engine.map(work, found.parts(), self.progress, total=found.n_parts)
+
+    def provenance(self, found: Survey, asked: tuple[Kernel | str, ...], rule: str) -> record.Provenance:
+        """Return what is needed to run a test again and get the same numbers."""
+        return exact.provenance_of(
+            self.options, found.inputs, asked=asked, rule=rule, engine=self.engine, started=self.started
+        )
+
+
+def _matrix_error(K: Array, Z: Array) -> float:
+    """Return |A - A_z| / |A| in the Frobenius norm, A the centred kernel matrix of some rows and A_z that of features Z."""
+    exact, apart = centred_matrix(K, "biased"), centred_matrix(Z @ Z.T - K, "biased")
+    size = float(np.linalg.norm(exact))
+    return float(np.linalg.norm(apart)) / size if size > 0 else 0.0
+
+
+def _large_error(subject: str, error: float) -> list[str]:
+    """Return a warning where the features leave out much of the kernel."""
+    warning = (
+        f"{subject} features leave out {percent(error)} of what the kernel sees; the test is valid, but sees less: ask for "
+        "more --features, or a larger bandwidth"
+    )
+    return [warning] if error > LARGE_ERROR else []
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def mmd_by_features(
+    x: Any,
+    y: Any,
+    options: Options,
+    *,
+    features: str,
+    kernel: Kernel | str,
+    bandwidth: BandwidthOption,
+    min_effect: float | None,
+    reading: Reading,
+    threads: int | None,
+    progress: Progress | None,
+) -> record.TwoSampleResult:
+    """Run the test of `mmd_test` with ``method="features"``. Cost: O(n M (p + F)) time, M features of F kernels."""
+    run = _Run("mmd", options, features, threads, progress)
+    check_bandwidth(bandwidth)
+    exact.check_minimum(min_effect)
+    options = run.options
+    # Landmarks are rows of the sample, and others show how far the features are from the kernel.
+    sampled = run.number + TWO_SAMPLE_ERROR_ROWS if run.kind == "nystroem" else 0
+    with run.survey((x, y), reading, sampled) as found:
+        blocks = plan_blocks(found.n, found.names)
+        family, extra = _two_sample_kernels(run, found, kernel, bandwidth, measured=min_effect is not None)
+        kernels = (*family.kernels, *extra)
+        if all(isinstance(one, Linear) for one in kernels):
+            # Only to the linear kernel every origin is the same; a far one would take its digits away.
+            found.move_to_its_mean()
+        maps = family_features(run.features, kernels, found.sample.points, options.seed)
+        work = BlockSums(maps, blocks, options.seed, found.kinds, found.sample)
+        shape = len(kernels), work.width
+        numbers = sum(each.count for each in blocks) * math.prod(shape)
+
+        def held(threads: int) -> float:
+            # Each piece under way has the sums once, and the result too.
+            return 8.0 * numbers * (threads + 3)
+
+        run.engine = fitting(
+            run.engine,
+            lambda threads: threads * piece_bytes(len(found.columns)) + held(threads),
+            what="the sums over blocks take",
+            hint="fewer --features take less",
+        )
+        sums = [np.zeros((each.count, *shape)) for each in blocks]
+        for source, some in run.sums(
+            found,
+            work,
+            step=f"{work.width:,} features of each of {len(kernels)} kernels, summed over blocks of rows",
+            held=held,
+            operations={"kernel": 3.0 * numbers / sum(each.count for each in blocks) * sum(found.n)},
+        ):
+            sums[source] += some
+    blocked = [work.blocked(member, sums) for member in range(len(kernels))]
+    judged = permuted_verdict if options.null == "permutation" else block_curve_verdict
+    verdict = judged(family, blocked[: len(family.members)], options, run.engine)
+    chosen = blocked[kernels.index(verdict.kernels[0])]
+    approximation = record.Approximation(
+        features=run.features,
+        kind=run.kind,
+        number=work.width,
+        **_two_sample_errors(chosen),
+        rows_sampled=len(chosen.sample),
+        blocks=sum(each.free for each in blocks),
+        rows_per_block=blocks[0].size,
+        fixed_rows=sum(each.fixed_rows for each in blocks),
+    )
+    minimum = None
+    if min_effect is not None:
+        measured = blocked[-1].effect()
+        minimum = exact.minimum_effect(
+            min_effect, kernels[-1], measured.unbiased, measured.standard_error, options.alpha
+        )
+    rule = f"{family.rule}, on {len(chosen.sample):,} sampled rows" if family.thinning else family.rule
+    result = exact.two_sample_result(
+        options,
+        verdict,
+        family,
+        n=found.n,
+        columns=found.columns,
+        left_out=found.left_out,
+        files=bool(found.inputs[0].sha256),
+        minimum=minimum,
+        warnings=(
+            *found.warnings,
+            *exact.kernel_warnings(family, verdict.kernels),
+            *run.adapted,
+            *_large_error(f"the {run.features}", approximation.matrix_error),
+            *verdict.warnings,
+        ),
+        provenance=run.provenance(found, (kernel,), rule),
+    )
+    return replace(result, method="features", approximation=approximation)
+
+
+def _two_sample_kernels(
+    run: _Run, found: Survey, kernel: Kernel | str, bandwidth: BandwidthOption, *, measured: bool
+) -> tuple[Family, tuple[Kernel, ...]]:
+    """Return the kernels that are judged, as many as the exact test has, and of several the one that effects are measured by."""
+
+    def exponents(base: Kernel, chooser: BandwidthChooser) -> list[int]:
+        """Those of the exact test that features can stand for; random waves only for all columns together."""
+        exponents = [] if run.kind == "fourier" and is_additive(base) else two_sample_exponents(base, chooser)
+        return [exponent for exponent in exponents if exponent >= NARROWEST]
+
+    choose = partial(
+        choose_kernels,
+        numeric_names=found.sample.numeric_names,
+        category_names=found.sample.category_names,
+        chooser=BandwidthChooser(found.sample.points, run.options.seed),
+        exponents=exponents,
+        relabellings=run.options.permutations,
+    )
+    family = choose(kernel, bandwidth, single=run.options.null != "permutation")
+    if family.thinning:
+        rule = f"{sum(found.n):,} rows: bandwidths of the exact test from half the median on"
+        family = replace(family, thinning=rule)
+    if not measured or len(family.kernels) == 1:
+        return family, ()
+    return family, choose("auto", "median", single=True).kernels
+
+
+def _two_sample_errors(blocked: Blocked) -> dict[str, float]:
+    """Return how far features are from the kernel, on sampled rows that are no landmarks where there are enough."""
+    sample, landmarks = blocked.sample, len(blocked.features.landmarks)
+    first = landmarks if len(sample) > landmarks + TWO_SAMPLE_ERROR_ROWS // 2 else 0
+    rows = np.arange(first, min(first + TWO_SAMPLE_ERROR_ROWS, len(sample)))
+    K, Z = blocked.features.kernel(sample.take(rows)), blocked.sampled[rows]
+    off = ~np.eye(len(rows), dtype=bool)
+    kernel_error = float(np.sqrt(np.mean(np.square((Z @ Z.T - K)[off]))))
+    return {"kernel_error": kernel_error, "matrix_error": _matrix_error(K, Z)}
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def hsic_by_features(
+    x: Any,
+    y: Any,
+    options: Options,
+    *,
+    features: str,
+    kernels: tuple[Kernel | str, Kernel | str],
+    bandwidth: BandwidthOption,
+    reading: Reading,
+    threads: int | None,
+    progress: Progress | None,
+) -> IndependenceResult:
+    """Run the test of `hsic_test` with ``method="features"``. Cost: O(n (M (p + r) + r^2)) time, r of M features a side."""
+    run = _Run("hsic", options, features, threads, progress)
+    _refuse_exact_only(options, bandwidth)
+    options = run.options
+    with (
+        _opened_groups(x, y, reading) as (data, groups),
+        run.survey(
+            (data,),
+            Reading(
+                columns=[name for table in groups.tables for name in table.names],
+                categorical=reading.categorical if y is None else (),
+                missing=reading.missing,
+                csv=reading.csv,
+            ),
+            2 * run.number,
+        ) as found,
+    ):
+        n, (columns, variables) = found.n[0], _sides(groups, found)
+        rows = speaking_rows(n, len(found.sample.points), options.seed)
+        first = [min(map(found.columns.index, variable.names)) for variable in variables]
+        if first[1] < first[0]:
+            # Which rows speak for a side does not depend on which of the two is called x.
+            rows.reverse()
+        chosen = [variable.take(some) for variable, some in zip(variables, rows, strict=True)]
+        family = choose_pair(kernels, bandwidth, chosen, seed=options.seed, single=True)
+        sides = [
+            side_features(run.features, kernel, side, variable.points, options.seed)
+            for kernel, side, variable in zip(family.members[0], columns, chosen, strict=True)
+        ]
+        work = ProductSums((sides[0], sides[1]), found.kinds, found.sample)
+        ranks = [side.map.size for side in sides]
+        width = sum(ranks)
+        gram = np.zeros((work.width, work.width))
+        for some in run.sums(
+            found,
+            work,
+            step=f"products of {ranks[0]:,} + {ranks[1]:,} features, for the {options.null} null",
+            held=lambda threads: 8.0 * width**2 * (threads + 2),
+            operations={"kernel": 1.0 * width * n, "product": 1.0 * width**2 * n},
+        ):
+            gram += some
+    pair = work.pair(gram, found.sample.points, options.estimator)
+    for side in (pair.x, pair.y):
+        if not np.isfinite(side.gram).all():
+            raise overflow(side.kernel)
+    p_value, null = curve_p_value(options.null, pair, permutations=options.permutations)
+    m = len(found.sample.points)
+    few = f"the variance of the Gamma null is that of {m:,} rows drawn at random"
+    errors = [
+        _side_errors(side, found.sample.points.take(some), options.seed)
+        for side, some in zip(sides, rows[::-1], strict=True)
+    ]
+    result = exact.independence_result(
+        options,
+        Verdict(p_value, (pair.x.kernel, pair.y.kernel), pair.effect(), null),
+        family,
+        groups,
+        unused=[found.left_out] * 2,
+        n=n,
+        warnings=(
+            *groups.warnings,
+            *(text for text in found.warnings if text not in groups.warnings),
+            *exact.series_warning([exact.runs_of(table.columns) for table in groups.tables]),
+            *(text for table in groups.tables for text in counters(table.columns)),
+            *copies_warning([*found.sample.points.numeric.T, *found.sample.points.codes.T], total=n),
+            *exact.kernel_warnings(family, family.members[0]),
+            *run.adapted,
+            *_large_error("x: the", errors[0][1]),
+            *_large_error("y: the", errors[1][1]),
+            *([few] if options.null == "gamma" and m < n else ()),
+        ),
+        provenance=run.provenance(found, kernels, family.rule),
+    )
+    approximation = PairApproximation(
+        features=run.features,
+        kind=run.kind,
+        number_x=ranks[0],
+        number_y=ranks[1],
+        kernel_error_x=errors[0][0],
+        kernel_error_y=errors[1][0],
+        matrix_error_x=errors[0][1],
+        matrix_error_y=errors[1][1],
+        rows_sampled=m,
+    )
+    return replace(result, method="features", approximation=approximation)
+
+
+def _refuse_exact_only(options: Options, bandwidth: BandwidthOption) -> None:
+    """Refuse what features cannot do for two variables."""
+    refusals = (
+        (
+            options.null in {"permutation", "pearson"},
+            f"--null {options.null} needs relabelled values that the features do not give",
+            "with --method features the null is moments, gamma or spectral",
+        ),
+        (
+            not isinstance(bandwidth, str) and np.size(bandwidth) > 1,
+            "features stand for one pair of kernels: give one bandwidth",
+            "--method exact judges several bandwidths together",
+        ),
+    )
+    for refused, message, hint in refusals:
+        if refused:
+            raise UsageError(message, hint=hint, code="usage.method")
+
+
+@contextmanager
+def _opened_groups(x: Any, y: Any, reading: Reading) -> Iterator[tuple[Input, Groups]]:
+    """Give an input with its two groups of columns, as its first rows show them."""
+    if y is None:
+        name = None if isinstance(x, Table) else "data"
+        with open_input(x, name, reading.categorical, reading.csv) as data:
+            yield data, read_pair(data.head, None, replace(reading, categorical=()))
+        return
+    if any(isinstance(one, (str, Path)) for one in (x, y)):
+        raise UsageError(
+            "--method features reads one file with the columns of both sides",
+            hint="join the two files row by row into one, and name the columns with --x and --y",
+            code="usage.method",
+        )
+    groups = _joined(read_pair(x, y, reading))
+    with open_input(groups.read[0], None, (), reading.csv) as data:
+        yield data, groups
+
+
+def _joined(groups: Groups) -> Groups:
+    """Return two tables whose rows pair as one table; a name that both have is followed by that of its table."""
+    both = set(groups.tables[0].names) & set(groups.tables[1].names)
+    tables = tuple(
+        replace(
+            table,
+            columns=tuple(
+                replace(column, name=f"{column.name} of {letter}" if column.name in both else column.name, remarks=())
+                for column in table.columns
+            ),
+        )
+        for table, letter in zip(groups.tables, "xy", strict=True)
+    )
+    name = " and ".join(dict.fromkeys(table.name for table in tables))
+    columns = tuple(column for table in tables for column in table.columns)
+    return Groups((replace(tables[0], name=name, columns=columns, notes=()),), tables, groups.warnings)
+
+
+def _sides(groups: Groups, found: Survey) -> tuple[list[Columns], list[Variable]]:
+    """Return which columns of the rows are x and which y, and what the sample is of them; DataError if there are none."""
+    n, sample, p = found.n[0], found.sample, len(found.sample.numeric_names)
+    if n < FEWEST_ROWS:
+        raise too_few_rows(groups, n, dropped=found.rows[0] > n)
+    columns, variables = [], []
+    for table in groups.tables:
+        places = [place for place, name in enumerate(sample.names) if name in table.names]
+        if not places:
+            raise DataError(
+                f"no column is left to test among {listed(table.names)} of {table.name}: {'; '.join(found.warnings)}",
+                hint="a column must hold at least two different values, and not one per row",
+                code="data.no_columns",
+                where={"file": table.name},
+            )
+        columns.append(
+            Columns(tuple(place for place in places if place < p), tuple(place - p for place in places if place >= p))
+        )
+        variables.append(sample.with_columns(set(places)))
+    return columns, variables
+
+
+def _side_errors(side: SideFeatures, rows: Points, seed: int) -> tuple[float, float]:
+    """Return the errors of kernel values and of the centred matrix on rows that had no say in the features."""
+    points = side.points(rows)
+    some = points.take(np.arange(min(len(points), SIDE_ERROR_ROWS)))
+    matrix_error = _matrix_error(side.map.kernel(some), side.map.of_block(some))
+    return feature_error(side.map, points, Engine(1), seed), matrix_error
