@@ -11,7 +11,7 @@ from learning.svm_cases import bundled, clouds, coefficients_of, gaussian, raise
 from scipy.optimize import minimize
 
 from kerntest import SVM, train_svm
-from kerntest.errors import UsageError
+from kerntest.errors import DataError, UsageError
 
 
 def frame_of(X, y):
@@ -269,3 +269,38 @@ def test_every_pair_of_classes_is_counted():
         pd.DataFrame(X, columns=["a", "b"]).assign(y=y), "y", progress=lambda done, total: seen.append((done, total))
     )
     assert seen == [(done, 6) for done in range(1, 7)]
+
+
+def warned(y, n=200, **options):
+    X, _ = clouds(n)
+    return " | ".join(train_svm(frame_of(X, y), "y", test_fraction=0.3, **options).warnings)
+
+
+def test_machines_that_say_little_are_told():
+    rng = np.random.default_rng(2)
+    coins = rng.integers(0, 2, 200)
+    assert "training rows are support vectors: the kernel may be too narrow" in warned(coins, bandwidth=0.01)
+    assert "support vectors" not in warned((clouds(200)[0][:, 0] > 0).astype(int))
+    rare = (np.arange(200) % 8 == 0).astype(int)
+    assert "--class-weight balanced" in warned(rare, C=0.1)
+    told = warned(rare, bandwidth=0.2, C=100.0)
+    assert "'0' for every row would be right as often, or nearly so; --class-weight balanced" in told
+
+
+def test_probabilities_of_a_precomputed_matrix_are_those_of_its_kernel():
+    X, y = clouds(80, classes=3)
+    given = SVM(kernel="precomputed", probability=True, tolerance=1e-9).fit(gaussian(X, X, 1.0), y)
+    named = SVM(kernel="gaussian(1)", scale="none", probability=True, tolerance=1e-9).fit(X, y)
+    np.testing.assert_allclose(given.predict_proba(gaussian(X, X, 1.0)), named.predict_proba(X), rtol=0, atol=1e-5)
+
+
+def test_a_model_file_that_is_there_is_noticed_before_anything_is_fitted(tmp_path):
+    (tmp_path / "m").write_text("mine")
+    X, y = clouds(40, classes=3)
+    seen = []
+    raises(
+        DataError,
+        "data.exists",
+        lambda: train_svm(frame_of(X, y), "y", output=tmp_path / "m", progress=lambda *done: seen.append(done)),
+    )
+    assert not seen
