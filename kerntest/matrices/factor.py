@@ -137,7 +137,7 @@ def kernel_factor(kernel: Kernel, points: Points, *, tolerance: float = 1e-12, m
         width = min(width, cholesky.most - cholesky.rank)
         candidates = _largest(left, width)
         added = cholesky.add(candidates, STANDS_OUT * float(left[candidates].max()))
-        if not left.min() > -NEGATIVE * largest:
+        if not added or not left.min() > -NEGATIVE * largest:
             break
         np.maximum(left, 0.0, out=left)
         if cholesky.rank >= SINGLE_PIVOTS:
