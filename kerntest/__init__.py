@@ -12,11 +12,8 @@ if TYPE_CHECKING:
     from kerntest.errors import KerntestError as KerntestError
     from kerntest.inference.independence import hsic_test as hsic_test
     from kerntest.inference.inspection import inspect_table as inspect_table
-    from kerntest.inference.joint import JointResult as JointResult
     from kerntest.inference.joint import hsic_joint as hsic_joint
-    from kerntest.inference.screen import ScreenResult as ScreenResult
-    from kerntest.inference.screen import hsic_pairs as hsic_pairs
-    from kerntest.inference.selection import SelectionResult as SelectionResult
+    from kerntest.inference.screens.pairwise import hsic_pairs as hsic_pairs
     from kerntest.inference.selection import hsic_select as hsic_select
     from kerntest.inference.two_sample import mmd_test as mmd_test
     from kerntest.kernels.text import parse_kernel as parse_kernel
@@ -30,6 +27,9 @@ if TYPE_CHECKING:
     from kerntest.learning.predict import transform_file as transform_file
     from kerntest.learning.rows.model_columns import inspect_model as inspect_model
     from kerntest.report.independence_record import IndependenceResult as IndependenceResult
+    from kerntest.report.independence_record import JointResult as JointResult
+    from kerntest.report.independence_record import ScreenResult as ScreenResult
+    from kerntest.report.independence_record import SelectionResult as SelectionResult
     from kerntest.report.kpca_record import KpcaResult as KpcaResult
     from kerntest.report.model_report import ModelReport as ModelReport
     from kerntest.report.prediction_report import PredictionReport as PredictionReport
@@ -46,7 +46,7 @@ _HOME = {
     "DataWarning": "kerntest.errors",
     "IndependenceResult": "kerntest.report.independence_record",
     "KerntestError": "kerntest.errors",
-    "JointResult": "kerntest.inference.joint",
+    "JointResult": "kerntest.report.independence_record",
     "KernelPCA": "kerntest.learning.components.kpca",
     "KernelRidge": "kerntest.learning.machines.ridge",
     "KpcaResult": "kerntest.report.kpca_record",
@@ -54,8 +54,8 @@ _HOME = {
     "PredictionReport": "kerntest.report.prediction_report",
     "RidgeResult": "kerntest.report.ridge_record",
     "SVM": "kerntest.learning.machines.svm",
-    "ScreenResult": "kerntest.inference.screen",
-    "SelectionResult": "kerntest.inference.selection",
+    "ScreenResult": "kerntest.report.independence_record",
+    "SelectionResult": "kerntest.report.independence_record",
     "SvmResult": "kerntest.report.svm_record",
     "Table": "kerntest.data.table",
     "TableReport": "kerntest.report.table_report",
@@ -63,7 +63,7 @@ _HOME = {
     "TwoSampleResult": "kerntest.report.record",
     "compute_on": "kerntest.engines.setting",
     "hsic_joint": "kerntest.inference.joint",
-    "hsic_pairs": "kerntest.inference.screen",
+    "hsic_pairs": "kerntest.inference.screens.pairwise",
     "hsic_select": "kerntest.inference.selection",
     "hsic_test": "kerntest.inference.independence",
     "inspect_model": "kerntest.learning.rows.model_columns",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kerntest.report.independence_record import ScreenResult
+
 # One hue from pale to dark: no colour vision is needed to read it, and no grey occurs in it. Its palest part is left
 # out, so that an effect of 0 is not the blank of the diagonal.
 COLOUR_MAP, PALEST = "Blues", 0.12
@@ -23,6 +25,20 @@ HATCHED: dict[str, Any] = {"facecolor": "#D9D9D9", "edgecolor": "#9A9A9A", "hatc
 COLUMNS_WITH_VALUES, WHITE_ABOVE = 12, 0.68
 BARS_DRAWN = 30
 POINTS_PER_INCH = 72
+
+
+def screen_figure(result: ScreenResult) -> Any:
+    """Return a matplotlib figure of a screen: a heat map, or a ranking where there is a target."""
+    if result.target is not None:
+        effect, p = np.array([(pair.effect_size, pair.p_adjusted) for pair in result.pairs], dtype=np.float64).T
+        return ranking_figure([pair.x for pair in result.pairs], effect, p, result.alpha, result.decision)
+    place = {name: k for k, name in enumerate(result.columns)}
+    effect, p = np.full((2, len(place), len(place)), np.nan)
+    for pair in result.pairs:
+        i, j = place[pair.x], place[pair.y]
+        effect[i, j] = effect[j, i] = np.nan if pair.effect_size is None else pair.effect_size
+        p[i, j] = p[j, i] = np.nan if pair.p_adjusted is None else pair.p_adjusted
+    return pairs_figure(list(place), effect, p, result.alpha, result.decision)
 
 
 def pairs_figure(

@@ -191,20 +191,20 @@ class PairEffect(Record):
     x: str
     y: str
     n: int
-    hsic_unbiased: float | None
-    hsic_biased: float | None
-    effect_size: float | None
-    p_value: float | None
-    p_adjusted: float | None
-    p_permutation: float | None
-    permutations: int | None
-    p_step_down: float | None
-    reject: bool
-    pearson: float | None
-    spearman: float | None
-    kendall: float | None
-    kernel_x: str | None
-    kernel_y: str | None
+    hsic_unbiased: float | None = None
+    hsic_biased: float | None = None
+    effect_size: float | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    p_permutation: float | None = None
+    permutations: int | None = None
+    p_step_down: float | None = None
+    reject: bool = False
+    pearson: float | None = None
+    spearman: float | None = None
+    kendall: float | None = None
+    kernel_x: str | None = None
+    kernel_y: str | None = None
     note: str | None = None
 
 

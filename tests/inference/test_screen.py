@@ -9,20 +9,11 @@ import pandas as pd
 import pytest
 from same_results import assert_same
 from scipy.special import bdtr, bdtrc
+from scipy.stats import pearson3
 from tolerances import assert_close
 
-from kerntest import hsic_pairs, hsic_test
-from kerntest.engines.local import LocalEngine
-from kerntest.inference import screening
-from kerntest.inference.nulls.permutation import scores
-from kerntest.inference.relabelling import shifts
-from kerntest.inference.screening import ScreenOptions, screen
-from kerntest.inference.sides import Variable
-from kerntest.inference.statistic import factor
-from kerntest.kernels.base import Points
-from kerntest.kernels.text import parse_kernel
+from kerntest import hsic_pairs, hsic_test, parse_kernel
 
-ENGINE = LocalEngine(1)
 ESTIMATORS = ("unbiased", "biased")
 FALSE_ALARM = 1e-6
 MANY_RANDOM = 4000
@@ -148,64 +139,53 @@ def test_the_chance_of_any_false_finding_stays_within_the_level():
     assert bdtr(np.sum(smallest <= 0.5), repetitions, 0.3) > FALSE_ALARM
 
 
-def variables_of(frame):
-    """Return one variable for each column: numbers scaled, others as codes."""
-    variables = []
-    for name in frame.columns:
-        if pd.api.types.is_float_dtype(frame[name]):
-            x = frame[name].to_numpy()
-            points = Points.of((x - x.mean()) / x.std())
-            variables.append(Variable(points, np.zeros(1), np.ones(1), (name,), ()))
-        else:
-            codes, levels = pd.factorize(frame[name], sort=True)
-            points = Points(np.empty((len(codes), 0)), codes[:, None])
-            variables.append(Variable(points, np.zeros(0), np.zeros(0), (), (name,), (tuple(map(str, levels)),)))
-    return variables
+def matrix_of(values, text):
+    """Return the kernel matrix of a column: numbers scaled, others by their mismatches."""
+    kernel = parse_kernel(text)
+    if pd.api.types.is_float_dtype(values):
+        x = values.to_numpy()
+        return np.array(kernel(((x - x.mean()) / x.std())[:, None]))
+    different = values.to_numpy()[:, None] != values.to_numpy()
+    return np.where(different, math.exp(-1 / kernel.bandwidth), 1.0)
 
 
-def expected_values(K, L, places, circle, estimator):
-    """Return the estimate under every shift of every order, by whole centred matrices."""
-    A, B = (np.array(naive.centred[estimator](M.tolist())) for M in (K, L))
+def relabelled(frame, pair, permutations, seed, *, estimator="unbiased", circle=None):
+    """Return the statistic of a pair under every shift of every random order, by whole centred matrices."""
+    rng, n = np.random.default_rng((seed, 0)), len(frame)
+    circle = circle or n
+    places = [rng.permutation(n) for _ in range(math.ceil(permutations / circle))]
+    K, L = (
+        np.array(naive.centred[estimator](matrix_of(frame[name], text).tolist()))
+        for name, text in ((pair.x, pair.kernel_x), (pair.y, pair.kernel_y))
+    )
+    scale = 1 / (n * (n - 3)) if estimator == "unbiased" else 1 / n**2
     values = []
     for order in places:
         for shift in range(circle):
             p = np.array(naive.partners(places[0].tolist(), order.tolist(), circle, shift))
-            values.append(factor(len(K), estimator) * np.vdot(A, B[p][:, p]))
+            values.append(scale * np.vdot(K, L[np.ix_(p, p)]))
     return np.array(values)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("small_circle", [False, True], ids=["whole circle", "fixed rows"])
 @pytest.mark.parametrize("permutations", [13, 40])
-def test_every_relabelled_value_is_that_of_whole_matrices(permutations, small_circle, estimator, monkeypatch):
-    if small_circle:
-        monkeypatch.setattr(shifts, "SMALL_CIRCLE", 5)
-        monkeypatch.setattr(shifts, "LARGEST_FACTOR", 5)
-        monkeypatch.setattr(screening, "TOGETHER", 3)
+def test_p_values_are_those_of_whole_matrices_under_every_relabelling(permutations, estimator):
     n, seed = 23, 7
-    variables = variables_of(mixed_frame(n)[["plain", "ties", "city", "square", "new"]])
-    circle = shifts.circle_length(n)
-    assert (circle < n) == small_circle
-    pairs = [(0, 3), (2, 4), (0, 1), (1, 2), (3, 4), (4, 0)]
-    options = ScreenOptions("gaussian", "median", estimator, permutations, seed)
-    found, kernels = screen(variables, pairs, options, ENGINE, keep=True)
-    rng = np.random.default_rng((seed, 0))
-    places = [rng.permutation(n) for _ in range(math.ceil(permutations / circle))]
-    matrices = [kernel(one.points) for kernel, one in zip(kernels, variables, strict=True)]
-    for (a, b), one in zip(pairs, found, strict=True):
-        expected = expected_values(matrices[a], matrices[b], places, circle, estimator)
-        assert_close(one.relabelled, expected)
-        assert one.permutations == len(places) * circle
-        assert one.p_permutation == np.mean(expected >= expected[0] - 1e-12)
-        values = {
-            name: naive.matrix_inner(*(naive.centred[name](matrices[k].tolist()) for k in (a, b)))
-            for name in ESTIMATORS
-        }
-        assert_close(one.unbiased, values["unbiased"] * factor(n, "unbiased"))
-        assert_close(one.biased, values["biased"] * factor(n, "biased"))
-        effect = naive.hsic_effect(matrices[a].tolist(), matrices[b].tolist())
-        assert_close(one.effect_size, effect)
-    assert str(kernels[2]) == str(parse_kernel("hamming(1)"))
+    frame = mixed_frame(n)[["plain", "ties", "city", "square", "new"]]
+    for pair in hsic_pairs(frame, estimator=estimator, permutations=permutations, seed=seed).pairs:
+        values = relabelled(frame, pair, permutations, seed, estimator=estimator)
+        assert pair.permutations == len(values)
+        assert pair.p_permutation == np.mean(values >= values[0] - 1e-12)
+        assert_close(values[0], pair.hsic_unbiased if estimator == "unbiased" else pair.hsic_biased)
+
+
+def test_rows_beyond_a_circle_that_transforms_fast_keep_their_partner():
+    """523 is a prime: 520 rows lie on the circle."""
+    frame = mixed_frame(523)[["plain", "ties"]]
+    (pair,) = hsic_pairs(frame, permutations=521, seed=3).pairs
+    values = relabelled(frame, pair, 521, 3, circle=520)
+    assert pair.permutations == len(values) == 1040
+    assert pair.p_permutation == np.mean(values >= values[0] - 1e-12)
 
 
 def test_the_permutation_p_value_agrees_with_random_permutations():
@@ -225,27 +205,18 @@ def test_two_columns_have_the_permutation_p_value_of_the_test():
         assert pair.permutations == 40
 
 
-@pytest.mark.parametrize("options", [{}, {"target": "plain"}, {"estimator": "biased"}], ids=["all", "target", "biased"])
-def test_squares_of_few_columns_give_the_same(options, monkeypatch):
-    # Step-down p-values need relabellings that all columns share.
-    frame = mixed_frame(holes="target" not in options)[["plain", "wide", "city", "new", "square"]]
-    whole = hsic_pairs(frame, permutations=100, threads=1, **options)
-    for together in (1, 3):
-        monkeypatch.setattr(screening, "TOGETHER", together)
-        parts = hsic_pairs(frame, permutations=100, threads=1, **options)
-        for one, other in zip(whole.pairs, parts.pairs, strict=True):
-            assert (one.x, one.y, one.p_permutation, one.p_step_down) == (
-                other.x,
-                other.y,
-                other.p_permutation,
-                other.p_step_down,
-            )
-            assert_close(other.p_value, one.p_value)
-            np.testing.assert_allclose(other.effect_size, one.effect_size, rtol=1e-7, atol=1e-9)
-    monkeypatch.setattr(screening, "TOGETHER", 32)
-    monkeypatch.setattr(screening, "HELD_NUMBERS", 200)
-    fewer = hsic_pairs(frame, permutations=100, threads=1, **options)
-    assert [pair.p_permutation for pair in fewer.pairs] == [pair.p_permutation for pair in whole.pairs]
+def test_pairs_of_columns_that_are_not_held_together_are_the_same():
+    """Transforms are held for 32 columns at a time."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(8, 40)) + rng.normal(size=(8, 1))
+    X[:, 1] = np.round(X[:, 1])
+    found = {(pair.x, pair.y): pair for pair in hsic_pairs(X, permutations=16, threads=1).pairs}
+    assert len(found) == math.comb(40, 2)
+    for a, b in ((0, 1), (1, 39), (31, 32), (38, 39), (3, 32)):
+        (alone,) = hsic_pairs(X[:, [a, b]], permutations=16, threads=1).pairs
+        pair = found[f"x{a + 1}", f"x{b + 1}"]
+        assert (pair.p_permutation, pair.permutations) == (alone.p_permutation, alone.permutations)
+        assert_close([pair.p_value, pair.hsic_biased], [alone.p_value, alone.hsic_biased])
 
 
 def naive_step_down(table):
@@ -259,26 +230,20 @@ def naive_step_down(table):
     return result
 
 
-@pytest.mark.parametrize("permutations", [25, 60])
-def test_with_a_target_step_down_p_values_are_those_of_the_table_of_all_relabellings(permutations):
+@pytest.mark.parametrize(("permutations", "columns"), [(25, 1), (60, 1), (60, 12)])
+def test_with_a_target_step_down_p_values_are_those_of_the_table_of_all_relabellings(permutations, columns):
     n, seed = 25, 2
     frame = mixed_frame(n, 5)[["plain", "ties", "city", "square", "new"]]
+    for k in range(1, columns):
+        frame[f"noise{k}"] = np.random.default_rng(k).normal(size=n)
     found = hsic_pairs(frame, target="plain", permutations=permutations, seed=seed, threads=1)
     assert {pair.y for pair in found.pairs} == {"plain"}
-    variables = variables_of(frame)
-    rng = np.random.default_rng((seed, 0))
-    places = [rng.permutation(n) for _ in range(math.ceil(permutations / n))]
-    kernels = {pair.x: pair.kernel_x for pair in found.pairs} | {"plain": found.pairs[0].kernel_y}
-    matrices = {
-        name: parse_kernel(kernels[name])(one.points) for name, one in zip(frame.columns, variables, strict=True)
-    }
-    others = [name for name in frame.columns if name != "plain"]
-    table = np.array([expected_values(matrices[x], matrices["plain"], places, n, "unbiased") for x in others])
-    scored = scores(table, np.full(len(others), 1e-13))[0]
-    expected = dict(zip(others, naive_step_down(scored.tolist()), strict=True))
-    for pair in found.pairs:
-        assert_close(pair.p_step_down, expected[pair.x])
-        assert pair.p_step_down >= pair.p_permutation - 1e-12
+    table = np.array([relabelled(frame, pair, permutations, seed) for pair in found.pairs])
+    # -log p of a Pearson III curve through the mean, variance and skewness of the relabelled values.
+    z = (table - table.mean(axis=1, keepdims=True)) / table.std(axis=1, keepdims=True)
+    scored = [-pearson3.logsf(row, np.mean(row**3)) for row in z]
+    assert_close([pair.p_step_down for pair in found.pairs], naive_step_down(scored))
+    assert all(pair.p_step_down >= pair.p_permutation - 1e-12 for pair in found.pairs)
 
 
 def test_equal_columns_are_ranked_in_the_order_of_the_table():

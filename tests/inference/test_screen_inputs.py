@@ -10,7 +10,6 @@ from tolerances import assert_close
 
 from kerntest import hsic_pairs
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.inference import screening
 
 
 def frame_of(n=40, columns="abcd", seed=0):
@@ -286,10 +285,15 @@ def hopeless_frame():
     return frame
 
 
-@pytest.mark.parametrize("make", [frame_of, unlucky_frame, hopeless_frame])
+def wide_frame():
+    """Return more columns than are held together."""
+    names = ["a", *(f"c{k}" for k in range(35))]
+    return pd.DataFrame(np.random.default_rng(0).normal(size=(6, 36)), columns=names)
+
+
+@pytest.mark.parametrize("make", [frame_of, unlucky_frame, hopeless_frame, wide_frame])
 @pytest.mark.parametrize("options", [{}, {"target": "a"}], ids=["all", "target"])
-def test_progress_only_grows_and_ends_at_the_end(make, options, monkeypatch):
-    monkeypatch.setattr(screening, "TOGETHER", 2)
+def test_progress_only_grows_and_ends_at_the_end(make, options):
     calls = []
     hsic_pairs(make(), permutations=50, progress=lambda done, total: calls.append((done, total)), **options)
     done = [one for one, _ in calls]

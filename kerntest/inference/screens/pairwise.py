@@ -1,9 +1,14 @@
-"""All pairs of columns of a table, or all columns against one, from file to record."""
+"""All pairs of columns of a table, or all columns against one, each over the rows in which neither is missing.
+
+Pairs with the same rows share the matrices of their columns, the transforms of these, and the relabellings.
+"""
 
 from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,26 +18,37 @@ from kerntest.data.copies import copies_warning
 from kerntest.data.diagnostics import counters
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.messages import one_of
-from kerntest.data.rows import check_usable, reason_to_leave_out, recoded
+from kerntest.data.rows import arrange, check_usable, reason_to_leave_out, recoded
+from kerntest.engines.local import LocalEngine
 from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
 from kerntest.inference.exact import inputs_of, provenance_of, runs_of
-from kerntest.inference.nulls.permutation import descending, scores
+from kerntest.inference.family import BandwidthOption, choose_kernel
+from kerntest.inference.nulls.permutation import descending
 from kerntest.inference.planning import ABOUT_COLUMNS, held_by_stacks
-from kerntest.inference.screen_pairs import TestedPair, tested_pairs
-from kerntest.inference.screening import ScreenOptions
 from kerntest.inference.screens.corrections import PROCEDURES, Correction, adjusted, step_down
-from kerntest.inference.sides import Groups, MissingPolicy, Options, Reading, complete_rows, read_one
-from kerntest.report import independence_record
-from kerntest.report.heatmap import pairs_figure, ranking_figure
-from kerntest.report.independence_record import PairEffect
+from kerntest.inference.screens.correlations import correlations
+from kerntest.inference.screens.many_pairs import screen
+from kerntest.inference.sides import (
+    FEWEST_ROWS,
+    Groups,
+    MissingPolicy,
+    Options,
+    Reading,
+    Variable,
+    complete_rows,
+    read_one,
+)
+from kerntest.kernels.bandwidth import BandwidthChooser
+from kerntest.report.heatmap import screen_figure
+from kerntest.report.independence_record import PairEffect, ScreenResult
 from kerntest.report.independence_summary import screen_sentence
 from kerntest.report.plot import picture_bytes, picture_kind
 from kerntest.report.write import check_writable, write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from os import PathLike
     from typing import Unpack
 
@@ -41,12 +57,14 @@ if TYPE_CHECKING:
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Column, Table
-    from kerntest.engines.base import Progress
-    from kerntest.inference.family import BandwidthOption
+    from kerntest.engines.base import Engine, Progress
     from kerntest.inference.sides import Estimator
-    from kerntest.kernels.base import Array, Kernel
+    from kerntest.kernels.base import Array, Kernel, Points
 
-ScreenResult = independence_record.ScreenResult
+# From so many sets of rows, sets are tested side by side.
+MANY_SETS = 4
+# Steps of progress in one set.
+STEPS = 1000
 # Effect sizes, and logarithms of p-values, that differ by less come from columns that are equal but for rounding.
 SAME_RANK = 1e-8
 
@@ -74,7 +92,7 @@ def hsic_pairs(
     threads: int | None = None,
     progress: Progress | None = None,
     **csv: Unpack[CsvWords],
-) -> independence_record.ScreenResult:
+) -> ScreenResult:
     """Test every pair of columns of a table for independence, or every column against a target.
 
     Parameters
@@ -154,8 +172,9 @@ def hsic_pairs(
     table = read_one(data, Reading(categorical=categorical, csv=CsvOptions.of(**csv)))
     sides = _sides(table, target, x=x_columns, y=y_columns, columns=columns, exclude=exclude)
     chosen = check_usable(table.select([name for name in table.names if name in {*sides[0], *sides[1]}]))
+    groups = Groups((table,), (chosen,), ())
     if missing == "error":
-        complete_rows(Groups((table,), (chosen,), ()), "error")
+        complete_rows(groups, "error")
     usable, left_out = _usable(chosen, target)
     pairs = _pairs(usable, sides, target)
     if not pairs:
@@ -165,7 +184,6 @@ def hsic_pairs(
             code="data.no_columns",
             where={"file": table.name},
         )
-    how = ScreenOptions(kernel, bandwidth, estimator, permutations, seed)
     entries = float(table.n_rows) ** 2
     tell(
         "hsic",
@@ -186,10 +204,15 @@ def hsic_pairs(
         engine=engine,
         refusal=(f"this test of {table.n_rows:,} rows takes", ABOUT_COLUMNS),
     )
-    tested = tested_pairs(usable, pairs, how, engine, keep=target is not None, progress=progress)
-    effects, count, coarse = _effects(tested, correction, alpha, target=target)
-    rejected = sum(effect.reject for effect in effects)
-    copies = copies_warning([column.values for column in usable])
+    tested = _Screen(usable, pairs, kernel, bandwidth, options, keep=target is not None).tested(engine, progress)
+    effects = _corrected(tested, correction, alpha)
+    made = [effect for effect in effects if effect.p_value is not None]
+    rejected = sum(effect.reject for effect in made)
+    floor = max((1.0 / effect.permutations for effect in made if effect.permutations), default=0.0)
+    coarse = (
+        f"permutation p-values cannot be below {floor:.3g}, too coarse to correct for {len(made):,} tests: the corrected "
+        "p-values come from the moments of the permutation distribution"
+    )
     result = ScreenResult(
         schema="kerntest.hsic.pairwise/1",
         command="hsic",
@@ -198,14 +221,21 @@ def hsic_pairs(
         null="moments",
         correction=correction,
         alpha=alpha,
-        tests=count,
+        tests=len(made),
         rejected=rejected,
         reject=rejected > 0,
-        decision=screen_sentence(count, rejected, alpha, correction, target),
+        decision=screen_sentence(len(made), rejected, alpha, correction, target),
         n=table.n_rows,
         columns=tuple(column.name for column in usable),
         pairs=effects,
-        warnings=(*chosen.warnings, *left_out.values(), *_series(usable), *counters(usable), *copies, *coarse),
+        warnings=(
+            *chosen.warnings,
+            *left_out.values(),
+            *_series(usable),
+            *counters(usable),
+            *copies_warning([column.values for column in usable]),
+            *([coarse] if len(made) * floor > alpha and correction != "none" else []),
+        ),
         provenance=provenance_of(
             options,
             inputs_of([table], [table.n_rows]),
@@ -221,33 +251,10 @@ def hsic_pairs(
     return result
 
 
-def screen_figure(result: independence_record.ScreenResult) -> Any:
-    """Return a matplotlib figure of a screen: a heat map, or a ranking where there is a target."""
-    title = result.decision
-    if result.target is not None:
-        names = [pair.x for pair in result.pairs]
-        effect = np.array([np.nan if pair.effect_size is None else pair.effect_size for pair in result.pairs])
-        p = np.array([np.nan if pair.p_adjusted is None else pair.p_adjusted for pair in result.pairs])
-        return ranking_figure(names, effect, p, result.alpha, title)
-    place = {name: k for k, name in enumerate(result.columns)}
-    effect, p = (np.full((len(place), len(place)), np.nan) for _ in range(2))
-    for pair in result.pairs:
-        if pair.effect_size is not None and pair.p_adjusted is not None:
-            for i, j in ((place[pair.x], place[pair.y]), (place[pair.y], place[pair.x])):
-                effect[i, j], p[i, j] = pair.effect_size, pair.p_adjusted
-    return pairs_figure(list(place), effect, p, result.alpha, title)
-
-
 def _sides(
     table: Table, target: str | None, *, x: Patterns, y: Patterns, columns: Patterns, exclude: Patterns
 ) -> tuple[list[str], list[str]]:
-    """Return the names on the two sides of the pairs; the same names twice for all pairs.
-
-    Raises
-    ------
-    UsageError
-        If a name is not there, or a side is empty.
-    """
+    """Return the names on the two sides of the pairs; the same names twice for all pairs."""
     if target is not None and target not in table.names:
         match_names([target], table.names, table.name)
     excluded = set(match_names(exclude, table.names, table.name))
@@ -259,15 +266,14 @@ def _sides(
             where={"file": table.name, "column": str(target)},
         )
     taking_part = match_names(columns, table.names, table.name) if columns else list(table.names)
-    taking_part = [name for name in taking_part if name not in excluded]
 
     def side(patterns: Patterns) -> list[str]:
         named = match_names(patterns, table.names, table.name) if patterns else taking_part
         return [name for name in named if name not in excluded]
 
-    left, right = side(x), [target] if target is not None else side(y)
+    left, right = side(x), side(y)
     if target is not None:
-        left = [name for name in left if name != target]
+        left, right = [name for name in left if name != target], [target]
     if not left or not right:
         raise UsageError(
             f"no pair of columns of {table.name} is selected",
@@ -279,31 +285,24 @@ def _sides(
 
 
 def _usable(table: Table, target: str | None) -> tuple[list[Column], dict[str, str]]:
-    """Return the columns that can tell anything, and why each of the others cannot.
-
-    Raises
-    ------
-    DataError
-        If the target is one of the others.
-    """
+    """Return the columns that can tell anything, and why each of the others cannot."""
     usable, left_out = [], {}
     for column in table.columns:
         present = column.take(~column.missing)
-        if not len(present.values):
-            reason: str | None = f"column {column.name!r} has missing values only and is left out"
-        else:
+        reason: str | None = f"column {column.name!r} has missing values only and is left out"
+        if len(present.values):
             reason = reason_to_leave_out(recoded(present))
         if reason is None:
             usable.append(column)
-            continue
-        if column.name == target:
+        elif column.name == target:
             raise DataError(
                 f"the target cannot be tested: {reason}",
                 hint="name another column as --target",
                 code="data.target",
                 where={"file": table.name, "column": column.name},
             )
-        left_out[column.name] = reason
+        else:
+            left_out[column.name] = reason
     return usable, left_out
 
 
@@ -311,57 +310,160 @@ def _pairs(columns: Sequence[Column], sides: tuple[list[str], list[str]], target
     """Return every pair of a column of one side and another column of the other side once; a target comes second."""
     place = {column.name: k for k, column in enumerate(columns)}
     left, right = ([place[name] for name in side if name in place] for side in sides)
-    wanted = {(a, b) if target is not None or a < b else (b, a) for a in left for b in right if a != b}
-    return sorted(wanted)
+    return sorted({(a, b) if target is not None or a < b else (b, a) for a in left for b in right if a != b})
 
 
-def _effects(
-    tested: Sequence[TestedPair], correction: Correction, alpha: float, *, target: str | None
-) -> tuple[tuple[PairEffect, ...], int, tuple[str, ...]]:
-    """Return the records of all pairs by p-value, how many were tested, and a warning about coarse p-values."""
-    raw = np.array([np.nan if one.found is None or one.found.p_value is None else one.found.p_value for one in tested])
-    corrected = adjusted(raw, correction)
-    exact = _stepped_down(tested) if target is not None else [None] * len(tested)
-    effects = []
-    for one, p, p_adjusted, p_exact in zip(tested, raw, corrected, exact, strict=True):
-        found = one.found
-        if found is not None and found.p_value is None:
-            # What no relabelling changes is rounding.
-            found = None
-        known = found is not None
-        effects.append(
-            PairEffect(
-                x=one.names[0],
-                y=one.names[1],
-                n=one.n,
-                hsic_unbiased=found.unbiased if found else None,
-                hsic_biased=found.biased if found else None,
-                effect_size=found.effect_size if found else None,
-                p_value=float(p) if known else None,
-                p_adjusted=float(p_adjusted) if known else None,
-                p_permutation=found.p_permutation if found else None,
-                permutations=found.permutations if found else None,
-                p_step_down=p_exact if known else None,
-                reject=known and float(p_adjusted) <= alpha,
-                pearson=one.correlations[0],
-                spearman=one.correlations[1],
-                kendall=one.correlations[2],
-                kernel_x=str(one.kernels[0]) if one.kernels else None,
-                kernel_y=str(one.kernels[1]) if one.kernels else None,
-                note=one.note,
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tested:
+    """The record of a pair before any correction, its set of rows, and -log p under every relabelling where it is kept."""
+
+    effect: PairEffect
+    rows: int
+    scores: Array | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Screen:
+    """Pairs of columns, how each is tested, and whether its relabelled statistics are kept."""
+
+    columns: Sequence[Column]
+    pairs: Sequence[tuple[int, int]]
+    kernel: Kernel | str
+    bandwidth: BandwidthOption
+    options: Options
+    keep: bool
+
+    def tested(self, engine: Engine, progress: Progress | None = None) -> list[_Tested]:
+        """Return every pair, tested over the rows in which neither column is missing; those of the same rows together."""
+        present = [~column.missing for column in self.columns]
+        together: dict[bytes, list[int]] = {}
+        for index, (a, b) in enumerate(self.pairs):
+            together.setdefault(np.packbits(present[a] & present[b]).tobytes(), []).append(index)
+        sets = [(number, members) for number, members in enumerate(together.values())]
+
+        def work(item: tuple[int, list[int]], within: Engine, told: Progress | None) -> list[_Tested]:
+            number, members = item
+            a, b = self.pairs[members[0]]
+            rows = np.flatnonzero(present[a] & present[b])
+            return self._over(rows, number, [self.pairs[index] for index in members], within, told)
+
+        if len(sets) < MANY_SETS:
+            found: Iterator[list[_Tested]] = (work(one, engine, _share(progress, one[0], len(sets))) for one in sets)
+        else:
+            # Many small pieces of work: side by side, each on one thread.
+            found = engine.map(partial(work, within=LocalEngine(1), told=None), sets, progress)
+        results: dict[int, _Tested] = {}
+        for (_, members), of_set in zip(sets, found, strict=True):
+            results.update(zip(members, of_set, strict=True))
+        return [results[index] for index in range(len(self.pairs))]
+
+    def _over(
+        self,
+        rows: NDArray[np.intp],
+        number: int,
+        pairs: Sequence[tuple[int, int]],
+        engine: Engine,
+        progress: Progress | None,
+    ) -> list[_Tested]:
+        """Return pairs of columns tested over the same rows."""
+        n = len(rows)
+        taken = {
+            place: recoded(self.columns[place].take(rows)) for place in sorted({k for pair in pairs for k in pair})
+        }
+        notes = {place: _untestable(column, n) for place, column in taken.items()}
+        usable = [place for place in taken if notes[place] is None]
+        sides = [self._side(taken[place], n) for place in usable]
+        wanted = [(usable.index(a), usable.index(b)) for a, b in pairs if a in usable and b in usable]
+        found = iter(screen(sides, wanted, self.options, engine, keep=self.keep, progress=progress) if wanted else ())
+        tested = []
+        for (a, b), beside in zip(pairs, _correlations(taken, pairs), strict=True):
+            note = notes[a] or notes[b]
+            one = next(found) if note is None else None
+            effect = PairEffect(
+                taken[a].name, taken[b].name, n, note=note, pearson=beside[0], spearman=beside[1], kendall=beside[2]
             )
+            if one is not None:
+                names = [str(sides[usable.index(place)][1]) for place in (a, b)]
+                effect = replace(effect, kernel_x=names[0], kernel_y=names[1])
+            if one is not None and one.p_value is None:
+                # What no relabelling changes is rounding.
+                effect = replace(effect, note="no pairing of the rows changes the statistic")
+            elif one is not None:
+                effect = replace(
+                    effect,
+                    hsic_unbiased=one.effect.unbiased,
+                    hsic_biased=one.effect.biased,
+                    effect_size=one.effect.effect_size,
+                    p_value=one.p_value,
+                    p_permutation=one.p_permutation,
+                    permutations=one.permutations,
+                )
+            tested.append(_Tested(effect, number, None if one is None else one.scores))
+        if progress is not None:
+            progress(1, 1)
+        return tested
+
+    def _side(self, column: Column, n: int) -> tuple[Points, Kernel]:
+        """Return the rows of one column, scaled, and its kernel; that of the numbers is named by the user."""
+        variable = Variable.of(arrange([column], n), "standardize")
+        family = choose_kernel(
+            self.kernel if variable.numeric_names else "auto",
+            self.bandwidth,
+            numeric_names=variable.numeric_names,
+            category_names=variable.category_names,
+            chooser=BandwidthChooser(variable.points, self.options.seed),
         )
+        return variable.points, family.kernels[0]
+
+
+def _share(progress: Progress | None, done: int, total: int) -> Progress | None:
+    """Return `progress` as seen by one of several sets of rows."""
+    if progress is None:
+        return None
+    return lambda step, steps: progress(done * STEPS + step * STEPS // steps, total * STEPS)
+
+
+def _untestable(column: Column, n: int) -> str | None:
+    """Return why a column cannot be tested over the rows of a pair; None if it can."""
+    if n < FEWEST_ROWS:
+        return f"{n} {'row' if n == 1 else 'rows'} without missing values; the test needs at least {FEWEST_ROWS}"
+    if column.values.min() == column.values.max():
+        return f"{column.name!r} has one value in the rows without missing values"
+    return reason_to_leave_out(column)
+
+
+def _correlations(taken: dict[int, Column], pairs: Sequence[tuple[int, int]]) -> list[tuple[float | None, ...]]:
+    """Return Pearson, Spearman and Kendall of each pair; None where a column is text or has one value."""
+    numeric = [place for place, column in taken.items() if column.kind != "text"]
+    numbers = [index for index, pair in enumerate(pairs) if set(pair) <= set(numeric)]
+    found = np.full((3, len(pairs)), np.nan)
+    if numbers:
+        values = np.column_stack([taken[place].values.astype(np.float64) for place in numeric])
+        within = [(numeric.index(pairs[index][0]), numeric.index(pairs[index][1])) for index in numbers]
+        found[:, numbers] = correlations(values, within)
+    return [tuple(None if np.isnan(one) else one for one in three) for three in found.T.tolist()]
+
+
+def _corrected(tested: Sequence[_Tested], correction: Correction, alpha: float) -> tuple[PairEffect, ...]:
+    """Return the records by p-value, corrected for all that were tested.
+
+    The step-down maximum takes scores over shared relabellings: there is none where missing values give some pairs other
+    rows.
+    """
+    raw = np.array([np.nan if one.effect.p_value is None else one.effect.p_value for one in tested])
+    shared = [one for one in tested if one.scores is not None]
+    exact: dict[str, float] = {}
+    if len({one.rows for one in shared}) == 1:
+        p = step_down(np.stack([one.scores for one in shared if one.scores is not None]))
+        exact = dict(zip((one.effect.x for one in shared), p.tolist(), strict=True))
+    effects = [
+        one.effect
+        if one.effect.p_value is None
+        else replace(one.effect, p_adjusted=p, p_step_down=exact.get(one.effect.x), reject=p <= alpha)
+        for one, p in zip(tested, adjusted(raw, correction).tolist(), strict=True)
+    ]
     order = _ranking(raw, np.array([effect.effect_size or 0.0 for effect in effects]))
-    count = int(np.isfinite(raw).sum())
-    floors = [1.0 / one.found.permutations for one in tested if one.found is not None]
-    coarse: tuple[str, ...] = ()
-    if floors and count * max(floors) > alpha and correction != "none":
-        warning = (
-            f"permutation p-values cannot be below {max(floors):.3g}, too coarse to correct for {count:,} tests: the "
-            "corrected p-values come from the moments of the permutation distribution"
-        )
-        coarse = (warning,)
-    return tuple(effects[place] for place in order), count, coarse
+    return tuple(effects[place] for place in order)
 
 
 def _ranking(p: Array, effect: Array) -> NDArray[np.intp]:
@@ -369,23 +471,6 @@ def _ranking(p: Array, effect: Array) -> NDArray[np.intp]:
     order = descending(effect, SAME_RANK)
     logs = np.where(np.isnan(p), -1.0, -np.log(np.maximum(p, np.finfo(np.float64).tiny)))[order]
     return order[descending(logs, SAME_RANK * np.maximum(1.0, logs))]
-
-
-def _stepped_down(tested: Sequence[TestedPair]) -> list[float | None]:
-    """Return p-values corrected by the step-down maximum over the shared relabellings of the target.
-
-    None where missing values give some columns other rows, and with them other relabellings.
-    """
-    result: list[float | None] = [None] * len(tested)
-    shared = [k for k, one in enumerate(tested) if one.found is not None and one.found.relabelled is not None]
-    if not shared or len({tested[k].rows for k in shared}) > 1:
-        return result
-    found = [one.found for one in tested if one.found is not None and one.found.relabelled is not None]
-    values = np.stack([one.relabelled for one in found if one.relabelled is not None])
-    scored = scores(values, np.array([one.tolerance for one in found]))[0]
-    for k, p in zip(shared, step_down(scored), strict=True):
-        result[k] = float(p)
-    return result
 
 
 def _series(columns: Sequence[Column]) -> list[str]:
