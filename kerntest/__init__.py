@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from kerntest.errors import KerntestError as KerntestError
     from kerntest.inference.independence import hsic_test as hsic_test
     from kerntest.inference.inspection import inspect_table as inspect_table
-    from kerntest.inference.joint import hsic_joint as hsic_joint
+    from kerntest.inference.screens.joint import hsic_joint as hsic_joint
     from kerntest.inference.screens.pairwise import hsic_pairs as hsic_pairs
-    from kerntest.inference.selection import hsic_select as hsic_select
+    from kerntest.inference.screens.selection import hsic_select as hsic_select
     from kerntest.inference.two_sample import mmd_test as mmd_test
     from kerntest.kernels.text import parse_kernel as parse_kernel
     from kerntest.learning.components.kpca import KernelPCA as KernelPCA
@@ -62,9 +62,9 @@ _HOME = {
     "TransformReport": "kerntest.report.transform_report",
     "TwoSampleResult": "kerntest.report.record",
     "compute_on": "kerntest.engines.setting",
-    "hsic_joint": "kerntest.inference.joint",
+    "hsic_joint": "kerntest.inference.screens.joint",
     "hsic_pairs": "kerntest.inference.screens.pairwise",
-    "hsic_select": "kerntest.inference.selection",
+    "hsic_select": "kerntest.inference.screens.selection",
     "hsic_test": "kerntest.inference.independence",
     "inspect_model": "kerntest.learning.rows.model_columns",
     "inspect_table": "kerntest.inference.inspection",

@@ -16,7 +16,10 @@ from threadpoolctl import threadpool_limits
 
 from kerntest.engines.base import enough_for
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.inference.verdict import overflow
+from kerntest.inference.nulls.permutation import judge
+from kerntest.inference.sides import ORDER_STREAM
+from kerntest.inference.statistic import dependence
+from kerntest.inference.verdict import Verdict, degenerate_pair, overflow, permutation_null, relabelling_warning
 from kerntest.kernels.base import DensePairs
 from kerntest.matrices.eigen import lanczos
 from kerntest.matrices.factor import Factor, centred, kernel_factor
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.base import Engine, Progress
+    from kerntest.inference.family import Family
+    from kerntest.inference.relabelling.pairings import TwoVariables
     from kerntest.kernels.base import Array, Kernel, Points
 
 # Up to so many rows kernel matrices may have full rank; of more rows, at most so many columns.
@@ -159,6 +164,41 @@ def relabelled_coco(  # noqa: PLR0917 - two pairs that belong together, then wha
     singular = np.concatenate([np.empty(0), *engine.map(work, batches, progress)])
     singular[singular <= _rounding(x, y)] = 0.0
     return singular / len(points_x)
+
+
+def coco_verdict(test: TwoVariables, family: Family) -> Verdict:
+    """Judge one pair of kernels by its constrained covariance.
+
+    Each relabelling needs an eigenvalue of its own, so that the relabellings are ordinary random permutations.
+
+    """
+    options, kernels = test.options, family.members[0]
+    if options.null != "permutation":
+        raise UsageError(
+            f"the null {options.null!r} is one of HSIC; the constrained covariance has the permutation null",
+            hint="leave out --null, or --statistic coco",
+            code="usage.null",
+        )
+    x, y = test.points
+    observed = coco(kernels[0], x, kernels[1], y)
+    rng = np.random.default_rng((options.seed, ORDER_STREAM))
+    permutations = [rng.permutation(len(x)) for _ in range(options.permutations - 1)]
+    others = relabelled_coco(kernels[0], x, kernels[1], y, permutations, test.engine, test.progress)
+    values = np.concatenate([[observed.value], others])
+    judged = judge(values[None], np.array([RELATIVE_ERROR * float(values.max())]))
+    if judged.degenerate.all() and len(values) > 1:
+        raise degenerate_pair(*kernels)
+    null = permutation_null(judged, len(values), options.permutations, resampling="random permutations")
+    return Verdict(
+        p_value=judged.p_value,
+        kernels=kernels,
+        found=dependence(kernels[0], x, kernels[1], y, test.engine),
+        null=null,
+        relabelled=values,
+        warnings=relabelling_warning(judged.p_value, len(values), options.alpha),
+        coco=observed.value,
+        witness_correlation=observed.correlation if observed.value > 0 else None,
+    )
 
 
 def coco_function(kernel: Kernel, points: Points, coefficients: Array, at: Points) -> Array:

@@ -13,6 +13,7 @@ from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.messages import counted, one_of, whole_number
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
+from kerntest.inference.coco import coco_verdict
 from kerntest.inference.exact import (
     FEWEST_ROWS_IN_SERIES,
     IndependenceAnalysis,
@@ -44,7 +45,6 @@ from kerntest.inference.sides import (
     pair_up,
     read_pair,
 )
-from kerntest.inference.strongest import coco_verdict
 from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.inference.witness import Files, pair_columns
 from kerntest.kernels.dot import moved_to_origin

@@ -284,7 +284,7 @@ def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale) -> Paired:
                 f"no column is left to test among {listed(table.names)} of {table.name}: {'; '.join(one.warnings)}",
                 hint="a column must hold at least two different values, and not one per row",
                 code="data.no_columns",
-                where={"file": table.name},
+                where={"file": table.name, **({"column": table.names[0]} if len(table.names) == 1 else {})},
             )
         arranged.append(one)
     warnings += [warning for one in arranged for warning in one.warnings]

@@ -9,7 +9,7 @@ from tolerances import assert_close
 from two_variables import arrays, frame
 
 from kerntest import hsic_test, parse_kernel
-from kerntest.inference import strongest
+from kerntest.inference import coco as module
 from kerntest.inference.independence import analyse_pair
 from kerntest.inference.sides import Options
 
@@ -76,13 +76,13 @@ def test_the_p_value_is_the_share_of_permutations_that_reach_it():
 def test_every_relabelled_value_is_that_of_a_pairing(monkeypatch):
     """The matrices of each permutation of the rows of the second variable, one by one."""
     drawn = []
-    original = strongest.relabelled_coco
+    original = module.relabelled_coco
 
     def noted(*args):
         drawn.extend(args[4])
         return original(*args)
 
-    monkeypatch.setattr(strongest, "relabelled_coco", noted)
+    monkeypatch.setattr(module, "relabelled_coco", noted)
     x, y = arrays(8, 2, 1, strength=0.3)
     kernels = ("gaussian(1)", "gaussian(1)")
     options = Options("biased", "permutation", 40, 0.05, "none", 0)

@@ -4,6 +4,8 @@ import functools
 import itertools
 import json
 import math
+import tracemalloc
+from fractions import Fraction
 
 import naive_joint
 import numpy as np
@@ -15,7 +17,6 @@ from tolerances import assert_close
 
 from kerntest import hsic_joint, hsic_test
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.inference import joint_sums
 
 FALSE_ALARM = 1e-6
 
@@ -293,12 +294,72 @@ def test_a_group_that_is_emptied_is_not_passed_over():
     assert "at least two" not in caught.value.message
 
 
-def test_more_rows_than_there_is_room_for(monkeypatch):
-    monkeypatch.setattr(joint_sums, "LARGEST_ENTRIES", 3 * 39**2)
-    hsic_joint(FRAME[:39], ["plain", "sum", "city"], permutations=5)
-    with pytest.raises(UndecidedError, match=r"^the joint test of 3 groups .*: 40 rows are more than 39$") as caught:
-        hsic_joint(FRAME, ["plain", "sum", "city"], permutations=5)
-    assert caught.value.exit_code == 4
+@pytest.mark.parametrize(("groups", "most"), [(2, 8192), (3, 6688), (4, 5792)])
+def test_more_rows_than_there_is_room_for(groups, most):
+    assert 8 * groups * most**2 <= 2**30 < 8 * groups * (most + 1) ** 2
+    table = np.random.default_rng(0).normal(size=(most + 1, groups))
+    message = rf"^the joint test of {groups} groups .*: {most + 1:,} rows are more than {most:,}$"
+    with pytest.raises(UndecidedError, match=message) as caught:
+        hsic_joint(table, "*", permutations=5)
+    assert (caught.value.exit_code, caught.value.code) == (4, "undecided.memory")
+    assert "--pairwise" in caught.value.hint
+
+
+@pytest.mark.parametrize("levels", [3, 40, 500])
+def test_matrices_of_many_rows_are_those_of_whole_matrices(levels):
+    """Rows enough for several blocks and strips, some groups with few distinct rows."""
+    n, seed = 600, 2
+    rng = np.random.default_rng(levels)
+    X = np.column_stack([rng.integers(0, levels, n), rng.normal(size=n), rng.integers(0, levels, n)])
+    found = hsic_joint(X, "*", kernel="laplacian", bandwidth=1.0, scale="none", permutations=20, seed=seed)
+    matrices = [np.exp(-np.abs(x[:, None] - x)) for x in X.T]
+    rng, values = np.random.default_rng((seed, 0)), []
+    for number in range(20):
+        places = [np.arange(n), *(rng.permutation(n) if number else np.arange(n) for _ in range(2))]
+        paired = np.stack([K[np.ix_(p, p)] for K, p in zip(matrices, places, strict=True)])
+        means = paired.mean(axis=2)
+        values.append(paired.prod(axis=0).mean() + means.mean(axis=1).prod() - 2 * means.prod(axis=0).mean())
+    assert_close(found.dhsic, values[0])
+    assert_close([found.null.mean, found.null.standard_deviation], [np.mean(values), np.std(values)])
+    assert found.p_value == np.mean(np.array(values) >= values[0] * (1 - 1e-10))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "polynomial(3)", "delta"])
+@pytest.mark.parametrize("seed", range(3))
+def test_ties_are_counted_as_exact_arithmetic_counts_them(kernel, seed):
+    n, permutations = 8, 200
+    X = np.random.default_rng(seed).integers(0, 3, (n, 3))
+    functions = {
+        "linear": lambda a, b: a * b,
+        "polynomial(3)": lambda a, b: (a * b + 1) ** 3,
+        "delta": lambda a, b: int(a == b),
+    }
+    matrices = [[[Fraction(functions[kernel](int(a), int(b))) for b in x] for a in x] for x in X.T]
+    rng = np.random.default_rng((seed, 0))
+    drawn = [[list(range(n))] * 2, *([rng.permutation(n).tolist() for _ in range(2)] for _ in range(permutations - 1))]
+    values = [naive_joint.relabelled(matrices, each) for each in drawn]
+    table = pd.DataFrame(X, columns=list("abc"))
+    options = {"categorical": "*"} if kernel == "delta" else {"scale": "none"}
+    found = hsic_joint(table, "*", kernel=kernel, permutations=permutations, seed=seed, **options)
+    assert_close(found.dhsic, float(values[0]))
+    assert_close(found.p_value, sum(value >= values[0] for value in values) / permutations)
+
+
+def test_relabelling_holds_a_matrix_for_each_group():
+    table = np.random.default_rng(12).normal(size=(1500, 3))
+    hsic_joint(table[:50], "*", permutations=2)
+    tracemalloc.start()
+    try:
+        hsic_joint(table, "*", kernel="gaussian(1)", permutations=2, threads=1)
+        assert tracemalloc.get_traced_memory()[1] < 8 * 3.2 * 1500**2
+    finally:
+        tracemalloc.stop()
+
+
+def test_progress_counts_the_parts():
+    seen = []
+    hsic_joint(FRAME, ["plain", "sum"], permutations=33, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from tolerances import assert_close
 
 from kerntest import hsic_select
 from kerntest.errors import DataError, UsageError
-from kerntest.inference import selection
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.shifts import circle_length
+from kerntest.inference.screens import selection
 
 FALSE_ALARM = 1e-6
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.inference.invariants import kernel_invariants
-from kerntest.inference.low_rank_invariants import low_rank_invariants
+from kerntest.inference.nulls.invariants import kernel_invariants, low_rank_invariants
 from kerntest.inference.nulls.moments import moments_p_value, permutation_moments
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.relabelling.shifts import circle_length, low_rank_sums, orders_needed, shift_sums

@@ -9,33 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.columns import match_names
-from kerntest.data.copies import copies_warning
 from kerntest.data.diagnostics import counters
 from kerntest.data.formats.dialect import CsvOptions
-from kerntest.data.messages import one_of, whole_number
-from kerntest.data.rows import arrange, check_usable
+from kerntest.data.messages import whole_number
+from kerntest.data.rows import check_usable
 from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
-from kerntest.errors import DataError, UsageError, telling
-from kerntest.inference.exact import inputs_of, provenance_of
+from kerntest.errors import UsageError, telling
+from kerntest.inference.exact import inputs_of, paired_copies, provenance_of
 from kerntest.inference.family import choose_kernels
 from kerntest.inference.nulls.invariants import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.planning import ABOUT_COLUMNS, held_by_stacks
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed, shift_sums
 from kerntest.inference.screens.corrections import step_down
-from kerntest.inference.sides import (
-    FEWEST_ROWS,
-    ORDER_STREAM,
-    Groups,
-    MissingPolicy,
-    Options,
-    Reading,
-    Variable,
-    complete_rows,
-    read_one,
-    too_few_rows,
-)
+from kerntest.inference.sides import ORDER_STREAM, Groups, MissingPolicy, Options, Reading, Variable, pair_up, read_one
 from kerntest.inference.statistic import Effect, dependence, factor
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
@@ -44,9 +32,9 @@ from kerntest.kernels.discrete import Hamming
 from kerntest.kernels.stationary import Gaussian
 from kerntest.matrices.lags import KernelStack
 from kerntest.matrices.matrix import CentredProduct
-from kerntest.report import independence_record, record
-from kerntest.report.independence_record import SelectedColumn
+from kerntest.report.independence_record import SelectedColumn, SelectionResult
 from kerntest.report.independence_summary import selection_sentence
+from kerntest.report.record import Null
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +45,6 @@ if TYPE_CHECKING:
     from kerntest.engines.base import Engine, Progress
     from kerntest.kernels.base import Kernel
 
-SelectionResult = independence_record.SelectionResult
 # Candidates whose transforms are made in one pass.
 TOGETHER = 32
 
@@ -78,7 +65,7 @@ def hsic_select(
     threads: int | None = None,
     progress: Progress | None = None,
     **csv: Unpack[CsvWords],
-) -> independence_record.SelectionResult:
+) -> SelectionResult:
     """Select k columns, one after another, that together depend on a target most.
 
     The first column is the one with the largest effect size with the target. Every further one makes the effect size
@@ -140,36 +127,24 @@ def hsic_select(
     started = time.perf_counter()
     options = Options("unbiased", "permutation", permutations, alpha, "standardize", seed)
     whole_number("select", k, at_least=1)
-    one_of("missing", missing, ("error", "drop"))
     engine = engine_of(threads)
     table = read_one(data, Reading(categorical=categorical, csv=CsvOptions.of(**csv)))
     groups = _groups(table, target, columns, exclude)
-    kept, warnings = complete_rows(groups, missing)
-    if len(kept) < FEWEST_ROWS:
-        raise too_few_rows(groups, len(kept), dropped=bool(warnings))
-    arranged = [arrange(group.take(kept).columns, len(kept)) for group in groups.tables]
-    for one, group in zip(arranged, groups.tables, strict=True):
-        if one.empty:
-            raise DataError(
-                f"nothing can be selected: {'; '.join(one.warnings)}",
-                hint="a column must hold at least two different values, and not one per row",
-                code="data.no_columns",
-                where={"file": table.name, "column": group.names[0]},
-            )
-    candidates, goal = (Variable.of(one, "standardize") for one in arranged)
+    paired = pair_up(groups, missing, "standardize")
+    candidates, goal = paired.variables
     steps = min(k, len(candidates.names))
     count = len(candidates.names)
     tell(
         "hsic",
-        len(kept),
+        paired.n,
         count + 1,
         steps=(
             f"{steps} of {count} columns, one after another, each step under {permutations:,} relabellings or more",
         ),
-        held=TABLE_BYTES * len(kept) * (count + 1) + held_by_stacks(len(kept), count, engine),
-        operations={"lag": 4.0 * steps * count * len(kept) ** 2},
+        held=TABLE_BYTES * paired.n * (count + 1) + held_by_stacks(paired.n, count, engine),
+        operations={"lag": 4.0 * steps * count * paired.n**2},
         engine=engine,
-        refusal=(f"this test of {len(kept):,} rows takes", ABOUT_COLUMNS),
+        refusal=(f"this test of {paired.n:,} rows takes", ABOUT_COLUMNS),
     )
     selection = _Selection(candidates, goal, options, engine)
     chosen = selection.steps(steps, progress)
@@ -181,27 +156,26 @@ def hsic_select(
         alpha=alpha,
         reject=significant > 0,
         decision=selection_sentence(target, [step.column for step in chosen], significant),
-        n=len(kept),
+        n=paired.n,
         columns=candidates.names,
         selected=tuple(chosen),
         significant=significant,
         null=selection.relabellings(),
         warnings=(
             *groups.warnings,
-            *warnings,
-            *(text for one in arranged for text in one.warnings),
+            *paired.warnings,
             *(text for table in groups.tables for text in counters(table.columns)),
-            *copies_warning([column for one in arranged for column in (*one.numeric.T, *one.codes.T)]),
+            *paired_copies(paired),
         ),
         provenance=provenance_of(
             options,
-            inputs_of(groups.read, [len(kept)]),
+            inputs_of(groups.read, [paired.n]),
             asked=("gaussian",),
             rule="median",
             engine=engine,
             started=started,
         ),
-        columns_left_out=tuple(name for one in arranged for name in one.left_out),
+        columns_left_out=tuple(name for one in paired.arranged for name in one.left_out),
     )
 
 
@@ -365,10 +339,10 @@ class _Selection:
         tolerances = np.full(len(values), tie_tolerance(1.0, self.n, float(self.n)))
         return [float(p) for p in step_down(scores(values, tolerances)[0])]
 
-    def relabellings(self) -> record.Null:
+    def relabellings(self) -> Null:
         """Return what the p-values come from."""
         used = len(self.places) * self.circle
-        return record.Null(
+        return Null(
             method="permutation",
             permutations=used,
             requested=self.options.permutations,
