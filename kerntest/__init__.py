@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from kerntest.errors import DataWarning as DataWarning
     from kerntest.errors import KerntestError as KerntestError
     from kerntest.inference.independence import hsic_test as hsic_test
-    from kerntest.inference.inspection import inspect_table as inspect_table
     from kerntest.inference.screens.joint import hsic_joint as hsic_joint
     from kerntest.inference.screens.pairwise import hsic_pairs as hsic_pairs
     from kerntest.inference.screens.selection import hsic_select as hsic_select
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from kerntest.report.ridge_record import RidgeResult as RidgeResult
     from kerntest.report.svm_record import SvmResult as SvmResult
     from kerntest.report.table_report import TableReport as TableReport
+    from kerntest.report.table_report import inspect_table as inspect_table
     from kerntest.report.transform_report import TransformReport as TransformReport
 
 __version__ = "0.1.0"
@@ -67,7 +67,7 @@ _HOME = {
     "hsic_select": "kerntest.inference.screens.selection",
     "hsic_test": "kerntest.inference.independence",
     "inspect_model": "kerntest.learning.rows.model_columns",
-    "inspect_table": "kerntest.inference.inspection",
+    "inspect_table": "kerntest.report.table_report",
     "mmd_test": "kerntest.inference.two_sample",
     "parse_kernel": "kerntest.kernels.text",
     "predict_file": "kerntest.learning.predict",

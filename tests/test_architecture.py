@@ -18,7 +18,7 @@ ALLOWED = {
     "kernels": {"errors", "engines"},
     "data": {"errors", "engines"},
     "matrices": {"errors", "engines", "kernels"},
-    "report": {"errors", "engines"},
+    "report": {"errors", "engines", "data"},
     "inference": {"errors", "engines", "kernels", "matrices", "data", "report"},
     "learning": {"errors", "engines", "kernels", "matrices", "data", "report"},
     "cli": {"errors", "engines", "kernels", "matrices", "data", "report", "inference", "learning"},

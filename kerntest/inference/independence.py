@@ -13,7 +13,6 @@ from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.messages import counted, one_of, whole_number
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
-from kerntest.inference.coco import coco_verdict
 from kerntest.inference.exact import (
     FEWEST_ROWS_IN_SERIES,
     IndependenceAnalysis,

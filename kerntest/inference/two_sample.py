@@ -26,9 +26,9 @@ from kerntest.inference.exact import (
     refuse_with_features,
     two_sample_result,
 )
-from kerntest.inference.explain import explain_columns, explanation_work, typical_rows
+from kerntest.inference.explain.differences import explain_columns, explanation_work, typical_rows
+from kerntest.inference.explain.pictures import two_sample_figure
 from kerntest.inference.family import BandwidthOption, check_bandwidth, choose_kernels
-from kerntest.inference.picture import two_sample_figure
 from kerntest.inference.planning import Work, prepare
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples, different_relabellings
 from kerntest.inference.sides import (

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ColumnPicture:
+class PairColumn:
     """The only column of one side.
 
     Parameters
@@ -65,7 +65,7 @@ class SidePicture:
     letter : "x" or "y"
     columns : int
         How many it has.
-    column : ColumnPicture or None
+    column : PairColumn or None
         Where it is one.
     function : FunctionPicture or None
         None where the kernels have no space of functions.
@@ -73,7 +73,7 @@ class SidePicture:
 
     letter: str
     columns: int
-    column: ColumnPicture | None
+    column: PairColumn | None
     function: FunctionPicture | None
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.report.pair_contents import ColumnPicture, FunctionPicture, LagsPicture, PairPicture, SidePicture
+    from kerntest.report.pair_contents import FunctionPicture, LagsPicture, PairColumn, PairPicture, SidePicture
 
 COLOURS, NAMES = {"x": COLOUR_X, "y": COLOUR_Y}, {"x": "f(x)", "y": "g(y)"}
 LEVELS_DRAWN = 20
@@ -92,7 +92,7 @@ def _panels(picture: PairPicture) -> list[Callable[[Any, Any], None]]:
     return panels
 
 
-def _draw_rows(made: Any, axis: Any, picture: PairPicture, x: ColumnPicture, y: ColumnPicture) -> None:
+def _draw_rows(made: Any, axis: Any, picture: PairPicture, x: PairColumn, y: PairColumn) -> None:
     """Draw the rows in the two columns, coloured by f(x) g(y), whose mean over the rows is the covariance."""
     f, g = picture.x.function, picture.y.function
     products = f.at_rows * g.at_rows if f and g else np.zeros(len(x.values))
@@ -169,7 +169,7 @@ def _draw_values(axis: Any, values: NDArray[np.float64], name: str, colour: str)
     _count_rows(axis)
 
 
-def _draw_levels(axis: Any, column: ColumnPicture, values: NDArray[np.float64], name: str, colour: str) -> int:
+def _draw_levels(axis: Any, column: PairColumn, values: NDArray[np.float64], name: str, colour: str) -> int:
     """Draw a bar for each level, and return for how many: those with the largest values of either sign."""
     shown = np.sort(np.argsort(-np.abs(values), kind="stable")[:LEVELS_DRAWN])
     places = np.arange(len(shown))
@@ -183,7 +183,7 @@ def _draw_levels(axis: Any, column: ColumnPicture, values: NDArray[np.float64], 
     return len(shown)
 
 
-def _draw_curve(axis: Any, column: ColumnPicture, function: FunctionPicture, name: str, colour: str) -> None:
+def _draw_curve(axis: Any, column: PairColumn, function: FunctionPicture, name: str, colour: str) -> None:
     low, high = column.limits
     edges = np.linspace(low, high, bins(len(column.values)) + 1)
     # Rows far away fall into no bin.
@@ -235,14 +235,14 @@ def _outline(lags: NDArray[np.int64], values: NDArray[np.float64]) -> tuple[NDAr
     return np.repeat(lags[starts], 2), both.ravel()
 
 
-def _side_by_side(column: ColumnPicture) -> NDArray[np.float64]:
+def _side_by_side(column: PairColumn) -> NDArray[np.float64]:
     """Return the places of rows on an axis; rows of one level are laid beside each other."""
     if not column.levels:
         return column.values
     return column.values + JITTER * (2.0 * ((np.arange(len(column.values)) * GOLDEN) % 1.0) - 1.0)
 
 
-def _set_axis(axis: Any, which: str, column: ColumnPicture) -> NDArray[np.bool_]:
+def _set_axis(axis: Any, which: str, column: PairColumn) -> NDArray[np.bool_]:
     """Label an axis with a column, and return which rows lie beyond it."""
     axis.set(**{f"{which}label": literal(abridged(column.name, 40))})
     if column.levels:

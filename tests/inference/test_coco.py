@@ -10,8 +10,8 @@ from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.engines.local import LocalEngine
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.inference import coco as module
-from kerntest.inference.coco import RELATIVE_ERROR, coco, coco_function, relabelled_coco
+from kerntest.inference.explain import coco as module
+from kerntest.inference.explain.coco import RELATIVE_ERROR, coco, coco_function, relabelled_coco
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 

@@ -11,11 +11,11 @@ from tolerances import assert_close
 from kerntest import mmd_test
 from kerntest.data.read import read_table
 from kerntest.errors import DataError, MissingExtraError, UsageError
-from kerntest.inference import explain
-from kerntest.inference.picture import two_sample_figure
+from kerntest.inference.explain import differences
+from kerntest.inference.explain.pictures import two_sample_figure
+from kerntest.inference.explain.witness import witness_at
 from kerntest.inference.sides import Options
 from kerntest.inference.two_sample import analyse_two_samples
-from kerntest.inference.witness import witness_at
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 from kerntest.report.summary import shortened_kernel
@@ -24,7 +24,7 @@ from kerntest.report.summary import shortened_kernel
 @pytest.fixture
 def columns_alone(monkeypatch):
     """Leave out the tests of all columns without each, which take longest: for tests that do not look at them."""
-    monkeypatch.setattr(explain, "NUMBERS_WITHOUT", 0)
+    monkeypatch.setattr(differences, "NUMBERS_WITHOUT", 0)
 
 
 OPTIONS = Options("unbiased", "permutation", 1000, 0.05, "standardize", 0, "shifts")
@@ -197,7 +197,7 @@ def test_a_value_that_hardly_any_row_has_stops_nothing():
 @pytest.mark.parametrize(("rows", "columns", "tested"), [(30, 3, 3), (80, 30, 2), (150, 30, 0)])
 def test_the_others_are_tested_for_as_many_columns_as_the_table_allows(rows, columns, tested, monkeypatch):
     # A hundredth, for a tenth of the rows.
-    monkeypatch.setattr(explain, "NUMBERS_WITHOUT", explain.NUMBERS_WITHOUT // 100)
+    monkeypatch.setattr(differences, "NUMBERS_WITHOUT", differences.NUMBERS_WITHOUT // 100)
     rng = np.random.default_rng(6)
     x, y = rng.normal(size=(rows, columns)), rng.normal(size=(rows, columns))
     effects = mmd_test(x, y, kernel="gaussian", bandwidth="median", permutations=20, explain=True).explanation.columns

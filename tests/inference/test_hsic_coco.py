@@ -9,7 +9,7 @@ from tolerances import assert_close
 from two_variables import arrays, frame
 
 from kerntest import hsic_test, parse_kernel
-from kerntest.inference import coco as module
+from kerntest.inference.explain import coco as module
 from kerntest.inference.independence import analyse_pair
 from kerntest.inference.sides import Options
 

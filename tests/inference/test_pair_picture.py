@@ -15,11 +15,10 @@ from tolerances import assert_close
 
 from kerntest import hsic_test
 from kerntest.errors import MissingExtraError
-from kerntest.inference import pair_picture as pair_picture_module
-from kerntest.inference.coco import coco, coco_function
+from kerntest.inference.explain import pictures
+from kerntest.inference.explain.coco import coco, coco_function
+from kerntest.inference.explain.pictures import null_picture, pair_figure, pair_picture
 from kerntest.inference.independence import analyse_pair
-from kerntest.inference.pair_picture import pair_figure, pair_picture
-from kerntest.inference.picture import null_picture
 from kerntest.inference.sides import Options, Reading
 from kerntest.kernels.base import Points
 from kerntest.report.pair_plot import LAGS_DRAWN, LEVELS_DRAWN, _outline
@@ -259,7 +258,7 @@ def test_functions_that_are_zero_are_said_to_be():
 
 
 def test_of_many_rows_some_are_drawn_and_the_titles_say_so(monkeypatch):
-    monkeypatch.setattr(pair_picture_module, "ROWS_DRAWN", 1000)
+    monkeypatch.setattr(pictures, "ROWS_DRAWN", 1000)
     rng = np.random.default_rng(4)
     x = rng.normal(size=1250)
     frame = pd.DataFrame({"x": x, "y": x**2 + rng.normal(size=len(x))})

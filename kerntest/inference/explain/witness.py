@@ -92,7 +92,7 @@ def sample_columns(analysis: TwoSampleAnalysis) -> dict[str, Any]:
 
 def pair_columns(analysis: IndependenceAnalysis) -> dict[str, Any]:
     """Return f(x) and g(y) of the reported kernels at every row that was used, in the order of the table."""
-    from kerntest.inference.coco import coco  # noqa: PLC0415 - scipy.linalg takes 0.1 s to load
+    from kerntest.inference.explain.coco import coco  # noqa: PLC0415 - scipy.linalg takes 0.1 s to load
 
     (kernel_x, kernel_y), origin = analysis.verdict.kernels, analysis.paired.origin
     x, y = (variable.points for variable in analysis.paired.variables)

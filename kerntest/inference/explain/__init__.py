@@ -1,0 +1,1 @@
+"""What a test saw: columns that differ, typical rows, witness functions, and pictures of all that."""
