@@ -46,24 +46,6 @@ def pairs_figure(
 ) -> Any:
     """Return a matplotlib figure of all pairs of columns: a heat map of effect sizes, significant pairs marked.
 
-    Parameters
-    ----------
-    names : sequence of str, length p
-    effect : ndarray, shape (p, p)
-        Symmetric, in [0, 1]; NaN where a pair was not tested. The diagonal is not drawn.
-    adjusted_p : ndarray, shape (p, p)
-        Symmetric; NaN where a pair was not tested.
-    alpha : float
-        A pair is significant where its adjusted p-value is at most alpha.
-    title : str
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-
-    Notes
-    -----
     Cost: O(p^2). The picture grows with p, up to a limit; legible to about 60 columns.
     """
     columns = len(names)
@@ -97,23 +79,7 @@ def pairs_figure(
 def ranking_figure(
     names: Sequence[str], effect: NDArray[np.float64], adjusted_p: NDArray[np.float64], alpha: float, title: str
 ) -> Any:
-    """Return a matplotlib figure of the columns that depend most on a target: a bar for each, the largest on top.
-
-    Parameters
-    ----------
-    names : sequence of str, length p
-    effect : ndarray, shape (p,)
-        In [0, 1]; NaN where a column was not tested: it gets no bar.
-    adjusted_p : ndarray, shape (p,)
-    alpha : float
-        A column is significant where its adjusted p-value is at most alpha.
-    title : str
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """Return a matplotlib figure of the columns that depend most on a target: a bar for each, the largest on top."""
     (tested,) = np.nonzero(~np.isnan(effect) & ~np.isnan(adjusted_p))
     # Equal effects by p-value, then in the order of the table.
     ranked = tested[np.lexsort([adjusted_p[tested], -effect[tested]])]

@@ -60,19 +60,11 @@ ROUNDING_UNITS = 64.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coco:
-    """The constrained covariance and the functions that attain it.
+    """The constrained covariance of n rows and the functions that attain it, at the rows; their correlation there.
 
-    Parameters
-    ----------
-    value : float
-        The covariance of f and g over the rows.
-    f, g : ndarray, shape (n,)
-        The witness functions at the rows: of mean zero and of unit norm in their spaces. The row with the largest
-        |f| has a positive f (the first of several); f and g have a positive correlation. Zeros where the value is 0.
-    alpha, beta : ndarray, shape (n,)
-        f = sum_i alpha_i (k(x_i, .) - mean_j k(x_j, .)), less its mean over the rows, and g with beta alike.
-    correlation : float
-        Pearson's r of f and g over the rows; 0 where the value is 0.
+    f and g have mean zero and unit norm in their spaces, and a positive correlation; the row with the largest |f| has a
+    positive f. f = sum_i alpha_i (k(x_i, .) - mean_j k(x_j, .)), less its mean over the rows, and g with beta alike. All
+    are zeros where the value is 0.
     """
 
     value: float
@@ -86,21 +78,6 @@ class Coco:
 def coco(kernel_x: Kernel, points_x: Points, kernel_y: Kernel, points_y: Points) -> Coco:
     """Return the constrained covariance of paired rows.
 
-    Parameters
-    ----------
-    kernel_x, kernel_y : Kernel
-    points_x, points_y : Points
-        n rows each.
-
-    Raises
-    ------
-    UsageError
-        If a kernel is not known to be positive definite: it has no space of functions.
-    UndecidedError
-        If a kernel overflows, or has no low rank on more than 2,000 rows.
-
-    Notes
-    -----
     Cost: O(n r^2) time and O(n r) memory for kernel matrices of rank r <= n.
     """
     with threadpool_limits(limits=1, user_api="blas"):
@@ -131,27 +108,8 @@ def relabelled_coco(  # noqa: PLR0917 - two pairs that belong together, then wha
 ) -> Array:
     """Return the constrained covariance with row i of x paired with row p[i] of y, for every permutation p.
 
-    Parameters
-    ----------
-    kernel_x, kernel_y : Kernel
-    points_x, points_y : Points
-        n rows each.
-    permutations : sequence of R ndarray of int, shape (n,)
-    engine : Engine
-    progress : callable, optional
+    To `RELATIVE_ERROR`; the same for any number of threads.
 
-    Returns
-    -------
-    ndarray, shape (R,)
-        To `RELATIVE_ERROR`; the same for any number of threads.
-
-    Raises
-    ------
-    UsageError, UndecidedError
-        As `coco`.
-
-    Notes
-    -----
     Cost: that of `coco`, and O(R n r_x r_y) time for ranks up to about 80, O(R n (r_x + r_y) t) above, for t Lanczos
     steps, about 30; O(n (r_x + r_y)) memory, and n^2 where r_y > n / 2.
     """
@@ -202,24 +160,8 @@ def coco_verdict(test: TwoVariables, family: Family) -> Verdict:
 
 
 def coco_function(kernel: Kernel, points: Points, coefficients: Array, at: Points) -> Array:
-    """Return a witness function at any points, centred so that its mean over the rows is zero.
+    """Return a witness function at any points, from its `alpha` or `beta`, with mean zero over the rows.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    points : Points
-        The n rows.
-    coefficients : ndarray, shape (n,)
-        `alpha` of a `Coco` for its f, or `beta` for its g with the kernel and the points of y.
-    at : Points
-        m points, scaled like the rows.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-
-    Notes
-    -----
     Cost: O(n (m + min(n, 2000)) p) time, 8 MB.
     """
     weights = coefficients - coefficients.mean()
@@ -246,15 +188,7 @@ def _expansion(kernel: Kernel, points: Points, weights: Array, at: Points) -> Ar
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Side:
-    """One of the two variables: HKH = G G'.
-
-    Parameters
-    ----------
-    columns : ndarray, shape (n, r)
-        G.
-    trace : float
-        tr K.
-    """
+    """One of the two variables: HKH = G G' with the columns G, and tr K."""
 
     columns: Array
     trace: float
@@ -271,13 +205,7 @@ class _Side:
 
 
 def _side(kernel: Kernel, points: Points) -> _Side:
-    """Return the factor of one kernel matrix, centred.
-
-    Raises
-    ------
-    UsageError, UndecidedError
-        See `coco`.
-    """
+    """Return the factor of one kernel matrix, centred."""
     n = len(points)
     if not kernel.positive_definite:
         raise UsageError(

@@ -71,21 +71,10 @@ def explain_columns(
     the columns (Westfall and Young 1993, algorithm 4.1) controls exactly the chance of naming any column that does not
     differ, with the dependence between columns taken into account.
 
-    Parameters
-    ----------
-    sample : Sample
-    options : Options
-    engine : Engine
-    read, used : (Table, Table)
-        X and Y before and after rows with missing values were left out.
-    progress : callable, optional
-
-    Notes
-    -----
     Cost: O(n log n + b d^2 + R b^2) time for each column of d different values, over R relabellings of b blocks, and a
     default test for each of the columns that `columns_left_out` counts.
     """
-    places = range(len(sample.numeric_names) + len(sample.category_names))
+    places = range(len(sample.names))
     first = columns_left_out(sample)
     total = len(places) + first
 
@@ -93,8 +82,7 @@ def explain_columns(
         if progress is not None:
             progress(done, total)
 
-    alone = _each_alone(sample, options, engine, tell)
-    z, effect_sizes = alone.z, alone.effect_sizes
+    kernels, z, effect_sizes = _each_alone(sample, options, engine, tell)
     order = descending(z[:, 0], SAME * np.maximum(1.0, np.abs(z[:, 0])))
     order = order[descending(effect_sizes[order], SAME)]
     p_without: list[float | None] = [None] * len(places)
@@ -102,14 +90,13 @@ def explain_columns(
         p_without[place] = _p_value(sample.with_columns(set(places) - {int(place)}), options, engine)
         tell(len(places) + done)
     adjusted = step_down(z)
-    names = (*sample.numeric_names, *sample.category_names)
     effects = []
     for place in order:
-        x, y = contents(names[place], read, used)
+        x, y = contents(sample.names[place], read, used)
         effects.append(
             record.ColumnEffect(
-                column=names[place],
-                kernel=alone.kernels[place],
+                column=sample.names[place],
+                kernel=kernels[place],
                 z=float(z[place, 0]),
                 p_value=float(np.mean(z[place] >= z[place, 0])),
                 p_adjusted=float(adjusted[place]),
@@ -124,13 +111,13 @@ def explain_columns(
 
 def columns_left_out(sample: Sample) -> int:
     """Return for how many columns all others are tested without it: by sizes alone, as these tests take longest."""
-    columns, n = len(sample.numeric_names) + len(sample.category_names), len(sample.points)
+    columns, n = len(sample.names), len(sample.points)
     return min(columns, 2 * NUMBERS_WITHOUT // (n**2 * columns)) if columns > 1 else 0
 
 
 def explanation_work(sample: Sample, options: Options) -> tuple[Further, ...]:
     """Return what `explain_columns` takes."""
-    columns, first = len(sample.numeric_names) + len(sample.category_names), columns_left_out(sample)
+    columns, first = len(sample.names), columns_left_out(sample)
     sums = BANDWIDTHS * columns * options.permutations * float(min(len(sample.points), 2 * BLOCKS)) ** 2
     what = f"tests of {counted(columns, 'column')} alone"
     further = [Further(what, BANDWIDTHS * min(columns, TOGETHER), {"product": sums})]
@@ -143,36 +130,21 @@ def explanation_work(sample: Sample, options: Options) -> tuple[Further, ...]:
     return tuple(further)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Alone:
-    """Columns tested alone.
-
-    Parameters
-    ----------
-    kernels : list of str
-        Under which each differs most clearly.
-    z : ndarray, shape (C, R)
-        The largest of its kernels, for every relabelling.
-    effect_sizes : ndarray, shape (C,)
-        Under these kernels.
-    """
-
-    kernels: list[str]
-    z: Array
-    effect_sizes: Array
-
-
 def _each_alone(
-    sample: Sample, options: Options, engine: Engine, tell: Callable[[int], None] = lambda _: None
-) -> _Alone:
-    """Test each column alone, numeric ones first, over shared permutations of blocks."""
-    n, n_x = len(sample.points), int(sample.labels.sum())
-    label = label_matrix(n_x, n - n_x, options.estimator)
+    sample: Sample, options: Options, engine: Engine, tell: Callable[[int], None]
+) -> tuple[list[str], Array, Array]:
+    """Test each of C columns alone, numeric ones first, over shared permutations of blocks.
+
+    Returns the kernels under which they differ most clearly, the largest z of each under every relabelling, shape (C, R),
+    and the effect sizes.
+    """
+    n = len(sample.points)
+    label = label_matrix(*sample.sizes, options.estimator)
     blocks = BlockedRows.of(sample.labels, options.seed)
     moved = blocks.relabellings(options.permutations, options.seed)
     work = _ColumnWork(sample, blocks, BandwidthChooser(sample.points, options.seed))
     kernels, z, effect_sizes = [], [], []
-    columns = len(sample.numeric_names) + len(sample.category_names)
+    columns = len(sample.names)
     for start in range(0, columns, TOGETHER):
         found = list(engine.here.map(work, range(start, min(start + TOGETHER, columns))))
         sums = np.concatenate([one.sums for one in found])
@@ -188,7 +160,7 @@ def _each_alone(
             effect_sizes.append(one.effect_sizes[clearest])
             z.append(mine.max(axis=0))
         tell(len(z))
-    return _Alone(kernels, np.stack(z), np.array(effect_sizes))
+    return kernels, np.stack(z), np.array(effect_sizes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -281,14 +253,7 @@ def _family(sample: Sample, options: Options) -> Family:
 def contents(
     name: str, read: tuple[Table, Table], used: tuple[Table, Table]
 ) -> tuple[record.ColumnContents, record.ColumnContents]:
-    """Return what a column holds in X and in Y.
-
-    Parameters
-    ----------
-    name : str
-    read, used : (Table, Table)
-        X and Y before and after rows with missing values were left out.
-    """
+    """Return what a column holds in X and in Y: missing values as they were read, all else in the rows that were used."""
     missing = [table[name].n_missing / table.n_rows for table in read]
     columns = [table[name] for table in used]
     if columns[0].is_category:
@@ -349,17 +314,7 @@ def moved(x: Column, y: Column) -> list[tuple[str, float, float]]:
 def typical_rows(
     sample: Sample, kernel: Kernel, witness: Array, tables: tuple[Table, Table]
 ) -> tuple[record.TypicalRow, ...]:
-    """Return the rows that are most typical of X, then those of Y, by the witness function.
-
-    Parameters
-    ----------
-    sample : Sample
-    kernel : Kernel
-    witness : ndarray, shape (n,)
-        The leave-one-out witness function at every row, in the order of the sample.
-    tables : (Table, Table)
-        X and Y, whose rows the sample has.
-    """
+    """Return the rows that are most typical of X, then those of Y, by the witness function."""
     largest = float(np.abs(kernel.diagonal(sample.points)).max())
     sizes = np.bincount(sample.labels, minlength=2)
     # Its value at a row is the product of a row of K with the weights of the means.
