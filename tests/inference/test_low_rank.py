@@ -8,11 +8,11 @@ from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import hsic_pairs, mmd_test
 from kerntest.engines.local import LocalEngine
-from kerntest.inference import screening
 from kerntest.inference.nulls.invariants import low_rank_invariants
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.shifts import correlations_needed, low_rank_sums
+from kerntest.inference.screens import many_pairs
 from kerntest.inference.statistic import label_matrix, low_rank_pair
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
@@ -97,7 +97,7 @@ def test_a_screen_of_pairs_with_their_own_rows_is_the_same_either_way(monkeypatc
     X[:, 1] += 0.3 * X[:, 0] ** 2
     X[rng.random((900, 3)) < 0.1] = np.nan
     fast = hsic_pairs(X, permutations=900)
-    monkeypatch.setattr(screening, "low_rank", lambda *_: None)
+    monkeypatch.setattr(many_pairs, "low_rank", lambda *_: None)
     whole = hsic_pairs(X, permutations=900)
     for one, other in zip(fast.pairs, whole.pairs, strict=True):
         assert one.p_permutation == other.p_permutation
