@@ -28,8 +28,8 @@ from kerntest.inference.exact import (
     runs_in_order,
     series_warning,
 )
+from kerntest.inference.explain.pictures import pair_figure
 from kerntest.inference.family import BandwidthOption, choose_pair
-from kerntest.inference.pair_picture import pair_figure
 from kerntest.inference.planning import Work, prepare
 from kerntest.inference.relabelling.pairings import TwoSeries, TwoVariables
 from kerntest.inference.sides import (
