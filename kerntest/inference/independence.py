@@ -29,6 +29,7 @@ from kerntest.inference.exact import (
     series_warning,
 )
 from kerntest.inference.explain.pictures import pair_figure
+from kerntest.inference.explain.witness import Files, pair_columns
 from kerntest.inference.family import BandwidthOption, choose_pair
 from kerntest.inference.planning import Work, prepare
 from kerntest.inference.relabelling.pairings import TwoSeries, TwoVariables
@@ -45,7 +46,6 @@ from kerntest.inference.sides import (
     read_pair,
 )
 from kerntest.inference.verdict import Verdict, verdict_of
-from kerntest.inference.witness import Files, pair_columns
 from kerntest.kernels.dot import moved_to_origin
 
 if TYPE_CHECKING:

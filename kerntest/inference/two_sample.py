@@ -28,6 +28,7 @@ from kerntest.inference.exact import (
 )
 from kerntest.inference.explain.differences import explain_columns, explanation_work, typical_rows
 from kerntest.inference.explain.pictures import two_sample_figure
+from kerntest.inference.explain.witness import Files, sample_columns
 from kerntest.inference.family import BandwidthOption, check_bandwidth, choose_kernels
 from kerntest.inference.planning import Work, prepare
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples, different_relabellings
@@ -43,7 +44,6 @@ from kerntest.inference.sides import (
     without_missing,
 )
 from kerntest.inference.verdict import Verdict, verdict_of
-from kerntest.inference.witness import Files, sample_columns
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.report import record
 
