@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +27,7 @@ ALLOWED = {
 }
 # The package itself only names what lives below, for readers of types, and keeps the version that reports print.
 ROOT = "__init__"
+MOST_FILES = 12
 NEVER_AT_MODULE_LEVEL = ("pandas", "scipy.stats", "scipy.spatial", "matplotlib")
 # What users cause; each has a way out.
 ERRORS = {"UsageError", "DataError", "UndecidedError", "MissingExtraError", "ModelError"}
@@ -54,16 +56,17 @@ def tree(path):
 
 @cache
 def imports(path):
-    """Return what a module imports anywhere, and the part of it that loading the module imports.
+    """Return what a module imports anywhere, what loading it imports, and what running it may import.
 
-    The part is what stands neither in functions nor under TYPE_CHECKING.
+    Loading imports what stands neither in functions nor under TYPE_CHECKING, running also what stands in functions.
     """
-    everywhere, on_loading = [], []
+    everywhere, on_loading, on_running = [], [], []
 
-    def visit(node, loaded):
+    def visit(node, loaded, ran):
         names = imported(node)
         everywhere.extend(names)
         on_loading.extend(names if loaded else ())
+        on_running.extend(names if ran else ())
         checking = isinstance(node, ast.If) and any(
             "TYPE_CHECKING" in (getattr(part, "id", None), getattr(part, "attr", None)) for part in ast.walk(node.test)
         )
@@ -71,10 +74,11 @@ def imports(path):
         for child in ast.iter_child_nodes(node):
             # Expressions hold no statements.
             if not isinstance(child, ast.expr):
-                visit(child, loaded and not inside and not (checking and child not in node.orelse))
+                only_types = checking and child not in node.orelse
+                visit(child, loaded and not inside and not only_types, ran and not only_types)
 
-    visit(tree(path), loaded=True)
-    return everywhere, on_loading
+    visit(tree(path), loaded=True, ran=True)
+    return everywhere, on_loading, on_running
 
 
 def kerntest_parts(names):
@@ -136,7 +140,38 @@ def test_imports_are_told_apart_by_where_they_stand(tmp_path):
         "import one\nif TYPE_CHECKING:\n    import two\nelse:\n    import three\n"
         "def late():\n    import four\nclass Kept:\n    import five\n"
     )
-    assert imports(path) == (["one", "two", "three", "four", "five"], ["one", "three", "five"])
+    assert imports(path) == (
+        ["one", "two", "three", "four", "five"],
+        ["one", "three", "five"],
+        ["one", "three", "four", "five"],
+    )
+
+
+def test_no_folder_is_crowded():
+    folders = Counter(label(path.parent) for path in FILES)
+    assert {folder: count for folder, count in folders.items() if count > MOST_FILES} == {}
+
+
+def test_a_name_means_one_thing():
+    """A command may bear the name of what it runs."""
+    modules = Counter(path.stem for path in FILES if path.stem[0] != "_" and "commands" not in path.parts)
+    classes = Counter(node.name for path in FILES for node in tree(path).body if isinstance(node, ast.ClassDef))
+    assert [name for name, count in modules.items() if count > 1] == []
+    assert [name for name, count in classes.items() if count > 1 and name[0] != "_"] == []
+
+
+def test_no_module_needs_itself():
+    """Not even by late imports, but for types."""
+    modules = {".".join(("kerntest", *path.relative_to(PACKAGE).with_suffix("").parts)): path for path in FILES}
+    needs = {}
+    for name, path in modules.items():
+        names = imports(path)[2]
+        needs[name] = {one if one in modules else one.rpartition(".")[0] for one in names} & set(modules) - {name}
+    while free := [name for name, needed in needs.items() if not needed]:
+        needs = {name: needed - set(free) for name, needed in needs.items() if name not in free}
+    # What is left stands in a circle, or above one.
+    above = {name for name in needs if not any(name in needed for needed in needs.values())}
+    assert sorted(set(needs) - above) == []
 
 
 def test_files_stay_small():
