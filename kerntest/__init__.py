@@ -25,49 +25,49 @@ if TYPE_CHECKING:
     from kerntest.learning.predict import predict_file as predict_file
     from kerntest.learning.predict import transform_file as transform_file
     from kerntest.learning.rows.model_columns import inspect_model as inspect_model
-    from kerntest.report.independence_record import IndependenceResult as IndependenceResult
-    from kerntest.report.independence_record import JointResult as JointResult
-    from kerntest.report.independence_record import ScreenResult as ScreenResult
-    from kerntest.report.independence_record import SelectionResult as SelectionResult
-    from kerntest.report.kpca_record import KpcaResult as KpcaResult
-    from kerntest.report.model_report import ModelReport as ModelReport
-    from kerntest.report.prediction_report import PredictionReport as PredictionReport
-    from kerntest.report.record import TwoSampleResult as TwoSampleResult
-    from kerntest.report.ridge_record import RidgeResult as RidgeResult
-    from kerntest.report.svm_record import SvmResult as SvmResult
-    from kerntest.report.table_report import TableReport as TableReport
-    from kerntest.report.table_report import inspect_table as inspect_table
-    from kerntest.report.transform_report import TransformReport as TransformReport
+    from kerntest.report.results.file_reports import ModelReport as ModelReport
+    from kerntest.report.results.file_reports import TableReport as TableReport
+    from kerntest.report.results.file_reports import inspect_table as inspect_table
+    from kerntest.report.results.independence_record import IndependenceResult as IndependenceResult
+    from kerntest.report.results.independence_record import JointResult as JointResult
+    from kerntest.report.results.independence_record import ScreenResult as ScreenResult
+    from kerntest.report.results.independence_record import SelectionResult as SelectionResult
+    from kerntest.report.results.learning_record import KpcaResult as KpcaResult
+    from kerntest.report.results.record import TwoSampleResult as TwoSampleResult
+    from kerntest.report.results.ridge_record import RidgeResult as RidgeResult
+    from kerntest.report.results.row_reports import PredictionReport as PredictionReport
+    from kerntest.report.results.row_reports import TransformReport as TransformReport
+    from kerntest.report.results.svm_record import SvmResult as SvmResult
 
 __version__ = "0.1.0"
 
 # Where each public name lives. Importing kerntest itself must stay instant (no numpy): names are fetched on first use.
 _HOME = {
     "DataWarning": "kerntest.errors",
-    "IndependenceResult": "kerntest.report.independence_record",
+    "IndependenceResult": "kerntest.report.results.independence_record",
     "KerntestError": "kerntest.errors",
-    "JointResult": "kerntest.report.independence_record",
+    "JointResult": "kerntest.report.results.independence_record",
     "KernelPCA": "kerntest.learning.components.kpca",
     "KernelRidge": "kerntest.learning.machines.ridge",
-    "KpcaResult": "kerntest.report.kpca_record",
-    "ModelReport": "kerntest.report.model_report",
-    "PredictionReport": "kerntest.report.prediction_report",
-    "RidgeResult": "kerntest.report.ridge_record",
+    "KpcaResult": "kerntest.report.results.learning_record",
+    "ModelReport": "kerntest.report.results.file_reports",
+    "PredictionReport": "kerntest.report.results.row_reports",
+    "RidgeResult": "kerntest.report.results.ridge_record",
     "SVM": "kerntest.learning.machines.svm",
-    "ScreenResult": "kerntest.report.independence_record",
-    "SelectionResult": "kerntest.report.independence_record",
-    "SvmResult": "kerntest.report.svm_record",
+    "ScreenResult": "kerntest.report.results.independence_record",
+    "SelectionResult": "kerntest.report.results.independence_record",
+    "SvmResult": "kerntest.report.results.svm_record",
     "Table": "kerntest.data.table",
-    "TableReport": "kerntest.report.table_report",
-    "TransformReport": "kerntest.report.transform_report",
-    "TwoSampleResult": "kerntest.report.record",
+    "TableReport": "kerntest.report.results.file_reports",
+    "TransformReport": "kerntest.report.results.row_reports",
+    "TwoSampleResult": "kerntest.report.results.record",
     "compute_on": "kerntest.engines.setting",
     "hsic_joint": "kerntest.inference.screens.joint",
     "hsic_pairs": "kerntest.inference.screens.pairwise",
     "hsic_select": "kerntest.inference.screens.selection",
     "hsic_test": "kerntest.inference.independence",
     "inspect_model": "kerntest.learning.rows.model_columns",
-    "inspect_table": "kerntest.report.table_report",
+    "inspect_table": "kerntest.report.results.file_reports",
     "mmd_test": "kerntest.inference.two_sample",
     "parse_kernel": "kerntest.kernels.text",
     "predict_file": "kerntest.learning.predict",

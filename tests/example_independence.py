@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 from example_results import PERMUTATION
 
-from kerntest.report.independence_record import (
+from kerntest.report.results.independence_record import (
     GroupPair,
     IndependenceResult,
     JointGroup,
@@ -16,13 +16,13 @@ from kerntest.report.independence_record import (
     SelectedColumn,
     SelectionResult,
 )
-from kerntest.report.independence_summary import (
+from kerntest.report.results.record import InputRecord, Provenance
+from kerntest.report.summaries.independence_summary import (
     independence_sentence,
     joint_sentence,
     screen_sentence,
     selection_sentence,
 )
-from kerntest.report.record import InputRecord, Provenance
 
 
 def provenance(names=("machines.csv",), kernel="auto", bandwidth="auto"):

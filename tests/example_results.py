@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from kerntest.report.record import Family, FamilyMember, InputRecord, Null, Provenance, TwoSampleResult
-from kerntest.report.summary import decision_sentence
+from kerntest.report.results.record import Family, FamilyMember, InputRecord, Null, Provenance, TwoSampleResult
+from kerntest.report.summaries.two_sample_summary import decision_sentence
 
 PERMUTATION = Null(
     method="permutation",

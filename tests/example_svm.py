@@ -1,8 +1,8 @@
 """Results of learners as the library would give them, for tests of what is made of them."""
 
-from kerntest.report.learning_record import ClassificationMetrics, ClassMetrics, RegressionMetrics
-from kerntest.report.record import InputRecord, Provenance
-from kerntest.report.svm_record import Baseline, GridCell, GridSearch, SvmResult
+from kerntest.report.results.learning_record import ClassificationMetrics, ClassMetrics, RegressionMetrics
+from kerntest.report.results.record import InputRecord, Provenance
+from kerntest.report.results.svm_record import Baseline, GridCell, GridSearch, SvmResult
 
 TIES = "the best mean over the folds; of equal ones the smallest C, then the largest bandwidth"
 

@@ -10,17 +10,16 @@ from kerntest.cli.options import OneOf, OutputPath
 from kerntest.cli.run import check_outputs, check_stdin, report_delivery
 from kerntest.cli.shared_options import columns_option
 from kerntest.errors import UsageError
-from kerntest.report.summary import name_list, visible
+from kerntest.report.summaries.words import name_list, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kerntest.cli.delivery import Delivery
     from kerntest.cli.documented import AnyCommand
-    from kerntest.report.prediction_report import PredictionReport
-    from kerntest.report.record import Record
-    from kerntest.report.summary import Summary
-    from kerntest.report.transform_report import TransformReport
+    from kerntest.report.results.record import Record
+    from kerntest.report.results.row_reports import PredictionReport, TransformReport
+    from kerntest.report.summaries.words import Summary
 
 DATA = "Data"
 DATA_ARGUMENT = (

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import IO, Any
 
-from kerntest.report.summary import visible
+from kerntest.report.summaries.words import visible
 
 ProgressCallback = Callable[[int, int], None]
 PIPED_WIDTH = 100

@@ -15,8 +15,8 @@ from kerntest.cli.console import PIPED_WIDTH, Messages, terminal_width, uses_col
 from kerntest.cli.documented import option
 from kerntest.cli.options import OneOf, chosen_format, option_name
 from kerntest.errors import UndecidedError, UsageError, suggest
-from kerntest.report.record import Record, flatten
-from kerntest.report.summary import visible
+from kerntest.report.results.record import Record, flatten
+from kerntest.report.summaries.words import visible
 from kerntest.report.write import csv_text, json_text, put_in_place, write_file, write_standard_output
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import click
 
     from kerntest.cli.documented import AnyCommand
-    from kerntest.report.record import Record
-    from kerntest.report.summary import Summary
+    from kerntest.report.results.record import Record
+    from kerntest.report.summaries.words import Summary
 
 VERDICTS = ("reject", "accept")
 _COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}

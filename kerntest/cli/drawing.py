@@ -14,14 +14,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from kerntest.report.summary import Cell
+from kerntest.report.summaries.words import Cell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
 
-    from kerntest.report.summary import ResultTable, Summary
+    from kerntest.report.summaries.words import ResultTable, Summary
 
 STYLES = {"": "", "chosen": "bold green", "right": "green", "doubtful": "yellow", "wrong": "red"}
 # Between two columns; the least room for a name, and for a text beside others.

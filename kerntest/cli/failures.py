@@ -13,7 +13,7 @@ import click
 
 from kerntest.cli.console import say
 from kerntest.errors import DataError, KerntestError, UndecidedError, UsageError, suggest
-from kerntest.report.summary import visible
+from kerntest.report.summaries.words import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import click
 
     from kerntest.engines.plan import Plan
-    from kerntest.report.record import Record
-    from kerntest.report.summary import Summary
+    from kerntest.report.results.record import Record
+    from kerntest.report.summaries.words import Summary
 
 
 def check_stdin(sources: Mapping[str, str], example: str) -> None:
@@ -197,7 +197,7 @@ class ComputingCommand(DocumentedCommand):
         def planned(plan: Plan) -> None:
             if only_plan:
                 raise _PlanOnlyError(plan)
-            from kerntest.report.plan import plan_notes, show_time  # noqa: PLC0415 - --help must start at once
+            from kerntest.report.summaries.plan_summary import plan_notes, show_time  # noqa: PLC0415 - --help must start at once
 
             if verbose:
                 for note in plan_notes(plan):
@@ -223,7 +223,7 @@ class ComputingCommand(DocumentedCommand):
             ):
                 return super().invoke(ctx)
         except _PlanOnlyError as stopped:
-            from kerntest.report.plan import plan_summary  # noqa: PLC0415 - --help must start at once
+            from kerntest.report.summaries.plan_summary import plan_summary  # noqa: PLC0415 - --help must start at once
 
             plan = stopped.args[0]
             shown_as = chosen_format(ctx.params.get("output_format"), as_json=bool(ctx.params.get("as_json")))

@@ -19,10 +19,10 @@ from kerntest.data.messages import listed
 from kerntest.errors import UsageError
 from kerntest.inference.verdict import judged_together
 from kerntest.kernels.catalogue import why_not_characteristic
-from kerntest.report import record
-from kerntest.report.independence_record import IndependenceResult, KernelPair, KernelPairs
-from kerntest.report.independence_summary import independence_sentence
-from kerntest.report.summary import decision_sentence
+from kerntest.report.results import record
+from kerntest.report.results.independence_record import IndependenceResult, KernelPair, KernelPairs
+from kerntest.report.summaries.independence_summary import independence_sentence
+from kerntest.report.summaries.two_sample_summary import decision_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Estimator, Judge
     from kerntest.kernels.base import Kernel
-    from kerntest.report.independence_record import IndependenceResult
+    from kerntest.report.results.independence_record import IndependenceResult
 
 
 @telling

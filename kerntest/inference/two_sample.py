@@ -45,7 +45,7 @@ from kerntest.inference.sides import (
 )
 from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.kernels.bandwidth import BandwidthChooser
-from kerntest.report import record
+from kerntest.report.results import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

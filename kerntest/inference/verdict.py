@@ -17,7 +17,7 @@ from kerntest.inference.nulls.invariants import first_invariants, kernel_invaria
 from kerntest.inference.nulls.moments import permutation_moments
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge
 from kerntest.inference.nulls.spectral import label_spectrum
-from kerntest.report import record
+from kerntest.report.results import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kerntest.inference.sides import Judge, Options, Resampling
     from kerntest.inference.statistic import Effect, LabelMatrix
     from kerntest.kernels.base import Array, Kernel, Points
-    from kerntest.report.independence_record import Lags
+    from kerntest.report.results.independence_record import Lags
 
 FamilyRecord = TypeVar("FamilyRecord")
 

@@ -17,8 +17,8 @@ import numpy as np
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.learning.ties import smoothest
-from kerntest.report.summary import counted
-from kerntest.report.svm_record import GridCell, GridSearch
+from kerntest.report.results.svm_record import GridCell, GridSearch
+from kerntest.report.summaries.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

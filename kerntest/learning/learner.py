@@ -24,7 +24,7 @@ from kerntest.learning.rows.training_rows import (
 )
 from kerntest.learning.saved_models import save_model
 from kerntest.report.plot import picture_kind
-from kerntest.report.record import InputRecord, Provenance
+from kerntest.report.results.record import InputRecord, Provenance
 from kerntest.report.write import check_writable, write_file, written_together
 
 if TYPE_CHECKING:

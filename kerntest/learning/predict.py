@@ -32,8 +32,7 @@ from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.model_file import read_model
 from kerntest.learning.rows.model_columns import ROW, ComponentColumns, RidgeColumns, Sums, SvmColumns
 from kerntest.learning.saved_models import model_of
-from kerntest.report.prediction_report import PredictionReport, UnknownLevels
-from kerntest.report.transform_report import TransformReport
+from kerntest.report.results.row_reports import PredictionReport, TransformReport, UnknownLevels
 from kerntest.report.write import open_rows, rows_format
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from scipy.special import expit, ndtri
 
 from kerntest.errors import DataError
 from kerntest.learning.ties import levelled
-from kerntest.report.learning_record import ClassificationMetrics, ClassMetrics, RegressionMetrics
-from kerntest.report.ridge_record import IntervalMetrics
+from kerntest.report.results.learning_record import ClassificationMetrics, ClassMetrics, RegressionMetrics
+from kerntest.report.results.ridge_record import IntervalMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ from kerntest.report.decision_plot import (
 )
 from kerntest.report.heatmap import abridged
 from kerntest.report.plot import COLOUR_X, NEUTRAL, POINTS_DRAWN, bins, literal
-from kerntest.report.summary import percent
+from kerntest.report.summaries.words import percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

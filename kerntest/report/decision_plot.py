@@ -9,7 +9,7 @@ import numpy as np
 
 from kerntest.report.heatmap import abridged
 from kerntest.report.plot import NEUTRAL, POINTS_DRAWN, literal
-from kerntest.report.summary import counted
+from kerntest.report.summaries.words import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.report.plot import COLOUR_Y, NEUTRAL, figure_class, literal
-from kerntest.report.summary import counted, number, visible
+from kerntest.report.summaries.words import counted, number, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from kerntest.report.independence_record import ScreenResult
+    from kerntest.report.results.independence_record import ScreenResult
 
 # One hue from pale to dark: no colour vision is needed to read it, and no grey occurs in it. Its palest part is left
 # out, so that an effect of 0 is not the blank of the diagonal.

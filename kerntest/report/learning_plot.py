@@ -21,7 +21,7 @@ from kerntest.report.regression_plot import (
     draw_truth,
 )
 from kerntest.report.score_plot import ScorePicture, draw_scores
-from kerntest.report.summary import number, visible
+from kerntest.report.summaries.words import number, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

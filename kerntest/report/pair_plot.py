@@ -20,7 +20,7 @@ from kerntest.report.plot import (
     figure_class,
     literal,
 )
-from kerntest.report.summary import number, shortened_kernel, visible
+from kerntest.report.summaries.words import number, shortened_kernel, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.errors import MissingExtraError, UsageError
-from kerntest.report.summary import number, percent, visible
+from kerntest.report.summaries.words import number, percent, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.report.record import ColumnEffect
+    from kerntest.report.results.record import ColumnEffect
 
 # Colours that people with any colour vision tell apart (Okabe and Ito).
 COLOUR_X, COLOUR_Y, NEUTRAL = "#0072B2", "#D55E00", "#7A7A7A"

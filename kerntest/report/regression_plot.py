@@ -10,7 +10,7 @@ import numpy as np
 from kerntest.report.decision_plot import evenly, write_title
 from kerntest.report.heatmap import abridged
 from kerntest.report.plot import COLOUR_X, COLOUR_Y, NEUTRAL, POINTS_DRAWN, literal
-from kerntest.report.summary import number, percent
+from kerntest.report.summaries.words import number, percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,7 +9,7 @@ import numpy as np
 
 from kerntest.report.decision_plot import write_title
 from kerntest.report.plot import COLOUR_X, COLOUR_Y
-from kerntest.report.summary import counted, percent
+from kerntest.report.summaries.words import counted, percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ from kerntest.cli.console import PIPED_WIDTH, WIPED, progress_bar, say, terminal
 from kerntest.cli.drawing import summary_text
 from kerntest.cli.failures import picture, report, wants_json
 from kerntest.errors import DataError
-from kerntest.report.summary import two_sample_summary
+from kerntest.report.summaries.two_sample_summary import two_sample_summary
 
 
 class Terminal(io.StringIO):

@@ -10,7 +10,7 @@ from example_independence import independence_result, joint_result, screen_resul
 
 import kerntest as package
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.report.independence_record import Lags
+from kerntest.report.results.independence_record import Lags
 
 # What is not given is left to the library.
 GIVEN = {name: value for name, value in CSV_AS_USUAL.items() if value is not None}

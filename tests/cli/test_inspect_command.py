@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kerntest.cli.drawing import summary_text
-from kerntest.report.table_report import inspect_table, table_summary
+from kerntest.report.results.file_reports import inspect_table, table_summary
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 

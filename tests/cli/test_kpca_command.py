@@ -8,10 +8,10 @@ from command_line import CSV_AS_USUAL
 import kerntest as package
 from kerntest.cli.drawing import summary_text
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.report.kpca_record import ComponentAssociation, KpcaPart, KpcaResult
-from kerntest.report.kpca_summary import SHOWN, goes_with, kpca_sentence, kpca_summary
-from kerntest.report.record import InputRecord, Provenance
-from kerntest.report.transform_report import ColumnError, TransformReport
+from kerntest.report.results.learning_record import ComponentAssociation, KpcaPart, KpcaResult
+from kerntest.report.results.record import InputRecord, Provenance
+from kerntest.report.results.row_reports import ColumnError, TransformReport
+from kerntest.report.summaries.learner_summary import SHOWN, goes_with, kpca_sentence, kpca_summary
 
 DEFAULTS = {
     "components": 2,

@@ -5,7 +5,7 @@ from command_line import CSV_AS_USUAL
 
 import kerntest as package
 from kerntest.errors import DataError, ModelError
-from kerntest.report.prediction_report import NumberSummary, PredictionReport, UnknownLevels
+from kerntest.report.results.row_reports import NumberSummary, PredictionReport, UnknownLevels
 
 DEFAULTS = {
     "output": None,

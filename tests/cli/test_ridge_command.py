@@ -7,7 +7,7 @@ from example_ridge import metrics, ridge_grid, ridge_result, target_fit
 import kerntest as package
 from kerntest.cli.drawing import summary_text
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.report.ridge_summary import ridge_notes, ridge_sentence, ridge_summary
+from kerntest.report.summaries.ridge_summary import ridge_notes, ridge_sentence, ridge_summary
 
 PLAIN = ["shop.csv", "--target", "wear"]
 DEFAULTS = {

@@ -4,8 +4,8 @@ import pytest
 from example_independence import pair_effect, screen_result, selection_result, untested_pair
 
 from kerntest.cli.drawing import summary_text
-from kerntest.report.independence_record import SelectedColumn
-from kerntest.report.independence_summary import PAIRS_SHOWN, screen_summary, selection_summary
+from kerntest.report.results.independence_record import SelectedColumn
+from kerntest.report.summaries.independence_summary import PAIRS_SHOWN, screen_summary, selection_summary
 
 
 def plain(result, width=80):

@@ -15,8 +15,8 @@ from records import assert_alike
 from tolerances import SAME_MACHINE
 
 from kerntest import mmd_test
-from kerntest.report.record import TwoSampleResult, flatten
-from kerntest.report.summary import number
+from kerntest.report.results.record import TwoSampleResult, flatten
+from kerntest.report.summaries.words import number
 
 REQUIRED = {
     "schema",

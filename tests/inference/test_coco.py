@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.inference.explain import coco as module
 from kerntest.inference.explain.coco import RELATIVE_ERROR, coco, coco_function, relabelled_coco
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 
-ENGINE = LocalEngine(1)
+ENGINE = Engine(1)
 KERNELS = [
     ("gaussian(1)", "gaussian(0.7)"),
     ("gaussian(20)", "gaussian(0.3)"),
@@ -306,8 +306,8 @@ def test_a_kernel_that_is_nearly_constant_keeps_its_digits():
 def test_the_number_of_threads_changes_nothing():
     (kx, ky), (x, y) = kernels(["gaussian(0.5)", "laplacian(1)"]), dependent(130)
     permutations = permutations_of(130, 60)
-    one = relabelled_coco(kx, x, ky, y, permutations, LocalEngine(1))
-    other = relabelled_coco(kx, x, ky, y, permutations, LocalEngine(3))
+    one = relabelled_coco(kx, x, ky, y, permutations, Engine(1))
+    other = relabelled_coco(kx, x, ky, y, permutations, Engine(3))
     assert_close(other, one, share=SAME_MACHINE)
 
 

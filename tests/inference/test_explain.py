@@ -18,7 +18,7 @@ from kerntest.inference.sides import Options
 from kerntest.inference.two_sample import analyse_two_samples
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
-from kerntest.report.summary import shortened_kernel
+from kerntest.report.summaries.words import shortened_kernel
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import kerntest
 from kerntest.data.columns import select_columns
 from kerntest.data.rows import pool
 from kerntest.errors import DataError, UsageError
-from kerntest.report.table_report import inspect_table
+from kerntest.report.results.file_reports import inspect_table
 from kerntest.report.write import json_text
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"

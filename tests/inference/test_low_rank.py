@@ -7,7 +7,7 @@ import pytest
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import hsic_pairs, mmd_test
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.inference.nulls.invariants import low_rank_invariants
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.relabelling import shifts
@@ -18,7 +18,7 @@ from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 from kerntest.matrices.factor import low_rank
 
-ENGINE = LocalEngine(1)
+ENGINE = Engine(1)
 
 
 def points(seed: int, n: int, columns: int = 1) -> Points:
@@ -68,10 +68,10 @@ def test_two_matrices_of_high_rank_take_the_lags():
 def test_threads_and_blocks_give_the_same(monkeypatch):
     x, y = factored("gaussian(1)", points(0, 400)), factored("gaussian(2)", points(1, 400))
     places = [np.random.default_rng(k).permutation(400) for k in range(2)]
-    one = low_rank_sums(x, y, places, 399, hollow=True, engine=LocalEngine(1))
-    assert_close(low_rank_sums(x, y, places, 399, hollow=True, engine=LocalEngine(3)), one, share=SAME_MACHINE)
+    one = low_rank_sums(x, y, places, 399, hollow=True, engine=Engine(1))
+    assert_close(low_rank_sums(x, y, places, 399, hollow=True, engine=Engine(3)), one, share=SAME_MACHINE)
     monkeypatch.setattr(shifts, "CORRELATED_ENTRIES", 1200)
-    several = low_rank_sums(x, y, places, 399, hollow=True, engine=LocalEngine(2))
+    several = low_rank_sums(x, y, places, 399, hollow=True, engine=Engine(2))
     assert_close(several, one, scale=np.abs(one).max())
 
 

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 from tolerances import SAME_MACHINE, STATISTIC, assert_close
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.errors import UndecidedError
 from kerntest.inference.nulls import invariants
 from kerntest.inference.nulls.curves import CURVES, curve_p_value
@@ -30,7 +30,7 @@ from kerntest.inference.statistic import label_matrix
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 
-ENGINE = LocalEngine(1)
+ENGINE = Engine(1)
 ESTIMATORS = ("unbiased", "biased")
 # The diagonal of the last three is not constant.
 KERNELS = ["gaussian(0.8)", "laplacian(1.5)", "linear", "polynomial(2)", "exponential(0.5) + gaussian(1)"]
@@ -243,7 +243,7 @@ def test_what_random_vectors_estimate_is_close(text, estimator, monkeypatch):
     np.testing.assert_allclose(found.trace_cube, exact.trace_cube, rtol=0.01)
     for name in ("trace", "trace_square", "diagonal_square", "diagonal_cube", "diagonal_form", "entry_cubes"):
         assert_close(getattr(found, name), getattr(exact, name))
-    again, _ = kernel_invariants(kernel, points, LocalEngine(2), hollow=hollow, seed=0)
+    again, _ = kernel_invariants(kernel, points, Engine(2), hollow=hollow, seed=0)
     other, _ = kernel_invariants(kernel, points, ENGINE, hollow=hollow, seed=1)
     assert_close(again.trace_cube, found.trace_cube, share=SAME_MACHINE)
     assert text == "polynomial(2)" or other.trace_cube != found.trace_cube

@@ -23,8 +23,8 @@ from kerntest.inference.sides import Options, Reading
 from kerntest.kernels.base import Points
 from kerntest.report.pair_plot import LAGS_DRAWN, LEVELS_DRAWN, _outline
 from kerntest.report.plot import bin_edges, picture_bytes
-from kerntest.report.record import Null
-from kerntest.report.summary import shortened_kernel
+from kerntest.report.results.record import Null
+from kerntest.report.summaries.words import shortened_kernel
 
 MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 # Those whose texts and axes are laid out by a drawing; what the others show is in their records.

@@ -14,7 +14,7 @@ from tolerances import assert_close
 from two_samples import sample_of
 
 from kerntest import hsic_test, mmd_test
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS
@@ -30,7 +30,7 @@ from kerntest.kernels.columns import bind
 from kerntest.kernels.text import parse_kernel
 from kerntest.matrices.factor import LEFT_OUT, low_rank_factor
 
-ENGINE = LocalEngine(2)
+ENGINE = Engine(2)
 ESTIMATORS = ("unbiased", "biased")
 SEED = 3
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from learning.svm_cases import raises
 
 from kerntest import KernelRidge, parse_kernel, train_ridge
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import Points
 from kerntest.learning.machines import ridge_machine
@@ -118,7 +118,7 @@ def test_where_all_weights_repel_the_best_place_is_given_and_said_not_to_have_se
         np.array([weights]),
         scores=nothing,
         centre_scores=np.zeros((2, 1)),
-        engine=LocalEngine(1),
+        engine=Engine(1),
         start=Points.of(np.array([[5.0]])),
     )
     assert found.converged.all() == settles
@@ -138,7 +138,7 @@ def test_no_pre_image_of_any_weights_is_further_than_where_the_search_began(seed
         weights,
         scores=nothing,
         centre_scores=np.zeros((12, 1)),
-        engine=LocalEngine(1),
+        engine=Engine(1),
         start=Points.of(start),
     )
     began, ended = (np.einsum("ij,ij->i", weights, kernel(rows, centres)) for rows in (start, found.points.numeric))

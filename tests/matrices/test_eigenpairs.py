@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from tolerances import assert_close
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.kernels.base import Points
 from kerntest.kernels.stationary import Gaussian
 from kerntest.matrices.eigen import CHECKED, lanczos, largest_entries, leading_directions, leading_eigenpairs, signed
 from kerntest.matrices.matrix import CentredMatrix, GivenMatrix, matrix_of
 
-ENGINE = LocalEngine(2)
+ENGINE = Engine(2)
 
 
 def gaussian(points, bandwidth):

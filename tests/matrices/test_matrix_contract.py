@@ -11,7 +11,7 @@ import pytest
 from catalogue_kernels import kernel_of, mixed_points
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.kernels.base import Points
 from kerntest.kernels.stationary import Gaussian
 from kerntest.matrices.eigen import leading_eigenpairs
@@ -19,7 +19,7 @@ from kerntest.matrices.factor import FactorMatrix, kernel_factor, make_features,
 from kerntest.matrices.matrix import CentredMatrix, GivenMatrix, Repeated, matrix_of
 
 N = 24
-ENGINE = LocalEngine(2)
+ENGINE = Engine(2)
 NUMBERS = Points.of(np.random.default_rng(1).normal(size=(N, 3)))
 # Rows that expanded squares would not tell apart: they lie within rounding of one another, far out.
 FAR = Points.of(np.r_[np.random.default_rng(2).normal(size=(N - 1, 2)) * 1e-3, [[1e6, 0.0]]])
@@ -177,7 +177,7 @@ def test_a_pivoted_factor_leaves_so_much_of_every_diagonal(matrix, tolerance):
 
 
 def test_threads_change_nothing(matrix):
-    one, three = (leading_eigenpairs(CentredMatrix(matrix[0], LocalEngine(count)), 1) for count in (1, 3))
+    one, three = (leading_eigenpairs(CentredMatrix(matrix[0], Engine(count)), 1) for count in (1, 3))
     assert_close(one.values, three.values, share=SAME_MACHINE)
 
 

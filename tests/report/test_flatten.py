@@ -1,6 +1,6 @@
 from example_results import two_sample_result
 
-from kerntest.report.record import flatten
+from kerntest.report.results.record import flatten
 
 
 def test_flatten_gives_one_level_with_dotted_names():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerntest.report.plan import show_time
+from kerntest.report.summaries.plan_summary import show_time
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kerntest.inference.sides import NullMethod
-from kerntest.report.record import ColumnContents, ColumnEffect, Explanation, FamilyMember, InputRecord, TypicalRow
-from kerntest.report.summary import (
+from kerntest.report.results.record import (
+    ColumnContents,
+    ColumnEffect,
+    Explanation,
+    FamilyMember,
+    InputRecord,
+    TypicalRow,
+)
+from kerntest.report.summaries.two_sample_summary import (
     contents_lines,
     decision_sentence,
     discrepancy_text,
     explanation_lines,
+    two_sample_notes,
+    two_sample_summary,
+)
+from kerntest.report.summaries.words import (
     input_text,
     name_list,
     null_text,
@@ -20,8 +31,6 @@ from kerntest.report.summary import (
     p_value_meaning,
     p_value_text,
     shortened_kernel,
-    two_sample_notes,
-    two_sample_summary,
     visible,
 )
 

@@ -11,8 +11,8 @@ from click.core import ParameterSource
 from kerntest.cli.options import option_name
 from kerntest.cli.shared_options import CSV_WORDS
 from kerntest.errors import UsageError
-from kerntest.report.independence_record import IndependenceResult, JointResult, ScreenResult, SelectionResult
-from kerntest.report.independence_summary import (
+from kerntest.report.results.independence_record import IndependenceResult, JointResult, ScreenResult, SelectionResult
+from kerntest.report.summaries.independence_summary import (
     independence_notes,
     independence_summary,
     joint_notes,
@@ -26,8 +26,8 @@ from kerntest.report.independence_summary import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kerntest.report.record import Record
-    from kerntest.report.summary import Summary
+    from kerntest.report.results.record import Record
+    from kerntest.report.summaries.words import Summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from kerntest.cli.shared_options import columns_option, csv_options
 from kerntest.errors import UsageError
 
 if TYPE_CHECKING:
-    from kerntest.report.table_report import ColumnReport
+    from kerntest.report.results.file_reports import ColumnReport
 
 # The name of the first member, at its place in the header of that member.
 MANIFEST_AT = 30
@@ -79,11 +79,11 @@ def inspect_file(file: str, *, output_format: str | None, as_json: bool, **optio
                 code="usage.contradiction",
                 where={"file": file},
             )
-        from kerntest.report.model_report import model_summary  # noqa: PLC0415 - --help must start at once
+        from kerntest.report.results.file_reports import model_summary  # noqa: PLC0415 - --help must start at once
 
         delivery.deliver(kerntest.inspect_model(file), model_summary)
         return
-    from kerntest.report.table_report import table_summary  # noqa: PLC0415 - as above
+    from kerntest.report.results.file_reports import table_summary  # noqa: PLC0415 - as above
 
     join_names(options, "columns", "exclude", "categorical")
     report = kerntest.inspect_table(file, **options)

@@ -24,7 +24,7 @@ from kerntest.cli.shared_options import (
     report_options,
     seed_option,
 )
-from kerntest.report.kpca_record import KpcaResult
+from kerntest.report.results.learning_record import KpcaResult
 
 COMPONENTS = "Components"
 
@@ -121,6 +121,6 @@ def kpca(train: str, **options: Any) -> int:
     """
     run = LearnerRun.asked_for({"DATA": train}, options, "kerntest kpca - < iris.csv", KpcaResult)
     result = run.fitted("train_kpca")
-    from kerntest.report.kpca_summary import kpca_notes, kpca_summary  # noqa: PLC0415 - --help must start at once
+    from kerntest.report.summaries.learner_summary import kpca_notes, kpca_summary  # noqa: PLC0415 - --help must start at once
 
     return run.deliver(result, kpca_notes(result), kpca_summary)

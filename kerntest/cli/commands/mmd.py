@@ -35,8 +35,8 @@ from kerntest.cli.shared_options import (
     resampling_option,
 )
 from kerntest.errors import KerntestError
-from kerntest.report.record import TwoSampleResult
-from kerntest.report.summary import two_sample_notes, two_sample_summary
+from kerntest.report.results.record import TwoSampleResult
+from kerntest.report.summaries.two_sample_summary import two_sample_notes, two_sample_summary
 
 MANUAL = Manual(
     examples=(

@@ -13,7 +13,7 @@ from kerntest.cli.documented import EXIT_CODES, Manual, option
 from kerntest.cli.options import PROBABILITY
 from kerntest.cli.run import ComputingCommand, engine_options, join_names
 from kerntest.cli.shared_options import csv_options, report_options
-from kerntest.report.prediction_report import PredictionReport, prediction_summary
+from kerntest.report.results.row_reports import PredictionReport, prediction_summary
 
 PREDICTIONS = "Predictions"
 

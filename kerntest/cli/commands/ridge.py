@@ -30,7 +30,7 @@ from kerntest.cli.shared_options import (
     test_fraction_option,
 )
 from kerntest.errors import UsageError
-from kerntest.report.ridge_record import RidgeResult
+from kerntest.report.results.ridge_record import RidgeResult
 
 REGRESSION = "Regression"
 
@@ -184,6 +184,6 @@ def ridge(train: str, **options: Any) -> int:
     if len(options["target"]) == 1:
         (options["target"],) = options["target"]
     result = run.fitted("train_ridge")
-    from kerntest.report.ridge_summary import ridge_notes, ridge_summary  # noqa: PLC0415 - --help must start at once
+    from kerntest.report.summaries.ridge_summary import ridge_notes, ridge_summary  # noqa: PLC0415 - --help must start at once
 
     return run.deliver(result, ridge_notes(result), ridge_summary)

@@ -13,7 +13,7 @@ from kerntest.cli.documented import EXIT_CODES, Manual, option
 from kerntest.cli.options import COUNT
 from kerntest.cli.run import ComputingCommand, engine_options, join_names
 from kerntest.cli.shared_options import csv_options, report_options
-from kerntest.report.transform_report import TransformReport, transform_summary
+from kerntest.report.results.row_reports import TransformReport, transform_summary
 
 PROJECTION = "Projection"
 

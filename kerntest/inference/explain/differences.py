@@ -28,7 +28,7 @@ from kerntest.kernels.bandwidth import LARGEST, SMALLEST, BandwidthChooser, medi
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.discrete import Delta
 from kerntest.kernels.stationary import Gaussian
-from kerntest.report import record
+from kerntest.report.results import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable

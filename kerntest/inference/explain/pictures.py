@@ -14,7 +14,7 @@ from kerntest.kernels.base import Points
 from kerntest.report.pair_contents import FunctionPicture, LagsPicture, PairColumn, PairPicture, SidePicture
 from kerntest.report.pair_plot import pair_picture_figure
 from kerntest.report.plot import ColumnPicture, NullPicture, WitnessPicture, figure
-from kerntest.report.summary import shortened_kernel
+from kerntest.report.summaries.words import shortened_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kerntest.inference.explain.coco import Coco
     from kerntest.inference.sides import Sample, Variable
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.report.record import ColumnEffect, Null
+    from kerntest.report.results.record import ColumnEffect, Null
 
 LINE_POINTS = 400
 MAP_POINTS = 90

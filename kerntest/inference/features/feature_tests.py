@@ -45,9 +45,9 @@ from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.columns import is_additive
 from kerntest.kernels.dot import Linear
 from kerntest.matrices.factor import feature_error, parse_features
-from kerntest.report import record
-from kerntest.report.approximation import PairApproximation
-from kerntest.report.summary import percent
+from kerntest.report.results import record
+from kerntest.report.results.record import PairApproximation
+from kerntest.report.summaries.words import percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from kerntest.inference.features.survey import Part, Survey
     from kerntest.inference.sides import Options, Variable
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.report.independence_record import IndependenceResult
+    from kerntest.report.results.independence_record import IndependenceResult
 
 Result = TypeVar("Result")
 

@@ -17,7 +17,7 @@ from kerntest.errors import UndecidedError
 from kerntest.inference.nulls.moments import Invariants, Moments, moments_p_value, permutation_moments
 from kerntest.inference.nulls.pearson import pearson_tail
 from kerntest.inference.nulls.spectral import spectral_p_value
-from kerntest.report import record
+from kerntest.report.results import record
 
 if TYPE_CHECKING:
     from kerntest.inference.nulls.spectral import Spectrum

@@ -28,7 +28,7 @@ from kerntest.kernels.dot import Linear
 from kerntest.kernels.stationary import Gaussian
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, TOLERANCE, centred_factor, low_rank_factor
 from kerntest.matrices.lags import KernelStack
-from kerntest.report.independence_record import Lags
+from kerntest.report.results.independence_record import Lags
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

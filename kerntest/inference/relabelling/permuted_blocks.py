@@ -37,7 +37,7 @@ from kerntest.inference.verdict import (
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, low_rank_factor, terms
 from kerntest.matrices.matrix import sweep
-from kerntest.report import record
+from kerntest.report.results import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -34,8 +34,8 @@ from kerntest.inference.sides import ORDER_STREAM, Groups, MissingPolicy, Option
 from kerntest.inference.verdict import degenerate_pair, permutation_null, refuse_overflow, relabelling_warning
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import DensePairs
-from kerntest.report.independence_record import GroupPair, JointGroup, JointResult
-from kerntest.report.independence_summary import joint_sentence
+from kerntest.report.results.independence_record import GroupPair, JointGroup, JointResult
+from kerntest.report.summaries.independence_summary import joint_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

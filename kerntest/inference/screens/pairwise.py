@@ -19,7 +19,7 @@ from kerntest.data.diagnostics import counters
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.messages import one_of
 from kerntest.data.rows import arrange, check_usable, reason_to_leave_out, recoded
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
@@ -42,9 +42,9 @@ from kerntest.inference.sides import (
 )
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.report.heatmap import screen_figure
-from kerntest.report.independence_record import PairEffect, ScreenResult
-from kerntest.report.independence_summary import screen_sentence
 from kerntest.report.plot import picture_bytes, picture_kind
+from kerntest.report.results.independence_record import PairEffect, ScreenResult
+from kerntest.report.summaries.independence_summary import screen_sentence
 from kerntest.report.write import check_writable, write_file
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Column, Table
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.base import Progress
     from kerntest.inference.sides import Estimator
     from kerntest.kernels.base import Array, Kernel, Points
 
@@ -351,7 +351,7 @@ class _Screen:
             found: Iterator[list[_Tested]] = (work(one, engine, _share(progress, one[0], len(sets))) for one in sets)
         else:
             # Many small pieces of work: side by side, each on one thread.
-            found = engine.map(partial(work, within=LocalEngine(1), told=None), sets, progress)
+            found = engine.map(partial(work, within=Engine(1), told=None), sets, progress)
         results: dict[int, _Tested] = {}
         for (_, members), of_set in zip(sets, found, strict=True):
             results.update(zip(members, of_set, strict=True))

@@ -32,9 +32,9 @@ from kerntest.kernels.discrete import Hamming
 from kerntest.kernels.stationary import Gaussian
 from kerntest.matrices.lags import KernelStack
 from kerntest.matrices.matrix import CentredProduct
-from kerntest.report.independence_record import SelectedColumn, SelectionResult
-from kerntest.report.independence_summary import selection_sentence
-from kerntest.report.record import Null
+from kerntest.report.results.independence_record import SelectedColumn, SelectionResult
+from kerntest.report.results.record import Null
+from kerntest.report.summaries.independence_summary import selection_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -35,10 +35,10 @@ from kerntest.matrices.expansion import as_points
 from kerntest.matrices.factor import parse_features
 from kerntest.matrices.matrix import KEPT_BYTES
 from kerntest.report.component_plot import ComponentPicture, ScreePicture
-from kerntest.report.kpca_record import ComponentAssociation, KpcaPart, KpcaResult
-from kerntest.report.kpca_summary import kpca_sentence
 from kerntest.report.learning_plot import learning_figure
 from kerntest.report.plot import picture_bytes
+from kerntest.report.results.learning_record import ComponentAssociation, KpcaPart, KpcaResult
+from kerntest.report.summaries.learner_summary import kpca_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -29,7 +29,7 @@ from kerntest.learning.rows.training_rows import TrainingOptions, TrainingRows, 
 from kerntest.learning.scores import covered_share, over_targets, regression_metrics, root_mean_square
 from kerntest.learning.solvers.ridge_grid import MULTIPLES, dense_bytes
 from kerntest.matrices.factor import parse_features
-from kerntest.report.ridge_record import RidgeResult
+from kerntest.report.results.ridge_record import RidgeResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kerntest.learning.rows.encoding import Scale
     from kerntest.learning.rows.training_rows import Labelled, MissingPolicy
     from kerntest.learning.solvers.ridge_grid import Criterion
-    from kerntest.report.ridge_record import RidgeGrid
+    from kerntest.report.results.ridge_record import RidgeGrid
 
 
 class KernelRidge(Estimator[RidgeModel, RidgeFit]):

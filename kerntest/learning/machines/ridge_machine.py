@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from kerntest.data.messages import counted, one_of, positive, whole_number
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.learning.rows.training_rows import LearnerOptions
@@ -24,18 +24,18 @@ from kerntest.learning.solvers.ridge_path import ROUNDING
 from kerntest.matrices.expansion import Expansion, GivenExpansion, as_points, expanded
 from kerntest.matrices.factor import FeatureMap, feature_error, make_features, parse_features
 from kerntest.matrices.matrix import matrix_of
-from kerntest.report.ridge_record import IntervalMetrics, TargetFit
+from kerntest.report.results.ridge_record import IntervalMetrics, TargetFit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.base import Progress
     from kerntest.kernels.base import Array
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
-    from kerntest.report.ridge_record import RidgeGrid
+    from kerntest.report.results.ridge_record import RidgeGrid
 
 RidgeBandwidth: TypeAlias = Literal["auto", "median"] | float
 FOLDS = 5
@@ -245,7 +245,7 @@ def _from_path(found: Regressions, units: Array, lambda_: float, grid: RidgeGrid
         # New values are also uncertain in what the features do not see of k(x, x), see `FeatureMap.diagonal`.
         unseen = features.diagonal(points) - np.einsum("ij,ij->i", found.values, found.values)
         of_rows = np.hypot(of_rows, scales * np.sqrt(np.maximum(unseen, 0.0))[:, None])
-        error = feature_error(features, points, LocalEngine(1), options.seed)
+        error = feature_error(features, points, Engine(1), options.seed)
     squares = path.squared_errors(left_out)[:, 0]
     return RidgeFit(
         model=RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, len(rows), spread, features),

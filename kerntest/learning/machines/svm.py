@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kerntest.learning.machines.svm_machines import Method, Task
     from kerntest.learning.rows.encoding import Scale
     from kerntest.learning.rows.training_rows import Bandwidth, MissingPolicy
-    from kerntest.report.svm_record import SvmResult
+    from kerntest.report.results.svm_record import SvmResult
 
 
 class SVM(Estimator[SvmModel, SvmFit]):

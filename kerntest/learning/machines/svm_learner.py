@@ -35,8 +35,8 @@ from kerntest.learning.scores import fit_sigmoid
 from kerntest.learning.solvers.hinge import KEPT_BYTES
 from kerntest.matrices.factor import parse_features
 from kerntest.matrices.matrix import matrix_of
-from kerntest.report.learning_record import ClassificationMetrics
-from kerntest.report.svm_record import Baseline, SvmResult
+from kerntest.report.results.learning_record import ClassificationMetrics
+from kerntest.report.results.svm_record import Baseline, SvmResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.machines.svm_machines import Machine
     from kerntest.learning.rows.training_rows import Labelled
-    from kerntest.report.svm_record import GridSearch
+    from kerntest.report.results.svm_record import GridSearch
 
 # Folds whose held-out scores probabilities are fitted to.
 PROBABILITY_FOLDS = 5

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.matrices.factor import FeatureMap
     from kerntest.matrices.matrix import Matrix
-    from kerntest.report.learning_record import ClassificationMetrics, RegressionMetrics
-    from kerntest.report.svm_record import Baseline, GridSearch
+    from kerntest.report.results.learning_record import ClassificationMetrics, RegressionMetrics
+    from kerntest.report.results.svm_record import Baseline, GridSearch
 
 # Kernel values up to this can be squared.
 LARGEST_VALUE = 1e150

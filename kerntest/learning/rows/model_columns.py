@@ -20,9 +20,8 @@ from kerntest.learning.machines.ridge_machine import RidgeModel
 from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.model_file import read_model
 from kerntest.learning.saved_models import model_of
-from kerntest.report.model_report import ModelColumn, ModelReport
-from kerntest.report.prediction_report import NumberSummary
-from kerntest.report.transform_report import ColumnError
+from kerntest.report.results.file_reports import ModelColumn, ModelReport
+from kerntest.report.results.row_reports import ColumnError, NumberSummary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

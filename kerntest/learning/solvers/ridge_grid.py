@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from kerntest.engines.local import LocalEngine
+from kerntest.engines.base import Engine
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import DensePairs, Points
@@ -18,14 +18,14 @@ from kerntest.learning.solvers.ridge_path import DENSE_ARRAYS, RidgePath, dense_
 from kerntest.learning.ties import smoothest
 from kerntest.matrices.expansion import Expansion, GivenExpansion, as_points, expanded
 from kerntest.matrices.factor import kernel_factor, make_features, parse_features
-from kerntest.report.ridge_record import RidgeCell, RidgeGrid
+from kerntest.report.results.ridge_record import RidgeCell, RidgeGrid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.base import Progress
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.matrices.factor import FeatureMap
@@ -94,7 +94,7 @@ class Regressions:
         if lambda_ <= path.spectrum.floor:
             return alpha
         for _ in range(REFINEMENTS):
-            fitted = expanded(self.function(alpha, path.means), self.features, rows.points, LocalEngine(1))
+            fitted = expanded(self.function(alpha, path.means), self.features, rows.points, Engine(1))
             left = rows.targets - fitted - lambda_ * alpha / np.square(path.spectrum.roots)[:, None]
             rest = RidgePath.of(path.spectrum, left)
             step = rest.coefficients(lambda_, whole=True)
@@ -115,7 +115,7 @@ class Regressions:
                 np.tile(codes, (len(REACHES), 1)),
             )
             function = self.function(step, np.zeros(step.shape[1]))
-            found = expanded(function, self.features, probes, LocalEngine(1))
+            found = expanded(function, self.features, probes, Engine(1))
             lengths = np.sqrt(np.abs(prior.diagonal(rows))) @ np.abs(step)
             most = np.sqrt(np.abs(prior.diagonal(probes)))[:, None] * lengths
         return not np.any(np.abs(found) > ROUNDING * most)
@@ -213,7 +213,7 @@ def solve(
         K = np.array(points)
     elif features is not None:
         made = make_features(features, kernel, points, seed)
-        values = made(points, LocalEngine(1))
+        values = made(points, Engine(1))
         mean = shares @ values
         path = RidgePath.of(thin_spectrum(values.copy(), weights), rows.targets)
         return Regressions(rows, kernel, path, mean, float(mean @ mean), made, values)
@@ -296,7 +296,7 @@ def _few_at_once(rows: TrainingRows, engine: Engine, features: str | None) -> En
             hint="--features nystroem:2000 is for very many rows",
             code="undecided.memory",
         )
-    return LocalEngine(max(1, min(engine.threads, allowed // need)))
+    return Engine(max(1, min(engine.threads, allowed // need)))
 
 
 def _joined(scores: Array, rows: TrainingRows, criterion: Criterion) -> Array:

@@ -1,15 +1,15 @@
-"""Results of support vector machines as frozen records. Field by field they are the JSON of `kerntest svm`."""
+"""Results of support vector machines, field by field their JSON."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kerntest.report.record import Record
+from kerntest.report.results.record import Record
 
 if TYPE_CHECKING:
-    from kerntest.report.learning_record import ClassificationMetrics, RegressionMetrics
-    from kerntest.report.record import Provenance
+    from kerntest.report.results.learning_record import ClassificationMetrics, RegressionMetrics
+    from kerntest.report.results.record import Provenance
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kerntest.report.learner_summary import (
+from kerntest.report.results.learning_record import ClassificationMetrics, RegressionMetrics
+from kerntest.report.summaries.learner_summary import (
     PARTS,
     cluster_lines,
     data_lines,
@@ -13,8 +14,7 @@ from kerntest.report.learner_summary import (
     judged_rows,
     learner_notes,
 )
-from kerntest.report.learning_record import ClassificationMetrics, RegressionMetrics
-from kerntest.report.summary import (
+from kerntest.report.summaries.words import (
     Cell,
     ResultTable,
     Summary,
@@ -27,7 +27,7 @@ from kerntest.report.summary import (
 )
 
 if TYPE_CHECKING:
-    from kerntest.report.svm_record import GridCell, GridSearch, SvmResult
+    from kerntest.report.results.svm_record import GridCell, GridSearch, SvmResult
 
 # More classes than this are left to --json: nobody reads a larger matrix in a terminal.
 CLASSES_SHOWN = 12

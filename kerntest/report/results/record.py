@@ -1,7 +1,4 @@
-"""Results as frozen records: what every test reports, and where it came from.
-
-A record is plain data: numbers, texts and tuples of them. `to_dict` gives exactly the fields of the JSON.
-"""
+"""What every result is, and the results of two-sample tests, field by field their JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
-
 
 # Says of relabellings that there are no others.
 ALL_PERMUTATIONS = "all permutations"
@@ -444,3 +440,38 @@ def _level(nested: Mapping[str, Any]) -> dict[str, Any]:
 def _joined(values: list[Any]) -> str:
     """Return plain values as one text; None leaves its place empty."""
     return ";".join("" if value is None else str(value) for value in values)
+
+
+@dataclass(frozen=True, slots=True)
+class PairApproximation(Record):
+    """Explicit features that stood for the kernels of both sides.
+
+    Parameters
+    ----------
+    features : str
+        As asked for: "nystroem:200".
+    kind : str
+        "nystroem" or "fourier".
+    number_x, number_y : int
+        Features of each side: of Nystroem, less those that show nothing.
+    kernel_error_x, kernel_error_y : float
+        Root mean square error of kernel values between sampled rows.
+    matrix_error_x, matrix_error_y : float
+        Error of the centred kernel matrix of sampled rows, relative to it (Frobenius norm).
+    rows_sampled : int
+        Rows from which bandwidths and landmarks were chosen.
+    rows_per_chunk, fixed_rows : None
+        Of results of earlier versions, which moved the rows of y inside chunks.
+    """
+
+    features: str
+    kind: str
+    number_x: int
+    number_y: int
+    kernel_error_x: float
+    kernel_error_y: float
+    matrix_error_x: float
+    matrix_error_y: float
+    rows_sampled: int
+    rows_per_chunk: int | None = None
+    fixed_rows: int | None = None

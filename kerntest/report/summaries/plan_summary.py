@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kerntest.engines.plan import show_memory
-from kerntest.report.summary import Summary, visible
+from kerntest.report.summaries.words import Summary, visible
 
 if TYPE_CHECKING:
     from kerntest.engines.plan import Plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kerntest.report.summary import (
+from kerntest.report.summaries.words import (
     Cell,
     ResultTable,
     Summary,
@@ -27,15 +27,14 @@ from kerntest.report.summary import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from kerntest.report.approximation import PairApproximation
-    from kerntest.report.independence_record import (
+    from kerntest.report.results.independence_record import (
         IndependenceResult,
         JointResult,
         PairEffect,
         ScreenResult,
         SelectionResult,
     )
-    from kerntest.report.record import Provenance
+    from kerntest.report.results.record import PairApproximation, Provenance
 
 INDEPENDENT = "x and y are independent"
 PAIRS_SHOWN, UNTESTED_SHOWN = 30, 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kerntest.report.learner_summary import (
+from kerntest.report.summaries.learner_summary import (
     PARTS,
     cluster_lines,
     data_lines,
@@ -13,7 +13,7 @@ from kerntest.report.learner_summary import (
     judged_rows,
     learner_notes,
 )
-from kerntest.report.summary import (
+from kerntest.report.summaries.words import (
     Cell,
     ResultTable,
     Summary,
@@ -26,7 +26,7 @@ from kerntest.report.summary import (
 )
 
 if TYPE_CHECKING:
-    from kerntest.report.ridge_record import IntervalMetrics, RidgeCell, RidgeGrid, RidgeResult
+    from kerntest.report.results.ridge_record import IntervalMetrics, RidgeCell, RidgeGrid, RidgeResult
 
 CRITERIA = {
     "loo": "exact leave-one-out",

@@ -1,16 +1,16 @@
-"""Results of independence tests as frozen records. Field by field they are the JSON of `kerntest hsic`."""
+"""Results of independence tests, field by field their JSON."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kerntest.report.record import Null, Provenance, Record, plain_data
+from kerntest.report.results.record import Null, Provenance, Record, plain_data
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from kerntest.report.approximation import PairApproximation
+    from kerntest.report.results.record import PairApproximation
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
-"""Results of kernel ridge regressions as frozen records. Field by field they are the JSON of `kerntest ridge`."""
+"""Results of ridge regressions, field by field their JSON."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kerntest.report.record import Record
+from kerntest.report.results.record import Record
 
 if TYPE_CHECKING:
-    from kerntest.report.record import Provenance
+    from kerntest.report.results.record import Provenance
 
 
 @dataclass(frozen=True, slots=True)
