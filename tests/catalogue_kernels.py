@@ -7,7 +7,7 @@ import naive
 import numpy as np
 
 from kerntest.kernels.base import Points
-from kerntest.kernels.columns import bind
+from kerntest.kernels.groups import bind
 from kerntest.kernels.text import parse_kernel
 
 NUMERIC, CATEGORIES = ("price", "weight", "depth"), ("city", "shop")

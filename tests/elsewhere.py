@@ -5,7 +5,7 @@ from itertools import islice
 
 import cloudpickle
 
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.errors import KerntestError
 
 

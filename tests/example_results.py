@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kerntest.report.results.record import Family, FamilyMember, InputRecord, Null, Provenance, TwoSampleResult
+from kerntest.report.results.record import FamilyMember, FamilyRecord, InputRecord, Null, Provenance, TwoSampleResult
 from kerntest.report.summaries.two_sample_summary import decision_sentence
 
 PERMUTATION = Null(
@@ -33,7 +33,7 @@ MOMENTS = Null(
     trace="stochastic",
 )
 
-FAMILY = Family(
+FAMILY = FamilyRecord(
     judge="together",
     combination="how far the vector of statistics lies towards an excess",
     members=(

@@ -41,7 +41,7 @@ class BlockTable(Table):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class RowBlock:
     """Some rows, one after another."""
 
     table: BlockTable
@@ -62,7 +62,7 @@ class Piece(Protocol):
     def done(self) -> int:
         """As above."""
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[RowBlock]:
         """Yield the rows of the piece; DataError if they are malformed, or not to be seen from here."""
 
 
@@ -70,10 +70,10 @@ class Piece(Protocol):
 class Loaded:
     """A block that was read already, as a piece."""
 
-    block: Block
+    block: RowBlock
     done: int
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[RowBlock]:
         """Yield the block."""
         yield self.block
 
@@ -85,7 +85,7 @@ class Failed:
     error: KerntestError
     done: int = 0
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[RowBlock]:
         """Raise the error."""
         raise self.error
 
@@ -98,7 +98,7 @@ class Pieces:
     count: int
 
 
-def loaded(blocks: Iterator[Block], done: Callable[[Block], int]) -> Iterator[Piece]:
+def loaded(blocks: Iterator[RowBlock], done: Callable[[RowBlock], int]) -> Iterator[Piece]:
     """Yield blocks as pieces while they are read."""
     while True:
         try:
@@ -139,5 +139,5 @@ class BlockReader(ABC):
         """Return all rows, in pieces whose blocks are the same whatever the pieces are."""
 
     @abstractmethod
-    def located(self, block: Block) -> BlockTable:
+    def located(self, block: RowBlock) -> BlockTable:
         """Return the table of a block with the lines on which its rows stand; slow, for messages."""

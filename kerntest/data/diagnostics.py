@@ -27,7 +27,7 @@ LEVELS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ColumnUse:
     """What a test would do with a column, why, and where in the file the reason stands."""
 
     use: Use
@@ -112,13 +112,13 @@ def complete_rows(table: Table) -> int:
     return int(np.count_nonzero(complete))
 
 
-def verdict_on(column: Column, table: Table) -> Verdict:
+def verdict_on(column: Column, table: Table) -> ColumnUse:
     """Return what a two-sample test would do with a column of the table."""
     try:
         check_usable(table.select([column.name]))
     except DataError as error:
         line, value = error.where.get("line"), error.where.get("value")
-        return Verdict(
+        return ColumnUse(
             "refused",
             _without_names(error.message, column, table),
             line if isinstance(line, int) else None,
@@ -126,11 +126,11 @@ def verdict_on(column: Column, table: Table) -> Verdict:
         )
     n_missing = column.n_missing
     if n_missing == table.n_rows:
-        return Verdict("refused", "has no values")
+        return ColumnUse("refused", "has no values")
     reason = reason_to_leave_out(column.take(~column.missing))
     if reason is not None:
         note = _without_names(reason, column, table).removesuffix(" and is left out")
-        return Verdict("left out", f"{note}, unless the other file has others" if "one value" in note else note)
+        return ColumnUse("left out", f"{note}, unless the other file has others" if "one value" in note else note)
     notes = []
     if n_missing:
         notes.append(f"--missing drop leaves {counted(n_missing, 'row')} out, otherwise a test stops")
@@ -138,7 +138,7 @@ def verdict_on(column: Column, table: Table) -> Verdict:
         notes.append("a date differs between any two batches")
     elif column.kind == "number" and counts_rows(column.values[~column.missing]):
         notes.append(f"counts the rows or identifies them: consider --exclude {option_value([column.name])}")
-    return Verdict("used", "; ".join(notes) or None)
+    return ColumnUse("used", "; ".join(notes) or None)
 
 
 def _without_names(message: str, column: Column, table: Table) -> str:

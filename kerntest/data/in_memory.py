@@ -11,7 +11,7 @@ from pyarrow import types
 from kerntest.data.columns import Patterns, match_names
 from kerntest.data.kinds import as_text, text_column
 from kerntest.data.messages import option_value
-from kerntest.data.table import Column, Problem, Table, bits, fixed_width, joined, refuse_duplicates, refuse_empty
+from kerntest.data.table import Column, ColumnProblem, Table, bits, fixed_width, joined, refuse_duplicates, refuse_empty
 from kerntest.data.table import missing as missing_of
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _unusable(name: str, data: Any, table_name: str) -> Column:
 
 def unusable_column(name: str, n_rows: int, trouble: str, table_name: str) -> Column:
     """Return an empty column that raises, when used, that column `name` of the table `trouble`."""
-    problem = Problem(
+    problem = ColumnProblem(
         message=f"{table_name}: column {name!r} {trouble}",
         hint=f"--exclude {option_value([name])} leaves it out",
         code="data.unusable_type",

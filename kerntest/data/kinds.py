@@ -15,9 +15,9 @@ from kerntest.data.table import (
     MISSING,
     PLAIN,
     Column,
+    ColumnProblem,
     Dressed,
     Form,
-    Problem,
     Remark,
     Table,
     comment_hint,
@@ -108,7 +108,7 @@ def has_comma(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TextMeaning:
     """What the values of a text column would be as numbers or dates."""
 
     form: Form
@@ -125,7 +125,7 @@ def present_counts(column: Column, na: Sequence[str]) -> NDArray[np.int64]:
     return counts
 
 
-def meant_as(column: Column, na: Sequence[str] = (), decimal: str = "auto") -> Reading | None:
+def meant_as(column: Column, na: Sequence[str] = (), decimal: str = "auto") -> TextMeaning | None:
     """Return what the values of a text column would be if more than half are numbers or dates; else None.
 
     A quoted word for a missing value is missing among numbers. Cost: a few looks at each different value, and for a
@@ -162,7 +162,7 @@ def meant_as(column: Column, na: Sequence[str] = (), decimal: str = "auto") -> R
 
 def _best_of(
     forms: Sequence[Form], found: Mapping[str, list[float | None]], counts: NDArray[np.int64], total: int
-) -> Reading:
+) -> TextMeaning:
     """Return the reading by the form that reads most values."""
     weights = {
         name: sum(count for count, value in zip(counts.tolist(), values, strict=True) if value is not None)
@@ -175,7 +175,7 @@ def _best_of(
         for form in forms
         if form != best and weights[form.name] == weights[best.name] and found[form.name] != found[best.name]
     ]
-    return Reading(best, found[best.name], weights[best.name], total, tuple(others))
+    return TextMeaning(best, found[best.name], weights[best.name], total, tuple(others))
 
 
 def _dressed_forms(dressed: Mapping[int, Dressed], counts: NDArray[np.int64], decimal: str) -> list[Form]:
@@ -336,13 +336,13 @@ def stray_problem(
     *,
     form: Form = PLAIN,
     among: str = "",
-) -> Problem:
+) -> ColumnProblem:
     """Return the problem of a column of numbers or dates with other values among them."""
     row = first_row(column, levels)
     value = column.levels[column.values[row]]
     word = option_value([column.name])
     comment = comment_hint([column.name])
-    return Problem(
+    return ColumnProblem(
         message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, "
         f"which is not a {form.noun} ({n_numbers:,} of {total:,} values{among} are)",
         hint=(f"{comment}; " if comment else missing_hint([column.levels[index] for index in levels], table))
@@ -370,7 +370,7 @@ def missing_hint(values: Sequence[str], table: Table) -> str:
     return f"--na {option_value([*kept, *words], None)} reads {'it' if len(words) == 1 else 'them'} as missing; "
 
 
-def _ambiguous_problem(column: Column, table: Table, reading: Reading) -> Problem:
+def _ambiguous_problem(column: Column, table: Table, reading: TextMeaning) -> ColumnProblem:
     """Return the problem of a column of which all values can be read in two ways."""
     other = next(form for form in reading.others)
     differing = [k for k, level in enumerate(column.levels) if other.read(level) != reading.values[k]]
@@ -385,7 +385,7 @@ def _ambiguous_problem(column: Column, table: Table, reading: Reading) -> Proble
     if reading.form.kind == "number":
         ways = " or ".join(readings)
         hint = "--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands"
-    return Problem(
+    return ColumnProblem(
         message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, which is {ways}, "
         "and no value tells which",
         hint=f"{hint}, or treat the column as text with --categorical {word}, or leave it out with --exclude {word}",
@@ -486,12 +486,12 @@ def with_words(table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column
     return replace(table, columns=tuple(columns))
 
 
-def _comma_problem(column: Column, table: Table, levels: list[int]) -> Problem:
+def _comma_problem(column: Column, table: Table, levels: list[int]) -> ColumnProblem:
     """Return the problem of a column whose numbers are written with commas."""
     row = first_row(column, levels)
     value = column.levels[column.values[row]]
     word = option_value([column.name])
-    return Problem(
+    return ColumnProblem(
         message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, "
         "a number written with a comma, which is not read",
         hint="--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands; "

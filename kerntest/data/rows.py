@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from kerntest.data.messages import counted, listed, one_line, option_value, shown_value, taken_as_value
-from kerntest.data.table import Column, Problem, Table, is_number
+from kerntest.data.table import Column, ColumnProblem, Table, is_number
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def check_usable(table: Table) -> Table:
     return table
 
 
-def infinity(column: Column, table: Table, typed: Callable[[int], str] | None = None) -> Problem | None:
+def infinity(column: Column, table: Table, typed: Callable[[int], str] | None = None) -> ColumnProblem | None:
     """Return the problem of a column of numbers with an infinity in it; None without."""
     infinite = np.isinf(column.values) if column.kind == "number" else np.zeros(0, dtype=bool)
     if not infinite.any():
@@ -37,7 +37,7 @@ def infinity(column: Column, table: Table, typed: Callable[[int], str] | None = 
     row = int(np.argmax(infinite))
     value = str(column.values[row]) if typed is None else typed(row)
     beyond = is_number(value)
-    return Problem(
+    return ColumnProblem(
         f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, which is "
         f"{'beyond 1.8e308, the largest number' if beyond else 'not a finite number'} "
         f"({counted(int(np.count_nonzero(infinite)), 'such value')})",

@@ -303,7 +303,7 @@ MISSING = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None", "n/a", "#N/A")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ColumnProblem:
     """Why a column cannot be used as it is; raised only when somebody uses it.
 
     Reading happens before selection, and a column that is left out must not fail the run.
@@ -345,7 +345,7 @@ class Column:
         for missing (boolean, text).
     levels : tuple of str
         The different values of a boolean or text column, sorted; empty for number and date.
-    problem : Problem, optional
+    problem : ColumnProblem, optional
         Why the column cannot be used as it is.
     written : str
         In which form its numbers or dates were written, of `forms`; empty for plain ones.
@@ -358,7 +358,7 @@ class Column:
     kind: Kind
     values: NDArray[Any]
     levels: tuple[str, ...] = ()
-    problem: Problem | None = None
+    problem: ColumnProblem | None = None
     written: str = ""
     emptied_by: str = ""
     remarks: tuple[Remark, ...] = ()

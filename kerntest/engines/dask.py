@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import kerntest
-from kerntest.engines.base import Engine, in_order, length
+from kerntest.engines.engine import Engine, in_order, length
 from kerntest.errors import MissingExtraError, UndecidedError, UsageError
 
 try:
@@ -36,7 +36,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from kerntest.engines.base import Item, Progress, Result
+    from kerntest.engines.engine import Item, Progress, Result
 
 # Their calls have no types.
 Client: Any = distributed.Client

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.engines.plan import show_memory
 from kerntest.errors import MissingExtraError, UndecidedError, UsageError
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Item, Progress, Result
+    from kerntest.engines.engine import Item, Progress, Result
 
 VARIABLE = "KERNTEST_DEVICE"
 # Where PyTorch has another name, or none of the same meaning.

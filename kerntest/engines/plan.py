@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError, UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.engines.plan import PROGRAM_BYTES, parse_memory, reading_within, telling
 from kerntest.errors import UsageError, suggest
 

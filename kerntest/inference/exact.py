@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.table import Column, Table
-    from kerntest.engines.base import Engine
+    from kerntest.engines.engine import Engine
     from kerntest.inference.family import Family
     from kerntest.inference.sides import (
         Groups,
@@ -171,7 +171,7 @@ def two_sample_result(
         mmd_standard_error=found.standard_error if clear else None,
         effect_size=found.effect_size,
         null=verdict.null,
-        family=judged_together(family, verdict.judged, options.judge, record.Family, record.FamilyMember),
+        family=judged_together(family, verdict.judged, options.judge, record.FamilyRecord, record.FamilyMember),
         minimum_effect=minimum,
         explanation=explanation,
         warnings=warnings,

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from kerntest.data.formats.dialect import CsvWords
-    from kerntest.engines.base import Progress
+    from kerntest.engines.engine import Progress
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Estimator, Judge
     from kerntest.kernels.base import Kernel

@@ -21,7 +21,7 @@ from kerntest.matrices.lags import HELD_ENTRIES, plan_blocks
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kerntest.engines.base import Engine
+    from kerntest.engines.engine import Engine
     from kerntest.inference.sides import Options
     from kerntest.kernels.base import Kernel, Points
 

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.engines.base import enough_for
+from kerntest.engines.engine import enough_for
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
-from kerntest.kernels.columns import is_additive
+from kerntest.kernels.groups import is_additive
 from kerntest.matrices.factor import FEW_ROWS, low_rank, low_rank_factor
 from kerntest.matrices.matrix import TILE, sweep
 
 if TYPE_CHECKING:
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.sides import Estimator, Labels
     from kerntest.matrices.factor import LowRank
     from kerntest.matrices.matrix import Centring

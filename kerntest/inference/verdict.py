@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.nulls.moments import Invariants
     from kerntest.inference.nulls.spectral import Spectrum
     from kerntest.inference.sides import Judge, Options, Resampling

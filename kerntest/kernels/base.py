@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kerntest.errors import UndecidedError
 
 if TYPE_CHECKING:
-    from kerntest.engines.base import Engine
+    from kerntest.engines.engine import Engine
 
 Array: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.int64]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from kerntest.kernels import ADDITIVE, ALIASES
 from kerntest.kernels.algebra import Constant, Expression, Normalised, Power, Product, Sum, format_number
-from kerntest.kernels.columns import Additive, AdditiveSum, Group, GroupedKernel, OnColumns, is_additive
 from kerntest.kernels.discrete import Delta, Hamming
 from kerntest.kernels.dot import Exponential, Linear, Polynomial
+from kerntest.kernels.groups import Additive, AdditiveSum, Group, GroupedKernel, OnColumns, is_additive
 from kerntest.kernels.stationary import (
     Gaussian,
     Laplacian,

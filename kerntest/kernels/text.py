@@ -23,7 +23,7 @@ from kerntest.errors import UsageError, suggest
 from kerntest.kernels import ALIASES, NAMES, NORMALISE, canonical
 from kerntest.kernels.algebra import Constant, Expression, Normalised, Power, Product, Sum
 from kerntest.kernels.catalogue import KERNELS, usage
-from kerntest.kernels.columns import QUOTES, Additive, ColumnGroups, ColumnName, Group
+from kerntest.kernels.groups import QUOTES, Additive, ColumnGroups, ColumnName, Group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

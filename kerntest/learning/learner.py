@@ -30,7 +30,7 @@ from kerntest.report.write import check_writable, write_file, written_together
 if TYPE_CHECKING:
     from os import PathLike
 
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Codes
     from kerntest.learning.rows.training_rows import Labelled, LearnerOptions, TrainingRows
 
@@ -49,7 +49,7 @@ class Fit(Protocol):
         """What was found while fitting."""
 
 
-class Judged(Protocol):
+class Judgement(Protocol):
     """What every judgement has."""
 
     @property
@@ -58,7 +58,7 @@ class Judged(Protocol):
 
 
 FitT = TypeVar("FitT", bound=Fit)
-JudgedT = TypeVar("JudgedT", bound=Judged)
+JudgedT = TypeVar("JudgedT", bound=Judgement)
 ResultT = TypeVar("ResultT")
 ModelT = TypeVar("ModelT", bound=Any)
 

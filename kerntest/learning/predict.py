@@ -21,7 +21,7 @@ from kerntest.data.columns import match_names
 from kerntest.data.messages import counted, listed, one_of
 from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.engines.plan import PROGRAM_BYTES, plan_wanted, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, ModelError, UsageError, telling
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.blocks import Block, BlockReader, BlockTable, Piece
+    from kerntest.data.blocks import BlockReader, BlockTable, Piece, RowBlock
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
-    from kerntest.engines.base import Progress
+    from kerntest.engines.engine import Progress
     from kerntest.learning.model_file import ModelFile
     from kerntest.learning.rows.encoding import Encoder, Unknown
     from kerntest.learning.rows.model_columns import ModelColumns
@@ -359,7 +359,7 @@ class _RowWork:
     kept: tuple[str, ...]
     missing: MissingRule
     unknown: UnknownRule
-    located: Callable[[Block], BlockTable]
+    located: Callable[[RowBlock], BlockTable]
     threads: int = 1
 
     @property
@@ -416,7 +416,7 @@ class _RowWork:
         """Return the rows to write of each block of a piece, what came of them, and how much is done with the piece."""
         return [self._of_block(block) for block in piece.blocks()], piece.done
 
-    def _of_block(self, block: Block) -> tuple[Any, Applied]:
+    def _of_block(self, block: RowBlock) -> tuple[Any, Applied]:
         """Return the rows to write of a block, and what came of them."""
         table = block.table
         complete = np.flatnonzero(~self._incomplete(table, block))
@@ -433,7 +433,9 @@ class _RowWork:
         columns |= {name: one.take(there) for name, one in made.items()}
         return pa.table(columns), Applied(table.n_rows, len(points), tuple(columns), unknown, sums)
 
-    def _points(self, table: BlockTable, complete: NDArray[np.intp], block: Block) -> tuple[Points, dict[str, Unknown]]:
+    def _points(
+        self, table: BlockTable, complete: NDArray[np.intp], block: RowBlock
+    ) -> tuple[Points, dict[str, Unknown]]:
         """Return the complete rows as the model takes them; an error tells the line on which it stands."""
         if not len(complete):
             none = np.empty((0, len(self.encoder.categories)), dtype=np.int64)
@@ -461,7 +463,7 @@ class _RowWork:
                 sums.setdefault(name, Sums()).add(Sums.of(one))
         return {name: pa.concat_arrays([columns[name] for columns, _ in made]) for name in made[0][0]}, sums
 
-    def _incomplete(self, table: BlockTable, block: Block) -> NDArray[np.bool_]:
+    def _incomplete(self, table: BlockTable, block: RowBlock) -> NDArray[np.bool_]:
         """Return which rows lack a value that the model needs."""
         masks = {column.name: column.missing for column in table.columns if column.problem is None}
         incomplete = np.zeros(table.n_rows, dtype=bool)

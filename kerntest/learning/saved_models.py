@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kerntest.errors import ModelError, UsageError
 from kerntest.kernels.base import Array, Kernel, Points
-from kerntest.kernels.columns import bind
+from kerntest.kernels.groups import bind
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.model_file import ModelFile, damaged, read_model, to_plain, write_model
 from kerntest.learning.rows.encoding import Encoder

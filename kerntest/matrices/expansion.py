@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from kerntest.engines.base import enough_for
+from kerntest.engines.engine import enough_for
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.matrices.factor import BLOCK as FEATURES_BLOCK
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine
+    from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import FeatureMap
 

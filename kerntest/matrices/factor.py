@@ -11,14 +11,14 @@ import numpy as np
 from kerntest.errors import UsageError
 from kerntest.kernels.algebra import Sum
 from kerntest.kernels.base import DensePairs, Kernel, Points
-from kerntest.kernels.columns import BoundGroups, OnColumns
+from kerntest.kernels.groups import BoundGroups, OnColumns
 from kerntest.kernels.stationary import Gaussian
 from kerntest.matrices.matrix import KernelMatrix, Matrix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine
+    from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array
     from kerntest.matrices.matrix import Rows
 

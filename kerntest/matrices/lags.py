@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine
+    from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Kernel
 
 # Entries of one tile: its arrays (half a megabyte each) stay in the second-level cache of a core.

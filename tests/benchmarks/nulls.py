@@ -16,7 +16,7 @@ import numpy as np
 
 from kerntest.data.read import read_table
 from kerntest.data.rows import pool
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.curves import CURVES
 from kerntest.inference.nulls.invariants import kernel_invariants, kernel_spectrum, label_invariants

@@ -42,7 +42,7 @@ def cluster(request):
 @pytest.fixture
 def on(request, monkeypatch):
     """Return what computes on the named engine; little work is sent away too."""
-    monkeypatch.setattr("kerntest.engines.base.FEW_ENTRIES", 0)
+    monkeypatch.setattr("kerntest.engines.engine.FEW_ENTRIES", 0)
 
     @contextmanager
     def computing(name):

@@ -19,7 +19,7 @@ from tolerances import STATISTIC
 
 import kerntest
 from kerntest.cli.main import run
-from kerntest.engines.base import enough_for, in_pieces
+from kerntest.engines.engine import enough_for, in_pieces
 from kerntest.errors import DataError, MissingExtraError, UndecidedError, UsageError
 
 ENGINES = ["one thread", "three threads", "gpu", "dask"]

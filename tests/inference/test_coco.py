@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.inference.explain import coco as module
 from kerntest.inference.explain.coco import RELATIVE_ERROR, coco, coco_function, relabelled_coco

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import assert_close
 
-from kerntest.data.blocks import Block, Loaded
+from kerntest.data.blocks import Loaded, RowBlock
 from kerntest.data.diagnostics import counts_rows
 from kerntest.data.table import Column, Table
 from kerntest.inference.features.block_sums import Blocks, BlockSums, family_features, plan_blocks, random_places
@@ -23,7 +23,7 @@ from kerntest.inference.nulls.moments import Invariants, permutation_moments
 from kerntest.inference.relabelling.pairings import centred_matrix
 from kerntest.inference.sides import ORDER_STREAM, Variable
 from kerntest.kernels.base import Columns, Points
-from kerntest.kernels.columns import bind
+from kerntest.kernels.groups import bind
 from kerntest.kernels.text import parse_kernel
 from kerntest.matrices.factor import make_features
 
@@ -51,7 +51,7 @@ def parts_of(rows, source=0, cuts=()):
         for some in np.array_split(np.arange(start, stop), 2):
             numbers = [Column(name, "number", rows.numeric[some, k]) for k, name in enumerate("abc")]
             city = Column("city", "text", rows.codes[some, 0], LEVELS)
-            blocks.append(Loaded(Block(Table("x", (*numbers, city), len(some), "array"), None, some[0]), 0))
+            blocks.append(Loaded(RowBlock(Table("x", (*numbers, city), len(some), "array"), None, some[0]), 0))
         parts += [
             Part(source, blocks[0], start),
             Part(source, blocks[1], start + len(blocks[0].block.table.columns[0].values)),

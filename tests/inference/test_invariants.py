@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import SAME_MACHINE, STATISTIC, assert_close
 
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.inference.nulls import invariants
 from kerntest.inference.nulls.invariants import kernel_invariants
 from kerntest.inference.nulls.moments import permutation_moments

@@ -7,7 +7,7 @@ import pytest
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import hsic_pairs, mmd_test
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.inference.nulls.invariants import low_rank_invariants
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.relabelling import shifts

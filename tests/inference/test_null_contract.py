@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 from tolerances import SAME_MACHINE, STATISTIC, assert_close
 
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError
 from kerntest.inference.nulls import invariants
 from kerntest.inference.nulls.curves import CURVES, curve_p_value

@@ -14,7 +14,7 @@ from tolerances import assert_close
 from two_samples import sample_of
 
 from kerntest import hsic_test, mmd_test
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS
@@ -26,7 +26,7 @@ from kerntest.inference.sides import Options
 from kerntest.inference.statistic import label_matrix
 from kerntest.inference.verdict import relabelling_warning, verdict_of
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.kernels.columns import bind
+from kerntest.kernels.groups import bind
 from kerntest.kernels.text import parse_kernel
 from kerntest.matrices.factor import LEFT_OUT, low_rank_factor
 

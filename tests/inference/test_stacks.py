@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.shifts import shift_sums
 from kerntest.kernels.base import Points

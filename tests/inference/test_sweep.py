@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.kernels.base import Points
 from kerntest.kernels.text import parse_kernel
 from kerntest.matrices import matrix as sweeping

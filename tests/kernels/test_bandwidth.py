@@ -10,7 +10,7 @@ from kerntest.errors import UndecidedError
 from kerntest.kernels import bandwidth
 from kerntest.kernels.bandwidth import BandwidthChooser, Distances, pair_distances
 from kerntest.kernels.base import Columns, Points
-from kerntest.kernels.columns import bind
+from kerntest.kernels.groups import bind
 from kerntest.kernels.stationary import Gaussian
 from kerntest.kernels.text import parse_kernel
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.learning.solvers.falkon import centre_ridge, conjugate_gradients
 
 

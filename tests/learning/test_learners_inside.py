@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from learning.svm_cases import raises
 
 from kerntest import KernelRidge, parse_kernel, train_ridge
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import Points
 from kerntest.learning.machines import ridge_machine

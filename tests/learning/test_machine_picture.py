@@ -29,7 +29,7 @@ def panels(monkeypatch):
         seen[:] = [title, *pictures]
         return learning_figure(pictures, title)
 
-    monkeypatch.setattr("kerntest.learning.machines.pictures.learning_figure", drawn)
+    monkeypatch.setattr("kerntest.learning.machines.machine_pictures.learning_figure", drawn)
     return seen
 
 

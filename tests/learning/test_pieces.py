@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 from kerntest import predict_file, train_kpca, train_ridge, train_svm, transform_file
 from kerntest.data.read import open_blocks
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.errors import DataError
 from kerntest.learning.predict import SLICE_ROWS
 from tests.elsewhere import Elsewhere

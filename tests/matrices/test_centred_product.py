@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import assert_close
 
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.inference.nulls.invariants import centre
 from kerntest.inference.relabelling.shifts import shift_sums
 from kerntest.matrices import lags

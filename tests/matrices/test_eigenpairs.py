@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from tolerances import assert_close
 
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.kernels.base import Points
 from kerntest.kernels.stationary import Gaussian
 from kerntest.matrices.eigen import CHECKED, lanczos, largest_entries, leading_directions, leading_eigenpairs, signed

@@ -11,7 +11,7 @@ import pytest
 from catalogue_kernels import kernel_of, mixed_points
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.kernels.base import Points
 from kerntest.kernels.stationary import Gaussian
 from kerntest.matrices.eigen import leading_eigenpairs

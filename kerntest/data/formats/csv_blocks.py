@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from pyarrow import csv as arrow_csv
 
-from kerntest.data.blocks import Block, BlockReader, BlockTable, Pieces, loaded
+from kerntest.data.blocks import BlockReader, BlockTable, Pieces, RowBlock, loaded
 from kerntest.data.formats.csv import all_names, checked_header, read_delimited
 from kerntest.data.formats.csv_parts import expected_from, header_of, read_parts
 from kerntest.data.formats.dialect import Decimal, ragged_hint, read_numerals, sniff_delimiter, split_separator
@@ -161,7 +161,7 @@ class CsvBlocks(BlockReader):
         del at_once
         return Pieces(loaded(self.blocks(kinds, keep), lambda _: self.done), -(-self.total // self._block_bytes))
 
-    def blocks(self, kinds: Mapping[str, Kind], keep: Sequence[str] = ()) -> Iterator[Block]:
+    def blocks(self, kinds: Mapping[str, Kind], keep: Sequence[str] = ()) -> Iterator[RowBlock]:
         """Yield all rows; numbers with a decimal comma are looked at as a whole first."""
         numbers = [name for name, kind in kinds.items() if kind == "number" and not self.written.get(name)]
         commas = self._with_decimal_commas(numbers)
@@ -178,7 +178,7 @@ class CsvBlocks(BlockReader):
                 else:
                     written = self.written.get(name, "")
                     columns.append(typed_column(name, batch[name], kind, bare, self._options.decimal, written=written))
-            yield Block(replace(bare, columns=tuple(columns)), batch.select([]) if kept is None else kept, first_row)
+            yield RowBlock(replace(bare, columns=tuple(columns)), batch.select([]) if kept is None else kept, first_row)
             first_row += batch.num_rows
         if not first_row:
             raise DataError(
@@ -256,7 +256,7 @@ class CsvBlocks(BlockReader):
                 if batch.num_rows:
                     yield pa.table(batch)
 
-    def located(self, block: Block) -> BlockTable:
+    def located(self, block: RowBlock) -> BlockTable:
         """Return the table of a block with the lines on which its rows stand."""
         bare = block.table
         file = next(one for one in self._files if not bare.part or one.shown == bare.part)

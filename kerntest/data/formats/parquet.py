@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from kerntest.data.blocks import Block, BlockReader, BlockTable, Pieces, loaded
+from kerntest.data.blocks import BlockReader, BlockTable, Pieces, RowBlock, loaded
 from kerntest.data.in_memory import column_of, table_of_arrow
 from kerntest.data.messages import listed
 from kerntest.data.source import PARQUET_MAGIC, Source, half_of_memory, too_large, unreadable
@@ -243,7 +243,7 @@ class Layout:
         """All columns to read."""
         return list(dict.fromkeys((*self.typed, *self.kept)))
 
-    def blocks(self, file: parquet.ParquetFile, stretch: Stretch) -> Iterator[Block]:
+    def blocks(self, file: parquet.ParquetFile, stretch: Stretch) -> Iterator[RowBlock]:
         """Yield the blocks of a stretch of an open file."""
         span, at = stretch.span, 0
         batches = file.iter_batches(batch_size=self.size, row_groups=list(span.groups), columns=self.columns)
@@ -259,7 +259,7 @@ class Layout:
                 raise malformed_parquet(span.file.shown, error) from error
             if batch.num_rows and at >= stretch.start:
                 table = pa.table(batch)
-                yield Block(self._typed(table, span, at), table.select(list(self.kept)), span.first_row + at)
+                yield RowBlock(self._typed(table, span, at), table.select(list(self.kept)), span.first_row + at)
             at += batch.num_rows
 
     def _typed(self, table: Any, span: Span, at: int) -> BlockTable:
@@ -282,7 +282,7 @@ class ParquetPiece:
         """Rows of all files up to the end of these."""
         return self.stretches[-1].end
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[RowBlock]:
         """Read the rows."""
         for stretch in self.stretches:
             with stretch.span.file.opened(len(self.layout.columns)) as file:
@@ -400,7 +400,7 @@ class ParquetBlocks(BlockReader):
     def _read_here(self, layout: Layout, stretches: Sequence[Stretch]) -> Iterator[Piece]:
         """Yield pieces that are read already."""
 
-        def blocks() -> Iterator[Block]:
+        def blocks() -> Iterator[RowBlock]:
             left = iter(stretches)
             stretch = next(left, None)
             while stretch is not None:
@@ -414,7 +414,7 @@ class ParquetBlocks(BlockReader):
         return loaded(blocks(), lambda block: block.first_row + block.table.n_rows)
 
     @staticmethod
-    def located(block: Block) -> BlockTable:
+    def located(block: RowBlock) -> BlockTable:
         """Return the table of a block: Parquet has no lines."""
         return block.table
 

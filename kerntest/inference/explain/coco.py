@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from kerntest.engines.base import enough_for
+from kerntest.engines.engine import enough_for
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.inference.nulls.permutation import judge
 from kerntest.inference.sides import ORDER_STREAM
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.family import Family
     from kerntest.inference.relabelling.pairings import TwoVariables
     from kerntest.kernels.base import Array, Kernel, Points

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.table import Column, Table
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.sides import Options, Sample
     from kerntest.kernels.base import Array, Kernel
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from kerntest.data.blocks import Block, BlockTable, Loaded, Pieces
+from kerntest.data.blocks import BlockTable, Loaded, Pieces, RowBlock
 from kerntest.data.columns import match_names
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.kinds import with_words
@@ -110,7 +110,7 @@ def _slices(table: Table, height: int) -> Iterator[Loaded]:
         part = table.take(np.arange(start, min(start + height, table.n_rows)))
         if part.lines is None:
             part = BlockTable(part.name, part.columns, part.n_rows, part.format, offset=start)
-        yield Loaded(Block(cast("BlockTable", part), None, start), start + part.n_rows)
+        yield Loaded(RowBlock(cast("BlockTable", part), None, start), start + part.n_rows)
 
 
 def _compression(files: Sequence[tuple[str, Path]]) -> str | None:
@@ -192,14 +192,14 @@ def _csv_input(reader: Any, shown: str, found: Found, categorical: Patterns, opt
     return Input(replace(head, columns=columns, delimiter=block.table.delimiter, notes=notes), reader, found)
 
 
-def _first_block(reader: Any, keep: Sequence[str] = ()) -> Block:
+def _first_block(reader: Any, keep: Sequence[str] = ()) -> RowBlock:
     """Return the first rows of all columns, as texts where the file does not say more."""
     pieces = reader.pieces(dict.fromkeys(reader.names, "text"), keep)
-    block: Block = next(iter(next(iter(pieces.items)).blocks()))
+    block: RowBlock = next(iter(next(iter(pieces.items)).blocks()))
     return block
 
 
-def _typed_again(block: Block, categorical: Patterns, options: CsvOptions) -> Table:
+def _typed_again(block: RowBlock, categorical: Patterns, options: CsvOptions) -> Table:
     """Return columns of text typed the way a whole file is: as CSV in which all values are quoted."""
     import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
     from pyarrow import csv  # noqa: PLC0415 - the same

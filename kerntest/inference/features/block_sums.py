@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.table import Kind
-    from kerntest.engines.base import Engine
+    from kerntest.engines.engine import Engine
     from kerntest.inference.features.survey import Part
     from kerntest.inference.sides import Estimator, Options, Variable
     from kerntest.kernels.base import Array, Kernel

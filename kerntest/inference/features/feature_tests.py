@@ -19,7 +19,7 @@ from kerntest.data.copies import copies_warning
 from kerntest.data.diagnostics import counters
 from kerntest.data.messages import listed
 from kerntest.data.table import Table
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.engines.plan import fitting, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
@@ -42,8 +42,8 @@ from kerntest.inference.sides import FEWEST_ROWS, Groups, Reading, read_pair, to
 from kerntest.inference.verdict import Verdict, overflow
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
-from kerntest.kernels.columns import is_additive
 from kerntest.kernels.dot import Linear
+from kerntest.kernels.groups import is_additive
 from kerntest.matrices.factor import feature_error, parse_features
 from kerntest.report.results import record
 from kerntest.report.results.record import PairApproximation
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from kerntest.engines.base import Progress
+    from kerntest.engines.engine import Progress
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.features.batches import Input
     from kerntest.inference.features.block_sums import Blocked

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.blocks import Piece
     from kerntest.data.table import Kind
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.sides import Reading, Scale
 
 TRUTH = frozenset({"true", "false"})

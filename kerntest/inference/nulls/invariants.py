@@ -15,7 +15,7 @@ from kerntest.matrices.matrix import Centring, Sweep, sweep
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.statistic import LabelMatrix
     from kerntest.kernels.base import Array, Kernel, Points
 

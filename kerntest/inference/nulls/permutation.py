@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.base import one_blas_thread
+from kerntest.engines.engine import one_blas_thread
 from kerntest.inference.nulls.pearson import log_upper_tail
 
 if TYPE_CHECKING:

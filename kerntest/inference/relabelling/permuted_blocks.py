@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from kerntest.data.messages import counted
-from kerntest.engines.base import enough_for
+from kerntest.engines.engine import enough_for
 from kerntest.inference.nulls.invariants import centre
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.sides import ORDER_STREAM
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.engine import Engine, Progress
     from kerntest.errors import UndecidedError
     from kerntest.inference.family import Family
     from kerntest.inference.sides import Labels, Options, Resampling, Sample

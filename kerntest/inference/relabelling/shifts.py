@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kerntest.engines.base import PIECES, enough_for, in_pieces
+from kerntest.engines.engine import PIECES, enough_for, in_pieces
 from kerntest.inference.statistic import centring_divisors, dependences, grand_part
 from kerntest.matrices.factor import TOLERANCE
 from kerntest.matrices.lags import Block, KernelStack, add_row_sums, halved_lines, plan_blocks, square_sum
@@ -41,7 +41,7 @@ from kerntest.matrices.lags import Block, KernelStack, add_row_sums, halved_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.statistic import Effect
     from kerntest.kernels.base import Array
     from kerntest.matrices.factor import LowRank

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Table
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.sides import Paired
     from kerntest.kernels.base import Array, Kernel, Points
 

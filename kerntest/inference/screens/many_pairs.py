@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.nulls.moments import Invariants
     from kerntest.inference.sides import Options
     from kerntest.kernels.base import Array, Kernel, Points

@@ -19,7 +19,7 @@ from kerntest.data.diagnostics import counters
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.messages import one_of
 from kerntest.data.rows import arrange, check_usable, reason_to_leave_out, recoded
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.engines.plan import TABLE_BYTES, tell
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Column, Table
-    from kerntest.engines.base import Progress
+    from kerntest.engines.engine import Progress
     from kerntest.inference.sides import Estimator
     from kerntest.kernels.base import Array, Kernel, Points
 

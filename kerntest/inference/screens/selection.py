@@ -27,8 +27,8 @@ from kerntest.inference.sides import ORDER_STREAM, Groups, MissingPolicy, Option
 from kerntest.inference.statistic import Effect, dependence, factor
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
-from kerntest.kernels.columns import BoundGroups, ColumnName, Group, OnColumns
 from kerntest.kernels.discrete import Hamming
+from kerntest.kernels.groups import BoundGroups, ColumnName, Group, OnColumns
 from kerntest.kernels.stationary import Gaussian
 from kerntest.matrices.lags import KernelStack
 from kerntest.matrices.matrix import CentredProduct
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Table
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Kernel
 
 # Candidates whose transforms are made in one pass.

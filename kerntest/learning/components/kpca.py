@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Table
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.learning.rows.encoding import Encoder, Scale
     from kerntest.learning.rows.training_rows import Bandwidth, Labelled, MissingPolicy

@@ -13,7 +13,7 @@ from kerntest.errors import DataError, UsageError, telling, warn_of
 from kerntest.learning.estimator import Estimator, as_rows, rows_of_matrix, target_names, with_targets
 from kerntest.learning.learner import Learner
 from kerntest.learning.learner import train as train_learner
-from kerntest.learning.machines.pictures import ridge_picture
+from kerntest.learning.machines.machine_pictures import ridge_picture
 from kerntest.learning.machines.ridge_machine import (
     JudgedRidge,
     RidgeFit,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from kerntest.data.formats.dialect import CsvWords
-    from kerntest.engines.base import Engine, Progress
+    from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.machines.ridge_machine import RidgeBandwidth
     from kerntest.learning.rows.encoding import Scale

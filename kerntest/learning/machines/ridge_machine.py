@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from kerntest.data.messages import counted, one_of, positive, whole_number
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.learning.rows.training_rows import LearnerOptions
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Progress
+    from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows

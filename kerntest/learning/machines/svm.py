@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.formats.dialect import CsvWords
-    from kerntest.engines.base import Progress
+    from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Kernel
     from kerntest.learning.machines.svm_machines import Method, Task
     from kerntest.learning.rows.encoding import Scale

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.base import Engine
+from kerntest.engines.engine import Engine
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import DataError, UsageError
 from kerntest.kernels.base import Points
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.table import Column
-    from kerntest.engines.base import Progress
+    from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.machines.svm_machines import Machine
     from kerntest.learning.rows.training_rows import Labelled
@@ -292,7 +292,7 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
 
     def picture(self, result: SvmResult, judged: JudgedMachine, learned: Labelled, kind: str, engine: Engine) -> bytes:
         """Return a picture as "png", "svg" or "pdf"."""
-        from kerntest.learning.machines.pictures import svm_picture  # noqa: PLC0415 - only to draw
+        from kerntest.learning.machines.machine_pictures import svm_picture  # noqa: PLC0415 - only to draw
 
         del learned
         return svm_picture(result, judged, kind, engine)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine
+    from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array, Points
     from kerntest.learning.rows.encoding import ColumnSpec, Encoder
     from kerntest.learning.rows.targets import Classes

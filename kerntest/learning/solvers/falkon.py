@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.engines.base import enough_for
+from kerntest.engines.engine import enough_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine
+    from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array
 
 # Kernel values of one block.

@@ -27,9 +27,9 @@ import numpy as np
 from kerntest.errors import UsageError
 from kerntest.kernels.algebra import Constant, Power, Product, Sum
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.kernels.columns import BoundGroups, OnColumns
 from kerntest.kernels.discrete import Delta, Hamming
 from kerntest.kernels.dot import Linear
+from kerntest.kernels.groups import BoundGroups, OnColumns
 from kerntest.kernels.stationary import Gaussian, Laplacian, Laplacian2, Matern, RationalQuadratic, StudentT
 from kerntest.learning.ties import EQUAL_SUMS, largest_first
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine
+    from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array, Codes, Kernel
 
 # Rounds of the fixed point, and the largest step of a number at which it stays, relative to the spread of its column.

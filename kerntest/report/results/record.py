@@ -137,7 +137,7 @@ class FamilyMember(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Family(Record):
+class FamilyRecord(Record):
     """Several kernels judged together by one exact p-value.
 
     Parameters
@@ -377,7 +377,7 @@ class TwoSampleResult(Record):
     mmd_standard_error: float | None
     effect_size: float
     null: Null
-    family: Family | None
+    family: FamilyRecord | None
     warnings: tuple[str, ...]
     provenance: Provenance
     columns_left_out: tuple[str, ...] = ()

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from kerntest.report.results.independence_record import KernelPair, KernelPairs
     from kerntest.report.results.record import (
-        Family,
         FamilyMember,
+        FamilyRecord,
         InputRecord,
         Null,
         Provenance,
@@ -145,7 +145,9 @@ def p_value_meaning(p_value: float, nothing: str = "there is no difference") -> 
     return f"{share} as much where {nothing}"
 
 
-def clearest_lines(family: Family | KernelPairs, noun: str, p_value: float, alpha: float) -> list[tuple[str, str]]:
+def clearest_lines(
+    family: FamilyRecord | KernelPairs, noun: str, p_value: float, alpha: float
+) -> list[tuple[str, str]]:
     """Return that the kernel shown is one of several, how these came to one p-value, and if none shows it alone."""
     together = family.judge == "together"
     how = "that the test judged together" if together else "of which the smallest p-value counts, corrected"

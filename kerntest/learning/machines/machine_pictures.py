@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.base import Engine
+    from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array
     from kerntest.learning.machines.ridge_machine import JudgedRidge
     from kerntest.learning.machines.svm_model import JudgedMachine, ScoredRows
@@ -43,7 +43,7 @@ OUTLIER_CLASSES = ("outliers", "inliers")
 Curve: TypeAlias = "tuple[Array, Array | None, Array | None]"
 
 
-class Cell(Protocol):
+class GridSquare(Protocol):
     """What every cell of a grid has: its multiple of the median bandwidth, and the bandwidth of a kernel that has one."""
 
     @property
@@ -54,7 +54,7 @@ class Cell(Protocol):
 
 
 def grid_picture(
-    cells: Sequence[Cell],
+    cells: Sequence[GridSquare],
     values: Sequence[float],
     scores: Sequence[float],
     chosen: int,
