@@ -6,9 +6,9 @@ import math
 import naive
 import numpy as np
 
+from kerntest import parse_kernel
 from kerntest.kernels.base import Points
 from kerntest.kernels.groups import bind
-from kerntest.kernels.text import parse_kernel
 
 NUMERIC, CATEGORIES = ("price", "weight", "depth"), ("city", "shop")
 

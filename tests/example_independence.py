@@ -4,17 +4,14 @@ from dataclasses import fields, replace
 
 from example_results import PERMUTATION
 
+from kerntest import IndependenceResult, JointResult, ScreenResult, SelectionResult
 from kerntest.report.results.independence_record import (
     GroupPair,
-    IndependenceResult,
     JointGroup,
-    JointResult,
     KernelPair,
     KernelPairs,
     PairEffect,
-    ScreenResult,
     SelectedColumn,
-    SelectionResult,
 )
 from kerntest.report.results.record import InputRecord, Provenance
 from kerntest.report.summaries.independence_summary import (

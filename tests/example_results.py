@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from kerntest.report.results.record import FamilyMember, FamilyRecord, InputRecord, Null, Provenance, TwoSampleResult
+from kerntest import TwoSampleResult
+from kerntest.report.results.record import FamilyMember, FamilyRecord, InputRecord, Null, Provenance
 from kerntest.report.summaries.two_sample_summary import decision_sentence
 
 PERMUTATION = Null(

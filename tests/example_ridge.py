@@ -2,7 +2,8 @@
 
 from example_svm import svm_result
 
-from kerntest.report.results.ridge_record import IntervalMetrics, RidgeCell, RidgeGrid, RidgeResult, TargetFit
+from kerntest import RidgeResult
+from kerntest.report.results.ridge_record import IntervalMetrics, RidgeCell, RidgeGrid, TargetFit
 
 TIES = "the best score; of equal ones the smoothest: the largest lambda, then the largest bandwidth"
 

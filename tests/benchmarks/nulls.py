@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from kerntest.data.read import read_table
+from kerntest import read_table
 from kerntest.data.rows import pool
 from kerntest.engines.engine import Engine
 from kerntest.inference.family import Family

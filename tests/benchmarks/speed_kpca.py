@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 
-from kerntest.learning.components.kpca import KernelPCA
+from kerntest import KernelPCA
 
 
 def rows(n, p):

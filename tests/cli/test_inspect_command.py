@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kerntest import inspect_table
 from kerntest.cli.drawing import summary_text
-from kerntest.report.results.file_reports import inspect_table, table_summary
+from kerntest.report.results.file_reports import table_summary
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 

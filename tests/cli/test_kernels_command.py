@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from kerntest import parse_kernel
 from kerntest.kernels import NAMES
 from kerntest.kernels.catalogue import KERNELS
-from kerntest.kernels.text import parse_kernel
 
 
 def test_the_list_for_people(kerntest):

@@ -6,11 +6,12 @@ import pytest
 from command_line import CSV_AS_USUAL
 
 import kerntest as package
+from kerntest import KpcaResult, TransformReport
 from kerntest.cli.drawing import summary_text
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.report.results.learning_record import ComponentAssociation, KpcaPart, KpcaResult
+from kerntest.report.results.learning_record import ComponentAssociation, KpcaPart
 from kerntest.report.results.record import InputRecord, Provenance
-from kerntest.report.results.row_reports import ColumnError, TransformReport
+from kerntest.report.results.row_reports import ColumnError
 from kerntest.report.summaries.learner_summary import SHOWN, goes_with, kpca_sentence, kpca_summary
 
 DEFAULTS = {

@@ -4,8 +4,9 @@ import pytest
 from command_line import CSV_AS_USUAL
 
 import kerntest as package
+from kerntest import PredictionReport
 from kerntest.errors import DataError, ModelError
-from kerntest.report.results.row_reports import NumberSummary, PredictionReport, UnknownLevels
+from kerntest.report.results.row_reports import NumberSummary, UnknownLevels
 
 DEFAULTS = {
     "output": None,

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from kerntest import read_table
 from kerntest.data import source as compression
-from kerntest.data.read import read_table
 from kerntest.data.source import head_of, largest_unpacked, unpacked
 from kerntest.errors import DataError
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import kerntest
+from kerntest import read_table
 from kerntest.data.formats.dialect import header_names
-from kerntest.data.read import open_blocks, read_table
+from kerntest.data.read import open_blocks
 from kerntest.errors import DataError, UsageError
 
 

@@ -9,9 +9,9 @@ from counted import calls_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kerntest import read_table
 from kerntest.data.columns import select_columns
 from kerntest.data.formats.dialect import find_ragged, row_lines, sniff_delimiter, split_header
-from kerntest.data.read import read_table
 from kerntest.data.rows import apply_missing
 from kerntest.errors import DataError, UsageError
 

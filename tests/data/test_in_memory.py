@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from kerntest import Table, read_table
 from kerntest.data.columns import select_columns
-from kerntest.data.read import read_table
-from kerntest.data.table import Table
 from kerntest.errors import DataError, UsageError
 
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from kerntest import read_table
 from kerntest.data.columns import select_columns
 from kerntest.data.formats.csv_parts import joined_rows, read_parts, row_places
-from kerntest.data.read import read_table
 from kerntest.errors import DataError
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from kerntest import read_table
 from kerntest.data.columns import match_tables
-from kerntest.data.read import read_table
 from kerntest.errors import DataError, UsageError
 
 

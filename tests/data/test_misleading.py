@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from kerntest import read_table
 from kerntest.data.columns import match_tables
 from kerntest.data.diagnostics import misleading, proportions_p_value
-from kerntest.data.read import read_table
 from kerntest.data.rows import apply_missing, pool
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"

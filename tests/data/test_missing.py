@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kerntest.data.read import read_table
+from kerntest import read_table
 from kerntest.data.rows import apply_missing, check_usable
 from kerntest.errors import DataError
 

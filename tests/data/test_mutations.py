@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from kerntest import read_table
 from kerntest.data.columns import match_tables
 from kerntest.data.diagnostics import misleading
-from kerntest.data.read import read_table
 from kerntest.data.rows import apply_missing, pool
 from kerntest.data.source import unpacked
 from kerntest.errors import KerntestError

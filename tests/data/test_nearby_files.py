@@ -2,7 +2,7 @@
 
 import pytest
 
-from kerntest.data.read import read_table
+from kerntest import read_table
 from kerntest.errors import DataError
 
 

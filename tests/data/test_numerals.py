@@ -6,8 +6,8 @@ from counted import calls_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kerntest import read_table
 from kerntest.data.columns import select_columns
-from kerntest.data.read import read_table
 from kerntest.errors import DataError, UsageError
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kerntest.data.read import read_table
+from kerntest import read_table
 from kerntest.data.rows import pool
 from kerntest.errors import DataError
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from kerntest import read_table
 from kerntest.data.columns import find, match_names, select_columns, split_patterns
-from kerntest.data.read import read_table
 from kerntest.errors import DataError, UsageError
 
 NAMES = ("price", "size", "weight", "temp_in", "temp_out", "a:b", "odd*", "odd_1", "x,y")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kerntest.data.read import read_table
+from kerntest import read_table
 from kerntest.errors import DataError
 
 

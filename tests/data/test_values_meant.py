@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import kerntest
+from kerntest import read_table
 from kerntest.data.columns import match_tables, select_columns
-from kerntest.data.read import read_table
 from kerntest.errors import DataError
 
 

@@ -14,8 +14,8 @@ from command_line import environment, put_on_path
 from records import assert_alike
 from tolerances import SAME_MACHINE
 
-from kerntest import mmd_test
-from kerntest.report.results.record import TwoSampleResult, flatten
+from kerntest import TwoSampleResult, mmd_test
+from kerntest.report.results.record import flatten
 from kerntest.report.summaries.words import number
 
 REQUIRED = {

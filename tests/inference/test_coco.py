@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import SAME_MACHINE, assert_close
 
+from kerntest import parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.inference.explain import coco as module
 from kerntest.inference.explain.coco import RELATIVE_ERROR, coco, coco_function, relabelled_coco
 from kerntest.kernels.base import Points
-from kerntest.kernels.text import parse_kernel
 
 ENGINE = Engine(1)
 KERNELS = [

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 from tolerances import assert_close
 
-from kerntest import mmd_test
-from kerntest.data.read import read_table
+from kerntest import mmd_test, parse_kernel, read_table
 from kerntest.errors import DataError, MissingExtraError, UsageError
 from kerntest.inference.explain import differences
 from kerntest.inference.explain.pictures import two_sample_figure
@@ -17,7 +16,6 @@ from kerntest.inference.explain.witness import witness_at
 from kerntest.inference.sides import Options
 from kerntest.inference.two_sample import analyse_two_samples
 from kerntest.kernels.base import Points
-from kerntest.kernels.text import parse_kernel
 from kerntest.report.summaries.words import shortened_kernel
 
 

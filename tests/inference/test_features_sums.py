@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import assert_close
 
+from kerntest import Table, parse_kernel
 from kerntest.data.blocks import Loaded, RowBlock
 from kerntest.data.diagnostics import counts_rows
-from kerntest.data.table import Column, Table
+from kerntest.data.table import Column
 from kerntest.inference.features.block_sums import Blocks, BlockSums, family_features, plan_blocks, random_places
 from kerntest.inference.features.column_facts import NumberFacts
 from kerntest.inference.features.product_sums import ProductSums, SideFeatures
@@ -24,7 +25,6 @@ from kerntest.inference.relabelling.pairings import centred_matrix
 from kerntest.inference.sides import ORDER_STREAM, Variable
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.groups import bind
-from kerntest.kernels.text import parse_kernel
 from kerntest.matrices.factor import make_features
 
 KINDS = {"a": "number", "b": "number", "c": "number", "city": "text"}

@@ -10,10 +10,10 @@ import pytest
 from tolerances import assert_close
 
 import kerntest
+from kerntest import inspect_table
 from kerntest.data.columns import select_columns
 from kerntest.data.rows import pool
 from kerntest.errors import DataError, UsageError
-from kerntest.report.results.file_reports import inspect_table
 from kerntest.report.write import json_text
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"

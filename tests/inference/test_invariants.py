@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tolerances import SAME_MACHINE, STATISTIC, assert_close
 
+from kerntest import parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.inference.nulls import invariants
 from kerntest.inference.nulls.invariants import kernel_invariants
 from kerntest.inference.nulls.moments import permutation_moments
 from kerntest.kernels.base import Points
-from kerntest.kernels.text import parse_kernel
 
 ENGINE = Engine(1)
 CENTRINGS = {True: "unbiased", False: "biased"}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest import hsic_pairs, mmd_test
+from kerntest import hsic_pairs, mmd_test, parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.inference.nulls.invariants import low_rank_invariants
 from kerntest.inference.nulls.permutation import tie_tolerance
@@ -15,7 +15,6 @@ from kerntest.inference.relabelling.shifts import correlations_needed, low_rank_
 from kerntest.inference.screens import many_pairs
 from kerntest.inference.statistic import label_matrix, low_rank_pair
 from kerntest.kernels.base import Points
-from kerntest.kernels.text import parse_kernel
 from kerntest.matrices.factor import low_rank
 
 ENGINE = Engine(1)

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 from tolerances import SAME_MACHINE, STATISTIC, assert_close
 
+from kerntest import parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError
 from kerntest.inference.nulls import invariants
@@ -28,7 +29,6 @@ from kerntest.inference.nulls.pearson import pearson_tail
 from kerntest.inference.nulls.spectral import Spectrum, completed, label_spectrum, weighted_chi_square_tail
 from kerntest.inference.statistic import label_matrix
 from kerntest.kernels.base import Points
-from kerntest.kernels.text import parse_kernel
 
 ENGINE = Engine(1)
 ESTIMATORS = ("unbiased", "biased")

@@ -13,7 +13,7 @@ from same_results import assert_same
 from tolerances import assert_close
 from two_samples import sample_of
 
-from kerntest import hsic_test, mmd_test
+from kerntest import hsic_test, mmd_test, parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family
@@ -27,7 +27,6 @@ from kerntest.inference.statistic import label_matrix
 from kerntest.inference.verdict import relabelling_warning, verdict_of
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.groups import bind
-from kerntest.kernels.text import parse_kernel
 from kerntest.matrices.factor import LEFT_OUT, low_rank_factor
 
 ENGINE = Engine(2)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tolerances import SAME_MACHINE, assert_close
 
+from kerntest import parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.kernels.base import Points
-from kerntest.kernels.text import parse_kernel
 from kerntest.matrices import matrix as sweeping
 from kerntest.matrices.matrix import Centring, sweep
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kerntest import parse_kernel
 from kerntest.errors import UndecidedError
 from kerntest.kernels import bandwidth
 from kerntest.kernels.bandwidth import BandwidthChooser, Distances, pair_distances
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.groups import bind
 from kerntest.kernels.stationary import Gaussian
-from kerntest.kernels.text import parse_kernel
 
 METRICS = {"euclidean": naive.euclidean, "manhattan": naive.manhattan, "mismatches": naive.mismatches}
 

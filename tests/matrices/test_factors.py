@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kerntest import parse_kernel
 from kerntest.kernels.base import Points
-from kerntest.kernels.text import parse_kernel
 from kerntest.matrices import factor as factors
 from kerntest.matrices.factor import centred, kernel_factor
 
