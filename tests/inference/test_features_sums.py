@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import hypergeom
 from tolerances import assert_close
 
 from kerntest import Table, parse_kernel
@@ -18,7 +19,7 @@ from kerntest.data.diagnostics import counts_rows
 from kerntest.data.table import Column
 from kerntest.inference.features.block_sums import Blocks, BlockSums, family_features, plan_blocks, random_places
 from kerntest.inference.features.column_facts import NumberFacts
-from kerntest.inference.features.product_sums import ProductSums, SideFeatures
+from kerntest.inference.features.product_sums import ProductSums, SideFeatures, speaking_rows
 from kerntest.inference.features.survey import Part
 from kerntest.inference.nulls.moments import Invariants, permutation_moments
 from kerntest.inference.relabelling.pairings import centred_matrix
@@ -218,16 +219,25 @@ ESTIMATORS = pytest.mark.parametrize("estimator", ["unbiased", "biased"])
 
 
 def products_of(
-    rows, kernels=PAIRS[0], text="nystroem:20", *, columns=(X, Y), cuts=(), sample=None, estimator="unbiased"
+    rows,
+    kernels=PAIRS[0],
+    text="nystroem:20",
+    *,
+    columns=(X, Y),
+    cuts=(),
+    sample=None,
+    estimator="unbiased",
+    centred_on=None,
 ):
-    """Return both matrices from sums over parts, and the features of every row."""
+    """Return both matrices from sums over parts, and the features of every row; the centre is that of the first rows."""
     sides = []
     for kernel, some in zip(kernels, columns, strict=True):
         names = [f"n{k}" for k in some.numeric], [f"c{k}" for k in some.categories]
         chosen = rows.select(some)
         points = Points(chosen.numeric, chosen.codes)
         features = make_features(text, bind(parse_kernel(kernel), *names).kernel, points, 0)
-        sides.append(SideFeatures(some, np.zeros(len(some.numeric)), features, features.of_block(points).mean(axis=0)))
+        centre = features.of_block(points)[:centred_on].mean(axis=0)
+        sides.append(SideFeatures(some, np.zeros(len(some.numeric)), features, centre))
     work = ProductSums(tuple(sides), KINDS, scaling())
     gram = sum(work(part) for part in parts_of(rows, 0, cuts))
     values = [side(rows) + side.centre for side in sides]
@@ -284,6 +294,17 @@ def test_invariants_of_all_rows_are_exact(kernels, estimator):
 
 
 @ESTIMATORS
+def test_a_centre_off_the_mean_changes_nothing(estimator):
+    pair, values = products_of(rows_of(60), centred_on=3, estimator=estimator)
+    A, B = (centred_matrix(Z @ Z.T, estimator) for Z in values)
+    assert_close(pair.value, np.vdot(A, B))
+    for found, matrix in zip(pair.invariants(), (A, B), strict=False):
+        expected = dense_invariants(matrix)
+        for name in type(found).__slots__:
+            assert_close(getattr(found, name), getattr(expected, name), scale=1.0 + abs(getattr(expected, name)))
+
+
+@ESTIMATORS
 def test_a_sample_of_the_rows_moves_the_skewness_by_less_than_one_over_n(estimator):
     n, rows = 700, rows_of(700)
     pair, values = products_of(rows, sample=rows.take(np.arange(0, n, 5)), estimator=estimator)
@@ -306,6 +327,27 @@ def test_eigenvalues_are_those_of_the_matrix(estimator):
     # The diagonal of U(K) is taken for constant: off by a part of one row's share.
     tolerance = 1.0 if estimator == "unbiased" else 1e-9
     np.testing.assert_allclose(np.sort(found)[::-1][:10], exact[::-1][:10], rtol=0, atol=tolerance)
+
+
+def test_the_rows_that_speak_for_the_sides_share_as_many_as_two_draws_from_all_rows():
+    n, half, draws = 1000, 250, 60
+    shared = []
+    for seed in range(draws):
+        first, second = speaking_rows(n, 2 * half, seed)
+        assert len(np.unique(first)) == len(np.unique(second)) == len(first) == len(second) == half
+        assert max(first.max(), second.max()) < 2 * half
+        shared.append(len(np.intersect1d(first, second)))
+    expected = hypergeom(n, half, half)
+    # Five standard errors of a mean; a variance from 60 draws is known to a fifth.
+    assert abs(np.mean(shared) - expected.mean()) < 5 * expected.std() / np.sqrt(draws)
+    assert 0.3 < np.var(shared, ddof=1) / expected.var() < 2.5
+
+
+def test_all_rows_speak_for_both_sides_where_all_are_sampled():
+    both = speaking_rows(50, 50, 0)
+    for rows in both:
+        np.testing.assert_array_equal(np.sort(rows), np.arange(50))
+    assert not np.array_equal(*both)
 
 
 # Facts of columns

@@ -219,6 +219,15 @@ def test_pairs_of_columns_that_are_not_held_together_are_the_same():
         assert_close([pair.p_value, pair.hsic_biased], [alone.p_value, alone.hsic_biased])
 
 
+def test_many_columns_are_done_a_square_of_matrices_at_a_time():
+    """40 columns make three squares of up to 32 x 32 pairs: what is held does not grow with their number."""
+    told = set()
+    X = np.random.default_rng(5).normal(size=(8, 40))
+    hsic_pairs(X, permutations=8, threads=1, progress=lambda done, steps: told.add((done, steps)))
+    # One step for each column and each square.
+    assert len(told) == 40 + 3
+
+
 def naive_step_down(table):
     """Return p-values of Westfall and Young (1993, algorithm 4.1), one maximum at a time."""
     order = sorted(range(len(table)), key=lambda k: -table[k][0])
