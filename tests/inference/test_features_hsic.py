@@ -200,6 +200,14 @@ def test_features_that_see_little_are_warned_of():
     assert any(warning.startswith("x: the features leave out ") for warning in found.warnings)
 
 
+def test_errors_are_those_of_rows_that_had_no_say_in_the_features():
+    """Every row that speaks for x is a landmark here: on such rows the features lack nothing."""
+    options = FEATURES | {"features": "nystroem:1000", "kernel_x": "gaussian(0.05)", "kernel_y": "linear"}
+    found = hsic_test(long_frame(2600), x_columns="a,b", y_columns="c", **options).approximation
+    assert found.rows_sampled == 2000
+    assert found.matrix_error_x > 0.2
+
+
 def test_neighbouring_rows_that_are_alike_are_warned_of():
     walk = np.cumsum(np.random.default_rng(0).normal(size=(500, 2)), axis=0)
     found = hsic_test(walk, **FEATURES)

@@ -242,6 +242,13 @@ def test_features_that_see_little_are_warned_of():
     assert not mmd_test(*arrays(500, 500), **GAUSSIAN).warnings
 
 
+def test_errors_are_those_of_rows_that_are_no_landmarks():
+    options = GAUSSIAN | {"kernel": "gaussian(0.05)", "features": "nystroem:900", "permutations": 1}
+    found = mmd_test(*arrays(1200, 1200), **options).approximation
+    assert found.rows_sampled >= 1700
+    assert found.matrix_error > 0.2
+
+
 @pytest.mark.parametrize("kernel", ["linear", "x1, x2: linear"])
 def test_a_linear_kernel_sees_columns_of_any_origin_and_unlike_spread(kernel):
     x, y = arrays(500, 400, shift=0.2)
@@ -252,6 +259,14 @@ def test_a_linear_kernel_sees_columns_of_any_origin_and_unlike_spread(kernel):
     np.testing.assert_allclose(far.statistic, near.statistic, rtol=1e-6)
     np.testing.assert_allclose(far.statistic, mmd_test(x, y, kernel="linear", scale="none").statistic, rtol=1e-6)
     assert far.p_value == near.p_value
+
+
+def test_a_linear_kernel_sees_columns_of_any_unit_where_the_sample_is_off_the_mean():
+    x, y = arrays(2500, 2300, shift=0.2)
+    found, tiny = (mmd_test(unit * x, unit * y, **FEATURES | {"kernel": "linear"}) for unit in (1.0, 1e-9))
+    assert found.approximation.rows_sampled < 4800
+    np.testing.assert_allclose(tiny.statistic, found.statistic, rtol=1e-6)
+    assert tiny.p_value == found.p_value
 
 
 def test_a_column_that_is_rare_or_large_says_the_same_as_the_exact_test():

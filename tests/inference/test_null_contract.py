@@ -26,7 +26,13 @@ from kerntest.inference.nulls.invariants import (
 )
 from kerntest.inference.nulls.moments import Invariants, Moments, moments_p_value, permutation_moments
 from kerntest.inference.nulls.pearson import pearson_tail
-from kerntest.inference.nulls.spectral import Spectrum, completed, label_spectrum, weighted_chi_square_tail
+from kerntest.inference.nulls.spectral import (
+    Spectrum,
+    completed,
+    label_spectrum,
+    spectral_p_value,
+    weighted_chi_square_tail,
+)
 from kerntest.inference.statistic import label_matrix
 from kerntest.kernels.base import Points
 
@@ -94,6 +100,15 @@ def test_tails_are_those_of_relabellings(name, n):
     if name != "spectral":
         assert found.moments.mean == pytest.approx(sums.mean(), abs=0.2 * sums.std())
         assert found.moments.standard_deviation == pytest.approx(sums.std(), rel=0.1)
+
+
+@pytest.mark.parametrize("n", [6, 50])
+@pytest.mark.parametrize("level", [0.3, 0.01, 1e-6])
+def test_the_spectral_tail_of_equal_eigenvalues_is_that_of_one_chi_square(n, level):
+    a, b = Spectrum(np.array([2.0]), np.array([5.0])), Spectrum(np.array([3.0]), np.array([4.0]))
+    found = spectral_p_value(stats.chi2.isf(level, 20) * 6.0 / n, a, b, n)
+    # The saddlepoint formula is right to a few per mille here.
+    assert found == pytest.approx(level, rel=0.01)
 
 
 @pytest.mark.parametrize("name", CURVES)

@@ -58,6 +58,13 @@ def test_claims_hold_where_single_precision_leads_the_way(C):
     assert solution.method == "active set"
 
 
+@pytest.mark.parametrize("C", [0.1, 10.0])
+def test_claims_hold_where_entries_are_fetched_and_not_made_again(C):
+    X, y = rings(1300, 20)
+    solution = checked(GivenMatrix(dense(gaussian(X, 1 / 20))), classification(y, C))
+    assert solution.method == "active set"
+
+
 @pytest.mark.parametrize("C", [1.0, 100.0])
 def test_claims_hold_where_levels_lead_the_way(C):
     rng = np.random.default_rng(3)
