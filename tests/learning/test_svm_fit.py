@@ -280,6 +280,7 @@ def test_machines_that_say_little_are_told():
     rng = np.random.default_rng(2)
     coins = rng.integers(0, 2, 200)
     assert "training rows are support vectors: the kernel may be too narrow" in warned(coins, bandwidth=0.01)
+    assert "training rows are support vectors: the cost may be too small" in warned(coins, C=0.001)
     assert "support vectors" not in warned((clouds(200)[0][:, 0] > 0).astype(int))
     rare = (np.arange(200) % 8 == 0).astype(int)
     assert "--class-weight balanced" in warned(rare, C=0.1)

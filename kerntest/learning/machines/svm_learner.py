@@ -384,9 +384,13 @@ def fit_warnings(rows: TrainingRows, fit: SvmFit) -> list[str]:
         warnings.append("the perceptron still makes mistakes on the training rows: the classes may not be separable")
     of_numbers = rows.encoder is None or rows.encoder.numeric_names
     if of_numbers and pairs and len(fit.support) >= NEARLY_ALL * len(rows) and len(rows) >= 50:
+        # A narrow kernel needs every row; a small cost holds every row at its bound.
+        cause = (
+            "the cost may be too small" if fit.n_bounded >= NEARLY_ALL * len(rows) else "the kernel may be too narrow"
+        )
         warnings.append(
-            f"{len(fit.support):,} of {len(rows):,} training rows are support vectors: the kernel may be too narrow, or "
-            f"the columns say little of the target{'' if searched else '; --grid looks for better'}"
+            f"{len(fit.support):,} of {len(rows):,} training rows are support vectors: {cause}, or the columns say little "
+            f"of the target{'' if searched else '; --grid looks for better'}"
         )
     return warnings
 
