@@ -48,7 +48,9 @@ def test_few_rows_of_one_class(n, few, C):
     X, _ = two_clouds(n)
     y = -np.ones(n)
     y[:few] = 1.0
-    checked(gaussian(X, 0.5), classification(y, C))
+    solution = checked(gaussian(X, 0.5), classification(y, C))
+    # Of 1,300 rows at most 70 systems; some 280 from a random subset without a row of that class.
+    assert n < 1000 or solution.iterations < 150
 
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
