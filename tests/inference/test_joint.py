@@ -386,3 +386,17 @@ def test_one_group_that_some_permutations_leave_as_it_is():
     lone[3] = 1.0
     found = hsic_joint(lone, ["x1", "x2"], permutations=400)
     assert found.p_value == pytest.approx(1 / 12, abs=5 * math.sqrt(11 / 144 / 400))
+
+
+def test_a_row_is_like_itself_under_the_narrowest_kernel():
+    """A matrix says then which rows are equal, whatever rounding makes of the distance of a row from itself."""
+    n = 40
+    groups = np.random.default_rng(4).normal(size=(3, n, 4))
+    groups[:, 1] = groups[:, 0]
+    groups[0, 3] = groups[0, 2]
+    same = [(group[:, None] == group).all(axis=2) for group in groups]
+    frame = pd.DataFrame(np.hstack(list(groups)), columns=[f"{letter}{k}" for letter in "abc" for k in range(4)])
+    found = hsic_joint(frame, ["a*", "b*", "c*"], kernel="gaussian(1e-12)", scale="none", permutations=20)
+    rows = np.prod([one.mean(axis=1) for one in same], axis=0)
+    expected = np.prod(same, axis=0).mean() + np.prod([one.mean() for one in same]) - 2 * rows.mean()
+    assert_close(found.dhsic, expected, scale=1 / n)
