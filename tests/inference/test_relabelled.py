@@ -17,7 +17,6 @@ from kerntest import hsic_test, mmd_test, parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family
-from kerntest.inference.nulls.permutation import ROUNDING_UNITS
 from kerntest.inference.relabelling import pairings, permuted_blocks, shifts
 from kerntest.inference.relabelling.pairings import TwoVariables, centred_matrix
 from kerntest.inference.relabelling.permuted_blocks import BlockedRows, TwoSamples, random_orders
@@ -347,7 +346,8 @@ def test_rounding_of_two_samples_stays_far_below_the_tolerance(text, offset, est
         B = label.between[labelled[:, None] + labelled].astype(np.longdouble)
         np.fill_diagonal(B, label.diagonal[labelled])
         exact.append(float((K * B).sum()))
-    assert np.abs(found.sums[0] - exact).max() < found.tolerances[0] / ROUNDING_UNITS
+    # Both of two sums that are compared have it: twice this stays within the tolerance, with as much again to spare.
+    assert 4 * np.abs(found.sums[0] - exact).max() < found.tolerances[0]
 
 
 def test_all_splits_have_another_floor_where_samples_may_change_places():
