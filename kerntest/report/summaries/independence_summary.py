@@ -41,7 +41,7 @@ PAIRS_SHOWN, UNTESTED_SHOWN = 30, 5
 # A coefficient of correlation that nobody would look at twice.
 FAINT = 0.1
 ABSENT = "-"
-MARKS = {True: Cell(" *", "right"), False: Cell("")}
+MARKS = {True: Cell(" *", "right"), False: Cell("  ")}
 # Narrower tables would lose numbers: the terminal then wraps the lines itself.
 NARROWEST = 78
 
