@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from kerntest.inference.screens.selection import hsic_select as hsic_select
     from kerntest.inference.two_sample import mmd_test as mmd_test
     from kerntest.kernels.text import parse_kernel as parse_kernel
+    from kerntest.learning.apply import predict_file as predict_file
+    from kerntest.learning.apply import transform_file as transform_file
     from kerntest.learning.components.kpca import KernelPCA as KernelPCA
     from kerntest.learning.components.kpca import train_kpca as train_kpca
     from kerntest.learning.machines.ridge import KernelRidge as KernelRidge
     from kerntest.learning.machines.ridge import train_ridge as train_ridge
     from kerntest.learning.machines.svm import SVM as SVM
     from kerntest.learning.machines.svm import train_svm as train_svm
-    from kerntest.learning.predict import predict_file as predict_file
-    from kerntest.learning.predict import transform_file as transform_file
     from kerntest.learning.rows.model_columns import inspect_model as inspect_model
     from kerntest.report.results.file_reports import ModelReport as ModelReport
     from kerntest.report.results.file_reports import TableReport as TableReport
@@ -70,12 +70,12 @@ _HOME = {
     "inspect_table": "kerntest.report.results.file_reports",
     "mmd_test": "kerntest.inference.two_sample",
     "parse_kernel": "kerntest.kernels.text",
-    "predict_file": "kerntest.learning.predict",
+    "predict_file": "kerntest.learning.apply",
     "read_table": "kerntest.data.read",
     "train_kpca": "kerntest.learning.components.kpca",
     "train_ridge": "kerntest.learning.machines.ridge",
     "train_svm": "kerntest.learning.machines.svm",
-    "transform_file": "kerntest.learning.predict",
+    "transform_file": "kerntest.learning.apply",
 }
 
 __all__ = [

@@ -21,7 +21,7 @@ from kerntest import predict_file, train_kpca, train_ridge, train_svm, transform
 from kerntest.data.read import open_blocks
 from kerntest.engines.engine import Engine
 from kerntest.errors import DataError
-from kerntest.learning.predict import SLICE_ROWS
+from kerntest.learning.apply import SLICE_ROWS
 from tests.elsewhere import Elsewhere
 
 COLOURS = ["red", "green", "blue"]
@@ -33,7 +33,7 @@ def elsewhere(monkeypatch):
     """Return what makes predicting and projecting compute on an engine."""
 
     def use(engine):
-        for module in ("predict",):
+        for module in ("apply",):
             monkeypatch.setattr(f"kerntest.learning.{module}.engine_of", lambda _: engine)
         return engine
 
@@ -393,7 +393,7 @@ def test_numbers_found_on_the_way_are_few_whatever_the_size_of_a_block(tmp_path,
     parquet.write_table(pa.Table.from_pandas(rows(30_000)), tmp_path / "rows.parquet")
     peaks = []
     for at_once in (SLICE_ROWS, 30_000):
-        monkeypatch.setattr("kerntest.learning.predict.SLICE_ROWS", at_once)
+        monkeypatch.setattr("kerntest.learning.apply.SLICE_ROWS", at_once)
         tracemalloc.start()
         predict_file(
             tmp_path / "weight.kt", tmp_path / "rows.parquet", interval=0.9, output=tmp_path / "out.parquet", threads=1

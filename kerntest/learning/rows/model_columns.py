@@ -32,18 +32,13 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array, Points
     from kerntest.learning.rows.encoding import ColumnSpec, Encoder
-    from kerntest.learning.rows.targets import Classes
 
 ROW, ERROR, RESIDUAL, UNSETTLED = "row", "reconstruction_error", "residual", "unsettled"
 # Before the name of a column whose errors are summed.
 OF = "of "
 MICROSECONDS_A_DAY = 86_400_000_000
-_CHUNK = 1 << 20
-_IN_PYTHON = {
-    "svm": "SVM.load(path).predict(K)",
-    "ridge": "KernelRidge.load(path).predict(K)",
-    "kpca": "KernelPCA.load(path).transform(K)",
-}
+COMMANDS = {"svm": "predict", "ridge": "predict", "kpca": "transform"}
+_ESTIMATORS = {"svm": "SVM", "ridge": "KernelRidge", "kpca": "KernelPCA"}
 
 
 @dataclass(slots=True)
@@ -77,12 +72,17 @@ class ModelColumns(ABC):
     shown: str
 
     @property
+    def command(self) -> str:
+        """What applies it."""
+        return COMMANDS[self.model.KIND]
+
+    @property
     def encoder(self) -> Encoder:
         """What the model knows of its columns."""
         if self.model.encoder is None:
             raise ModelError(
                 f"{self.shown} was fitted to a matrix of kernel values, not to columns",
-                hint=f"use it from Python: {_IN_PYTHON[self.model.KIND]}",
+                hint=f"use it from Python: {_ESTIMATORS[self.model.KIND]}.load(path).{self.command}(K)",
                 code="model.precomputed",
                 where={"file": self.shown},
             )
@@ -93,9 +93,14 @@ class ModelColumns(ABC):
         """What is made of a row."""
         return "prediction"
 
+    @property
     @abstractmethod
+    def names(self) -> list[str]:
+        """All columns, in their order."""
+
     def takes(self, name: str) -> bool:
         """Say whether the output may have a column of this name."""
+        return name in self.names
 
     def warnings(self, sums: Mapping[str, Sums]) -> tuple[str, ...]:
         """Return what a reader of the columns must know."""
@@ -144,30 +149,36 @@ class SvmColumns(ModelColumns):
         """Say whether the output may have a column of this name."""
         return name in {"prediction", "decision"} or name.startswith(("decision:", "p:"))
 
+    @property
+    def names(self) -> list[str]:
+        """All columns, in their order."""
+        model, names = self.model, ["prediction"]
+        classes = () if model.classes is None else model.classes.names
+        if self.decision:
+            pairs = [f"decision:{classes[i]}|{classes[j]}" for i, j in model.pairs]
+            several = [f"decision:{one}" for one in classes] if model.method == "mean" else pairs
+            names += several if len(several) > 1 + (model.method == "mean") else ["decision"]
+        return names + [f"p:{name}" for name in classes if self.proba]
+
     def __call__(self, points: Points, engine: Engine) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the columns, and the predicted numbers, or of each class which rows got it."""
-        model, names = self.model, () if self.model.classes is None else self.model.classes.names
+        model = self.model
         scores = model.scores(points, engine)
         sums: dict[str, NDArray[Any]]
         if model.task == "regress":
-            columns, sums = {"prediction": pa.array(scores[:, 0])}, {"": scores[:, 0]}
+            columns, sums = [pa.array(scores[:, 0])], {"": scores[:, 0]}
         elif model.classes is None:
             alike = scores[:, 0] >= 0
-            columns, sums = {"prediction": pa.array(alike)}, {"true": alike, "false": ~alike}
+            columns, sums = [pa.array(alike)], {"true": alike, "false": ~alike}
         else:
-            codes = model.codes(scores)
-            columns = {"prediction": _as_trained(model.classes).take(pa.array(codes))}
-            sums = {name: codes == place for place, name in enumerate(names)}
+            codes, classes = model.codes(scores), model.classes
+            columns = [pa.array(classes.values(np.arange(len(classes.names)))).take(pa.array(codes))]
+            sums = {name: codes == place for place, name in enumerate(classes.names)}
         if self.decision:
-            found = np.atleast_2d(model.decision(scores).T)
-            pairs = [f"{names[i]}|{names[j]}" for i, j in model.pairs]
-            several = [f"decision:{one}" for one in (names if model.method == "mean" else pairs)]
-            columns |= zip(several if len(found) > 1 else ["decision"], map(pa.array, found), strict=True)
+            columns += map(pa.array, np.atleast_2d(model.decision(scores).T))
         if self.proba:
-            columns |= {
-                f"p:{name}": pa.array(one) for name, one in zip(names, model.probabilities(scores).T, strict=True)
-            }
-        return columns, sums
+            columns += map(pa.array, model.probabilities(scores).T)
+        return dict(zip(self.names, columns, strict=True)), sums
 
     def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
         """Return what a report tells of the model and its predictions."""
@@ -186,17 +197,6 @@ def _numbers_told(sums: Mapping[str, Sums], target: str | None) -> dict[str, Any
     told = {"task": "regress", "target": target, "predictions": None}
     numbers = None if several else next(iter(ranges.values()), None)
     return {**told, "numbers": numbers, "by_target": ranges if several else None}
-
-
-def _as_trained(classes: Classes) -> Any:
-    """Return the classes as they stood in the training data; whole numbers as such."""
-    if classes.kind == "boolean":
-        return pa.array([name == "true" for name in classes.names])
-    if classes.kind == "number":
-        numbers = [float(name) for name in classes.names]
-        whole = all(number.is_integer() and abs(number) < 2**53 for number in numbers)
-        return pa.array([int(number) for number in numbers], pa.int64()) if whole else pa.array(numbers, pa.float64())
-    return pa.array(classes.names, pa.string())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,10 +231,6 @@ class RidgeColumns(ModelColumns):
         """All columns, in their order."""
         endings = ("", "_std", "_low", "_high")[: 4 if self.interval is not None else 2 if self.std else 1]
         return [f"{target}{ending}" for target in self.model.targets for ending in endings]
-
-    def takes(self, name: str) -> bool:
-        """Say whether the output may have a column of this name."""
-        return name in self.names
 
     def __call__(self, points: Points, engine: Engine) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the columns, and the predictions of each target."""
@@ -297,10 +293,6 @@ class ComponentColumns(ModelColumns):
                 names.insert(one.place, one.name)
         return names + [ERROR] * self.reconstruct + [RESIDUAL] * self.residual
 
-    def takes(self, name: str) -> bool:
-        """Say whether the output may have a column of this name."""
-        return name in self.names
-
     def __call__(self, points: Points, engine: Engine) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the columns, and residuals and errors of the rows."""
         # Whatever overflows shows in the columns.
@@ -337,17 +329,17 @@ class ComponentColumns(ModelColumns):
     def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
         """Return what a report tells of the model and its columns."""
         means = {name: one.total / one.count for name, one in sums.items() if one.count}
-        by_column = [(name.removeprefix(OF), mean) for name, mean in means.items() if name.startswith(OF)]
         return {
             "components": self.model.n_components,
             "residual": means.get(RESIDUAL),
             "reconstructed": self.reconstruct,
             "reconstruction_error": math.sqrt(means[ERROR]) if ERROR in means else None,
             "by_column": tuple(
-                ColumnError(name, None, mean)
-                if name in self.encoder.category_names
-                else ColumnError(name, math.sqrt(mean), None)
-                for name, mean in by_column
+                ColumnError(name.removeprefix(OF), None, mean)
+                if name.removeprefix(OF) in self.encoder.category_names
+                else ColumnError(name.removeprefix(OF), math.sqrt(mean), None)
+                for name, mean in means.items()
+                if name.startswith(OF)
             ),
             "not_converged": int(sums[UNSETTLED].total) if UNSETTLED in sums else 0,
         }
@@ -388,10 +380,9 @@ def inspect_model(path: str | PathLike[str]) -> ModelReport:
         If it cannot be read.
     """
     file = read_model(path)
-    digest = hashlib.sha256()
     with Path(path).open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
+        digest = hashlib.file_digest(stream, "sha256")
+        size = stream.tell()
     # A kind that a later version of this format adds is still told by name.
     svm = model_of(file, SvmModel) if file.kind == "svm" else None
     ridge = model_of(file, RidgeModel) if file.kind == "ridge" else None
@@ -424,7 +415,7 @@ def inspect_model(path: str | PathLike[str]) -> ModelReport:
         intervals=bool(ridge and ridge.spread),
         eigenvalues=tuple(kpca.eigenvalues.tolist()) if kpca else (),
         explained_variance_ratio=tuple(kpca.ratios.tolist()) if kpca else (),
-        bytes=Path(path).stat().st_size,
+        bytes=size,
         sha256=digest.hexdigest(),
     )
 

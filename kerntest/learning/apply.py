@@ -11,6 +11,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -30,7 +31,8 @@ from kerntest.learning.components.kpca_fit import KpcaModel
 from kerntest.learning.machines.ridge_machine import RidgeModel
 from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.model_file import read_model
-from kerntest.learning.rows.model_columns import ROW, ComponentColumns, RidgeColumns, Sums, SvmColumns
+from kerntest.learning.rows.encoding import Encoded
+from kerntest.learning.rows.model_columns import COMMANDS, ROW, ComponentColumns, RidgeColumns, Sums, SvmColumns
 from kerntest.learning.saved_models import model_of
 from kerntest.report.results.row_reports import PredictionReport, TransformReport, UnknownLevels
 from kerntest.report.write import open_rows, rows_format
@@ -43,12 +45,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.blocks import BlockReader, BlockTable, Piece, RowBlock
+    from kerntest.data.blocks import BlockReader, BlockTable, Piece, Pieces, RowBlock
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.engines.engine import Progress
     from kerntest.learning.model_file import ModelFile
-    from kerntest.learning.rows.encoding import Encoder, Unknown
+    from kerntest.learning.rows.encoding import Unknown
     from kerntest.learning.rows.model_columns import ModelColumns
     from kerntest.report.write import RowWriter
 
@@ -60,7 +62,6 @@ SLICE_ROWS = 1 << 12
 PIECE_BYTES = 70 * 10**6
 # Values of a column that are told.
 VALUES_TOLD = 20
-_COMMANDS = {"svm": "predict", "ridge": "predict", "kpca": "transform"}
 
 
 @telling
@@ -142,20 +143,16 @@ def predict_file(
     decimal commas and without `decimal="."` is an exception, see `open_blocks`.
     """
     started = time.perf_counter()
-    file, shown = _read(model, "predict"), os.fspath(model)
-    columns: SvmColumns | RidgeColumns
+    file = _read(model, "predict")
+    columns: ModelColumns
     if file.kind == "svm":
-        columns = SvmColumns(model_of(file, SvmModel), shown, proba, decision, std or interval is not None)
+        columns = SvmColumns(model_of(file, SvmModel), file.name, proba, decision, std or interval is not None)
     else:
         refused = "--proba" if proba else "--decision" if decision else None
-        columns = RidgeColumns(model_of(file, RidgeModel), shown, std, interval, refused)
+        columns = RidgeColumns(model_of(file, RidgeModel), file.name, std, interval, refused)
     rows = open_blocks(os.fspath(data), **columns.encoder.csv(csv), block_bytes=block)
-    told = _apply(
-        columns, rows, output=output, keep=keep, missing=missing, unknown=unknown, threads=threads, progress=progress
-    )
-    return PredictionReport(
-        command="predict", predicted=told["rows"] - told["incomplete"], seconds=time.perf_counter() - started, **told
-    )
+    told = _RowWork(columns, missing, unknown).told(rows, output, keep, engine_of(threads), progress)
+    return PredictionReport(**told, predicted=told["rows"] - told["incomplete"], seconds=time.perf_counter() - started)
 
 
 @telling
@@ -221,44 +218,34 @@ def transform_file(
     Cost: O(rows x centres x columns) time, for pre-images some ten to a hundred times; memory for a few blocks.
     """
     started = time.perf_counter()
-    file, shown = _read(model, "transform"), os.fspath(model)
+    file = _read(model, "transform")
     fitted = model_of(file, KpcaModel)
     if components is not None:
         if not 1 <= components <= fitted.n_components:
             raise UsageError(
-                f"{shown} has {counted(fitted.n_components, 'component')}, not {components:,}",
+                f"{file.name} has {counted(fitted.n_components, 'component')}, not {components:,}",
                 hint="fit it again with more --components",
                 code="usage.components",
             )
         fitted = fitted.first(components)
-    columns = ComponentColumns(fitted, shown, reconstruct, residual)
+    columns = ComponentColumns(fitted, file.name, reconstruct, residual)
     rows = open_blocks(os.fspath(data), **columns.encoder.csv(csv), block_bytes=block)
-    told = _apply(
-        columns, rows, output=output, keep=keep, missing=missing, unknown=unknown, threads=threads, progress=progress
-    )
-    return TransformReport(
-        command="transform",
-        transformed=told["rows"] - told["incomplete"],
-        seconds=time.perf_counter() - started,
-        **told,
-    )
+    told = _RowWork(columns, missing, unknown).told(rows, output, keep, engine_of(threads), progress)
+    return TransformReport(**told, transformed=told["rows"] - told["incomplete"], seconds=time.perf_counter() - started)
 
 
 def _read(model: str | PathLike[str], command: str) -> ModelFile:
     """Return the file of a model that a command applies."""
-    file, shown = read_model(model), os.fspath(model)
-    other = _COMMANDS.get(file.kind)
-    if other != command:
-        lacks = {
-            "predict": "which this kerntest cannot predict with",
-            "transform": "which has no components to project on",
-        }
-        ways = {"predict": "predict {} DATA` predicts with it", "transform": "transform {} DATA` projects rows with it"}
+    file = read_model(model)
+    if COMMANDS.get(file.kind) != command:
+        lacks = "this kerntest cannot predict with" if command == "predict" else "has no components to project on"
+        ways = {"svm": "predict {} DATA` predicts with it", "kpca": "transform {} DATA` projects rows with it"}
+        way = ways.get("svm" if file.kind == "ridge" else file.kind, "inspect {}` says what it holds")
         raise ModelError(
-            f"{shown} holds a model of kind {file.kind!r}, {lacks[command]}",
-            hint="`kerntest " + ways.get(other or "", "inspect {}` says what it holds").format(shown),
+            f"{file.name} holds a model of kind {file.kind!r}, which {lacks}",
+            hint=f"`kerntest {way.format(file.name)}",
             code="model.kind",
-            where={"file": shown},
+            where={"file": file.name},
         )
     return file
 
@@ -280,64 +267,15 @@ class Applied:
         self.columns = other.columns
         for name, one in other.unknown.items():
             met = self.unknown.get(name, replace(one, values=(), n_rows=0))
-            more = one.values if len(met.values) < VALUES_TOLD else ()
-            values = tuple(dict.fromkeys((*met.values, *more)))
+            values = tuple(dict.fromkeys((*met.values, *(one.values if len(met.values) < VALUES_TOLD else ()))))
             self.unknown[name] = replace(met, values=values, n_rows=met.n_rows + one.n_rows)
         for name, sums in other.sums.items():
             self.sums.setdefault(name, Sums()).add(sums)
 
 
-def _apply(
-    columns: ModelColumns,
-    rows: AbstractContextManager[BlockReader],
-    *,
-    output: str | PathLike[str] | BinaryIO | None,
-    keep: Patterns,
-    missing: MissingRule,
-    unknown: UnknownRule,
-    threads: int | None,
-    progress: Progress | None,
-) -> dict[str, Any]:
-    """Write the columns of a model for the rows of a file; return what a report tells of them."""
-    one_of("missing", missing, ("error", "drop", "empty"))
-    one_of("unknown", unknown, ("error", "ignore"))
-    engine = engine_of(threads)
-    shown, kind, encoder = columns.shown, columns.model.KIND, columns.encoder
-    named = output is not None and not hasattr(output, "write")
-    if named:
-        rows_format(os.fspath(cast("str", output)))
-    with rows as reader:
-        reader.written = encoder.written
-        kept = _kept(keep, reader, columns)
-        # A column that is not there is told before any row is read.
-        empty = tuple(Column(name, "number", np.empty(0)) for name in reader.names)
-        encoder.select(Table(reader.name, empty, 0, reader.format), name=shown)
-        work = _RowWork(columns, encoder, kept, missing, unknown, reader.located)
-        engine = work.planned(_COMMANDS[kind], reader, engine)
-        with open_rows(output) as writer:
-            applied = work.run(reader, engine, writer, progress)
-        return {
-            "schema": f"kerntest.{_COMMANDS[kind]}/1",
-            "model": shown,
-            "kind": kind,
-            "data": reader.name,
-            "rows": applied.rows,
-            "incomplete": applied.rows - applied.done,
-            "output": os.fspath(cast("str", output)) if named else None,
-            "columns": applied.columns,
-            "columns_ignored": tuple(name for name in reader.names if name not in {*encoder.names, *kept}),
-            "unknown": tuple(
-                UnknownLevels(name, one.values[:VALUES_TOLD], one.n_rows) for name, one in applied.unknown.items()
-            ),
-            "warnings": work.warnings(reader, applied),
-            "version": __version__,
-            **columns.told(applied.sums),
-        }
-
-
 def _kept(keep: Patterns, reader: BlockReader, columns: ModelColumns) -> tuple[str, ...]:
     """Return the columns of the data to hand through."""
-    names = match_names(keep, reader.names, reader.name)
+    names = tuple(match_names(keep, reader.names, reader.name))
     for name in names:
         if name == ROW or columns.takes(name):
             raise UsageError(
@@ -347,7 +285,7 @@ def _kept(keep: Patterns, reader: BlockReader, columns: ModelColumns) -> tuple[s
                 code="usage.keep",
                 where={"file": reader.name, "column": name},
             )
-    return tuple(names)
+    return names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -355,18 +293,63 @@ class _RowWork:
     """What is done with the rows of a piece, wherever that is."""
 
     columns: ModelColumns
-    encoder: Encoder
-    kept: tuple[str, ...]
     missing: MissingRule
     unknown: UnknownRule
-    located: Callable[[RowBlock], BlockTable]
+    kept: tuple[str, ...] = ()
+    located: Callable[[RowBlock], BlockTable] = attrgetter("table")
     threads: int = 1
 
-    @property
-    def _kinds(self) -> dict[str, Any]:
-        return {column.name: column.kind for column in self.encoder.columns}
+    def __post_init__(self) -> None:
+        """Refuse rules that there are not."""
+        one_of("missing", self.missing, ("error", "drop", "empty"))
+        one_of("unknown", self.unknown, ("error", "ignore"))
 
-    def planned(self, command: str, reader: BlockReader, engine: Engine) -> Engine:
+    def told(
+        self,
+        rows: AbstractContextManager[BlockReader],
+        output: str | PathLike[str] | BinaryIO | None,
+        keep: Patterns,
+        engine: Engine,
+        progress: Progress | None,
+    ) -> dict[str, Any]:
+        """Write the columns of the model for the rows of a file; return what every report tells of them."""
+        columns, encoder = self.columns, self.columns.encoder
+        named = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
+        if named is not None:
+            rows_format(named)
+        with rows as reader:
+            reader.written = encoder.written
+            work = replace(self, kept=_kept(keep, reader, columns), located=reader.located)
+            # A column that is not there is told before any row is read.
+            empty = tuple(Column(name, "number", np.empty(0)) for name in reader.names)
+            encoder.select(Table(reader.name, empty, 0, reader.format), name=columns.shown)
+            engine = work.planned(reader, engine)
+            with open_rows(output) as writer:
+                applied = work.run(reader, engine, writer, progress)
+            return {
+                "schema": f"kerntest.{columns.command}/1",
+                "command": columns.command,
+                "model": columns.shown,
+                "kind": columns.model.KIND,
+                "data": reader.name,
+                "rows": applied.rows,
+                "incomplete": applied.rows - applied.done,
+                "output": named,
+                "columns": applied.columns,
+                "columns_ignored": tuple(name for name in reader.names if name not in {*encoder.names, *work.kept}),
+                "unknown": tuple(
+                    UnknownLevels(name, one.values[:VALUES_TOLD], one.n_rows) for name, one in applied.unknown.items()
+                ),
+                "warnings": work.warnings(reader, applied),
+                "version": __version__,
+                **columns.told(applied.sums),
+            }
+
+    def _pieces(self, reader: BlockReader, engine: Engine) -> Pieces:
+        kinds = {column.name: column.kind for column in self.columns.encoder.columns}
+        return reader.pieces(kinds, self.kept, engine.threads)
+
+    def planned(self, reader: BlockReader, engine: Engine) -> Engine:
         """Tell the plan to whoever listens, and return the engine with as many threads as the memory allows.
 
         Where somebody listens, the first piece is worked on for it: the others are taken to be like it.
@@ -376,7 +359,7 @@ class _RowWork:
             engine = Engine(min(engine.threads, most), engine.memory)
         if plan_wanted(reader.total):
             started = time.perf_counter()
-            blocks, done = self(next(iter(reader.pieces(self._kinds, self.kept, engine.threads).items)))
+            blocks, done = self(next(iter(self._pieces(reader, engine).items)))
             share = min(1.0, max(done, 1) / max(reader.total, 1))
             seconds = (time.perf_counter() - started) / share
             exact = reader.format == "parquet"
@@ -384,13 +367,21 @@ class _RowWork:
             about = "" if exact or share == 1.0 else "about "
             step = f"{self.columns.made}s of {about}{rows:,} rows, a block of them at a time"
             held = (engine.threads if engine.name == "local" else 1) * PIECE_BYTES
-            columns, told = len(self.encoder.columns), seconds / engine.threads
-            tell(command, rows, columns, steps=(step,), held=held, operations={}, engine=engine, besides=told)
+            tell(
+                self.columns.command,
+                rows,
+                len(self.columns.encoder.columns),
+                steps=(step,),
+                held=held,
+                operations={},
+                engine=engine,
+                besides=seconds / engine.threads,
+            )
         return engine
 
     def run(self, reader: BlockReader, engine: Engine, writer: RowWriter, progress: Progress | None) -> Applied:
         """Write what the model makes of every row, in the order of the rows; the first one that does not fit is told."""
-        pieces = reader.pieces(self._kinds, self.kept, engine.threads)
+        pieces = self._pieces(reader, engine)
         runner = engine if pieces.count > 1 else engine.here
         # Few pieces leave threads idle, which may help inside of them.
         inside = -(-runner.threads // max(1, pieces.count)) if runner is engine.here else 1
@@ -420,8 +411,8 @@ class _RowWork:
         """Return the rows to write of a block, and what came of them."""
         table = block.table
         complete = np.flatnonzero(~self._incomplete(table, block))
-        points, unknown = self._points(table, complete, block)
-        made, sums = self._slicewise(points)
+        encoded = self._encoded(table, complete, block)
+        made, sums = self._slicewise(encoded.points)
         written = complete if self.missing == "drop" else np.arange(table.n_rows)
         # Where what was made of each row stands; nowhere of those that are incomplete.
         place = np.full(table.n_rows, -1, dtype=np.intp)
@@ -431,25 +422,23 @@ class _RowWork:
         columns = {ROW: pa.array(block.first_row + written + 1, pa.int64())}
         columns |= {name: kept[name] for name in kept.column_names}
         columns |= {name: one.take(there) for name, one in made.items()}
-        return pa.table(columns), Applied(table.n_rows, len(points), tuple(columns), unknown, sums)
+        unknown = {one.column.name: one for one in encoded.unknown}
+        return pa.table(columns), Applied(table.n_rows, len(complete), tuple(columns), unknown, sums)
 
-    def _points(
-        self, table: BlockTable, complete: NDArray[np.intp], block: RowBlock
-    ) -> tuple[Points, dict[str, Unknown]]:
+    def _encoded(self, table: BlockTable, complete: NDArray[np.intp], block: RowBlock) -> Encoded:
         """Return the complete rows as the model takes them; an error tells the line on which it stands."""
         if not len(complete):
-            none = np.empty((0, len(self.encoder.categories)), dtype=np.int64)
-            return Points(np.empty((0, len(self.encoder.numeric))), none), {}
-        encode = partial(self.encoder.transform, name=self.columns.shown, unknown=self.unknown)
+            width, categories = len(self.columns.encoder.numeric), len(self.columns.encoder.categories)
+            return Encoded(Points(np.empty((0, width)), np.empty((0, categories), dtype=np.int64)), (), ())
+        encode = partial(self.columns.encoder.transform, name=self.columns.shown, unknown=self.unknown)
         try:
-            encoded = encode(table if len(complete) == table.n_rows else table.take(complete))
+            return encode(table if len(complete) == table.n_rows else table.take(complete))
         except DataError as error:
             try:
                 encode(self.located(block).take(complete))
             except DataError as located:
                 raise located from None
             raise error from None
-        return encoded.points, {one.column.name: one for one in encoded.unknown}
 
     def _slicewise(self, points: Points) -> tuple[dict[str, Any], dict[str, Sums]]:
         """Return what the model makes of rows, a slice at a time."""

@@ -1,0 +1,261 @@
+"""Apply a model to a table of any size: ``kerntest predict`` and ``kerntest transform``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kerntest.cli.console import progress_bar
+from kerntest.cli.delivery import gate_option
+from kerntest.cli.documented import EXIT_CODES, Manual, option, stacked
+from kerntest.cli.options import COUNT, PROBABILITY, OneOf, OutputPath
+from kerntest.cli.run import ComputingCommand, check_outputs, check_stdin, engine_options, join_names, report_delivery
+from kerntest.cli.shared_options import columns_option, csv_options, report_options
+from kerntest.errors import UsageError
+from kerntest.report.results.row_reports import (
+    PredictionReport,
+    TransformReport,
+    prediction_summary,
+    transform_summary,
+)
+from kerntest.report.summaries.words import name_list, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kerntest.cli.documented import AnyCommand
+
+PREDICTIONS, PROJECTION = "Predictions", "Projection"
+DATA_ARGUMENT = (
+    "DATA",
+    (
+        "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin. It may be larger "
+        "than memory."
+    ),
+)
+
+PREDICT = Manual(
+    examples=(
+        ("Which species are these? As CSV on stdout", "kerntest predict species.kt iris_virginica.csv"),
+        (
+            "Into a file, with probabilities and all columns of the data",
+            "kerntest predict species.kt iris.csv --proba --keep '*' -o predicted.parquet",
+        ),
+        (
+            "Rows with missing values keep their place, without a prediction",
+            "kerntest predict orders.kt with_missing.csv --missing empty",
+        ),
+        (
+            "The decision function too, and what was predicted as JSON",
+            "kerntest predict species.kt iris.csv --decision -o predicted.csv --json",
+        ),
+        (
+            "Of a ridge regression, with intervals that hold 90 % of new values",
+            "kerntest predict wear.kt machines.csv --interval 0.9",
+        ),
+        ("From a pipe", "head -n 20 iris.csv | kerntest predict species.kt -"),
+    ),
+    arguments=(
+        ("MODEL", "A file that `kerntest svm ... -o MODEL` or `kerntest ridge ... -o MODEL` wrote."),
+        DATA_ARGUMENT,
+    ),
+    notes=(
+        (
+            "What is written",
+            (
+                "A line for each row of DATA, in its order: row, its number from 1; the columns named in --keep; prediction, a "
+                "class or number as in training, or for a one-class model true for rows like the training rows and false "
+                "for outliers; with --decision the decision function, above 0 for the second class, one for each pair of "
+                "several; with --proba the probability of each class. A ridge regression writes a column with the name of each "
+                "target instead of prediction; with --std its standard deviation, TARGET_std, and with --interval also "
+                "the ends of the interval, TARGET_low and TARGET_high. Columns of DATA are found by name, in any order; those "
+                "that the model does not know are ignored, and stderr names them."
+            ),
+        ),
+    ),
+    exit_codes=EXIT_CODES,
+)
+
+TRANSFORM = Manual(
+    examples=(
+        ("Where do these rows lie on the components? As CSV on stdout", "kerntest transform shop.kt after.csv"),
+        (
+            "Into a file, beside all columns of the data",
+            "kerntest transform shop.kt after.csv --keep '*' -o projected.parquet",
+        ),
+        (
+            "Take the noise away: back from the components to the columns",
+            "kerntest transform shop.kt after.csv --denoise -o smooth.csv",
+        ),
+        ("Which rows are least like those of the model?", "kerntest transform shop.kt after.csv --residual"),
+        ("Rows with missing values keep their place", "kerntest transform shop.kt with_missing.csv --missing empty"),
+    ),
+    arguments=(("MODEL", "A file that `kerntest kpca ... -o MODEL` wrote."), DATA_ARGUMENT),
+    notes=(
+        (
+            "What is written",
+            (
+                "A line for each row of DATA, in its order: row, its number from 1; the columns named in --keep; pc1, pc2, ..., "
+                "its scores, centred with the means of the training rows. With --reconstruct instead the columns of the model "
+                "in their own units: the row whose image in feature space is nearest to the projection, its pre-image; and "
+                "reconstruction_error, how far it is from the row in scaled units (a category that changed counts as 1). The "
+                "fewer components, the smoother the pre-images. Columns of DATA are found by name, in any order; those that "
+                "the model does not know are ignored, and stderr names them."
+            ),
+        ),
+        (
+            "Pre-images",
+            (
+                "They are found by the fixed point of Mika et al. (1999) for the Gaussian, and by what corresponds to it for "
+                "other kernels of distances, their sums and products, and kernels of column groups; for the linear kernel "
+                "exactly. Of a category the level is taken that fits best. Kernels of the inner product other than linear "
+                "have none."
+            ),
+        ),
+    ),
+    exit_codes=EXIT_CODES,
+)
+
+
+def _applying(
+    manual: Manual, topic: str, empty: str, written: str, *own: Callable[[Any], Any]
+) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator of a command with options of its `own`; `empty` is left so where a value is missing."""
+    return stacked(
+        click.command(cls=ComputingCommand, manual=manual),
+        click.argument("model", type=click.Path(readable=False)),
+        click.argument("data", type=click.Path(allow_dash=True, readable=False)),
+        *own,
+        columns_option(
+            "--keep",
+            "Columns of DATA to hand through, such as 'id,price:weight,temp_*'; '*' for all. Of CSV they stay as typed.",
+            topic=topic,
+        ),
+        option(
+            "--missing",
+            type=OneOf("error", "drop", "empty"),
+            default="error",
+            metavar="RULE",
+            topic="Data",
+            help=f"Rows with a missing value: error (stop), drop (leave them out) or empty (leave their {empty} empty).",
+        ),
+        option(
+            "--unknown",
+            type=OneOf("error", "ignore"),
+            default="error",
+            metavar="RULE",
+            topic="Data",
+            help="Categories that no training row had: error (stop) or ignore (different from every known one).",
+        ),
+        csv_options,
+        option(
+            "-o",
+            "--output",
+            type=OutputPath(),
+            metavar="FILE",
+            topic="Output",
+            help=f"Write the {written} to a .csv or .parquet file instead of stdout; stdout then gets a report.",
+        ),
+        gate_option(example="incomplete>0"),
+        report_options,
+        engine_options("local", "dask"),
+    )
+
+
+@_applying(
+    PREDICT,
+    PREDICTIONS,
+    "prediction",
+    "predictions",
+    option("--proba", is_flag=True, topic=PREDICTIONS, help="Add the probability of each class, in columns p:CLASS."),
+    option(
+        "--decision",
+        is_flag=True,
+        topic=PREDICTIONS,
+        help="Add the decision function, or one for each pair of classes.",
+    ),
+    option(
+        "--std", is_flag=True, topic=PREDICTIONS, help="Of a ridge regression: add standard deviations of new values."
+    ),
+    option(
+        "--interval",
+        type=PROBABILITY,
+        metavar="P",
+        topic=PREDICTIONS,
+        help="Of a ridge regression: add the ends of intervals that hold new values with this probability, such as 0.9.",
+    ),
+)
+def predict(model: str, data: str, **options: Any) -> int:
+    """Apply a model to the rows of a file of any size.
+
+    The columns are found by name and become what they were in training. A missing column, a value that is no number
+    where numbers were, and a category that no training row had stop the run and are named.
+    """
+    return _applied("predict", model, data, options)
+
+
+@_applying(
+    TRANSFORM,
+    PROJECTION,
+    "scores",
+    "scores or pre-images",
+    option("--components", type=COUNT, metavar="K", topic=PROJECTION, help="Use the first K only.  [default: all]"),
+    option(
+        "--reconstruct",
+        "--denoise",
+        "reconstruct",
+        is_flag=True,
+        topic=PROJECTION,
+        help="Write pre-images of the projections, in the columns and units of the data, instead of scores.",
+    ),
+    option(
+        "--residual",
+        is_flag=True,
+        topic=PROJECTION,
+        help="Add how far each row is from its projection in feature space, squared: large for rows unlike the training rows.",
+    ),
+)
+def transform(model: str, data: str, **options: Any) -> int:
+    """Project the rows of a file of any size on the components of a model, or reconstruct them from their projections.
+
+    The columns are found by name and become what they were in training. A missing column, a value that is no number
+    where numbers were, and a category that no training row had stop the run and are named.
+    """
+    return _applied("transform", model, data, options)
+
+
+def _applied(command: str, model: str, data: str, options: dict[str, Any]) -> int:
+    """Apply a model; deliver the report where there is to be one: stdout has room for the rows or for the report."""
+    given, predicts = options["report"], command == "predict"
+    doing, made = ("predicting", "predictions") if predicts else ("projecting", "scores")
+    delivery = report_delivery(options)
+    delivery.check_gates(PredictionReport if predicts else TransformReport)
+    reported = options["output"] is not None or delivery.output is not None
+    if not reported and (given == "-" or delivery.output_format != "table"):
+        asked = f"--format {delivery.output_format} is for the report, and stdout gets the {made} as CSV"
+        raise UsageError(
+            f"--report - would go between the {made}, which stdout gets as CSV" if given == "-" else asked,
+            hint=f"-o FILE.csv puts the {made} into a file, --report FILE the report",
+            code="usage.contradiction",
+        )
+    check_stdin({"DATA": data}, f"kerntest {command} {model} - < new.csv")
+    check_outputs((data,), {"-o": options["output"], "--report": delivery.output}, model=model)
+    messages = delivery.messages
+    import kerntest  # noqa: PLC0415 - numerics are loaded only to compute
+
+    join_names(options, "keep")
+    with progress_bar(quiet=messages.quiet, doing=doing) as progress:
+        report = getattr(kerntest, f"{command}_file")(model, data, progress=progress, **options)
+    if reported:
+        delivery.deliver(report, prediction_summary if predicts else transform_summary)
+    else:
+        for gate in delivery.gates:
+            gate.check(report)
+        messages.warn([visible(warning) for warning in report.warnings])
+    if report.columns_ignored and (not reported or delivery.output_format != "table"):
+        messages.note(f"not used by {visible(report.model)}: {name_list(report.columns_ignored)}")
+    messages.wrote(report.output)
+    done = f"{report.predicted:,} predicted" if predicts else f"{report.transformed:,} transformed"
+    messages.explain([f"{report.rows:,} rows, {done}, {report.seconds:.3g} seconds"])
+    return delivery.code(report)
