@@ -15,10 +15,10 @@ some levels: of independent rows a share of alpha lies up to alpha. What is to b
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
+from measure import parser_of
 
 from kerntest import hsic_test
 
@@ -101,7 +101,7 @@ def plot(found, rows, seed, path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--samples", type=int, default=100)
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--seed", type=int, default=11)

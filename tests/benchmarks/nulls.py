@@ -9,10 +9,10 @@ conservative; less: it rejects too often.
 
 from __future__ import annotations
 
-import argparse
 import math
 
 import numpy as np
+from measure import parser_of
 
 from kerntest import read_table
 from kerntest.data.rows import pool
@@ -83,7 +83,7 @@ def tails(rng, draw, shrink):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--repetitions", type=int, default=20)
     repetitions = parser.parse_args().repetitions
     for name, draw in SETTINGS.items():

@@ -138,6 +138,8 @@ class Problem:
     strengths: tuple
     published: dict = field(default_factory=dict)
     options: dict = field(default_factory=dict)
+    # The strength that is no difference.
+    none: float = 0.0
 
 
 PROBLEMS = (
@@ -151,6 +153,7 @@ PROBLEMS = (
             "MMDAgg": (0.995, 0.46, 0.05, 0.675, 0.945),
             "median bandwidth": (0.055, 0.03, 0.035, 0.03, 0.05),
         },
+        none=1.0,
     ),
     Problem(
         "perturbed uniform, d = 1, m = n = 500: height of two bumps",
@@ -202,5 +205,5 @@ PROBLEMS = (
     Problem("outliers in one of 5 columns, m = n = 150: their share", outliers, 150, (0.06,)),
     Problem("two humps in one of 5 columns, m = n = 200: distance", two_humps, 200, (0.85,)),
     Problem("stripes, d = 1, m = n = 300: height of 6 waves", stripes, 300, (0.45,)),
-    Problem("counts in 4 columns, m = n = 150: rate of one instead of 2", counts, 150, (2.0, 2.4)),
+    Problem("counts in 4 columns, m = n = 150: rate of one instead of 2", counts, 150, (2.0, 2.4), none=2.0),
 )

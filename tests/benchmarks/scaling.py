@@ -10,7 +10,6 @@ largest sum over the process and its children. The error of features is the root
 values, and of the exact ones that of float64.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -22,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pyarrow as pa
+from measure import parser_of
 from pyarrow import parquet
 
 COLUMNS = ("a", "b", "c", "d", "e")
@@ -101,7 +101,7 @@ def cases(folder, rows, engines, only):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--sizes", nargs="+", type=float, default=[1e4, 1e5])
     parser.add_argument("--engines", nargs="+", default=["local"], choices=["local", "dask", "gpu"])
     parser.add_argument("--only", choices=["exact", "features"])

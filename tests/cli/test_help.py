@@ -105,5 +105,5 @@ def test_without_work_nothing_heavy_is_loaded(arguments):
 
 
 def test_help_loads_little_more_than_click():
-    """Starting is loading: how long it takes is measured by `tests/benchmarks/startup.py`."""
+    """Starting is loading: how long it takes is measured by `tests/benchmarks/speed.py start`."""
     assert len(loaded_by("-c", LOADED, "--help")) <= 2 * len(loaded_by("-c", CLICK))
