@@ -2,50 +2,129 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
 from kerntest.data.columns import match_names, split_patterns
+from kerntest.data.messages import one_of, whole_number
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
-from kerntest.learning.learner import FitT, ModelT
 from kerntest.learning.rows.targets import checked_weights, given_targets, numbers_to_learn, target_of
-from kerntest.learning.rows.training_rows import TrainingOptions, TrainingRows, read_labelled
+from kerntest.learning.rows.training_rows import (
+    TrainingOptions,
+    TrainingRows,
+    check_bandwidth,
+    check_kernel,
+    read_labelled,
+)
 from kerntest.learning.saved_models import load_model, save_model
+from kerntest.matrices.factor import parse_features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
     from kerntest.data.table import Table
-    from kerntest.kernels.base import Array, Points
+    from kerntest.kernels.base import Array, Kernel, Points
+    from kerntest.learning.rows.encoding import Scale
     from kerntest.learning.rows.training_rows import Labelled
 
 
-class Estimator(Generic[ModelT, FitT]):
-    """What `SVM`, `KernelRidge` and `KernelPCA` share: parameters, the model and its file."""
+class Fit(Protocol):
+    """What every fit has."""
+
+    @property
+    def model(self) -> Any:
+        """What predicts, and is saved."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was found while fitting."""
+
+
+FitT = TypeVar("FitT", bound=Fit)
+ModelT = TypeVar("ModelT", bound=Any)
+
+
+class _Kernelled:
+    # A field of each learner's own: it is the second parameter of all.
+    kernel: Kernel | str
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LearnerOptions(_Kernelled):
+    """The options that every learner has: its class and its `train_*` take them, and those of its own, from here.
+
+    Those of one learner are checked in its own `__post_init__`.
+    """
+
+    bandwidth: str | float = "median"
+    features: str | None = None
+    scale: Scale = "standardize"
+    seed: int = 0
+    threads: int | None = None
+    # What else than a number the bandwidth may be; the first is the default.
+    BANDWIDTHS: ClassVar[tuple[str, ...]] = ("median",)
+    # What else there is than to name a bandwidth, for messages.
+    ADVICE: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be, and keep the engine that is set now."""
+        self.engine = engine_of(self.threads)
+        one_of("scale", self.scale, ("standardize", "none"))
+        whole_number("seed", self.seed, at_least=0)
+        check_kernel(self.kernel)
+        if self.bandwidth not in self.BANDWIDTHS:
+            check_bandwidth(self.bandwidth, self.BANDWIDTHS, self.ADVICE)
+        if self.features is not None:
+            parse_features(self.features)
+        given = self.precomputed
+        self._refuse(
+            (given and self.features is not None, "a precomputed kernel and features", "give one of them"),
+            (
+                given and self.bandwidth != self.BANDWIDTHS[0],
+                "a precomputed kernel and a bandwidth",
+                "give one of them",
+            ),
+        )
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether rows are rows of a matrix of kernel values."""
+        return isinstance(self.kernel, str) and self.kernel.strip().lower() == "precomputed"
+
+    @staticmethod
+    def _refuse(*contradictions: tuple[bool, str, str]) -> None:
+        """Refuse two options that contradict each other: whether they do, which, and a hint."""
+        for wrong, what, hint in contradictions:
+            if wrong:
+                raise UsageError(f"{what} contradict each other", hint=hint, code="usage.contradiction")
+
+    @classmethod
+    def taken_from(cls, words: dict[str, Any]) -> Self:
+        """Return the options among keyword arguments, which leave them."""
+        return cls(**{name: words.pop(name) for name in signature(cls).parameters if name in words})
+
+
+class Estimator(LearnerOptions, Generic[ModelT, FitT]):
+    """What `SVM`, `KernelRidge` and `KernelPCA` share beside their options: the model and its file."""
 
     MODEL: ClassVar[type]
     # What one is called in messages.
     CALLED: ClassVar[str]
 
-    def __init__(self, options: Any, threads: int | None) -> None:
-        self.options = options
-        self.threads = threads
-        self._engine = engine_of(threads)
-        self._model: ModelT | None = None
-        self.fit_: FitT | None = None
+    _model: ModelT | None = None
+    fit_: FitT | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name, as scikit-learn asks for them."""
         del deep
-        names = inspect.signature(type(self)).parameters
-        return {name: getattr(self.options, name, self.threads) for name in names}
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, and forget what was fitted."""
@@ -56,7 +135,9 @@ class Estimator(Generic[ModelT, FitT]):
                 hint=f"they are {', '.join(self.get_params())}",
                 code="usage.parameter",
             )
-        vars(self).update(vars(type(self)(**{**self.get_params(), **params})))
+        fresh = type(self)(**{**self.get_params(), **params})
+        vars(self).clear()
+        vars(self).update(vars(fresh))
         return self
 
     @property

@@ -6,15 +6,17 @@ import os
 import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from functools import cache
+from functools import cache, wraps
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar
 
 import kerntest
+from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.plan import prepare_fit
-from kerntest.engines.setting import engine_of
-from kerntest.errors import UsageError
+from kerntest.errors import UsageError, warn_of
 from kerntest.learning.cross_validation import train_test_split
+from kerntest.learning.estimator import FitT, LearnerOptions
 from kerntest.learning.rows.leakage import guarded, told_of_shared
 from kerntest.learning.rows.targets import Classes
 from kerntest.learning.rows.training_rows import (
@@ -28,39 +30,31 @@ from kerntest.report.results.record import InputRecord, Provenance
 from kerntest.report.write import check_writable, write_file, written_together
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from os import PathLike
+    from typing import Unpack
 
+    from kerntest.data.columns import Patterns
+    from kerntest.data.formats.dialect import CsvWords
     from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Codes
-    from kerntest.learning.rows.training_rows import Labelled, LearnerOptions, TrainingRows
+    from kerntest.learning.rows.training_rows import Labelled, MissingPolicy, TrainingRows
 
 LIBRARIES = ("numpy", "scipy", "pyarrow")
 
 
-class Fit(Protocol):
-    """What every fit has."""
-
-    @property
-    def model(self) -> Any:
-        """What predicts, and is saved."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What was found while fitting."""
-
-
-class Judgement(Protocol):
-    """What every judgement has."""
+class Warned(Protocol):
+    """What every judgement and every result has."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must know before trusting the model."""
 
 
-FitT = TypeVar("FitT", bound=Fit)
-JudgedT = TypeVar("JudgedT", bound=Judgement)
+JudgedT = TypeVar("JudgedT", bound=Warned)
+WarnedT = TypeVar("WarnedT", bound=Warned)
 ResultT = TypeVar("ResultT")
-ModelT = TypeVar("ModelT", bound=Any)
+_Parameters = ParamSpec("_Parameters")
 
 
 class Learner(ABC, Generic[FitT, JudgedT, ResultT]):
@@ -115,18 +109,23 @@ class Learner(ABC, Generic[FitT, JudgedT, ResultT]):
 def train(
     learner: Learner[FitT, JudgedT, ResultT],
     data: Any,
-    reading: TrainingOptions,
     *,
     test: Any = None,
     test_fraction: float | None = None,
     output: str | PathLike[str] | None = None,
     force: bool = False,
     plot: str | PathLike[str] | None = None,
-    threads: int | None = None,
+    columns: Patterns = None,
+    exclude: Patterns = None,
+    categorical: str | Sequence[str] = (),
+    missing: MissingPolicy = "error",
+    cluster: str | None = None,
     progress: Progress | None = None,
+    **csv: Unpack[CsvWords],
 ) -> ResultT:
     """Return the record of a learner that was fitted to a table, judged, and saved."""
     started = time.perf_counter()
+    reading = TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv), cluster)
     if learner.options.precomputed:
         raise UsageError(
             "a precomputed matrix has no columns to read from a table",
@@ -143,7 +142,7 @@ def train(
     if plot is not None:
         drawn_as = picture_kind(plot)
         check_writable(os.fspath(plot))
-    engine = engine_of(threads)
+    engine = learner.options.engine
     labelled = learner.read(data, reading)
     tested, inputs = None, [_input_of(labelled)]
     if learner.JUDGED:
@@ -196,6 +195,32 @@ def train(
         if plot is not None and picture is not None:
             write_file(os.fspath(plot), picture)
     return result
+
+
+def trains(
+    options: type[LearnerOptions], *without: str
+) -> Callable[[Callable[_Parameters, WarnedT]], Callable[_Parameters, WarnedT]]:
+    """Let a function take the options of a learner and those of `train`, show them in its signature, and warn of its result."""
+    *common, csv = [
+        one for one in signature(train).parameters.values() if one.kind is not Parameter.POSITIONAL_OR_KEYWORD
+    ]
+    common += [one.replace(kind=Parameter.KEYWORD_ONLY) for one in signature(options).parameters.values()]
+
+    def decorated(function: Callable[_Parameters, WarnedT]) -> Callable[_Parameters, WarnedT]:
+        *own, _ = signature(function).parameters.values()
+
+        @wraps(function)
+        def told(*args: _Parameters.args, **words: _Parameters.kwargs) -> WarnedT:
+            for name in words.keys() & set(without):
+                raise TypeError(f"unexpected keyword argument {name!r}")
+            result = function(*args, **words)
+            warn_of(result.warnings)
+            return result
+
+        vars(told)["__signature__"] = Signature([*own, *(one for one in common if one.name not in without), csv])
+        return told
+
+    return decorated
 
 
 def _classes(labelled: Labelled) -> Codes:

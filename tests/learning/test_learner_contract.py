@@ -1,5 +1,6 @@
 """What holds for every learner: its functions by a double loop over rows, its parameters, its file, its place in pipelines."""
 
+import inspect
 import math
 
 import numpy as np
@@ -100,6 +101,21 @@ def test_parameters_are_set_and_copied(name):
     with pytest.raises(UsageError) as caught:
         copy.fit(X, LEARNERS[name][1]).set_params(seed=3).model  # noqa: B018 - the access is what is tested
     assert caught.value.code == "usage.not_fitted"
+
+
+@every
+def test_a_function_takes_the_options_of_its_class(name):
+    learner, *_ = LEARNERS[name]
+    train = {"svm": train_svm, "ridge": train_ridge, "kpca": train_kpca}[name]
+    own, shown = inspect.signature(type(learner)).parameters, inspect.signature(train).parameters
+    assert list(own)[1] == "kernel"
+    assert [one.default for one in own.values()] == list(type(learner)().get_params().values())
+    assert {option: shown[option].default for option in own} == {option: own[option].default for option in own}
+    assert ("cluster" in shown) == ("test" in shown) == (name != "kpca")
+    target = {} if name == "kpca" else {"target": "a"}
+    for word in ("gamma", *(() if "test" in shown else ("test", "cluster"))):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{word}'"):
+            train(TABLE.round(), **target, **{word: TABLE})
 
 
 def test_learners_stand_in_pipelines_and_cross_validations():

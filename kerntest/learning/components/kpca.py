@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.in_memory import frame_of
 from kerntest.engines.setting import allowed_bytes
-from kerntest.errors import DataError, telling, warn_of
+from kerntest.errors import DataError, warn_of
 from kerntest.learning.components.kpca_fit import (
     KpcaFit,
     KpcaModel,
@@ -21,7 +20,7 @@ from kerntest.learning.components.kpca_fit import (
     in_units,
 )
 from kerntest.learning.estimator import Estimator, as_rows, training_matrix
-from kerntest.learning.learner import Learner
+from kerntest.learning.learner import Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.rows.leakage import running_numbers
 from kerntest.learning.rows.training_rows import (
@@ -41,23 +40,17 @@ from kerntest.report.results.learning_record import ComponentAssociation, KpcaPa
 from kerntest.report.summaries.learner_summary import kpca_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from os import PathLike
-    from typing import Unpack
-
-    from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Table
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.kernels.base import Array, Kernel, Points
-    from kerntest.learning.rows.encoding import Encoder, Scale
-    from kerntest.learning.rows.training_rows import Bandwidth, Labelled, MissingPolicy
-    from kerntest.matrices.eigen import EigenSolver
+    from kerntest.kernels.base import Array, Points
+    from kerntest.learning.rows.encoding import Encoder
+    from kerntest.learning.rows.training_rows import Labelled
 
 # Axes of larger numbers would not have a finite length.
 LARGEST_DRAWN = 1e307
 
 
-class KernelPCA(Estimator[KpcaModel, KpcaFit]):
+class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
     """Principal components in the feature space of a kernel, with their pre-images.
 
     With the linear kernel, ordinary principal components. The axes have unit length in feature space, so that the scores
@@ -95,20 +88,6 @@ class KernelPCA(Estimator[KpcaModel, KpcaFit]):
 
     MODEL, CALLED = KpcaModel, "these components are"
 
-    def __init__(
-        self,
-        components: int = 2,
-        kernel: Kernel | str = "gaussian",
-        *,
-        bandwidth: Bandwidth = "median",
-        features: str | None = None,
-        solver: EigenSolver = "auto",
-        scale: Scale = "standardize",
-        seed: int = 0,
-        threads: int | None = None,
-    ) -> None:
-        super().__init__(KpcaOptions(kernel, bandwidth, features, scale, seed, components, solver), threads)
-
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Find the components of n rows.
 
@@ -135,14 +114,14 @@ class KernelPCA(Estimator[KpcaModel, KpcaFit]):
         where kernel values are evaluated anew for each product. With M features O(n M (p + M)).
         """
         del y
-        learner = KpcaLearner(self.options)
+        learner = KpcaLearner(self)
         warnings: tuple[str, ...] = ()
-        if self.options.precomputed:
+        if self.precomputed:
             rows = TrainingRows(training_matrix(X))
         else:
             labelled = read_labelled(as_rows(X), (), TrainingOptions(), name="X")
             rows, warnings = learner.rows(labelled), labelled.warnings
-        self.fit_ = learner.fit(rows, self._engine)
+        self.fit_ = learner.fit(rows, self.engine)
         self._model = self.fit_.model
         warn_of([*warnings, *rows.warnings, *self.fit_.warnings])
         return self
@@ -169,14 +148,14 @@ class KernelPCA(Estimator[KpcaModel, KpcaFit]):
         X : as in `fit`
             With kernel="precomputed" the kernel values of n rows with every training row.
         """
-        return self.model.scores(self._points(X), self._engine)
+        return self.model.scores(self._points(X), self.engine)
 
     def residuals(self, X: Any) -> Array:
         """Return what the components leave of each row in feature space, |phi(x) - P phi(x)|^2, shape (n,).
 
         Large for rows unlike the training rows (Hoffmann 2007, "Kernel PCA for novelty detection").
         """
-        return self.model.residuals(self._rows(X), self._engine)[1]
+        return self.model.residuals(self._rows(X), self.engine)[1]
 
     def inverse_transform(self, scores: Any) -> Any:
         """Return rows for scores, in the units of the columns: the pre-images of projections.
@@ -214,19 +193,19 @@ class KernelPCA(Estimator[KpcaModel, KpcaFit]):
                 hint="inverse_transform takes what transform gives",
                 code="data.wrong_shape",
             )
-        found = model.preimages(given, self._engine)
+        found = model.preimages(given, self.engine)
         return self._in_units(found.points)
 
     def denoise(self, X: Any) -> Any:
         """Return each row's pre-image, as `inverse_transform(transform(X))` does, looked for from the row itself on too."""
         points = self._rows(X)
-        found = self.model.preimages(self.model.scores(points, self._engine), self._engine, points)
+        found = self.model.preimages(self.model.scores(points, self.engine), self.engine, points)
         return self._in_units(found.points)
 
     def reconstruction_error(self, X: Any) -> Array:
         """Return how far each row is from its pre-image, in the scaled units of the columns, shape (n,)."""
         points = self._rows(X)
-        found = self.model.preimages(self.model.scores(points, self._engine), self._engine, points)
+        found = self.model.preimages(self.model.scores(points, self.engine), self.engine, points)
         return distances(points, found.points)
 
     @classmethod
@@ -252,28 +231,12 @@ def _shown(scores: Any) -> str:
     return f"of shape {shape}" if isinstance(shape, tuple) else f"of type {type(scores).__name__}"
 
 
-@telling
+@trains(KpcaOptions, "test", "test_fraction", "cluster")
 def train_kpca(
     train: Any,
     *,
-    components: int = 2,
     color: str | None = None,
-    output: str | PathLike[str] | None = None,
-    force: bool = False,
-    plot: str | PathLike[str] | None = None,
-    kernel: Kernel | str = "gaussian",
-    bandwidth: Bandwidth = "median",
-    features: str | None = None,
-    solver: EigenSolver = "auto",
-    scale: Scale = "standardize",
-    seed: int = 0,
-    columns: str | Sequence[str] | None = None,
-    exclude: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] = (),
-    missing: MissingPolicy = "error",
-    threads: int | None = None,
-    progress: Progress | None = None,
-    **csv: Unpack[CsvWords],
+    **options: Any,
 ) -> KpcaResult:
     """Find the principal components of a table in the feature space of a kernel, and save them.
 
@@ -311,12 +274,7 @@ def train_kpca(
     UsageError, DataError, UndecidedError
         If the options, the rows or the kernel do not allow it.
     """
-    options = KpcaOptions(kernel, bandwidth, features, scale, seed, components, solver)
-    reading = TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv))
-    learner = KpcaLearner(options, color)
-    return train_learner(
-        learner, train, reading, output=output, force=force, plot=plot, threads=threads, progress=progress
-    )
+    return train_learner(KpcaLearner(KpcaOptions.taken_from(options), color), train, **options)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -12,7 +12,7 @@ from kerntest.data.messages import one_of
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.kernels.dot import Linear
-from kerntest.learning.rows.training_rows import LearnerOptions
+from kerntest.learning.estimator import LearnerOptions
 from kerntest.learning.solvers.preimage import PreImages, check_attracts, preimages
 from kerntest.matrices.eigen import SOLVERS, Directions, leading_directions, leading_eigenpairs
 from kerntest.matrices.expansion import Expansion, GivenExpansion, as_points, expanded
@@ -42,11 +42,13 @@ NEGATIVE = 1e-8
 TIED = 1e-11
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class KpcaOptions(LearnerOptions):
     """Which components; each as in `KernelPCA`."""
 
     components: int = 2
+    kernel: Kernel | str = "gaussian"
+    _: KW_ONLY
     solver: EigenSolver = "auto"
 
     def __post_init__(self) -> None:
@@ -61,7 +63,7 @@ class KpcaOptions(LearnerOptions):
         one_of("solver", self.solver, SOLVERS)
         super().__post_init__()
         both = f"features and the solver {self.solver}"
-        self.refuse((self.features is not None and self.solver != "auto", both, "give one of them"))
+        self._refuse((self.features is not None and self.solver != "auto", both, "give one of them"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

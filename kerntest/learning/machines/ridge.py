@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.messages import check_probability, counted
-from kerntest.errors import DataError, UsageError, telling, warn_of
+from kerntest.errors import DataError, UsageError, warn_of
 from kerntest.learning.estimator import Estimator, as_rows, rows_of_matrix, target_names, with_targets
-from kerntest.learning.learner import Learner
+from kerntest.learning.learner import Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.machine_pictures import ridge_picture
 from kerntest.learning.machines.ridge_machine import (
@@ -33,20 +33,14 @@ from kerntest.report.results.ridge_record import RidgeResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from os import PathLike
-    from typing import Unpack
 
-    from kerntest.data.formats.dialect import CsvWords
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.machines.ridge_machine import RidgeBandwidth
-    from kerntest.learning.rows.encoding import Scale
-    from kerntest.learning.rows.training_rows import Labelled, MissingPolicy
-    from kerntest.learning.solvers.ridge_grid import Criterion
+    from kerntest.kernels.base import Array
+    from kerntest.learning.rows.training_rows import Labelled
     from kerntest.report.results.ridge_record import RidgeGrid
 
 
-class KernelRidge(Estimator[RidgeModel, RidgeFit]):
+class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
     """Kernel ridge regression with a free intercept, and the Gaussian process that it is the mean of.
 
     Minimises sum_i w_i (y_i - f(x_i) - b)^2 + lambda |f|^2. What is not given is chosen by exact leave-one-out (or
@@ -96,23 +90,6 @@ class KernelRidge(Estimator[RidgeModel, RidgeFit]):
     MODEL, CALLED = RidgeModel, "this regression is"
     _estimator_type = "regressor"
 
-    def __init__(
-        self,
-        lambda_: float | None = None,
-        kernel: Kernel | str = "gaussian",
-        *,
-        bandwidth: RidgeBandwidth = "auto",
-        criterion: Criterion = "loo",
-        cv: int | None = None,
-        features: str | None = None,
-        intervals: bool = True,
-        scale: Scale = "standardize",
-        seed: int = 0,
-        threads: int | None = None,
-    ) -> None:
-        options = RidgeOptions(kernel, bandwidth, features, scale, seed, lambda_, criterion, cv, intervals)
-        super().__init__(options, threads)
-
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelRidge:
         """Fit to n rows.
 
@@ -135,17 +112,24 @@ class KernelRidge(Estimator[RidgeModel, RidgeFit]):
         UsageError, DataError, UndecidedError
             If the options, the rows or the kernel do not allow it.
         """
-        learner = RidgeLearner(self.options)
+        learner = RidgeLearner(self)
         warnings: tuple[str, ...] = ()
-        if self.options.precomputed:
+        if self.precomputed:
             rows = rows_of_matrix(X, y, sample_weight)
         else:
             labelled = kept_together(with_targets(as_rows(X), y, sample_weight))
             rows, warnings = learner.encoded(labelled), labelled.warnings
-        self.fit_ = learner.fit(rows, self._engine)
+        self.fit_ = learner.fit(rows, self.engine)
         self._model = self.fit_.model
         warn_of([*warnings, *rows.warnings, *fit_warnings(rows, self.fit_)])
         return self
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, as scikit-learn asks for them."""
+        del deep
+        return {
+            name: getattr(self, "penalty" if name == "lambda_" else name) for name in signature(RidgeOptions).parameters
+        }
 
     @property
     def lambda_(self) -> float:
@@ -185,10 +169,10 @@ class KernelRidge(Estimator[RidgeModel, RidgeFit]):
             Whether these are of a new value, with its noise, or of the function alone.
         """
         points = self._points(X)
-        mean = self.model.predicted(points, self._engine)
+        mean = self.model.predicted(points, self.engine)
         if not return_std:
             return self._shaped(mean)
-        return self._shaped(mean), self._shaped(self.model.deviations(points, self._engine, noise=noise))
+        return self._shaped(mean), self._shaped(self.model.deviations(points, self.engine, noise=noise))
 
     def predict_interval(self, X: Any, probability: float = 0.9) -> tuple[Array, Array]:
         """Return where new values lie with this probability: their lower and upper ends.
@@ -202,7 +186,7 @@ class KernelRidge(Estimator[RidgeModel, RidgeFit]):
 
     def score(self, X: Any, y: Any) -> float:
         """Return r2; of several targets the mean of theirs."""
-        predicted = self.model.predicted(self._points(X), self._engine)
+        predicted = self.model.predicted(self._points(X), self.engine)
         truth = [numbers_of(column, "y") for column in given_targets(y, len(predicted))]
         wanted = predicted.shape[1]
         if len(truth) != wanted:
@@ -225,35 +209,14 @@ class KernelRidge(Estimator[RidgeModel, RidgeFit]):
         return values[:, 0] if len(self.model.targets) == 1 else values
 
 
-@telling
+@trains(RidgeOptions)
 def train_ridge(
     train: Any,
     target: str | Sequence[str],
     *,
-    test: Any = None,
-    test_fraction: float | None = None,
-    output: str | PathLike[str] | None = None,
-    force: bool = False,
-    plot: str | PathLike[str] | None = None,
-    lambda_: float | None = None,
-    kernel: Kernel | str = "gaussian",
-    bandwidth: RidgeBandwidth = "auto",
-    criterion: Criterion = "loo",
-    cv: int | None = None,
     weights: str | None = None,
     interval: float = 0.9,
-    intervals: bool = True,
-    features: str | None = None,
-    scale: Scale = "standardize",
-    seed: int = 0,
-    columns: str | Sequence[str] | None = None,
-    exclude: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] = (),
-    missing: MissingPolicy = "error",
-    cluster: str | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
-    **csv: Unpack[CsvWords],
+    **options: Any,
 ) -> RidgeResult:
     """Fit a kernel ridge regression to a table, judge it, and save it.
 
@@ -302,20 +265,8 @@ def train_ridge(
     UsageError, DataError, UndecidedError
         If the options, the rows or the kernel do not allow it.
     """
-    options = RidgeOptions(kernel, bandwidth, features, scale, seed, lambda_, criterion, cv, intervals)
-    reading = TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv), cluster)
-    return train_learner(
-        RidgeLearner(options, target, weights, interval),
-        train,
-        reading,
-        test=test,
-        test_fraction=test_fraction,
-        output=output,
-        force=force,
-        plot=plot,
-        threads=threads,
-        progress=progress,
-    )
+    learner = RidgeLearner(RidgeOptions.taken_from(options), target, weights, interval)
+    return train_learner(learner, train, **options)
 
 
 class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):

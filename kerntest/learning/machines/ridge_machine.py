@@ -5,9 +5,9 @@ Every bandwidth is solved through eigenvalues, once for all lambdas; very many r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
 
 import numpy as np
 from scipy.special import stdtrit
@@ -16,7 +16,7 @@ from kerntest.data.messages import counted, one_of, positive, whole_number
 from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
-from kerntest.learning.rows.training_rows import LearnerOptions
+from kerntest.learning.estimator import LearnerOptions
 from kerntest.learning.scores import covered_share, regression_metrics
 from kerntest.learning.solvers.falkon import centre_ridge
 from kerntest.learning.solvers.ridge_grid import MULTIPLES, Criterion, Regressions, choose, variances
@@ -32,12 +32,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Progress
-    from kerntest.kernels.base import Array
+    from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.report.results.ridge_record import RidgeGrid
 
-RidgeBandwidth: TypeAlias = Literal["auto", "median"] | float
 FOLDS = 5
 # What is smaller or larger is lost beside eigenvalues, which are squared and divided by.
 SMALLEST_LAMBDA, LARGEST_LAMBDA = 1e-75, 1e75
@@ -52,33 +51,37 @@ CHOOSING_ROWS = 2000
 CHOOSING_STREAM = 6
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class RidgeOptions(LearnerOptions):
     """What kind of regression; each as in `KernelRidge`."""
 
+    # `penalty` is what was asked for: `lambda_` of a regression is that of its fit.
+    lambda_: InitVar[float | None] = None
+    kernel: Kernel | str = "gaussian"
+    _: KW_ONLY
     bandwidth: str | float = "auto"
-    lambda_: float | None = None
     criterion: Criterion = "loo"
     cv: int | None = None
     intervals: bool = True
     BANDWIDTHS = ("auto", "median")
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, lambda_: float | None) -> None:
         """Refuse what cannot be."""
+        self.penalty = lambda_
         one_of("criterion", self.criterion, get_args(Criterion))
         super().__post_init__()
-        if self.lambda_ is not None:
-            positive("lambda", self.lambda_)
-            if not SMALLEST_LAMBDA <= self.lambda_ <= LARGEST_LAMBDA:
+        if self.penalty is not None:
+            positive("lambda", self.penalty)
+            if not SMALLEST_LAMBDA <= self.penalty <= LARGEST_LAMBDA:
                 raise UsageError(
-                    f"lambda must be between {SMALLEST_LAMBDA:g} and {LARGEST_LAMBDA:g} in size, not {self.lambda_:g}",
+                    f"lambda must be between {SMALLEST_LAMBDA:g} and {LARGEST_LAMBDA:g} in size, not {self.penalty:g}",
                     hint="values far above those of the kernel give the mean, far below a function through all rows",
                     code="usage.lambda",
                 )
         if self.cv is not None:
             whole_number("cv", self.cv, at_least=2)
             both = f"--cv {self.cv} and --criterion {self.criterion}"
-            self.refuse((self.criterion not in {"loo", "cv"}, both, "--criterion cv chooses by folds"))
+            self._refuse((self.criterion not in {"loo", "cv"}, both, "--criterion cv chooses by folds"))
 
     @property
     def chosen_by(self) -> Criterion:
@@ -87,7 +90,7 @@ class RidgeOptions(LearnerOptions):
 
     def fixed(self, rows: TrainingRows) -> tuple[bool, bool]:
         """Return whether lambda and the bandwidth are given."""
-        return self.lambda_ is not None, self.bandwidth != "auto" or rows.chosen is None or not rows.chosen.free.free
+        return self.penalty is not None, self.bandwidth != "auto" or rows.chosen is None or not rows.chosen.free.free
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,7 +213,7 @@ def fit_ridge(rows: TrainingRows, options: RidgeOptions, engine: Engine, progres
     chooser = partial(
         choose,
         criterion=options.chosen_by,
-        lambda_=options.lambda_,
+        lambda_=options.penalty,
         multiples=() if options.fixed(rows)[1] else MULTIPLES,
         folds=FOLDS if options.cv is None else options.cv,
         seed=options.seed,

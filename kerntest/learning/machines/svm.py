@@ -6,35 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.formats.dialect import CsvOptions
-from kerntest.errors import UsageError, telling, warn_of
+from kerntest.errors import UsageError, warn_of
 from kerntest.learning.estimator import Estimator, as_rows
 from kerntest.learning.learner import train as train_learner
+from kerntest.learning.learner import trains
 from kerntest.learning.machines.svm_learner import SvmLearner, fit_warnings
-from kerntest.learning.machines.svm_machines import ClassWeights, SvmOptions
+from kerntest.learning.machines.svm_machines import SvmOptions
 from kerntest.learning.machines.svm_model import SvmFit, SvmModel
 from kerntest.learning.rows.leakage import kept_together
 from kerntest.learning.rows.targets import numbers_of, target_of
-from kerntest.learning.rows.training_rows import TrainingOptions
 from kerntest.learning.scores import regression_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from os import PathLike
-    from typing import Unpack
-
     from numpy.typing import NDArray
 
-    from kerntest.data.formats.dialect import CsvWords
-    from kerntest.engines.engine import Progress
-    from kerntest.kernels.base import Kernel
-    from kerntest.learning.machines.svm_machines import Method, Task
-    from kerntest.learning.rows.encoding import Scale
-    from kerntest.learning.rows.training_rows import Bandwidth, MissingPolicy
     from kerntest.report.results.svm_record import SvmResult
 
 
-class SVM(Estimator[SvmModel, SvmFit]):
+class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
     """Kernel support vector machine for two classes, several classes (one against one), numbers, or one class.
 
     Parameters
@@ -81,43 +70,6 @@ class SVM(Estimator[SvmModel, SvmFit]):
 
     MODEL, CALLED = SvmModel, "this machine is"
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        kernel: Kernel | str = "gaussian",
-        *,
-        bandwidth: Bandwidth = "median",
-        task: Task = "classify",
-        nu: float | None = None,
-        hard_margin: bool = False,
-        epsilon: float = 0.1,
-        class_weight: ClassWeights = None,
-        method: Method = "svm",
-        probability: bool = False,
-        features: str | None = None,
-        scale: Scale = "standardize",
-        tolerance: float = 1e-6,
-        seed: int = 0,
-        threads: int | None = None,
-    ) -> None:
-        options = SvmOptions(
-            C=C,
-            kernel=kernel,
-            bandwidth=bandwidth,
-            task=task,
-            nu=nu,
-            hard_margin=hard_margin,
-            epsilon=epsilon,
-            class_weight=class_weight,
-            method=method,
-            probability=probability,
-            features=features,
-            scale=scale,
-            tolerance=tolerance,
-            seed=seed,
-        )
-        super().__init__(options, threads)
-
     def fit(self, X: Any, y: Any = None) -> SVM:
         """Fit to n rows.
 
@@ -138,14 +90,14 @@ class SVM(Estimator[SvmModel, SvmFit]):
         UsageError, DataError, UndecidedError
             If the options, the rows or the kernel do not allow it.
         """
-        learner = SvmLearner(self.options)
+        learner = SvmLearner(self)
         warnings: tuple[str, ...] = ()
-        if self.options.precomputed:
+        if self.precomputed:
             rows = learner.given(X, y)
         else:
             labelled = kept_together(learner.with_values(as_rows(X), y))
             rows, warnings = learner.rows(labelled), labelled.warnings
-        self.fit_ = learner.fit(rows, self._engine)
+        self.fit_ = learner.fit(rows, self.engine)
         self._model = self.fit_.model
         warn_of([*warnings, *rows.warnings, *fit_warnings(rows, self.fit_)])
         return self
@@ -177,50 +129,24 @@ class SVM(Estimator[SvmModel, SvmFit]):
 
     @property
     def _estimator_type(self) -> str:
-        return {"classify": "classifier", "regress": "regressor", "one-class": "outlier_detector"}[self.options.task]
+        return {"classify": "classifier", "regress": "regressor", "one-class": "outlier_detector"}[self.task]
 
     @classmethod
     def _loaded(cls, model: SvmModel) -> dict[str, Any]:
         return {"task": model.task, "method": model.method}
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
-        return self.model.scores(self._points(X), self._engine)
+        return self.model.scores(self._points(X), self.engine)
 
 
-@telling
+@trains(SvmOptions)
 def train_svm(
     train: Any,
     target: str | None = None,
     *,
-    test: Any = None,
-    test_fraction: float | None = None,
-    output: str | PathLike[str] | None = None,
-    force: bool = False,
     grid: bool = False,
     cv: int | None = None,
-    plot: str | PathLike[str] | None = None,
-    C: float = 1.0,
-    kernel: Kernel | str = "gaussian",
-    bandwidth: Bandwidth = "median",
-    task: Task = "classify",
-    nu: float | None = None,
-    hard_margin: bool = False,
-    epsilon: float = 0.1,
-    class_weight: ClassWeights = None,
-    method: Method = "svm",
-    probability: bool = False,
-    features: str | None = None,
-    scale: Scale = "standardize",
-    tolerance: float = 1e-6,
-    seed: int = 0,
-    columns: str | Sequence[str] | None = None,
-    exclude: str | Sequence[str] | None = None,
-    categorical: str | Sequence[str] = (),
-    missing: MissingPolicy = "error",
-    cluster: str | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
-    **csv: Unpack[CsvWords],
+    **options: Any,
 ) -> SvmResult:
     """Fit a support vector machine to a table, judge it, and save it.
 
@@ -268,39 +194,13 @@ def train_svm(
     UsageError, DataError, UndecidedError
         If the options, the rows or the kernel do not allow it.
     """
-    options = SvmOptions(
-        C=C,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        task=task,
-        nu=nu,
-        hard_margin=hard_margin,
-        epsilon=epsilon,
-        class_weight=class_weight,
-        method=method,
-        probability=probability,
-        features=features,
-        scale=scale,
-        tolerance=tolerance,
-        seed=seed,
-    )
-    if (target is None) != (task == "one-class"):
+    machine = SvmOptions.taken_from(options)
+    if (target is None) != (machine.task == "one-class"):
         raise UsageError(
-            f"--task {task} {'needs' if target is None else 'has no'} --target",
+            f"--task {machine.task} {'needs' if target is None else 'has no'} --target",
             hint="--target names the column to predict" if target is None else "leave one of them out",
             code="usage.target",
         )
     if cv is not None and (isinstance(cv, bool) or not isinstance(cv, int) or cv < 2):
         raise UsageError(f"cv must be a whole number of at least 2, not {cv!r}", hint="5 is usual", code="usage.cv")
-    return train_learner(
-        SvmLearner(options, target, grid=grid, cv=cv),
-        train,
-        TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv), cluster),
-        test=test,
-        test_fraction=test_fraction,
-        output=output,
-        force=force,
-        plot=plot,
-        threads=threads,
-        progress=progress,
-    )
+    return train_learner(SvmLearner(machine, target, grid=grid, cv=cv), train, **options)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -20,7 +20,7 @@ from kerntest.data.kinds import number_text
 from kerntest.data.messages import one_of, positive
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError, suggest
-from kerntest.learning.rows.training_rows import LearnerOptions, TrainingRows
+from kerntest.learning.estimator import LearnerOptions
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
 from kerntest.learning.solvers.problem import Problem, Solution
 from kerntest.learning.solvers.smo import solve_indefinite
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.kernels.base import Array
+    from kerntest.kernels.base import Array, Kernel
+    from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.matrices.matrix import Matrix
 
 # The costs at which a machine without errors is looked for, and the share of the cost that a coefficient may have.
@@ -52,11 +53,13 @@ BALANCED = "balanced"
 SMALLEST_COST, LARGEST_COST = 1e-75, 1e75
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, repr=False)
 class SvmOptions(LearnerOptions):
     """What kind of machine; each as in `SVM`."""
 
     C: float = 1.0
+    kernel: Kernel | str = "gaussian"
+    _: KW_ONLY
     task: Task = "classify"
     nu: float | None = None
     hard_margin: bool = False
@@ -89,7 +92,7 @@ class SvmOptions(LearnerOptions):
         task, no_classes = f"--task {self.task}", self.task != "classify"
         mean, method = self.method == "mean", f"--method {self.method}"
         other = self.method != "svm"
-        self.refuse(
+        self._refuse(
             (nu and hard, "--nu and --hard-margin", "give one of them"),
             (nu and weighted, "--nu and --class-weight", "use --C with weights"),
             (nu and self.task == "regress", "--nu and --task regress", "use --C and --epsilon"),

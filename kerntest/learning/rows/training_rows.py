@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from kerntest.data.columns import match_names, units_differ
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
 from kerntest.data.kinds import as_written
-from kerntest.data.messages import counted, listed, one_of, whole_number
+from kerntest.data.messages import counted, listed
 from kerntest.data.read import read_table
 from kerntest.data.rows import apply_missing, check_usable
 from kerntest.data.table import Column, Table, unknown_column
@@ -24,7 +24,6 @@ from kerntest.kernels.groups import bind
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.rows.encoding import Encoder
 from kerntest.learning.rows.targets import Classes, numbers_of
-from kerntest.matrices.factor import parse_features
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,10 +32,9 @@ if TYPE_CHECKING:
 
     from kerntest.data.columns import Patterns
     from kerntest.kernels.base import Array, Columns, Metric
-    from kerntest.learning.rows.encoding import Scale
+    from kerntest.learning.estimator import LearnerOptions
 
 MissingPolicy: TypeAlias = Literal["error", "drop"]
-Bandwidth: TypeAlias = Literal["median"] | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,11 +304,6 @@ def choose_kernel(
     return ChosenKernel(bound.kernel.resolve(rule), bound.kernel, bound.unused, f"as given: {factor:g}")
 
 
-def is_precomputed(kernel: Kernel | str) -> bool:
-    """Say whether rows are rows of a matrix of kernel values."""
-    return isinstance(kernel, str) and kernel.strip().lower() == "precomputed"
-
-
 def check_kernel(kernel: Kernel | str) -> None:
     """Refuse what is neither a kernel nor text."""
     if not isinstance(kernel, (str, Kernel)):
@@ -358,51 +351,6 @@ def check_bandwidth(bandwidth: str | float, words: tuple[str, ...] = ("median",)
             code="usage.bandwidth",
         )
     return float(bandwidth)
-
-
-@dataclass(frozen=True)
-class LearnerOptions:
-    """The options that every learner has; those of one are checked in its own `__post_init__`, after these."""
-
-    kernel: Kernel | str = "gaussian"
-    bandwidth: str | float = "median"
-    features: str | None = None
-    scale: Scale = "standardize"
-    seed: int = 0
-    # What else than a number the bandwidth may be; the first is the default.
-    BANDWIDTHS: ClassVar[tuple[str, ...]] = ("median",)
-    # What else there is than to name a bandwidth, for messages.
-    ADVICE: ClassVar[str] = ""
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be."""
-        one_of("scale", self.scale, ("standardize", "none"))
-        whole_number("seed", self.seed, at_least=0)
-        check_kernel(self.kernel)
-        if self.bandwidth not in self.BANDWIDTHS:
-            check_bandwidth(self.bandwidth, self.BANDWIDTHS, self.ADVICE)
-        if self.features is not None:
-            parse_features(self.features)
-        self.refuse(
-            (self.precomputed and self.features is not None, "a precomputed kernel and features", "give one of them"),
-            (
-                self.precomputed and self.bandwidth != self.BANDWIDTHS[0],
-                "a precomputed kernel and a bandwidth",
-                "give one of them",
-            ),
-        )
-
-    @staticmethod
-    def refuse(*contradictions: tuple[bool, str, str]) -> None:
-        """Refuse two options that contradict each other: whether they do, which, and a hint."""
-        for wrong, what, hint in contradictions:
-            if wrong:
-                raise UsageError(f"{what} contradict each other", hint=hint, code="usage.contradiction")
-
-    @property
-    def precomputed(self) -> bool:
-        """Whether rows are rows of a matrix of kernel values."""
-        return is_precomputed(self.kernel)
 
 
 def encoded_rows(labelled: Labelled, options: LearnerOptions) -> TrainingRows:
