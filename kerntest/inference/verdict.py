@@ -13,10 +13,15 @@ from kerntest.data.messages import counted
 from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.curves import curve_p_value
-from kerntest.inference.nulls.invariants import first_invariants, kernel_invariants, kernel_spectrum, label_invariants
-from kerntest.inference.nulls.moments import permutation_moments
+from kerntest.inference.nulls.invariants import (
+    first_invariants,
+    kernel_invariants,
+    kernel_spectrum,
+    label_invariants,
+    label_spectrum,
+    permutation_moments,
+)
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge
-from kerntest.inference.nulls.spectral import label_spectrum
 from kerntest.report.results import record
 
 if TYPE_CHECKING:
@@ -25,8 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.inference.nulls.moments import Invariants
-    from kerntest.inference.nulls.spectral import Spectrum
+    from kerntest.inference.nulls.invariants import Invariants, Spectrum
     from kerntest.inference.sides import Judge, Options, Resampling
     from kerntest.inference.statistic import Effect, LabelMatrix
     from kerntest.kernels.base import Array, Kernel, Points
@@ -183,7 +187,7 @@ def curve_verdict(test: ExactTest, family: Family) -> Verdict:
     found = test.measured(kernels)
     pair = TestedPair(test, kernels, found.estimate(options.estimator) / test.factor)
     try:
-        p_value, null = curve_p_value(options.null, pair, permutations=options.permutations)
+        p_value, null = curve_p_value(options.null, pair)
     except OverflowError as error:
         raise overflow(kernels[0]) from error
     warnings: tuple[str, ...] = ()
@@ -285,7 +289,7 @@ class TestedPair:
         """Return <A, B> under at least so many relabellings of the usual kind."""
         test = self.test
         usual = replace(test, options=replace(test.options, resampling=test.usual), progress=None)
-        sums: Array = usual.relabelled(Family((self.kernels,)), at_least).sums[0]
+        sums: Array = usual.relabelled(Family((self.kernels,)), max(at_least, test.options.permutations)).sums[0]
         return sums
 
     def varies(self) -> bool:

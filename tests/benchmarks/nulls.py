@@ -19,8 +19,7 @@ from kerntest.data.rows import pool
 from kerntest.engines.engine import Engine
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.curves import CURVES
-from kerntest.inference.nulls.invariants import kernel_invariants, kernel_spectrum, label_invariants
-from kerntest.inference.nulls.spectral import label_spectrum
+from kerntest.inference.nulls.invariants import kernel_invariants, kernel_spectrum, label_invariants, label_spectrum
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Options, lay_out
 from kerntest.kernels.bandwidth import BandwidthChooser
@@ -78,7 +77,7 @@ def tails(rng, draw, shrink):
         for name, curve in CURVES.items():
             if name != "gamma" or not hollow:
                 pairs = [Known(float(t), n, invariants, spectra, sums[:5000]) for t in points]
-                rows[f"{name}, {estimator}"] = [curve.tail(pair, 0).p_value for pair in pairs]
+                rows[f"{name}, {estimator}"] = [curve(pair).p_value for pair in pairs]
     return rows
 
 

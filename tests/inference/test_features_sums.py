@@ -21,7 +21,7 @@ from kerntest.inference.features.block_sums import Blocks, BlockSums, family_fea
 from kerntest.inference.features.column_facts import NumberFacts
 from kerntest.inference.features.product_sums import ProductSums, SideFeatures, speaking_rows
 from kerntest.inference.features.survey import Part
-from kerntest.inference.nulls.moments import Invariants, permutation_moments
+from kerntest.inference.nulls.invariants import Invariants, permutation_moments
 from kerntest.inference.relabelling.pairings import centred_matrix
 from kerntest.inference.sides import ORDER_STREAM, Variable
 from kerntest.kernels.base import Columns, Points

@@ -10,8 +10,7 @@ from tolerances import SAME_MACHINE, STATISTIC, assert_close
 from kerntest import parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.inference.nulls import invariants
-from kerntest.inference.nulls.invariants import kernel_invariants
-from kerntest.inference.nulls.moments import permutation_moments
+from kerntest.inference.nulls.invariants import kernel_invariants, permutation_moments
 from kerntest.kernels.base import Points
 
 ENGINE = Engine(1)

@@ -345,7 +345,7 @@ def hsic_by_features(
     for side in (pair.x, pair.y):
         if not np.isfinite(side.gram).all():
             raise overflow(side.kernel)
-    p_value, null = curve_p_value(options.null, pair, permutations=options.permutations)
+    p_value, null = curve_p_value(options.null, pair)
     m = len(found.sample.points)
     few = f"the variance of the Gamma null is that of {m:,} rows drawn at random"
     errors = [

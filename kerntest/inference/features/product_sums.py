@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.inference.features.block_sums import distinct_rows, refuse_indefinite
-from kerntest.inference.nulls.moments import Invariants
+from kerntest.inference.nulls.invariants import Invariants, Spectrum
 from kerntest.inference.nulls.permutation import tie_tolerance
-from kerntest.inference.nulls.spectral import Spectrum
 from kerntest.inference.statistic import Effect, effect_size, factor
 from kerntest.inference.verdict import degenerate_pair
 from kerntest.kernels.base import Points

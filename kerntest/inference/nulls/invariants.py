@@ -1,19 +1,27 @@
-"""What the nulls need to know of a kernel matrix: its centring, its invariants and its eigenvalues."""
+"""What the nulls need to know of a centred matrix: sums of its entries, its eigenvalues, and the moments that they give.
+
+The exact mean, variance and skewness of <A, B> over all n! relabellings are sums of products of an invariant of A and one
+of B, for symmetric A and B with zero row sums. The first two moments are those of Kazi-Aoual et al. (1995). The third is
+E[T^3] = sum_P m_P(A) m_P(B) / (n)_|P| over the set partitions P of the six index places of A_ij A_kl A_mn: m_P sums over
+indices that are equal within the parts of P and different between them, and comes by Moebius inversion from unrestricted
+sums, most of which vanish with the row sums.
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.inference.nulls.moments import Invariants
-from kerntest.inference.nulls.spectral import Spectrum, completed
 from kerntest.matrices.factor import LowRank, centred_factor, kernel_factor, low_rank
 from kerntest.matrices.matrix import Centring, Sweep, sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.statistic import LabelMatrix
@@ -31,20 +39,201 @@ FACTOR_TOLERANCE = 1e-13
 CUBES_PER_ROW = 40
 # A cubic trace with a doubt beyond this share of |A|^3 is computed otherwise.
 CANCELLED = 1e-10
+# Differences of sums below this share of the sums are rounding.
+ROUNDING = 1e-12
+# Products of eigenvalues below this share of the largest change no digit of a p-value that one would read.
+NEGLIGIBLE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Invariants:
+    """The sums over a centred matrix M, with diagonal d, that three moments are made of."""
+
+    # sum d_i, sum M_ij^2, sum d_i^2, sum d_i^3.
+    trace: float
+    trace_square: float
+    diagonal_square: float = 0.0
+    diagonal_cube: float = 0.0
+    # sum_i d_i (M^2)_ii, sum_ij d_i M_ij d_j.
+    diagonal_with_square: float = 0.0
+    diagonal_form: float = 0.0
+    # tr M^3, sum_ij M_ij^3.
+    trace_cube: float = 0.0
+    entry_cubes: float = 0.0
+
+    def third_order(self) -> Array:
+        """Return the eight unrestricted sums of third order, in the order of `_TERMS`."""
+        t = self.trace
+        products = [t**3, t * self.diagonal_square, self.diagonal_cube, t * self.trace_square]
+        return np.array([*products, self.diagonal_with_square, self.diagonal_form, self.trace_cube, self.entry_cubes])
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Mean, standard deviation and skewness of <A, B> over all relabellings."""
+
+    mean: float
+    standard_deviation: float
+    skewness: float
+
+
+def permutation_moments(a: Invariants, b: Invariants, n: int) -> Moments:
+    """Return the exact moments of sum_ij A_ij B_{p(i) p(j)} for a uniform permutation p of n >= 4 rows."""
+    mean = a.trace * b.trace / (n - 1)
+    spread = _spread(a, n) * _spread(b, n) * 2.0 / ((n - 1) ** 2 * (n + 1) * (n - 2))
+    tips = _tips(a, n) * _tips(b, n) / ((n + 1) * n * (n - 1) * (n - 2) * (n - 3))
+    variance = max(spread + tips, 0.0)
+    third_a, third_b = a.third_order(), b.third_order()
+    raw = sum(
+        float(weights @ third_a) * float(weights @ third_b) / math.perm(n, parts)
+        for parts, weights in _third_moment_table()
+        if n >= parts
+    )
+    # Of values whose cubes are too small for a float nothing is known.
+    cubed = variance**1.5
+    skewness = (raw - 3.0 * mean * variance - mean**3) / cubed if cubed > 0 else 0.0
+    return Moments(float(mean), math.sqrt(variance), float(skewness))
+
+
+def _spread(m: Invariants, n: int) -> float:
+    return _difference((n - 1) * m.trace_square, m.trace**2)
+
+
+def _tips(m: Invariants, n: int) -> float:
+    return _difference(n * (n + 1) * m.diagonal_square, (n - 1) * (m.trace**2 + 2.0 * m.trace_square))
+
+
+def _difference(a: float, b: float) -> float:
+    """Return a - b, or 0 where it is no more than their rounding: a statistic that cannot vary has variance 0."""
+    return 0.0 if abs(a - b) <= ROUNDING * (abs(a) + abs(b)) else a - b
+
+
+_TERMS = ("ttt", "ts", "ddd", "tq", "dq", "dmd", "cube", "entries")
+
+
+@cache
+def _third_moment_table() -> list[tuple[int, Array]]:
+    """Return, for every set partition of the six places, its number of parts and its weights on the eight sums."""
+    table = []
+    for partition in _set_partitions(list(range(6))):
+        weights: Counter[str] = Counter()
+        for merger in _set_partitions(partition):
+            # Moebius function of the lattice of partitions.
+            merged = [[place for part in group for place in part] for group in merger]
+            weights[_term(merged)] += math.prod((-1) ** (len(g) - 1) * math.factorial(len(g) - 1) for g in merger)
+        table.append((len(partition), np.array([float(weights[term]) for term in _TERMS])))
+    return table
+
+
+def _set_partitions(items: list[Any]) -> Iterator[list[list[Any]]]:
+    if not items:
+        yield []
+        return
+    first, *rest = items
+    for partition in _set_partitions(rest):
+        yield [[first], *partition]
+        for k, part in enumerate(partition):
+            yield [*partition[:k], [first, *part], *partition[k + 1 :]]
+
+
+def _term(partition: list[list[int]]) -> str:
+    """Return which sum of third order a partition stands for: three edges on its parts; none if it vanishes."""
+    if any(len(part) == 1 for part in partition):
+        # A free index sums over a whole row, which is zero.
+        return ""
+    part_of = {place: k for k, part in enumerate(partition) for place in part}
+    loops = sum(part_of[place] == part_of[place + 1] for place in (0, 2, 4))
+    names = {
+        3: {3: "ttt", 2: "ts", 1: "ddd"},
+        2: {2: "dmd"},
+        1: {3: "tq", 2: "dq"},
+        0: {3: "cube", 2: "entries"},
+    }
+    return names[loops][len(partition)]
+
+
+# Eigenvalues
+
+
+@dataclass(frozen=True, slots=True)
+class Spectrum:
+    """Eigenvalues with how often each occurs (not always a whole number, where many are stood for by a few)."""
+
+    values: Array
+    multiplicities: Array
+
+
+def completed(leading: Array, trace: float, trace_square: float, n: int) -> Spectrum:
+    """Return leading ones of n eigenvalues and one value for the rest, with its mean and sum of squares, by those of all."""
+    rest, rest_square = trace - leading.sum(), trace_square - (leading**2).sum()
+    if len(leading) >= n or rest_square <= NEGLIGIBLE * trace_square:
+        values, counts = [], []
+    elif abs(rest) <= 1e-9 * math.sqrt(rest_square * n):
+        # The rest cancels: a pair of opposite values keeps the sum of squares.
+        size = math.sqrt(rest_square / n)
+        values, counts = [size, -size], [n / 2, n / 2]
+    else:
+        values, counts = [rest_square / rest], [rest**2 / rest_square]
+    return Spectrum(np.append(leading, values), np.append(np.ones(len(leading)), counts))
+
+
+def label_spectrum(label: LabelMatrix) -> Spectrum:
+    """Return the eigenvalues of a centred label matrix but that of the vector of ones, 0.
+
+    Differences of two rows of one sample are eigenvectors, n_x - 1 and n_y - 1 of them; what is left belongs to the contrast
+    between the samples, and has the rest of the trace.
+    """
+    n_x, n_y, n = label.n_x, label.n_y, label.n_x + label.n_y
+    if not label.hollow:
+        return Spectrum(np.array([n_x * n_y / n, 0.0]), np.array([1.0, n - 2.0]))
+    within = -np.array([n_y * (n_y - 1), n_x * (n_x - 1)]) / ((n - 1) * (n - 2))
+    counts = np.array([n_x - 1.0, n_y - 1.0])
+    return Spectrum(np.append(-(within @ counts), within), np.append(1.0, counts))
+
+
+def kernel_spectrum(
+    kernel: Kernel,
+    points: Points,
+    engine: Engine,
+    *,
+    hollow: bool,
+    seed: int,
+    progress: Progress | None = None,
+) -> tuple[Spectrum, bool]:
+    """Return the eigenvalues of a centred kernel matrix, and whether they are all exact.
+
+    Cost: O(n^3) time and n^2 memory up to 2,000 rows. Beyond, the leading 60 eigenvalues by one step of randomised
+    subspace iteration (Halko et al. 2011), the rest stood for by one value with their sum and sum of squares: three
+    sweeps of O(n^2 (p + 60)) time.
+    """
+    n = len(points)
+    centring, diagonal = centre(kernel, points, engine, hollow=hollow)
+
+    def times(vectors: Array) -> Sweep:
+        return sweep(kernel, points, vectors, engine, centring=centring, progress=progress)
+
+    exact = n <= EXACT_TRACE_ROWS
+    signs = None if exact else _signs(np.random.default_rng((seed, PROBE_STREAM)), n)
+    basis = np.eye(n) if signs is None else np.linalg.qr(times(signs).product)[0]
+    swept = times(basis)
+    projected = swept.product if exact else basis.T @ swept.product
+    leading: Array = np.asarray(np.linalg.eigvalsh(projected), dtype=np.float64)
+    return completed(leading, float(diagonal.sum()), swept.total_square, n), exact
+
+
+def _signs(rng: np.random.Generator, n: int) -> Array:
+    return rng.choice(np.array([-1.0, 1.0]), (n, PROBES))
+
+
+# Sums
 
 
 def centre(kernel: Kernel, points: Points, engine: Engine, *, hollow: bool) -> tuple[Centring, Array]:
     """Return the centring of a kernel matrix, and the diagonal of what it gives. Cost: one sweep."""
-    rows = sweep(kernel, points, np.ones((len(points), 1)), engine).product[:, 0]
-    return _centring(kernel, points, rows, hollow=hollow)
-
-
-def _centring(kernel: Kernel, points: Points, rows: Array, *, hollow: bool) -> tuple[Centring, Array]:
-    """Return the centring and the centred diagonal of a matrix with these row sums, its diagonal left out."""
     n = len(points)
+    rows = sweep(kernel, points, np.ones((n, 1)), engine).product[:, 0]
     if hollow:
-        centring = Centring(rows / (n - 2), float(rows.sum()) / ((n - 1) * (n - 2)), hollow=True)
-        return centring, np.zeros(n)
+        return Centring(rows / (n - 2), float(rows.sum()) / ((n - 1) * (n - 2)), hollow=True), np.zeros(n)
     on_diagonal = kernel.diagonal(points)
     means = (rows + on_diagonal) / n
     centring = Centring(means, float(means.mean()), hollow=False)
@@ -55,7 +244,7 @@ def first_invariants(kernel: Kernel, points: Points, engine: Engine, *, hollow: 
     """Return the invariants up to second order; the others are 0. Cost: two sweeps of O(n^2 p / 2) time."""
     centring, diagonal = centre(kernel, points, engine, hollow=hollow)
     swept = sweep(kernel, points, np.zeros((len(points), 0)), engine, centring=centring)
-    return Invariants(float(diagonal.sum()), swept.total_square, float(diagonal @ diagonal), 0.0, 0.0, 0.0, 0.0, 0.0)
+    return Invariants(float(diagonal.sum()), swept.total_square, float(diagonal @ diagonal))
 
 
 def kernel_invariants(
@@ -87,13 +276,16 @@ def kernel_invariants(
             kernel, points, together, engine, centring=centring, square_vectors=ones, cubes=True, progress=progress
         )
 
-    swept, cube, exact = _of_one_column(kernel, points, times, hollow=hollow)
-    if swept is None and n <= EXACT_TRACE_ROWS:
-        swept = times(np.eye(n))
-        A = swept.product[:, :n]
-        cube, exact = float(np.einsum("ij,ij->", A @ A, A)), True
-    elif swept is None:
-        swept, cube = _by_probes(times, n, seed)
+    column, exact, swept = _factor_of_one_column(kernel, points), True, None
+    if column is not None:
+        swept = times(np.empty((n, 0)))
+        cube, doubt = _Centred.of(column, hollow=hollow).trace_cube()
+        if doubt > CANCELLED * swept.total_square**1.5:
+            # Centring takes nearly all of the matrix away: the factor has too few digits left.
+            swept = None
+    if swept is None:
+        exact = n <= EXACT_TRACE_ROWS
+        swept, cube = _by_all(times, n) if exact else _by_probes(times, n, seed)
     invariants = Invariants(
         trace=float(diagonal.sum()),
         trace_square=swept.total_square,
@@ -105,6 +297,13 @@ def kernel_invariants(
         entry_cubes=swept.cubes,
     )
     return invariants, exact
+
+
+def _by_all(times: Callable[[Array], Sweep], n: int) -> tuple[Sweep, float]:
+    """Return a sweep and tr A^3 of the whole matrix."""
+    swept = times(np.eye(n))
+    A = swept.product[:, :n]
+    return swept, float(np.vdot(A @ A, A))
 
 
 def _by_probes(times: Callable[[Array], Sweep], n: int, seed: int) -> tuple[Sweep, float]:
@@ -120,178 +319,109 @@ def _by_probes(times: Callable[[Array], Sweep], n: int, seed: int) -> tuple[Swee
     return swept, float(forms[:PROBES].sum() + forms[PROBES:].mean())
 
 
-def _of_one_column(
-    kernel: Kernel, points: Points, times: Callable[[Array], Sweep], *, hollow: bool
-) -> tuple[Sweep | None, float, bool]:
-    """Return a sweep and tr A^3 from a factor of low rank, where one column has one with enough digits; else None."""
-    n = len(points)
+def _factor_of_one_column(kernel: Kernel, points: Points) -> LowRank | None:
+    """Return a kernel matrix of one column that is of some hundreds of columns."""
     if points.numeric.shape[1] + points.codes.shape[1] > 1:
-        return None, 0.0, False
-    factor = kernel_factor(kernel, points, tolerance=FACTOR_TOLERANCE, most=min(LARGEST_RANK, n))
-    if not factor.complete:
-        return None, 0.0, False
-    swept = times(np.empty((n, 0)))
-    cube, doubt = trace_cube(centred_factor(factor), hollow=hollow)
-    if doubt > CANCELLED * swept.total_square**1.5:
-        # Centring takes nearly all of the matrix away: the factor has too few digits left.
-        return None, 0.0, False
-    return swept, cube, True
-
-
-def kernel_spectrum(
-    kernel: Kernel,
-    points: Points,
-    engine: Engine,
-    *,
-    hollow: bool,
-    seed: int,
-    progress: Progress | None = None,
-) -> tuple[Spectrum, bool]:
-    """Return the eigenvalues of a centred kernel matrix, and whether they are all exact.
-
-    Cost: O(n^3) time and n^2 memory up to 2,000 rows. Beyond, the leading 60 eigenvalues by one step of randomised
-    subspace iteration (Halko et al. 2011), the rest stood for by one value with their sum and sum of squares: three
-    sweeps of O(n^2 (p + 60)) time.
-    """
-    n = len(points)
-    centring, diagonal = centre(kernel, points, engine, hollow=hollow)
-    exact = n <= EXACT_TRACE_ROWS
-
-    def times(vectors: Array) -> Sweep:
-        return sweep(kernel, points, vectors, engine, centring=centring, progress=progress)
-
-    if exact:
-        values: Array = np.asarray(np.linalg.eigvalsh(times(np.eye(n)).product), dtype=np.float64)
-        return Spectrum(values, np.ones(n)), True
-    rng = np.random.default_rng((seed, PROBE_STREAM))
-    basis = np.linalg.qr(times(_signs(rng, n)).product)[0]
-    swept = times(basis)
-    leading: Array = np.asarray(np.linalg.eigvalsh(basis.T @ swept.product), dtype=np.float64)
-    return completed(leading, float(diagonal.sum()), swept.total_square, n), False
-
-
-def _signs(rng: np.random.Generator, n: int) -> Array:
-    return rng.choice(np.array([-1.0, 1.0]), (n, PROBES))
+        return None
+    factor = kernel_factor(kernel, points, tolerance=FACTOR_TOLERANCE, most=min(LARGEST_RANK, len(points)))
+    return centred_factor(factor) if factor.complete else None
 
 
 def label_invariants(label: LabelMatrix) -> Invariants:
     """Return the invariants of a centred label matrix: HLH is of one column."""
     n = label.n_x + label.n_y
     column = np.repeat([label.n_y / n, -label.n_x / n], [label.n_x, label.n_y])[:, None]
-    factor = LowRank(column, np.square(column[:, 0]), 0.0)
-    return _of_hollow(factor) if label.hollow else _of_double_centred(factor)
+    return _Centred.of(LowRank(column, np.square(column[:, 0]), 0.0), hollow=label.hollow).invariants()
 
 
 def low_rank_invariants(factor: LowRank, *, hollow: bool) -> Invariants | None:
     """Return the invariants of the centring of a kernel matrix, HKH = G G' or U(K). Cost: O(n r^3) time, O(n r) memory.
 
-    With M = W C W' for W of shape (n, q), and D its diagonal:
-
-        sum_ij M_ij^2 = tr(N N),  tr M^3 = tr(N N N)    for N = C W'W
-        sum_ij M_ij^3 = sum_abc T_abc^2                 for T_abc = sum_i W_ia W_ib W_ic and C = I, signs elsewhere
-
-    HKH = G G' is one such matrix. Its U-centring A is another but for its diagonal, which is zero: with the diagonal d of
-    G G' and row means r = -d / (n - 2), A = G G' - r 1' - 1 r' + g 1 1' beside it. None where a sweep over the whole
-    matrix costs less, or where centring takes nearly all of the matrix away and the factor has too few digits left.
+    None where a sweep over the whole matrix costs less, or where centring takes nearly all of the matrix away and the
+    factor has too few digits left.
     """
     n, rank = factor.columns.shape
     if rank**3 > CUBES_PER_ROW * n:
         return None
-    if not hollow:
-        return _of_double_centred(factor)
-    found = _of_hollow(factor)
-    doubt = trace_cube(factor, hollow=True)[1]
-    return found if doubt <= CANCELLED * max(found.trace_square, 0.0) ** 1.5 else None
-
-
-def trace_cube(factor: LowRank, *, hollow: bool) -> tuple[float, float]:
-    """Return tr A^3 of the centring of a kernel matrix, and how far rounding can move it. Cost: O(n r^2) time."""
-    eps = float(np.finfo(np.float64).eps)
-    if not hollow:
-        S = factor.columns.T @ factor.columns
-        cube = float(np.vdot(S @ S, S))
-        return cube, eps * abs(cube)
-    terms = _hollow_cube(_Hollow.of(factor))
-    return sum(terms), eps * sum(abs(term) for term in terms)
-
-
-def _of_double_centred(factor: LowRank) -> Invariants:
-    """Return the invariants of HKH = G G'."""
-    G, d = factor.columns, factor.diagonal
-    S = G.T @ G
-    return Invariants(
-        trace=float(d.sum()),
-        trace_square=float(np.vdot(S, S)),
-        diagonal_square=float(d @ d),
-        diagonal_cube=float((d**3).sum()),
-        # sum_i d_i sum_j A_ij^2 with sum_j A_ij^2 = G_i S G_i'.
-        diagonal_with_square=float(d @ np.einsum("ir,ir->i", G @ S, G)),
-        diagonal_form=float(np.square(G.T @ d).sum()),
-        trace_cube=trace_cube(factor, hollow=False)[0],
-        entry_cubes=_entry_cubes(G, np.ones(G.shape[1])),
-    )
-
-
-def _of_hollow(factor: LowRank) -> Invariants:
-    """Return the invariants of the U-centring, whose diagonal is zero."""
-    A = _Hollow.of(factor)
-    square = float(np.trace(A.N @ A.N)) - float(A.diagonal @ A.diagonal)
-    cube = sum(_hollow_cube(A))
-    values, vectors = np.linalg.eigh(A.C[-2:, -2:])
-    signed = np.column_stack([A.W[:, :-2], A.W[:, -2:] @ (vectors * np.sqrt(np.abs(values)))])
-    signs = np.concatenate([np.ones(A.W.shape[1] - 2), np.sign(values)])
-    entry_cubes = _entry_cubes(signed, signs) - float((A.diagonal**3).sum())
-    return Invariants(0.0, square, 0.0, 0.0, 0.0, 0.0, cube, entry_cubes)
+    A = _Centred.of(factor, hollow=hollow)
+    found = A.invariants()
+    return found if A.trace_cube()[1] <= CANCELLED * max(found.trace_square, 0.0) ** 1.5 else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Hollow:
-    """U(K) = W C W' minus its diagonal; N = C W'W."""
+class _Centred:
+    """A centred matrix A = M - D, M = W C W' for W of shape (n, q), where D is 0 or the diagonal of M.
+
+        sum_ij M_ij^2 = tr(N N),  tr M^3 = tr(N N N)    for N = C W'W
+        sum_ij M_ij^3 = sum_abc T_abc^2                 for T_abc = sum_i W_ia W_ib W_ic and C = I, signs elsewhere
+
+    HKH = G G' is one such matrix with D = 0. The U-centring is another but for its diagonal, which is zero: with the
+    diagonal d of G G' and row means r = -d / (n - 2), M = G G' - r 1' - 1 r' + g 1 1'.
+    """
 
     W: Array
     C: Array
     N: Array
     diagonal: Array
+    taken_out: Array
 
     @classmethod
-    def of(cls, factor: LowRank) -> _Hollow:
+    def of(cls, factor: LowRank, *, hollow: bool) -> _Centred:
         """Return it from HKH = G G'."""
-        n, rank = factor.columns.shape
-        row = -factor.diagonal / (n - 2)
-        grand = float(row.sum()) / (n - 1)
-        # r 1' = (r t)(1/t)', with both of one length: where all entries are tiny, sums of cubes of r +- 1 would cancel.
-        length = float(np.linalg.norm(row))
-        t = np.sqrt(np.sqrt(n) / length) if length > 0 else 1.0
-        W = np.column_stack([factor.columns, row * t, np.full(n, 1.0 / t)])
-        C = np.eye(rank + 2)
-        C[rank:, rank:] = [[0.0, -1.0], [-1.0, grand * t**2]]
-        return cls(W, C, C @ (W.T @ W), factor.diagonal - 2.0 * row + grand)
+        W, d = factor.columns, factor.diagonal
+        n, rank = W.shape
+        C, diagonal, taken_out = np.eye(rank), d, np.zeros(n)
+        if hollow:
+            row = -d / (n - 2)
+            grand = float(row.sum()) / (n - 1)
+            # r 1' = (r t)(1/t)', with both of one length: where all entries are tiny, sums of cubes of r +- 1 would cancel.
+            length = float(np.linalg.norm(row))
+            t = np.sqrt(np.sqrt(n) / length) if length > 0 else 1.0
+            W, C = np.column_stack([W, row * t, np.full(n, 1.0 / t)]), np.eye(rank + 2)
+            C[rank:, rank:] = [[0.0, -1.0], [-1.0, grand * t**2]]
+            diagonal, taken_out = np.zeros(n), d - 2.0 * row + grand
+        return cls(W, C, C @ (W.T @ W), diagonal, taken_out)
 
+    @property
+    def on_square(self) -> Array:
+        """(M^2)_ii = W_i N C W_i'."""
+        return np.asarray(np.einsum("ir,ir->i", self.W @ (self.N @ self.C), self.W))
 
-def _hollow_cube(A: _Hollow) -> tuple[float, float, float]:
-    """Return the terms of tr (M - D)^3 = tr M^3 - 3 tr M^2 D + 2 tr D^3, with (M^2)_ii = W_i N C W_i'."""
-    on_square = np.einsum("ir,ir->i", A.W @ (A.N @ A.C), A.W)
-    return (
-        float(np.trace(A.N @ A.N @ A.N)),
-        -3.0 * float(on_square @ A.diagonal),
-        2.0 * float((A.diagonal**3).sum()),
-    )
+    def trace_cube(self) -> tuple[float, float]:
+        """Return tr (M - D)^3 = tr M^3 - 3 tr M^2 D + 2 tr D^3, and how far rounding can move it. Cost: O(n q^2) time."""
+        N, D = self.N, self.taken_out
+        terms = float(np.trace(N @ N @ N)), -3.0 * float(self.on_square @ D), 2.0 * float((D**3).sum())
+        return sum(terms), float(np.finfo(np.float64).eps) * sum(map(abs, terms))
 
+    def invariants(self) -> Invariants:
+        """Return the invariants."""
+        d, D = self.diagonal, self.taken_out
+        along = self.W.T @ d
+        return Invariants(
+            trace=float(d.sum()),
+            trace_square=float(np.trace(self.N @ self.N)) - float(D @ D),
+            diagonal_square=float(d @ d),
+            diagonal_cube=float((d**3).sum()),
+            diagonal_with_square=float(d @ self.on_square),
+            diagonal_form=float(along @ self.C @ along),
+            trace_cube=self.trace_cube()[0],
+            entry_cubes=self._entry_cubes() - float((D**3).sum()),
+        )
 
-def _entry_cubes(W: Array, signs: Array) -> float:
-    """Return sum_ij M_ij^3 for M = W diag(signs) W'.
+    def _entry_cubes(self) -> float:
+        """Return sum_ij M_ij^3 = sum_abc s_a s_b s_c T_abc^2, with M = W diag(s) W' for signs s.
 
-    That is sum_abc s_a s_b s_c T_abc^2, T_abc = sum_i W_ia W_ib W_ic. T has no order: of each a only b, c >= a are
-    computed, and stand for all orders of the three.
-    """
-    across = np.ascontiguousarray(W.T)
-    total = 0.0
-    for a, (column, sign) in enumerate(zip(across, signs, strict=True)):
-        squares = np.square((across[a:] * column) @ across[a:].T)
-        squares *= sign * np.outer(signs[a:], signs[a:])
-        # Three orders of each (b, c), or of the (a, c) that are met twice; one of (a, a, a).
-        squares[1:, 1:] *= 3.0
-        squares[0, 1:] *= 1.5
-        squares[1:, 0] *= 1.5
-        total += float(squares.sum())
-    return total
+        T has no order: of each a only b, c >= a are computed, and stand for all orders of the three.
+        """
+        values, vectors = np.linalg.eigh(self.C)
+        across, signs = np.ascontiguousarray((self.W @ (vectors * np.sqrt(np.abs(values)))).T), np.sign(values)
+        total = 0.0
+        for a, (column, sign) in enumerate(zip(across, signs, strict=True)):
+            squares = np.square((across[a:] * column) @ across[a:].T)
+            squares *= sign * np.outer(signs[a:], signs[a:])
+            # Three orders of each (b, c), or of the (a, c) that are met twice; one of (a, a, a).
+            squares[1:, 1:] *= 3.0
+            squares[0, 1:] *= 1.5
+            squares[1:, 0] *= 1.5
+            total += float(squares.sum())
+        return total

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.inference.nulls.invariants import kernel_invariants, low_rank_invariants
-from kerntest.inference.nulls.moments import moments_p_value, permutation_moments
+from kerntest.inference.nulls.curves import moments_p_value
+from kerntest.inference.nulls.invariants import kernel_invariants, low_rank_invariants, permutation_moments
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.relabelling.shifts import circle_length, low_rank_sums, orders_needed, shift_sums
 from kerntest.inference.sides import ORDER_STREAM
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.inference.nulls.moments import Invariants
+    from kerntest.inference.nulls.invariants import Invariants
     from kerntest.inference.sides import Options
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.matrices.factor import LowRank

@@ -97,16 +97,16 @@ class Null(Record):
     """
 
     method: str
-    permutations: int | None
-    requested: int | None
-    p_floor: float | None
-    exact: bool
-    resampling: str | None
-    orders: int | None
-    mean: float | None
-    standard_deviation: float | None
-    skewness: float | None
-    trace: str | None
+    permutations: int | None = None
+    requested: int | None = None
+    p_floor: float | None = None
+    exact: bool = False
+    resampling: str | None = None
+    orders: int | None = None
+    mean: float | None = None
+    standard_deviation: float | None = None
+    skewness: float | None = None
+    trace: str | None = None
     kurtosis: float | None = None
 
     @property
