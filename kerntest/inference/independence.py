@@ -47,7 +47,7 @@ from kerntest.inference.sides import (
     read_pair,
 )
 from kerntest.inference.verdict import Verdict, verdict_of
-from kerntest.kernels.dot import moved_to_origin
+from kerntest.kernels.elementary import moved_to_origin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

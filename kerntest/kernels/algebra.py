@@ -1,4 +1,4 @@
-"""Kernels made of kernels: named ones with their numbers, constants, sums, products, powers and normalised kernels.
+"""Kernels made of kernels: constants, sums, products, powers and normalised kernels.
 
 All of these keep positive definiteness: sums and products of positive definite kernels are positive definite
 (Schur), weights are not negative, and an exponent that is not whole is accepted only over an infinitely divisible
@@ -8,8 +8,8 @@ kernel, one whose every positive power is positive definite.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
@@ -23,17 +23,15 @@ from kerntest.kernels.base import (
     BandwidthRule,
     Columns,
     Kernel,
-    Metric,
     Pairs,
     Points,
     raised,
     refuse_overflow,
-    shaped,
     writeable,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
 Kind: TypeAlias = Literal["numeric", "discrete"]
 
@@ -43,48 +41,36 @@ IN_SUM, IN_PRODUCT, IN_POWER, ATOMIC = 1, 2, 3, 4
 SMALLEST, LARGEST = 1e-75, 1e75
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """The values an argument may take: `words` complete the sentence "must be ..."."""
-
-    words: str
-    contains: Callable[[float], bool]
-
-
-POSITIVE = Domain("positive", lambda value: value > 0)
-NOT_NEGATIVE = Domain("zero or positive", lambda value: value >= 0)
-
-
-def argument(domain: Domain, default: float | None) -> Any:
-    """Return the field of an argument of a kernel; a default of None means that it may be left open."""
-    return field(default=default, metadata={"domain": domain})
+# What an argument may be: "must be ...", and whether a number is.
+Domain: TypeAlias = tuple[str, Callable[[float], bool]]
+POSITIVE: Domain = ("positive", lambda value: value > 0)
+NOT_NEGATIVE: Domain = ("zero or positive", lambda value: value >= 0)
 
 
 def check_number(value: object, owner: str, argument: str, domain: Domain) -> float:
     """Return the value of an argument of a kernel as a float after checking that it is a finite number in its domain."""
-
-    def wrong(words: str, shown: str) -> UsageError:
-        return UsageError(
-            f"{argument} of {owner} must be {words}, not {shown}",
-            hint=f"{'left out, it is found from the data; ' if argument == 'bandwidth' else ''}"
-            "`kerntest kernels` shows how each kernel is written",
-            code="usage.kernel_argument",
-            where={"argument": argument, "value": shown},
-        )
-
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise wrong("a number", repr(value))
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise wrong("a finite number", str(value))
-    if not domain.contains(number):
-        raise wrong(domain.words, format_number(number))
-    if number != 0 and not SMALLEST <= abs(number) <= LARGEST:
-        raise wrong(f"between {SMALLEST} and {LARGEST} in size", format_number(number))
-    return number
+    shown, wanted = repr(value), "a number"
+    if isinstance(value, Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        words, contains = domain
+        if not math.isfinite(number):
+            shown, wanted = str(value), "a finite number"
+        elif not contains(number):
+            shown, wanted = format_number(number), words
+        elif number and not SMALLEST <= abs(number) <= LARGEST:
+            shown, wanted = format_number(number), f"between {SMALLEST} and {LARGEST} in size"
+        else:
+            return number
+    raise UsageError(
+        f"{argument} of {owner} must be {wanted}, not {shown}",
+        hint=f"{'left out, it is found from the data; ' if argument == 'bandwidth' else ''}"
+        "`kerntest kernels` shows how each kernel is written",
+        code="usage.kernel_argument",
+        where={"argument": argument, "value": shown},
+    )
 
 
 def format_number(value: float) -> str:
@@ -163,86 +149,6 @@ def leaves(kernel: Expression) -> Iterator[Expression]:
 
 
 @dataclass(frozen=True, slots=True)
-class Atom(Expression):
-    """A kernel with a name and numbers as its only arguments, each a field made by `argument`; k(x, x) = 1 unless it says."""
-
-    kind: ClassVar[Kind]
-    remark: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        """Check every argument and keep it as a float."""
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if value is not None or each.default is not None:
-                number = check_number(value, self.name, each.name, each.metadata["domain"])
-                object.__setattr__(self, each.name, number)
-
-    @property
-    def kinds(self) -> frozenset[Kind]:
-        """The kind of columns that this kernel compares."""
-        return frozenset((self.kind,))
-
-    def diagonal(self, points: Points) -> Array:
-        """Return 1 for every row."""
-        return np.ones(len(points))
-
-    def __str__(self) -> str:
-        """Return name(arguments): a leading bandwidth without its name, other defaults left out."""
-        shown = []
-        for position, each in enumerate(fields(self)):
-            value = getattr(self, each.name)
-            if value == each.default:
-                continue
-            label = "" if position == 0 and each.name == "bandwidth" else f"{each.name}="
-            shown.append(label + format_number(value))
-        return f"{self.name}({', '.join(shown)})" if shown else self.name
-
-
-@dataclass(frozen=True, slots=True)
-class BandwidthAtom(Atom):
-    """A kernel of distance / bandwidth, in the units of the data; None until `resolve` has chosen one."""
-
-    metric: ClassVar[Metric]
-    # How many squarings give the values at half the bandwidth; 0 where no power does.
-    squarings: ClassVar[int] = 0
-    characteristic = True
-    infinitely_divisible = True
-
-    bandwidth: float | None = argument(POSITIVE, None)
-
-    @property
-    def free(self) -> bool:
-        """Whether the bandwidth is still to be chosen."""
-        return self.bandwidth is None
-
-    def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> Expression:
-        """Return this kernel with a missing bandwidth set to rule(metric, columns)."""
-        return replace(self, bandwidth=rule(self.metric, columns)) if self.free else self
-
-    @property
-    def chosen_bandwidth(self) -> float:
-        """The bandwidth, which must not be open any more."""
-        if self.bandwidth is None:
-            raise UsageError(
-                f"{self.name} has no bandwidth yet",
-                hint=f"write {self.name}(1.5), or let resolve() choose one",
-                code="usage.free_bandwidth",
-            )
-        return self.bandwidth
-
-    def evaluate(self, pairs: Pairs) -> Array:
-        """Return k(x, y) for every pair; a distance too large for a float is as good as infinite."""
-        bandwidth = self.chosen_bandwidth
-        with np.errstate(over="ignore"):
-            values = pairs.values_of(type(self), bandwidth, self.squarings, lambda: self.values(pairs, bandwidth))
-        return shaped(values, pairs.shape)
-
-    @abstractmethod
-    def values(self, pairs: Pairs, bandwidth: float) -> Array:
-        """Return k(x, y) as a new array."""
-
-
-@dataclass(frozen=True, slots=True)
 class Constant(Expression):
     """k(x, y) = c for a number c >= 0: it sees nothing of the rows."""
 
@@ -254,8 +160,7 @@ class Constant(Expression):
 
     def __post_init__(self) -> None:
         """Check the number and keep it as a float."""
-        value = check_number(self.value, "a kernel", "the weight", NOT_NEGATIVE)
-        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "value", check_number(self.value, "a kernel", "the weight", NOT_NEGATIVE))
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return c for every pair."""
@@ -291,19 +196,7 @@ class Combination(Expression):
 
     def __post_init__(self) -> None:
         """Open the operands that are the same operation."""
-        opened: list[Expression] = []
-        for operand in self.operands:
-            if not isinstance(operand, Expression):
-                raise UsageError(
-                    f"'{operand}' cannot stand inside a {self.name}",
-                    hint="column groups are outermost: write 'a: gaussian + linear; b: delta'",
-                )
-            opened.extend(operand.parts if type(operand) is type(self) else (operand,))
-        if len(opened) < 2:
-            raise UsageError(
-                f"a {self.name} needs two kernels or more, not {len(opened)}",
-                hint="a kernel by itself is written without it",
-            )
+        opened = [part for one in self.operands for part in (one.parts if type(one) is type(self) else (one,))]
         object.__setattr__(self, "operands", tuple(self._ordered(opened)))
 
     @staticmethod

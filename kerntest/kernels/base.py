@@ -12,12 +12,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kerntest.errors import UndecidedError
+from kerntest.errors import UndecidedError, UsageError
 
 if TYPE_CHECKING:
     from kerntest.engines.engine import Engine
@@ -58,22 +58,20 @@ class Points:
     # How much higher and wider tiles are best.
     scale: ClassVar[int] = 1
 
-    def __init__(self, numeric: Array, codes: Codes) -> None:
-        self.numeric = numeric
-        self.codes = codes
+    def __init__(self, numeric: Array, codes: Codes, expandable: bool | None = None) -> None:
+        self.numeric, self.codes = numeric, codes
         self._whole: tuple[Points, slice] | None = None
         self._derived: dict[str, Array] = {}
-        self._expandable: bool | None = None
+        self._expandable = expandable
         self._selected: dict[Columns, Points] = {}
 
     def __len__(self) -> int:
         """Return the number of rows n."""
         return len(self.numeric)
 
-    def __reduce__(self) -> tuple[Callable[..., Points], tuple[Array, Codes, bool | None]]:
+    def __reduce__(self) -> tuple[type[Points], tuple[Array, Codes, bool | None]]:
         """Rows travel alone: what is derived is derived again, but how distances are computed stays as of the whole."""
-        expandable = self._expandable if self._whole is None else self.expandable
-        return _arrived, (self.numeric, self.codes, expandable)
+        return Points, (self.numeric, self.codes, self._expandable if self._whole is None else self.expandable)
 
     @classmethod
     def of(cls, numeric: Array) -> Points:
@@ -169,9 +167,8 @@ class SentPoints(Points):
     scale = 8
 
     def __init__(self, here: Points, numeric: Array, engine: Engine) -> None:
-        super().__init__(numeric, engine.send(here.codes))
+        super().__init__(numeric, engine.send(here.codes), here.expandable)
         self._here, self._engine = here, engine
-        self._expandable = here.expandable
 
     def select(self, columns: Columns) -> Points:
         """Return the named columns of every row."""
@@ -184,13 +181,6 @@ class SentPoints(Points):
         if name not in self._derived:
             self._derived[name] = self._engine.send(self._here.derive(name, compute))
         return self._derived[name]
-
-
-def _arrived(numeric: Array, codes: Codes, expandable: bool | None) -> Points:
-    """Return points that come from another process."""
-    points = Points(numeric, codes)
-    points._expandable = expandable  # noqa: SLF001 - made here
-    return points
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +244,8 @@ class Pairs(ABC):
         for left, right in zip(self.x.numeric.T, self.y.numeric.T, strict=True):
             yield np.subtract(self.at_x(left), self.at_y(right))
 
-    def summed(self, function: np.ufunc) -> Array:
-        """Return a function of the differences summed over the numeric columns."""
+    def summed(self, function: Callable[..., Any]) -> Array:
+        """Return a function of the differences, which writes to `out`, summed over the numeric columns."""
         total: Array | None = None
         for difference in self.differences():
             function(difference, out=difference)
@@ -442,13 +432,22 @@ class Kernel(ABC):
         """Whether a bandwidth is still to be chosen somewhere in this kernel."""
         return any(part.free for part in self.parts)
 
-    @abstractmethod
     def evaluate(self, pairs: Pairs) -> Array:
         """Return k(x, y) for every pair, as an array of shape `pairs.shape`: a new one, or read only."""
+        del pairs
+        raise self._unbound()
 
-    @abstractmethod
     def diagonal(self, points: Points) -> Array:
         """Return k(x, x) for every row, shape (n,)."""
+        del points
+        raise self._unbound()
+
+    def _unbound(self) -> UsageError:
+        return UsageError(
+            f"the kernel '{self}' is one of columns, but not of which table",
+            hint="bind(kernel, numeric_names, category_names) finds them",
+            code="usage.unbound_kernel",
+        )
 
     def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> Kernel:
         """Return this kernel with each missing bandwidth set to rule(metric, columns)."""

@@ -5,26 +5,28 @@ A new kernel is one class, one line in KERNELS and its name in `kernels/__init__
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kerntest.kernels import ADDITIVE, ALIASES
 from kerntest.kernels.algebra import Constant, Expression, Normalised, Power, Product, Sum, format_number
-from kerntest.kernels.discrete import Delta, Hamming
-from kerntest.kernels.dot import Exponential, Linear, Polynomial
-from kerntest.kernels.groups import Additive, AdditiveSum, Group, GroupedKernel, OnColumns, is_additive
-from kerntest.kernels.stationary import (
+from kerntest.kernels.elementary import (
+    Atom,
+    Delta,
+    Exponential,
     Gaussian,
+    Hamming,
     Laplacian,
     Laplacian2,
+    Linear,
     Matern,
     Periodic,
+    Polynomial,
     RationalQuadratic,
     StudentT,
 )
+from kerntest.kernels.groups import Additive, AdditiveSum, Group, GroupedKernel, OnColumns, is_additive
 
 if TYPE_CHECKING:
-    from kerntest.kernels.algebra import Atom
     from kerntest.kernels.base import Kernel
 
 KERNELS: dict[str, type[Atom | Additive]] = {
@@ -47,42 +49,20 @@ KERNELS: dict[str, type[Atom | Additive]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What there is to say about a kernel: how it is written and when to use it."""
-
-    name: str
-    usage: str
-    formula: str
-    characteristic: bool
-    remark: str
-    aliases: tuple[str, ...] = ()
-
-
-def kernel_entries() -> tuple[Entry, ...]:
-    """Return one entry per kernel, in the order of the catalogue."""
-    return tuple(
-        Entry(
-            name=name,
-            usage=usage(kernel),
-            formula=kernel.formula,
-            characteristic=kernel().characteristic,
-            remark=kernel.remark,
-            aliases=tuple(alias for alias, meant in ALIASES.items() if meant == name),
-        )
+def kernel_entries() -> list[dict[str, Any]]:
+    """Return what there is to say about each kernel, in the order of the catalogue."""
+    return [
+        {
+            "name": name,
+            "usage": kernel.usage(),
+            "formula": kernel.formula,
+            "positive_definite": kernel().positive_definite,
+            "characteristic": kernel().characteristic,
+            "remark": kernel.remark,
+            "aliases": [alias for alias, meant in ALIASES.items() if meant == name],
+        }
         for name, kernel in KERNELS.items()
-    )
-
-
-def usage(kernel: type[Atom | Additive]) -> str:
-    """Return how to write the kernel, e.g. "student-t(bandwidth, df=1)"."""
-    if issubclass(kernel, Additive):
-        return kernel.usage
-    arguments = [
-        f"{each.name}={format_number(each.default)}" if isinstance(each.default, float) else each.name
-        for each in fields(kernel)
     ]
-    return f"{kernel.name}({', '.join(arguments)})" if arguments else kernel.name
 
 
 def why_not_characteristic(kernel: Kernel) -> str | None:
@@ -107,35 +87,21 @@ def _limit(kernel: Expression) -> str | None:
         return "is not positive definite"
     order = _moment_order(kernel)
     if order is not None:
-        return _of_order(order)
+        few = {0: "is constant and sees nothing", 1: "sees only differences of means"}
+        return few.get(int(order), f"sees only moments up to order {format_number(order)}")
     if isinstance(kernel, Periodic):
         return f"cannot tell values apart that differ by its period, {format_number(kernel.period)}"
-    if isinstance(kernel, OnColumns):
-        ties = "sees only values that occur more than once in a numeric column"
-        return ties if kernel.only_sees_ties else _limit(kernel.kernel)
+    if isinstance(kernel, OnColumns) and kernel.only_sees_ties:
+        return "sees only values that occur more than once in a numeric column"
     if isinstance(kernel, (Additive, AdditiveSum)):
         return "sees each column alone, not how they hang together"
     if isinstance(kernel, Sum) and len(kernel.kinds) > 1:
         return "sees numeric columns and categories apart, not how they hang together"
-    return _limit_of_only_part(kernel)
-
-
-def _limit_of_only_part(kernel: Expression) -> str | None:
+    # Moments of rows divided by their size: of neither the data nor any fixed order.
     if isinstance(kernel, Normalised) and _moment_order(kernel.kernel) is not None:
-        # Moments of rows divided by their size: of neither the data nor any fixed order.
         return None
-    if isinstance(kernel, Power | Normalised):
-        return _limit(kernel.kernel)
     varying = [part for part in kernel.parts if not isinstance(part, Constant)]
     return _limit(varying[0]) if len(varying) == 1 else None
-
-
-def _of_order(order: float) -> str:
-    if order == 0:
-        return "is constant and sees nothing"
-    if order == 1:
-        return "sees only differences of means"
-    return f"sees only moments up to order {format_number(order)}"
 
 
 def _moment_order(kernel: Expression) -> float | None:

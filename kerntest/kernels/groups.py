@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from kerntest.kernels import ADDITIVE
 from kerntest.kernels.algebra import (
     ATOMIC,
     POSITIVE,
-    Atom,
     Expression,
-    Kind,
     Modified,
     Sum,
     check_number,
@@ -28,11 +26,12 @@ from kerntest.kernels.algebra import (
     leaves,
 )
 from kerntest.kernels.base import Array, BandwidthRule, Columns, Kernel, Pairs, Points
-from kerntest.kernels.discrete import Delta, Hamming
-from kerntest.kernels.stationary import Gaussian
+from kerntest.kernels.elementary import Atom, Delta, Gaussian, Hamming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from kerntest.kernels.algebra import Kind
 
 QUOTES = "'\"`"
 
@@ -50,7 +49,7 @@ class OnColumns(Modified):
     def kinds(self) -> frozenset[Kind]:
         """The kinds of columns that the kernel compares: equality of numeric columns is about numeric ones."""
         if self.columns.numeric and not self.columns.categories and self.kernel.kinds:
-            return frozenset[Kind](("numeric",))
+            return frozenset(("numeric",))
         return self.kernel.kinds
 
     @property
@@ -106,8 +105,7 @@ class ColumnName:
         """Return whether the column called `name` is meant."""
         if not self.wildcard:
             return name == self.text
-        pattern = ".*".join(re.escape(piece) for piece in self.text.split("*"))
-        return re.fullmatch(pattern, name, flags=re.DOTALL) is not None
+        return re.fullmatch(".*".join(map(re.escape, self.text.split("*"))), name, flags=re.DOTALL) is not None
 
     def __str__(self) -> str:
         """Return the name, in quotes where it would be read as something else without them."""
@@ -150,40 +148,9 @@ class GroupedKernel(Kernel):
         return "; ".join(map(str, self.groups))
 
 
-class Unbound(Kernel):
-    """A kernel whose columns are not known yet: it has a text, but no values and no bandwidths."""
-
-    # What it says of columns.
-    wanting: ClassVar[str]
-
-    def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> NoReturn:
-        """Refuse: a bandwidth belongs to columns."""
-        del rule, columns
-        self._refuse()
-
-    def evaluate(self, pairs: Pairs) -> NoReturn:
-        """Refuse: which columns are meant is not known."""
-        del pairs
-        self._refuse()
-
-    def diagonal(self, points: Points) -> NoReturn:
-        """Refuse: which columns are meant is not known."""
-        del points
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise UsageError(
-            f"the kernel '{self}' {self.wanting}, but not of which table",
-            hint="bind(kernel, numeric_names, category_names) finds them",
-            code="usage.unbound_kernel",
-        )
-
-
 @dataclass(frozen=True, slots=True)
-class ColumnGroups(Unbound, GroupedKernel):
+class ColumnGroups(GroupedKernel):
     """Groups of columns that are known by name only."""
-
-    wanting: ClassVar[str] = "names columns"
 
     def __post_init__(self) -> None:
         """Check that only one group takes the rest of the columns."""
@@ -215,7 +182,7 @@ class BoundGroups(GroupedKernel):
 
 
 @dataclass(frozen=True, slots=True)
-class Additive(Unbound, Expression):
+class Additive(Expression):
     """k(x, y) = sum_c exp(-(x_c - y_c)^2 / (2 s_c^2)) + (number of category columns in which x and y agree).
 
     One bandwidth for all numeric columns, or one for each; none where they are to be chosen, each for its own column. It sees
@@ -225,8 +192,6 @@ class Additive(Unbound, Expression):
     name: ClassVar[str] = ADDITIVE
     formula: ClassVar[str] = "sum_c exp(-(x_c-y_c)^2 / (2 bandwidth_c^2))"
     remark: ClassVar[str] = "each column alone, summed up: sees a few columns that differ among many that do not"
-    usage: ClassVar[str] = "additive(bandwidth, ...)"
-    wanting: ClassVar[str] = "is a sum over columns"
 
     bandwidths: tuple[float, ...] = ()
 
@@ -238,12 +203,17 @@ class Additive(Unbound, Expression):
     @property
     def kinds(self) -> frozenset[Kind]:
         """Numbers, and categories where there are any."""
-        return frozenset[Kind](("numeric", "discrete"))
+        return frozenset(("numeric", "discrete"))
 
     @property
     def free(self) -> bool:
         """Whether the bandwidths are still to be chosen."""
         return not self.bandwidths
+
+    @classmethod
+    def usage(cls) -> str:
+        """Return how to write the kernel."""
+        return "additive(bandwidth, ...)"
 
     def over(self, columns: Columns) -> Expression:
         """Return the sum over these columns, at least one of them numeric."""
@@ -281,10 +251,8 @@ class AdditiveSum(Sum):
     def __str__(self) -> str:
         """Return additive(bandwidths), with one for all where they are equal."""
         kernels = [term.parts[0] for term in self.operands]
-        bandwidths = [kernel.bandwidth for kernel in kernels if isinstance(kernel, Gaussian)]
-        if len(set(bandwidths)) == 1:
-            bandwidths = bandwidths[:1]
-        return str(Additive(tuple(one for one in bandwidths if one is not None)))
+        bandwidths = [one.bandwidth for one in kernels if isinstance(one, Gaussian) and one.bandwidth is not None]
+        return str(Additive(tuple(bandwidths[: len(set(bandwidths)) if len(set(bandwidths)) == 1 else None])))
 
 
 def plain(kernel: Kernel) -> Kernel:
@@ -340,13 +308,9 @@ def _assigned(kernel: Kernel, names: tuple[str, ...]) -> list[tuple[Expression, 
     else:
         raise _bound_already(kernel)
     owners = _owners(groups, names)
-    assigned = []
-    for number, group in enumerate(groups):
-        chosen = {name for name, owner in owners.items() if owner == number}
-        if any(wanted.is_rest for wanted in group.names):
-            chosen |= set(names) - set(owners)
-        if chosen:
-            assigned.append((group.kernel, chosen))
+    rest = next((number for number, group in enumerate(groups) if any(one.is_rest for one in group.names)), None)
+    chosen = [{name for name in names if owners.get(name, rest) == number} for number in range(len(groups))]
+    assigned = [(group.kernel, some) for group, some in zip(groups, chosen, strict=True) if some]
     if not assigned:
         raise UsageError(
             f"the kernel '{kernel}' has no column to see",
@@ -377,9 +341,8 @@ def _matching(wanted: ColumnName, names: tuple[str, ...]) -> list[str]:
     if not found:
         meant = suggest(wanted.text, names)
         at = f" (character {wanted.position} of the kernel)" if wanted.position else ""
-        what = "no column matches" if wanted.wildcard else "there is no column"
         raise UsageError(
-            f"{what} '{wanted.text}'{at}",
+            f"{'no column matches' if wanted.wildcard else 'there is no column'} '{wanted.text}'{at}",
             hint=f"did you mean '{meant}'?" if meant else f"the columns are {_listed(names)}",
             code="usage.unknown_column",
             where=_place(wanted, wanted.text),
@@ -444,7 +407,6 @@ def _localised(expression: Expression, columns: Columns) -> Expression:
     if isinstance(expression, Atom):
         if expression.kind == "numeric" or not columns.numeric:
             return expression
-        if columns.categories:
-            return OnColumns(expression, Columns((), tuple(range(len(columns.categories)))))
-        return OnColumns(expression, Columns(tuple(range(len(columns.numeric))), ()))
+        places = tuple(range(len(columns.categories or columns.numeric)))
+        return OnColumns(expression, Columns((), places) if columns.categories else Columns(places, ()))
     return expression.with_parts(tuple(_localised(part, columns) for part in expression.parts))

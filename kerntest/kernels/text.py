@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 from kerntest.errors import UsageError, suggest
 from kerntest.kernels import ALIASES, NAMES, NORMALISE, canonical
 from kerntest.kernels.algebra import Constant, Expression, Normalised, Power, Product, Sum
-from kerntest.kernels.catalogue import KERNELS, usage
+from kerntest.kernels.catalogue import KERNELS
 from kerntest.kernels.groups import QUOTES, Additive, ColumnGroups, ColumnName, Group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from kerntest.kernels.algebra import Atom
     from kerntest.kernels.base import Kernel
+    from kerntest.kernels.elementary import Atom
 
 # Far below Python's own limit; nobody writes, or reads, fifty parentheses within each other.
 DEEPEST = 50
@@ -42,6 +42,8 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z][A-Za-z0-9_]*)*")
 SPACE = re.compile(r"\s*")
 # A name in quotes, in which a doubled quote stands for one.
 QUOTED = re.compile(r"(['\"`])((?:(?!\1).|\1\1)*+)\1", re.DOTALL)
+
+MARK = re.compile("[,:;]")
 
 Built = TypeVar("Built")
 
@@ -64,23 +66,21 @@ def parse_kernel(text: str) -> Kernel:
     UsageError
         If the text is no kernel; ``where["position"]`` is the character, counted from 1.
     """
-    pieces = list(_pieces(text))
-    if not any(piece.mark in (":", ";") for piece in pieces):
-        return _Reader(text, 0, len(text)).whole_sum()
     groups: list[list[_Piece]] = [[]]
-    for piece in pieces:
+    for piece in _pieces(text):
         groups[-1].append(piece)
         if piece.mark == ";":
             groups.append([])
+    if not any(piece.mark in (":", ";") for pieces in groups for piece in pieces):
+        return _Reader(text, 0, len(text)).whole_sum()
     return _built(text, 0, ColumnGroups, tuple(_group(text, group) for group in groups))
 
 
 class _Piece(NamedTuple):
-    """A stretch of text and the mark that ends it: `,`, `:`, `;`, or nothing at the end of the text."""
+    """A stretch of text, from its first character that is no space, and the mark that ends it: `,`, `:`, `;`, or none."""
 
-    start: int
-    # The first character that is no space, and the name in quotes that may begin there.
     first: int
+    # The name in quotes that it may begin with.
     quoted: re.Match[str] | None
     end: int
     mark: str
@@ -88,19 +88,15 @@ class _Piece(NamedTuple):
 
 def _pieces(text: str) -> Iterator[_Piece]:
     """Yield what stands between the marks outside quotes. Only a piece that begins with a quote is quoted."""
-    start = 0
-    while True:
-        first = _after_space(text, start)
+    end = -1
+    while end < len(text):
+        first = _after_space(text, end + 1)
         quoted = QUOTED.match(text, first)
-        if quoted is None and first < len(text) and text[first] in QUOTES:
+        if quoted is None and text[first : first + 1] in tuple(QUOTES):
             _fail(text, first, f"the quote {text[first]} is never closed", hint=f"add another {text[first]}")
-        end = quoted.end() if quoted else first
-        while end < len(text) and text[end] not in ",:;":
-            end += 1
-        yield _Piece(start, first, quoted, end, text[end : end + 1])
-        if end == len(text):
-            return
-        start = end + 1
+        mark = MARK.search(text, quoted.end() if quoted else first)
+        end = mark.start() if mark else len(text)
+        yield _Piece(first, quoted, end, text[end : end + 1])
 
 
 def _group(text: str, pieces: list[_Piece]) -> Group:
@@ -247,47 +243,45 @@ class _Reader:
         if not self.accept("("):
             return named()
         if issubclass(named, Additive):
-            return self.additive(opened)
+            bandwidths = self.bandwidths()
+            self.close(opened)
+            return Additive(bandwidths)
         values, places = self.arguments(named)
         self.close(opened)
         return _built(self.text, self.position, lambda: named(**values), places=places)
 
-    def additive(self, opened: int) -> Additive:
+    def bandwidths(self) -> tuple[float, ...]:
         """Read any number of bandwidths up to the closing parenthesis."""
-        bandwidths: list[float] = []
+        found: list[float] = []
         while not self.at(")"):
             place = self.position
-            bandwidths.append(self.number("a bandwidth", f"write {Additive.usage}"))
-            _built(self.text, place, Additive, (bandwidths[-1],))
+            found.append(self.number("a bandwidth", f"write {Additive.usage()}"))
+            _built(self.text, place, Additive, (found[-1],))
             if not self.accept(","):
                 break
-        self.close(opened)
-        return Additive(tuple(bandwidths))
+        return tuple(found)
 
     def arguments(self, kernel: type[Atom]) -> tuple[dict[str, float], dict[str, int]]:
         """Read the arguments of a kernel up to the closing parenthesis; return their values and places."""
-        names = [each.name for each in fields(kernel)]
+        may_stay_open = {each.name: each.default is None for each in fields(kernel)}
+        names, hint = list(may_stay_open), f"write {kernel.usage()}"
         values: dict[str, float] = {}
         places: dict[str, int] = {}
         named = False
-        while not (self.at(")") and not values):
+        while values or not self.at(")"):
             start = self.position
             name = self.argument_name(kernel, names)
-            if name is None:
-                if len(places) >= len(names):
-                    self.fail(f"too many arguments for '{kernel.name}'", hint=f"write {usage(kernel)}")
-                if named:
-                    self.fail("an argument without a name after one with a name", hint=f"write {usage(kernel)}")
-                name = names[len(places)]
-            else:
-                named = True
+            if name is None and len(places) >= len(names):
+                self.fail(f"too many arguments for '{kernel.name}'", hint=hint)
+            if name is None and named:
+                self.fail("an argument without a name after one with a name", hint=hint)
+            named = name is not None
+            name = name or names[len(places)]
             if name in values:
-                self.fail(f"'{name}' is given twice", hint=f"write {usage(kernel)}", at=start, value=name)
+                self.fail(f"'{name}' is given twice", hint=hint, at=start, value=name)
             places[name] = self.position
-            may_stay_open = next(each for each in fields(kernel) if each.name == name).default is None
-            values[name] = self.number(
-                f"a number for '{name}'", "leave it out to have it chosen" if may_stay_open else None
-            )
+            way_out = "leave it out to have it chosen" if may_stay_open[name] else None
+            values[name] = self.number(f"a number for '{name}'", way_out)
             if not self.accept(","):
                 break
         return values, places
@@ -303,7 +297,7 @@ class _Reader:
         if name not in names:
             meant = suggest(name, names)
             hint = f"did you mean '{meant}'? " if meant else ""
-            hint += f"write {usage(kernel)}"
+            hint += f"write {kernel.usage()}"
             self.fail(f"'{kernel.name}' has no argument '{word}'", hint=hint, at=start, value=word)
         return name
 

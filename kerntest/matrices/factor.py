@@ -11,8 +11,8 @@ import numpy as np
 from kerntest.errors import UsageError
 from kerntest.kernels.algebra import Sum
 from kerntest.kernels.base import DensePairs, Kernel, Points
+from kerntest.kernels.elementary import Gaussian
 from kerntest.kernels.groups import BoundGroups, OnColumns
-from kerntest.kernels.stationary import Gaussian
 from kerntest.matrices.matrix import KernelMatrix, Matrix
 
 if TYPE_CHECKING:

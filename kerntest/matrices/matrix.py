@@ -22,7 +22,7 @@ from kerntest.kernels.base import (
     left_factor,
     right_factor,
 )
-from kerntest.kernels.stationary import Gaussian
+from kerntest.kernels.elementary import Gaussian
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -23,7 +23,7 @@ from kerntest.inference.nulls.invariants import kernel_invariants, kernel_spectr
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Options, lay_out
 from kerntest.kernels.bandwidth import BandwidthChooser
-from kerntest.kernels.stationary import Gaussian
+from kerntest.kernels.elementary import Gaussian
 
 LEVELS = (0.05, 0.01, 0.001)
 SETTINGS = {

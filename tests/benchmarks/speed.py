@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 
 from kerntest import DataWarning, KernelPCA, KernelRidge, compute_on, hsic_pairs, hsic_test, mmd_test
 from kerntest.kernels.base import Points
-from kerntest.kernels.stationary import Gaussian
+from kerntest.kernels.elementary import Gaussian
 from kerntest.learning.solvers.hinge import solve_hinge
 from kerntest.learning.solvers.problem import Problem
 from kerntest.matrices.matrix import matrix_of

@@ -10,8 +10,8 @@ from kerntest.inference import family as module
 from kerntest.inference.family import check_bandwidth, choose_kernels, members_carried
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
+from kerntest.kernels.elementary import Gaussian, Laplacian
 from kerntest.kernels.groups import Additive, AdditiveSum, bind, is_additive
-from kerntest.kernels.stationary import Gaussian, Laplacian
 
 NUMERIC, CATEGORIES = ("price", "weight", "size"), ("city", "shop")
 

@@ -4,7 +4,7 @@ import numpy as np
 from learning.naive_qp import certificate
 
 from kerntest.kernels.base import Points
-from kerntest.kernels.stationary import Gaussian
+from kerntest.kernels.elementary import Gaussian
 from kerntest.learning.solvers.hinge import solve_hinge
 from kerntest.learning.solvers.problem import Problem
 from kerntest.matrices.matrix import GivenMatrix, Repeated, matrix_of

@@ -9,7 +9,7 @@ from tolerances import assert_close
 
 from kerntest.engines.engine import Engine
 from kerntest.kernels.base import Points
-from kerntest.kernels.stationary import Gaussian
+from kerntest.kernels.elementary import Gaussian
 from kerntest.matrices.eigen import CHECKED, lanczos, largest_entries, leading_directions, leading_eigenpairs, signed
 from kerntest.matrices.matrix import CentredMatrix, GivenMatrix, matrix_of
 

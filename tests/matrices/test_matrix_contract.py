@@ -13,7 +13,7 @@ from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.engines.engine import Engine
 from kerntest.kernels.base import Points
-from kerntest.kernels.stationary import Gaussian
+from kerntest.kernels.elementary import Gaussian
 from kerntest.matrices.eigen import leading_eigenpairs
 from kerntest.matrices.factor import FactorMatrix, kernel_factor, make_features, pivoted_factor
 from kerntest.matrices.matrix import CentredMatrix, GivenMatrix, Repeated, matrix_of

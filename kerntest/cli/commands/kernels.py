@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,9 +11,6 @@ from kerntest.cli.console import terminal_width, uses_colour
 from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual
 from kerntest.cli.options import chosen_format, format_options
 from kerntest.report.write import csv_text, json_text, write_standard_output
-
-if TYPE_CHECKING:
-    from kerntest.kernels.catalogue import Entry
 
 SCHEMA = "kerntest.kernels/1"
 HEADING = "Kernels k(x, y) of two rows; |x-y| is the Euclidean distance, |x-y|_1 the Manhattan distance"
@@ -47,9 +44,9 @@ MANUAL = Manual(
 def kernels(*, output_format: str | None, as_json: bool) -> None:
     """List the kernels that --kernel knows, with their formulas, and how to combine them."""
     shown_as = chosen_format(output_format, as_json=as_json)
-    from kerntest.kernels.catalogue import KERNELS, kernel_entries  # noqa: PLC0415 - numerics are loaded only when used
+    from kerntest.kernels.catalogue import kernel_entries  # noqa: PLC0415 - numerics are loaded only when used
 
-    rows = [_row(entry, positive_definite=KERNELS[entry.name]().positive_definite) for entry in kernel_entries()]
+    rows = kernel_entries()
     if shown_as == "table":
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
         write_standard_output(_table(rows), encoding=encoding)
@@ -58,19 +55,6 @@ def kernels(*, output_format: str | None, as_json: bool) -> None:
         write_standard_output(json_text({"schema": SCHEMA, "kernels": rows, "algebra": algebra}))
     else:
         write_standard_output(csv_text([{**row, "aliases": ";".join(row["aliases"])} for row in rows]))
-
-
-def _row(entry: Entry, *, positive_definite: bool) -> dict[str, Any]:
-    """Return what there is to say about one kernel."""
-    return {
-        "name": entry.name,
-        "usage": entry.usage,
-        "formula": entry.formula,
-        "positive_definite": positive_definite,
-        "characteristic": entry.characteristic,
-        "remark": entry.remark,
-        "aliases": list(entry.aliases),
-    }
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

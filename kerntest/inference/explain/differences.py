@@ -26,8 +26,7 @@ from kerntest.inference.sides import names_apart
 from kerntest.inference.statistic import effect_of_levels, label_matrix
 from kerntest.kernels.bandwidth import LARGEST, SMALLEST, BandwidthChooser, median_distance
 from kerntest.kernels.base import Columns, Points
-from kerntest.kernels.discrete import Delta
-from kerntest.kernels.stationary import Gaussian
+from kerntest.kernels.elementary import Delta, Gaussian
 from kerntest.report.results import record
 
 if TYPE_CHECKING:

@@ -30,8 +30,7 @@ from kerntest.inference.verdict import (
     relabelling_warning,
 )
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.kernels.dot import Linear
-from kerntest.kernels.stationary import Gaussian, Laplacian, Laplacian2, Matern, RationalQuadratic, StudentT
+from kerntest.kernels.elementary import Gaussian, Laplacian, Laplacian2, Linear, Matern, RationalQuadratic, StudentT
 from kerntest.matrices.factor import FEATURE_STREAM, FeatureMap, parse_features
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from kerntest.inference.sides import FEWEST_ROWS, Groups, Reading, read_pair, to
 from kerntest.inference.verdict import Verdict, overflow
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
-from kerntest.kernels.dot import Linear
+from kerntest.kernels.elementary import Linear
 from kerntest.kernels.groups import is_additive
 from kerntest.matrices.factor import feature_error, parse_features
 from kerntest.report.results import record

@@ -18,7 +18,7 @@ from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.statistic import Effect, effect_size, factor
 from kerntest.inference.verdict import degenerate_pair
 from kerntest.kernels.base import Points
-from kerntest.kernels.dot import Linear
+from kerntest.kernels.elementary import Linear
 from kerntest.matrices.factor import make_features
 
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, dependence, factor, low_rank_dependence, pair_sums
 from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled, TestedPair, degenerate_pair, overflow
 from kerntest.kernels.base import Points
-from kerntest.kernels.dot import Linear
+from kerntest.kernels.elementary import Gaussian, Linear
 from kerntest.kernels.groups import is_additive, plain
-from kerntest.kernels.stationary import Gaussian
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, TOLERANCE, centred_factor, low_rank_factor
 from kerntest.matrices.lags import KernelStack
 from kerntest.report.results.independence_record import Lags

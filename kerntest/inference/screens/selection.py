@@ -27,9 +27,8 @@ from kerntest.inference.sides import ORDER_STREAM, Groups, MissingPolicy, Option
 from kerntest.inference.statistic import Effect, dependence, factor
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
-from kerntest.kernels.discrete import Hamming
+from kerntest.kernels.elementary import Gaussian, Hamming
 from kerntest.kernels.groups import BoundGroups, ColumnName, Group, OnColumns
-from kerntest.kernels.stationary import Gaussian
 from kerntest.matrices.lags import KernelStack
 from kerntest.matrices.matrix import CentredProduct
 from kerntest.report.results.independence_record import SelectedColumn, SelectionResult

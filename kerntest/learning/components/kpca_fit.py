@@ -11,7 +11,7 @@ import numpy as np
 from kerntest.data.messages import one_of
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
-from kerntest.kernels.dot import Linear
+from kerntest.kernels.elementary import Linear
 from kerntest.learning.estimator import LearnerOptions
 from kerntest.learning.solvers.preimage import PreImages, check_attracts, preimages
 from kerntest.matrices.eigen import SOLVERS, Directions, leading_directions, leading_eigenpairs

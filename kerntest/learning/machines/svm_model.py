@@ -10,7 +10,7 @@ import numpy as np
 
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
-from kerntest.kernels.dot import Linear
+from kerntest.kernels.elementary import Linear
 from kerntest.learning.machines.svm_machines import Machine, Machines, Method, SvmOptions, Task
 from kerntest.learning.scores import Sigmoid, classification_metrics, couple, regression_metrics, sigmoid_probability
 from kerntest.matrices.expansion import Expansion, GivenExpansion, as_points, expanded

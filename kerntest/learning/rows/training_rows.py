@@ -19,7 +19,7 @@ from kerntest.data.table import Column, Table, unknown_column
 from kerntest.errors import DataError, UsageError, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel, Points
-from kerntest.kernels.discrete import Hamming
+from kerntest.kernels.elementary import Hamming
 from kerntest.kernels.groups import bind
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.rows.encoding import Encoder

@@ -27,10 +27,18 @@ import numpy as np
 from kerntest.errors import UsageError
 from kerntest.kernels.algebra import Constant, Power, Product, Sum
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.kernels.discrete import Delta, Hamming
-from kerntest.kernels.dot import Linear
+from kerntest.kernels.elementary import (
+    Delta,
+    Gaussian,
+    Hamming,
+    Laplacian,
+    Laplacian2,
+    Linear,
+    Matern,
+    RationalQuadratic,
+    StudentT,
+)
 from kerntest.kernels.groups import BoundGroups, OnColumns
-from kerntest.kernels.stationary import Gaussian, Laplacian, Laplacian2, Matern, RationalQuadratic, StudentT
 from kerntest.learning.ties import EQUAL_SUMS, largest_first
 
 if TYPE_CHECKING:
