@@ -1,291 +1,161 @@
-"""What is found of each column, and what in the data would make a test mislead."""
+"""What in the data would make a test mislead: columns that count or follow time, uneven tables, rows that are there twice.
+
+Which equal rows are copies of one another, and not equal by chance, is one rule for every test and every learner. Rows are
+equal by chance where their columns have few values, or values that go together. Copies are rows that are equal in columns
+that nothing would make equal:
+
+* A column of numbers that are far apart for their rounding has hardly a tie by chance. Where its ties are ties of whole
+  rows, and more of them than chance makes (Poisson, below 1e-3), these rows are copies.
+* Of columns of few values, how often rows meet is asked of the columns themselves. Take rows that are equal in all columns
+  but one. However strongly the columns depend on one another, some of these differ in that one: by the frequencies of its
+  values two rows differ in it with probability 1 - q, and dependence may halve that. Copies never differ. So there are
+  copies if for each column such rows are equal more often than (1 + q) / 2 allows, with a probability below 1e-3. Every
+  set of such rows counts once, by the share of its pairs that are equal in everything, so that one frequent pattern (all
+  zero, all "agree") proves nothing; the bound on the tail is that of Hoeffding (1963) for means in [0, 1].
+* Of numbers with many values, rows that are equal in one are compared with rows in which it is next to equal: if columns
+  depend on one another, these are nearly as often equal in all else. Copies are so far more often, beyond three times and
+  what chance adds to that.
+
+Columns that another column all but determines, a code beside its name, say nothing new and are not asked.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.copies import copies_warning, row_keys
-from kerntest.data.kinds import date_text, forms_in, meant_as, present_counts
+from kerntest.data.facts import FEWEST_ROWS, TableFacts, counts_rows, mixed
 from kerntest.data.messages import counted, one_line, option_value
-from kerntest.data.rows import check_usable, reason_to_leave_out
-from kerntest.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from kerntest.data.facts import NumberFacts
     from kerntest.data.rows import Pooled
-    from kerntest.data.table import Column, Table
+    from kerntest.data.table import Column, Kind, Table
 
-Use = Literal["used", "left out", "refused"]
-LEVELS_SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnUse:
-    """What a test would do with a column, why, and where in the file the reason stands."""
-
-    use: Use
-    note: str | None = None
-    line: int | None = None
-    value: str | None = None
-
-
-def type_of(column: Column) -> str:
-    """Return the type that people would give the column: numbers with a stray value among them are numbers."""
-    if column.problem is None:
-        return column.kind
-    return column.problem.kind if column.problem.curable else "other"
-
-
-def count_different(column: Column) -> int:
-    """Return the number of different values, missing ones aside. Cost: O(n log n)."""
-    return len(np.unique(column.values[~column.missing]))
-
-
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """What there is to say of the finite numbers of a column."""
-
-    minimum: float | str | None = None
-    maximum: float | str | None = None
-    mean: float | None = None
-    median: float | None = None
-    deviation: float | None = None
-    share: float | None = None
-
-
-def numbers_of(column: Column, na: Sequence[str]) -> Numbers:
-    """Return what there is to say of the numbers in a column; of one of text or truth values how many there are."""
-    values, kind, share = column.values, column.kind, None
-    if column.is_category:
-        share = share_of_numbers(column, na)
-        reading = meant_as(column, na) if column.problem is not None and column.problem.curable else None
-        if reading is None:
-            return Numbers(share=share)
-        # One more place at the end: code -1 (missing) finds it.
-        values, kind = np.array([*reading.values, None], dtype=np.float64)[column.values], reading.form.kind
-    values = values[np.isfinite(values)]
-    if len(values) == 0:
-        return Numbers(share=share)
-    low, high = float(values.min()), float(values.max())
-    if kind == "date":
-        return Numbers(date_text(low), date_text(high), share=share)
-    # A power of two taken out keeps sums of huge numbers from overflowing, and costs no digit.
-    exponent = max(0, int(np.frexp(max(abs(low), abs(high)))[1]) - 500)
-    scaled = np.ldexp(values, -exponent)
-    mean, median, deviation = (float(np.ldexp(f(scaled), exponent)) for f in (np.mean, np.median, np.std))
-    return Numbers(low, high, mean, median, deviation, share)
-
-
-def share_of_numbers(column: Column, na: Sequence[str]) -> float | None:
-    """Return how much of the values of a text column are numbers or dates; None where it holds none at all."""
-    counts = present_counts(column, na)
-    total = int(counts.sum())
-    if column.kind != "text" or not total:
-        return None
-    forms = forms_in(column, na)
-    strange = [index for index, level in enumerate(column.levels) if all(form.read(level) is None for form in forms)]
-    return 1 - int(counts[strange].sum()) / total
-
-
-def frequent_levels(column: Column) -> list[tuple[str, int]]:
-    """Return the most frequent values of a text or boolean column, and how many rows hold each."""
-    if type_of(column) not in {"text", "boolean"}:
-        return []
-    counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
-    first = np.argsort(-counts, kind="stable")[:LEVELS_SHOWN]
-    return [(column.levels[index], int(counts[index])) for index in first if counts[index]]
-
-
-def complete_rows(table: Table) -> int:
-    """Return how many rows lack no value; columns of a type that cannot be used do not count."""
-    complete = np.ones(table.n_rows, dtype=bool)
-    for column in table.columns:
-        if type_of(column) != "other":
-            complete &= ~column.missing
-    return int(np.count_nonzero(complete))
-
-
-def verdict_on(column: Column, table: Table) -> ColumnUse:
-    """Return what a two-sample test would do with a column of the table."""
-    try:
-        check_usable(table.select([column.name]))
-    except DataError as error:
-        line, value = error.where.get("line"), error.where.get("value")
-        return ColumnUse(
-            "refused",
-            _without_names(error.message, column, table),
-            line if isinstance(line, int) else None,
-            None if value is None else str(value),
-        )
-    n_missing = column.n_missing
-    if n_missing == table.n_rows:
-        return ColumnUse("refused", "has no values")
-    reason = reason_to_leave_out(column.take(~column.missing))
-    if reason is not None:
-        note = _without_names(reason, column, table).removesuffix(" and is left out")
-        return ColumnUse("left out", f"{note}, unless the other file has others" if "one value" in note else note)
-    notes = []
-    if n_missing:
-        notes.append(f"--missing drop leaves {counted(n_missing, 'row')} out, otherwise a test stops")
-    if column.kind == "date":
-        notes.append("a date differs between any two batches")
-    elif column.kind == "number" and counts_rows(column.values[~column.missing]):
-        notes.append(f"counts the rows or identifies them: consider --exclude {option_value([column.name])}")
-    return ColumnUse("used", "; ".join(notes) or None)
-
-
-def _without_names(message: str, column: Column, table: Table) -> str:
-    """Return a message without the names of the table and the column, which stand beside it."""
-    for prefix in (f"{table.name}, ", f"{table.name}: "):
-        message = message.removeprefix(prefix)
-    return message.replace(f"column {column.name!r} ", "", 1)
-
+    Keys = NDArray[np.uint64]
+    # Numbers, NaN where they are missing; or the codes of categories.
+    Values = NDArray[np.float64] | NDArray[np.int64]
 
 LARGEST_RATIO = 20
 LARGEST_SHARE = 0.1
 SIGNIFICANT = 0.01
-FEWEST_ROWS = 20
 _FAR_MORE = 5
 _COUNTS = "counts the rows or identifies them: its whole numbers are all different and run in one direction"
 
 
-def misleading(matched: tuple[Table, Table], used: tuple[Table, Table], pooled: Pooled) -> tuple[str, ...]:
-    """Return what a reader must know before believing a two-sample test of these tables."""
-    return (
-        *_left_out_unevenly(matched, used),
-        *unequal_sizes([table.name for table in used], [table.n_rows for table in used]),
-        *_of_columns(used, pooled),
-        *repeated_rows([table.name for table in used], pooled.numeric, pooled.codes, pooled.n_x),
-    )
+def misleading(tables: Sequence[Table], pooled: Pooled) -> list[str]:
+    """Return what a reader must know before believing a two-sample test of these tables, whose complete rows are pooled."""
+    sides = slice(pooled.n_x), slice(pooled.n_x, None)
+    rows = [[*pooled.numeric[side].T, *pooled.codes[side].T] for side in sides]
+    return two_sample_warnings([TableFacts.of(table) for table in tables], pooled.numeric_names, rows)
 
 
-def _of_columns(used: tuple[Table, Table], pooled: Pooled) -> list[str]:
-    """Return the warnings about columns that differ between any two batches, in the order of the columns."""
-    warnings = []
-    for in_x, in_y in zip(used[0].columns, used[1].columns, strict=True):
-        if in_x.name not in pooled.numeric_names:
-            continue
-        trouble = _time_trouble(in_x, in_y, used)
+def two_sample_warnings(
+    facts: Sequence[TableFacts], numeric_names: Sequence[str], rows: Sequence[Sequence[Values]]
+) -> list[str]:
+    """Return the same from facts about two tables, and from the columns of their rows or of a sample of them."""
+    (x, y), names = facts, [one_line(one.name) for one in facts]
+    warnings = [*_left_out_unevenly(x, y, names), *_unequal_sizes(x, y, names)]
+    for name in x.kinds:
+        trouble = (
+            _time_trouble(x.kinds[name], x.numbers[name], y.numbers[name], names) if name in numeric_names else None
+        )
         if trouble is not None:
-            warnings.append(f"column {in_x.name!r} {trouble}; leave it out with --exclude {option_value([in_x.name])}")
-    return warnings
-
-
-def _time_trouble(in_x: Column, in_y: Column, used: tuple[Table, Table]) -> str | None:
-    """Return why a column of numbers or dates differs between any two batches; None if it need not."""
-    ranges = [(float(column.values.min()), float(column.values.max())) for column in (in_x, in_y)]
-    apart = apart_text(ranges, [table.name for table in used])
-    columns = (in_x.values, in_y.values)
-    return time_trouble(
-        in_x.kind, apart, counts=lambda: all(map(counts_rows, columns)), runs=lambda: all(map(_runs_like_time, columns))
-    )
-
-
-def time_trouble(kind: str, apart: str | None, counts: Callable[[], bool], runs: Callable[[], bool]) -> str | None:
-    """Return why a column differs between any two batches, from what is known of it; None if it need not."""
-    if kind == "date":
-        if apart is not None:
-            return f"is a date, and {apart}: any two batches differ in it"
-        return "is a date: time itself differs between any two batches, so that a difference in it says little"
-    if counts():
-        if apart is not None:
-            return f"counts the rows, and {apart}: any two batches differ in it"
-        return _COUNTS
-    if apart is not None and runs():
-        return f"runs in one direction like a time or a counter, and {apart}: any two batches differ in it"
-    return None
-
-
-def apart_text(ranges: Sequence[tuple[float, float]], names: Sequence[str]) -> str | None:
-    """Return how the ranges of a column in two tables lie apart; None where they overlap."""
-    (x_low, x_high), (y_low, y_high) = ranges
-    x_name, y_name = map(one_line, names)
-    if x_high < y_low:
-        return f"all of it in {y_name} lies above all of it in {x_name}"
-    if y_high < x_low:
-        return f"all of it in {x_name} lies above all of it in {y_name}"
-    return None
-
-
-def counts_rows(values: NDArray[np.float64]) -> bool:
-    """Say whether numbers are whole, all different, and increase or decrease along the file, as a counter does."""
-    if len(values) < FEWEST_ROWS or not bool(np.all(values == np.floor(values))):
-        return False
-    steps = np.diff(values)
-    return bool(np.all(steps > 0) or np.all(steps < 0))
+            warnings.append(_left_out_with(name, trouble))
+    for one, columns in zip(facts, rows, strict=True):
+        warnings += copies_warning(columns, name=one.name, total=one.used)
+    return [*warnings, *_shared_rows(facts, names, [_joined(_hashed(columns)) for columns in rows])]
 
 
 def counters(columns: Iterable[Column]) -> list[str]:
     """Return the warnings about columns of one table that count its rows, missing values aside."""
-    return [
-        f"column {column.name!r} {_COUNTS}; leave it out with --exclude {option_value([column.name])}"
-        for column in columns
-        if column.kind == "number" and counts_rows(column.values[~column.missing])
-    ]
+    numbers = ((column.name, column.values[~column.missing]) for column in columns if column.kind == "number")
+    return [_left_out_with(name, _COUNTS) for name, values in numbers if counts_rows(values)]
 
 
-def _runs_like_time(values: NDArray[np.float64]) -> bool:
-    """Say whether numbers never turn back along the file and seldom stand still, as the time of orders does."""
-    steps = np.diff(values)
-    turns_back = bool(np.any(steps > 0) and np.any(steps < 0))
-    return len(values) >= FEWEST_ROWS and not turns_back and int(np.count_nonzero(steps)) > len(steps) // 2
+def _left_out_with(name: str, trouble: str) -> str:
+    return f"column {name!r} {trouble}; leave it out with --exclude {option_value([name])}"
 
 
-def unequal_sizes(names: Sequence[str], n_rows: Sequence[int]) -> list[str]:
+def _time_trouble(kind: Kind, x: NumberFacts, y: NumberFacts, names: Sequence[str]) -> str | None:
+    """Return why a column of numbers or dates differs between any two batches; None if it need not."""
+    counts = x.counts_rows and y.counts_rows
+    what = "is a date" if kind == "date" else "counts the rows" if counts else None
+    if what is None and x.runs and y.runs:
+        what = "runs in one direction like a time or a counter"
+    if what is not None and (x.high < y.low or y.high < x.low):
+        below, above = names if x.high < y.low else names[::-1]
+        return f"{what}, and all of it in {above} lies above all of it in {below}: any two batches differ in it"
+    if kind == "date":
+        return "is a date: time itself differs between any two batches, so that a difference in it says little"
+    return _COUNTS if counts else None
+
+
+def _unequal_sizes(x: TableFacts, y: TableFacts, names: Sequence[str]) -> list[str]:
     """Return the warning about a table that is much shorter than the other."""
-    (few, small), (many, large) = sorted(zip(n_rows, names, strict=True), key=lambda table: table[0])
-    if many <= LARGEST_RATIO * few:
+    (few, small), (many, large) = sorted(zip((x.used, y.used), names, strict=True), key=lambda table: table[0])
+    warning = (
+        f"{large} has {many / few:.0f} times as many rows as {small}: what the test can see is set by the {few:,} rows "
+        "of the smaller one; give it more rows"
+    )
+    return [warning] if many > LARGEST_RATIO * few else []
+
+
+def _left_out_unevenly(x: TableFacts, y: TableFacts, names: Sequence[str]) -> list[str]:
+    """Return the warning about missing values that cost one table more of its rows than the other."""
+    dropped = [one.rows - one.used for one in (x, y)]
+    p_value = proportions_p_value(dropped[0], x.rows, dropped[1], y.rows)
+    if p_value >= SIGNIFICANT:
         return []
-    return [
-        (
-            f"{one_line(large)} has {many / few:.0f} times as many rows as {one_line(small)}: "
-            f"what the test can see is set by the {few:,} rows of the smaller one; give it more rows"
+    shares = [_percent(count / one.rows) for count, one in zip(dropped, (x, y), strict=True)]
+    emptiest = max(x.kinds, key=lambda name: x.missing[name] + y.missing[name])
+    warning = (
+        f"missing values cost {names[0]} {shares[0]} of its rows and {names[1]} {shares[1]} (p = {p_value:.2g}): what is "
+        f"left may differ for that reason alone; --exclude {option_value([emptiest])} keeps more rows"
+    )
+    return [warning]
+
+
+def proportions_p_value(hits_x: int, n_x: int, hits_y: int, n_y: int) -> float:
+    """Return the two-sided p-value of the z-test that two proportions are equal, with the pooled variance."""
+    pooled = (hits_x + hits_y) / (n_x + n_y)
+    variance = pooled * (1 - pooled) * (1 / n_x + 1 / n_y)
+    return math.erfc(abs(hits_x / n_x - hits_y / n_y) / math.sqrt(2 * variance)) if variance else 1.0
+
+
+def _percent(share: float) -> str:
+    """Return a share in per cent: ``"12 %"``."""
+    return f"{100 * share:.0f} %" if share >= 0.01 or share == 0 else "less than 1 %"
+
+
+def _shared_rows(facts: Sequence[TableFacts], names: Sequence[str], keys: Sequence[Keys]) -> list[str]:
+    """Return the warning about rows of one table that are in the other, where chance would hardly repeat one."""
+    shares = [float(np.isin(own, other).mean()) for own, other in (keys, keys[::-1])]
+    if max(shares) <= LARGEST_SHARE or not _share_more_than_chance(*keys):
+        return []
+    own = 0 if shares[0] >= shares[1] else 1
+    drawn = [f"{len(each):,}" for each in keys]
+    found = f"{_percent(shares[own])} of those of {names[own]} are also in {names[1 - own]}"
+    if sum(map(len, keys)) < sum(one.used for one in facts):
+        found = (
+            f"{_percent(shares[own])} of {drawn[own]} sampled rows of {names[own]} are also among "
+            f"{drawn[1 - own]} of {names[1 - own]}"
         )
-    ]
+    warning = (
+        f"the files share rows: {found}; the samples are not independent, and the p-value is not valid; "
+        "take the shared rows out of one of them"
+    )
+    return [warning]
 
 
-def repeated_rows(
-    names: Sequence[str],
-    numeric: NDArray[np.float64],
-    codes: NDArray[np.int64],
-    n_x: int,
-    *,
-    totals: Sequence[int] | None = None,
-) -> list[str]:
-    """Return the warnings about rows that occur more than once, where chance would hardly repeat one."""
-    keys = row_keys([*numeric.T, *codes.T])
-    each = keys[:n_x], keys[n_x:]
-    drawn = [len(own) for own in each]
-    totals = drawn if totals is None else totals
-    sampled = sum(drawn) < sum(totals)
-    warnings = []
-    for name, rows, total in zip(names, (slice(n_x), slice(n_x, None)), totals, strict=True):
-        warnings += copies_warning([*numeric[rows].T, *codes[rows].T], name=name, total=total)
-    shares = [float(np.isin(own, other).mean()) for own, other in (each, each[::-1])]
-    if max(shares) > LARGEST_SHARE and _share_more_than_chance(*each):
-        first = 0 if shares[0] >= shares[1] else 1
-        name, other = (one_line(names[place]) for place in (first, 1 - first))
-        found = f"{_percent(shares[first])} of those of {name} are also in {other}"
-        if sampled:
-            found = (
-                f"{_percent(shares[first])} of {len(each[first]):,} sampled rows of {name} are also among "
-                f"{len(each[1 - first]):,} of {other}"
-            )
-        warnings.append(
-            f"the files share rows: {found}; the samples are not independent, and the p-value is not valid; "
-            "take the shared rows out of one of them"
-        )
-    return warnings
-
-
-def _share_more_than_chance(in_x: NDArray[np.uint64], in_y: NDArray[np.uint64]) -> bool:
+def _share_more_than_chance(in_x: Keys, in_y: Keys) -> bool:
     """Say whether rows of one table equal rows of the other far more often than rows of the same table do.
 
     Rows that chance makes equal, because they hold few or coarsely rounded values, are so within the tables as well.
@@ -294,53 +164,240 @@ def _share_more_than_chance(in_x: NDArray[np.uint64], in_y: NDArray[np.uint64]) 
     if min(n_x, n_y) < FEWEST_ROWS:
         return False
     _, position = np.unique(np.concatenate([in_x, in_y]), return_inverse=True)
-    counts_x = np.bincount(position[:n_x], minlength=int(position.max()) + 1)
-    counts_y = np.bincount(position[n_x:], minlength=len(counts_x))
-    equal_within = sum(int((counts * (counts - 1)).sum()) // 2 for counts in (counts_x, counts_y))
-    pairs_within = (n_x * (n_x - 1) + n_y * (n_y - 1)) // 2
+    counts_x, counts_y = (np.bincount(some, minlength=int(position.max()) + 1) for some in np.split(position, [n_x]))
     # One more, since none seen does not mean that there can be none.
-    expected_between = (equal_within + 1) / pairs_within * n_x * n_y
-    return int((counts_x * counts_y).sum()) > _FAR_MORE * expected_between
+    share = (_pairs(counts_x).sum() + _pairs(counts_y).sum() + 1) / (n_x * (n_x - 1) / 2 + n_y * (n_y - 1) / 2)
+    return bool((counts_x * counts_y).sum() > _FAR_MORE * share * n_x * n_y)
 
 
-def _left_out_unevenly(matched: tuple[Table, Table], used: tuple[Table, Table]) -> list[str]:
-    """Return the warning about missing values that cost one table more of its rows than the other."""
-    missing = {
-        in_x.name: in_x.n_missing + in_y.n_missing
-        for in_x, in_y in zip(matched[0].columns, matched[1].columns, strict=True)
-    }
-    n_rows = [table.n_rows for table in matched]
-    dropped = [whole.n_rows - kept.n_rows for whole, kept in zip(matched, used, strict=True)]
-    return left_out_unevenly([table.name for table in matched], n_rows, dropped, missing)
+# What happens by chance with less than this probability is not taken for chance; its quantile of the normal distribution.
+IMPROBABLE, IMPROBABLE_Z = 1e-3, 3.0902
+# Different numbers of a column, in all and between its quartiles, from which on its rounding can be told.
+FEWEST_VALUES, FEWEST_STEPS = 20, 10
+# Share of the smallest steps between the quartiles above which rounding alone makes ties.
+CROWDED = 0.5
+# Share of the different rows that a column without ties tells apart.
+TELLS_ROWS = 0.9
+# How much of the way from chance to certainty a column goes that another one all but determines.
+DETERMINED = 0.8
+# Rows with equal numbers may be equal in all else so many times as often as rows with numbers next to each other, of which
+# so many pairs are added to those seen. Numbers that are compared so.
+NEIGHBOURS_ALIKE, UNSEEN, MOST_NUMBERS = 3.0, 3.0, 4
+# Columns that are asked: what so many cannot tell apart, more of them hardly do.
+MOST_ASKED = 12
+# Copies matter to a test where they make the variance of a mean larger by more than this share (Kish 1965).
+LARGEST_INFLATION = 0.125
 
 
-def left_out_unevenly(
-    names: Sequence[str], n_rows: Sequence[int], dropped: Sequence[int], missing: Mapping[str, int]
-) -> list[str]:
-    """Return the same from the rows of each table, those left out of it, and the missing values of each column."""
-    p_value = proportions_p_value(dropped[0], n_rows[0], dropped[1], n_rows[1])
-    if p_value >= SIGNIFICANT:
+@dataclass(frozen=True, slots=True, eq=False)
+class Copies:
+    """Rows of which some are copies of others."""
+
+    group: NDArray[np.intp]
+    inflation: float
+
+    @property
+    def repeats(self) -> int:
+        """How many rows repeat another one, the first of each not counted."""
+        return len(self.group) - 1 - int(self.group.max())
+
+
+def copies_of(columns: Sequence[Values], *, total: int | None = None) -> Copies | None:
+    """Return which rows are copies of one another; None where chance explains all equal rows."""
+    hashed = _hashed(columns)
+    group, sizes = _grouped(_joined(hashed))
+    n, pairs = len(group), float(_pairs(sizes).sum())
+    if not pairs:
+        return None
+    if not _in_fine_column(columns, group, sizes):
+        asked = _telling(hashed, group)
+        # Columns of one value say nothing.
+        if not asked or not (
+            _in_all_columns(hashed, group, asked) or _beside_neighbours(columns, hashed, group, asked)
+        ):
+            return None
+    return Copies(group, 2.0 * pairs * ((n if total is None else total) - 1) / (n * (n - 1)))
+
+
+def copies_warning(columns: Sequence[Values], *, name: str | None = None, total: int | None = None) -> list[str]:
+    """Return the warning of a test whose rows are copies enough to matter."""
+    found = copies_of(columns, total=total)
+    if found is None or found.inflation <= LARGEST_INFLATION:
         return []
-    shares = [_percent(count / rows) for count, rows in zip(dropped, n_rows, strict=True)]
-    emptiest = max(missing, key=lambda name: missing[name])
-    x_name, y_name = map(one_line, names)
+    n = len(found.group)
+    sampled = total is not None and n < total
     return [
-        (
-            f"missing values cost {x_name} {shares[0]} of its rows and {y_name} {shares[1]} (p = {p_value:.2g}): what is "
-            f"left may differ for that reason alone; --exclude {option_value([emptiest])} keeps more rows"
-        )
+        f"{'' if name is None else f'{one_line(name)}: '}{counted(found.repeats, 'row')} of {n:,}"
+        f"{' sampled ones' if sampled else ''} repeat another row"
+        + (f", so that a row is there {1 + found.inflation:.3g} times on average" if sampled else "")
+        + ": the test takes copies for independent rows, and its p-value is then too small; keep one of each"
     ]
 
 
-def proportions_p_value(hits_x: int, n_x: int, hits_y: int, n_y: int) -> float:
-    """Return the two-sided p-value of the z-test that two proportions are equal, with the pooled variance."""
-    pooled = (hits_x + hits_y) / (n_x + n_y)
-    variance = pooled * (1 - pooled) * (1 / n_x + 1 / n_y)
-    if variance == 0:
-        return 1.0
-    return math.erfc(abs(hits_x / n_x - hits_y / n_y) / math.sqrt(2 * variance))
+def _hashed(columns: Sequence[Values]) -> list[Keys]:
+    """Return for each column numbers that are equal for equal values, and whose sums over columns tell rows apart."""
+    hashed = []
+    for place, column in enumerate(columns):
+        # + 0.0 makes -0.0 the same as 0.0, which compare equal; there are many kinds of NaN.
+        number = np.where(np.isnan(column), np.nan, column + 0.0) if _is_number(column) else column
+        hashed.append(mixed(mixed(np.full(1, place, dtype=np.uint64)) + number.view(np.uint64)))
+    return hashed
 
 
-def _percent(share: float) -> str:
-    """Return a share in per cent: ``"12 %"``."""
-    return f"{100 * share:.0f} %" if share >= 0.01 or share == 0 else "less than 1 %"
+def _joined(hashed: Sequence[Keys]) -> Keys:
+    """Return the sum over columns, modulo 2^64: the same for equal rows, and hardly ever for others."""
+    return np.asarray(sum(hashed[1:], hashed[0]))
+
+
+def _grouped(keys: Keys) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the group of each row, equal keys together, and the sizes of the groups."""
+    _, group, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+    return group.astype(np.intp), sizes.astype(np.intp)
+
+
+def _pairs(sizes: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the number of pairs in groups of so many rows."""
+    return 0.5 * sizes * (sizes - 1.0)
+
+
+def _in_fine_column(columns: Sequence[Values], group: NDArray[np.intp], sizes: NDArray[np.intp]) -> bool:
+    """Say whether rows are equal although a column tells nearly all rows apart and has hardly a tie by chance."""
+    repeated = sizes[group] > 1
+    for column in columns:
+        if not _is_number(column):
+            continue
+        numbers = np.asarray(column, dtype=np.float64)
+        different = np.unique(numbers)
+        expected = _expected_ties(numbers, different)
+        if expected is None or len(different) < TELLS_ROWS * len(sizes):
+            continue
+        # One value that stands for many rows, such as 0, counts once.
+        if _improbable(len(np.unique(numbers[repeated])), expected):
+            return True
+    return False
+
+
+def _expected_ties(values: NDArray[np.float64], different: NDArray[np.float64]) -> float | None:
+    """Return how many numbers of a column have ties by chance; None where they are close for their rounding.
+
+    The rounding is the smallest step between two of them. Between the quartiles, numbers rounded coarsely fill most of
+    the possible places, and then meet by chance: of places of which a share f is filled at random, f + (1 - f) log(1 - f)
+    are so more than once.
+    """
+    if len(different) < FEWEST_VALUES:
+        return None
+    low, high = np.nanquantile(values, [0.25, 0.75])
+    smallest = float(np.nanmin(np.diff(different)))
+    places = (high - low) / smallest + 1.0 if smallest > 0 else math.inf
+    inside = np.count_nonzero((different >= low) & (different <= high))
+    if inside <= FEWEST_STEPS or inside >= CROWDED * places:
+        return None
+    filled = inside / places
+    # As many are outside the quartiles.
+    return 2.0 * inside * (1.0 + (1.0 / filled - 1.0) * math.log1p(-filled)) if filled else 0.0
+
+
+def _in_all_columns(hashed: Sequence[Keys], group: NDArray[np.intp], asked: Mapping[int, float]) -> bool:
+    """Say whether rows that are equal in all columns but one are equal in that one more often than chance makes them."""
+    rows = _joined([hashed[place] for place in asked])
+    return len(asked) > 1 and all(_too_equal(rows - hashed[place], group, chance) for place, chance in asked.items())
+
+
+def _beside_neighbours(
+    columns: Sequence[Values], hashed: Sequence[Keys], group: NDArray[np.intp], asked: Mapping[int, float]
+) -> bool:
+    """Say whether rows equal in a number are far oftener equal in all else than rows with numbers next to each other.
+
+    Where two numbers rise and fall together, neighbours are one step further in both.
+    """
+    ranks = {place: np.unique(columns[place], return_inverse=True)[1] for place in asked if _is_number(columns[place])}
+    ranks = dict([(place, rank) for place, rank in ranks.items() if rank.max() >= FEWEST_VALUES - 1][:MOST_NUMBERS])
+    if len(ranks) < 2:
+        return False
+    steps = dict(zip(ranks, mixed(np.arange(len(ranks), dtype=np.uint64))[:, None], strict=True))
+    keys = _joined(hashed)
+    for place, rank in ranks.items():
+        keys += rank.astype(np.uint64) * steps[place] - hashed[place]
+    cells, counts = np.unique(keys, return_counts=True)
+    pairs = _pairs(np.bincount(group))
+    usual = float(np.median(pairs[pairs > 0]))
+    # No row counts for more than the usual one.
+    found = float(np.minimum(pairs, usual).sum()) / usual
+    for place, rank in ranks.items():
+        sideways = [
+            np.zeros(1, dtype=np.uint64),
+            *(step for other in ranks if other != place for step in (steps[other], -steps[other])),
+        ]
+        alike = max(_pairs_at(cells, counts, steps[place] + step) for step in sideways)
+        sizes = np.bincount(rank)
+        # Some are added: none seen does not mean that there can be none.
+        share = (alike + UNSEEN) / float(sizes[1:] @ sizes[:-1])
+        if not _improbable(found, NEIGHBOURS_ALIKE * share * float(_pairs(sizes).sum()) / usual):
+            return False
+    return True
+
+
+def _is_number(column: Values) -> bool:
+    return column.dtype.kind == "f"
+
+
+def _pairs_at(cells: Keys, counts: NDArray[np.intp], step: Keys) -> float:
+    """Return how many pairs of rows are in cells that lie so far apart, of sorted cells with so many rows."""
+    place = np.minimum(np.searchsorted(cells, cells + step), len(cells) - 1)
+    return float(counts @ (counts[place] * (cells[place] == cells + step)))
+
+
+def _improbable(count: float, expected: float) -> bool:
+    """Say whether so many are more than chance gives, by the quantile of the Poisson distribution (Cornish and Fisher)."""
+    # One value that stands for many rows, such as 0, is no copy.
+    mean = max(1.0, expected)
+    return count > mean + IMPROBABLE_Z * math.sqrt(mean) + (IMPROBABLE_Z**2 - 1.0) / 6.0
+
+
+def _telling(hashed: Sequence[Keys], group: NDArray[np.intp]) -> dict[int, float]:
+    """Return the columns that no other one determines, with the chance that two rows are equal in each, finest first.
+
+    Copies are equal in all columns. So what a column determines is seen where it is equal in rows that are not.
+    """
+    whole = _pairs(np.array([len(group)])).sum()
+    places = [_grouped(column) for column in hashed]
+    chances = np.array([_pairs(sizes).sum() / whole for _, sizes in places])
+    kept: dict[int, float] = {}
+    for place in np.argsort(chances, kind="stable"):
+        chance = float(chances[place])
+        if chance == 1.0 or len(kept) == MOST_ASKED:
+            break
+        settled = chance + DETERMINED * (1.0 - chance)
+        if all(_agreement(hashed[other], places[place][0], unlike=group)[0] <= settled for other in kept):
+            kept[int(place)] = chance
+    return kept
+
+
+def _too_equal(others: Keys, group: NDArray[np.intp], chance: float) -> bool:
+    """Say whether rows with equal keys are in the same group more often than dependence on the keys explains."""
+    share, count = _agreement(others, group)
+    allowed = 0.5 * (1.0 + chance)
+    if share <= allowed:
+        return False
+    apart = share * math.log(share / allowed)
+    if share < 1.0:
+        apart += (1.0 - share) * math.log((1.0 - share) / (1.0 - allowed))
+    return math.exp(-count * apart) < IMPROBABLE
+
+
+def _agreement(keys: Keys, group: NDArray[np.intp], *, unlike: NDArray[np.intp] | None = None) -> tuple[float, int]:
+    """Return the share of pairs with equal keys that are in one group, the mean over the keys that rows share; and how many.
+
+    Of keys that rows of different groups `unlike` share, where these are given; 1 if there are none.
+    """
+    place, sizes = _grouped(keys)
+    shared = sizes > 1
+    if unlike is not None:
+        first = np.empty(len(sizes), dtype=np.intp)
+        first[place] = unlike
+        shared &= np.bincount(place, weights=unlike != first[place]) > 0
+    if not shared.any():
+        return 1.0, 0
+    within, counts = np.unique(place * np.intp(group.max() + 1) + group, return_counts=True)
+    equal = np.bincount(within // np.intp(group.max() + 1), weights=_pairs(counts), minlength=len(sizes))
+    return float(np.mean(equal[shared] / _pairs(sizes)[shared])), int(np.count_nonzero(shared))

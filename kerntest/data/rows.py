@@ -143,7 +143,7 @@ def pool(x: Table, y: Table) -> Pooled:
     for table in (x, y):
         _refuse_too_few_rows(table)
         apply_missing(table, "error")
-    columns = [_laid_below(in_x, in_y) for in_x, in_y in zip(x.columns, y.columns, strict=True)]
+    columns = [laid_below(in_x, in_y) for in_x, in_y in zip(x.columns, y.columns, strict=True)]
     arranged = arrange(columns, x.n_rows + y.n_rows)
     if arranged.empty:
         raise _no_columns(x, y, list(arranged.warnings))
@@ -172,7 +172,7 @@ def _refuse_too_few_rows(table: Table) -> None:
         )
 
 
-def _laid_below(in_x: Column, in_y: Column) -> Column:
+def laid_below(in_x: Column, in_y: Column) -> Column:
     """Return one column of both tables' values, categories coded by their levels taken together."""
     if not in_x.is_category:
         return Column(in_x.name, in_x.kind, np.concatenate([in_x.values, in_y.values]))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 import kerntest
-from kerntest.data.copies import copies_warning
-from kerntest.data.diagnostics import counts_rows
+from kerntest.data.diagnostics import copies_warning
+from kerntest.data.facts import counts_rows
 from kerntest.data.messages import listed
 from kerntest.errors import UsageError
 from kerntest.inference.verdict import judged_together

@@ -297,7 +297,7 @@ def analyse_two_samples(
         warnings=(
             *tables.warnings,
             *dropped,
-            *misleading(matched, used, pooled),
+            *misleading(matched, pooled),
             *pooled.warnings,
             *kernel_warnings(family, verdict.kernels),
             *adapted,

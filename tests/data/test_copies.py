@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from kerntest import hsic_joint, hsic_pairs, hsic_select, hsic_test, mmd_test, read_table
-from kerntest.data.copies import copies_of
+from kerntest.data.diagnostics import copies_of
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 # Dawson (1995): passengers and crew by class, sex, age and whether they survived.

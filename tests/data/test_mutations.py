@@ -107,7 +107,7 @@ def outcome(path, original):
             usable = original.select([column.name for column in original.columns if column.problem is None])
             x, y, _ = match_tables(usable, table, common=True)
             used = apply_missing(x, "drop")[0], apply_missing(y, "drop")[0]
-            misleading((x, y), used, pool(*used))
+            misleading((x, y), pool(*used))
             error = None
         except KerntestError as caught:
             error = caught

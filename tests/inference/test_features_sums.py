@@ -3,8 +3,6 @@
 They look inside: blocks, samples and relabellings of features are nothing that a user can reach.
 """
 
-from dataclasses import replace
-
 import naive
 import numpy as np
 import pytest
@@ -13,23 +11,16 @@ from hypothesis import strategies as st
 from scipy.stats import hypergeom
 from tolerances import assert_close
 
-from kerntest import Table, parse_kernel
-from kerntest.data.blocks import Loaded, RowBlock
-from kerntest.data.diagnostics import counts_rows
-from kerntest.data.table import Column
+from kerntest import parse_kernel
+from kerntest.data.facts import NumberFacts, counts_rows
 from kerntest.inference.features.block_sums import Blocks, BlockSums, family_features, plan_blocks, random_places
-from kerntest.inference.features.column_facts import NumberFacts
 from kerntest.inference.features.product_sums import ProductSums, SideFeatures, speaking_rows
-from kerntest.inference.features.survey import Part
 from kerntest.inference.nulls.invariants import Invariants, permutation_moments
 from kerntest.inference.relabelling.pairings import centred_matrix
-from kerntest.inference.sides import ORDER_STREAM, Variable
+from kerntest.inference.sides import ORDER_STREAM
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.groups import bind
 from kerntest.matrices.factor import make_features
-
-KINDS = {"a": "number", "b": "number", "c": "number", "city": "text"}
-LEVELS = ("Bern", "Oslo", "Rome")
 
 
 def rows_of(n, seed=0, offset=0.0):
@@ -40,24 +31,12 @@ def rows_of(n, seed=0, offset=0.0):
     return Points(numeric, rng.integers(0, 3, (n, 1)))
 
 
-def scaling(p=3):
-    return Variable(rows_of(2), np.zeros(p), np.ones(p), ("a", "b", "c")[:p], ("city",), (LEVELS,))
-
-
-def parts_of(rows, source=0, cuts=()):
-    """Return rows in parts, each of two blocks, as a reader of files gives them."""
-    parts = []
+def summed(work, rows, source, cuts=()):
+    """Return the sums over rows that come in parts."""
+    total = np.zeros(work.shape(source))
     for start, stop in zip([0, *cuts], [*cuts, len(rows)], strict=True):
-        blocks = []
-        for some in np.array_split(np.arange(start, stop), 2):
-            numbers = [Column(name, "number", rows.numeric[some, k]) for k, name in enumerate("abc")]
-            city = Column("city", "text", rows.codes[some, 0], LEVELS)
-            blocks.append(Loaded(RowBlock(Table("x", (*numbers, city), len(some), "array"), None, some[0]), 0))
-        parts += [
-            Part(source, blocks[0], start),
-            Part(source, blocks[1], start + len(blocks[0].block.table.columns[0].values)),
-        ]
-    return parts
+        work.add(total, rows.take(np.arange(start, stop)), source, start)
+    return total
 
 
 # The order of rows, and blocks
@@ -142,12 +121,9 @@ def blocked_and_features(kernel, features):
     kernels = [bind(parse_kernel(one), ("a", "b", "c"), categories).kernel for one in both]
     sample = whole.take(np.random.default_rng(0).permutation(sum(N)))
     maps = family_features(features, kernels, sample, 0)
-    work = BlockSums(maps, BLOCKS, 0, KINDS, replace(scaling(), points=sample))
-    sums = [np.zeros((blocks.count, len(maps), work.width)) for blocks in BLOCKS]
-    for part in parts_of(x, 0, (100,)) + parts_of(y, 1, (7, 200)):
-        source, some = work(part)
-        sums[source] += some
-    return work.blocked(len(maps) - 1, sums), maps[-1].of_block(whole)
+    work = BlockSums(maps, BLOCKS, 0)
+    sums = [summed(work, x, 0, (100,)), summed(work, y, 1, (7, 200))]
+    return work.blocked(len(maps) - 1, sums, sample), maps[-1].of_block(whole)
 
 
 def explicit_estimates(Z, estimator):
@@ -238,8 +214,8 @@ def products_of(
         features = make_features(text, bind(parse_kernel(kernel), *names).kernel, points, 0)
         centre = features.of_block(points)[:centred_on].mean(axis=0)
         sides.append(SideFeatures(some, np.zeros(len(some.numeric)), features, centre))
-    work = ProductSums(tuple(sides), KINDS, scaling())
-    gram = sum(work(part) for part in parts_of(rows, 0, cuts))
+    work = ProductSums(tuple(sides))
+    gram = summed(work, rows, 0, cuts)
     values = [side(rows) + side.centre for side in sides]
     return work.pair(gram, rows if sample is None else sample, estimator), values
 

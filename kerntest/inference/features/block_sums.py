@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.data.facts import mixed
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.inference.family import Family
-from kerntest.inference.features.column_facts import mixed
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import ORDER_STREAM, Sample
@@ -34,14 +34,12 @@ from kerntest.kernels.elementary import Gaussian, Laplacian, Laplacian2, Linear,
 from kerntest.matrices.factor import FEATURE_STREAM, FeatureMap, parse_features
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from kerntest.data.table import Kind
     from kerntest.engines.engine import Engine
-    from kerntest.inference.features.survey import Part
-    from kerntest.inference.sides import Estimator, Options, Variable
+    from kerntest.inference.sides import Estimator, Options
     from kerntest.kernels.base import Array, Kernel
 
 # Blocks of both files together, and those of the smaller one at least.
@@ -226,33 +224,29 @@ class BlockSums:
     features: tuple[FeatureMap, ...]
     blocks: tuple[Blocks, Blocks]
     seed: int
-    kinds: Mapping[str, Kind]
-    scaling: Variable
 
     @property
     def width(self) -> int:
         """Values D of each kernel: landmarks, or random features."""
         return len(self.features[0].landmarks) or self.features[0].size
 
-    def __call__(self, part: Part) -> tuple[int, Array]:
-        """Return which input a part is of, and its sums, shape (blocks, F, D). Cost: O(m M (p + F)) time for m rows."""
-        blocks, before = self.blocks[part.source], part.used_before
-        sums = np.zeros((blocks.count, len(self.features), self.width))
-        step = max(64, TOGETHER // self.width)
-        for points in part.rows(self.kinds, self.scaling):
-            rows = np.arange(before, before + len(points))
-            before += len(points)
-            block = blocks.of(random_places(rows, blocks.n, self.seed, part.source))
-            together = np.argsort(block, kind="stable")
-            block = block[together]
-            cuts = [*range(0, len(block), step), len(block)]
-            for (start, stop), values in zip(pairwise(cuts), self._values(points.take(together), cuts), strict=True):
-                own = block[start:stop]
-                starts = np.flatnonzero(np.concatenate([[True], own[1:] != own[:-1]]))
-                for member, some in enumerate(values):
-                    # Each block occurs once among the starts: no two of them are added to one place.
-                    sums[own[starts], member] += np.add.reduceat(some, starts, axis=0)
-        return part.source, sums
+    def shape(self, source: int) -> tuple[int, int, int]:
+        """Return the shape of the sums over an input, (blocks, F, D)."""
+        return self.blocks[source].count, len(self.features), self.width
+
+    def add(self, total: Array, rows: Points, source: int, before: int) -> None:
+        """Add m rows of an input, so many of it before them. Cost: O(m M (p + F)) time."""
+        blocks, step = self.blocks[source], max(64, TOGETHER // self.width)
+        block = blocks.of(random_places(np.arange(before, before + len(rows)), blocks.n, self.seed, source))
+        together = np.argsort(block, kind="stable")
+        block = block[together]
+        cuts = [*range(0, len(block), step), len(block)]
+        for (start, stop), values in zip(pairwise(cuts), self._values(rows.take(together), cuts), strict=True):
+            own = block[start:stop]
+            starts = np.flatnonzero(np.concatenate([[True], own[1:] != own[:-1]]))
+            for member, some in enumerate(values):
+                # Each block occurs once among the starts: no two of them are added to one place.
+                total[own[starts], member] += np.add.reduceat(some, starts, axis=0)
 
     def _values(self, points: Points, cuts: Sequence[int]) -> Iterator[Iterator[Array]]:
         """Yield for each run of rows the values of every kernel before projection, shape (m, D)."""
@@ -271,7 +265,7 @@ class BlockSums:
             pairs.halve_bandwidths()
             yield (one.kernel.evaluate(pairs) for one in self.features)
 
-    def blocked(self, member: int, sums: Sequence[Array]) -> Blocked:
+    def blocked(self, member: int, sums: Sequence[Array], sample: Points) -> Blocked:
         """Return the features of one kernel, summed over the blocks of both inputs and centred."""
         one = self.features[member]
         both = np.concatenate([some[:, member] for some in sums])
@@ -280,7 +274,7 @@ class BlockSums:
         mean = features.sum(axis=0) / sizes.sum()
         return Blocked(
             features=one,
-            sample=self.scaling.points,
+            sample=sample,
             sums=features - sizes[:, None] * mean,
             mean=mean,
             sizes=sizes,

@@ -6,7 +6,6 @@ The sums are those over blocks of random rows for two samples, and of products f
 from __future__ import annotations
 
 import math
-import time
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,17 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from kerntest.data.copies import copies_warning
-from kerntest.data.diagnostics import counters
+from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.data.messages import listed
 from kerntest.data.table import Table
 from kerntest.engines.engine import Engine
-from kerntest.engines.plan import fitting, tell
-from kerntest.engines.setting import engine_of
+from kerntest.engines.plan import fitting
 from kerntest.errors import DataError, UsageError
 from kerntest.inference import exact
 from kerntest.inference.family import Family, check_bandwidth, choose_kernels, choose_pair, two_sample_exponents
-from kerntest.inference.features.batches import open_input
 from kerntest.inference.features.block_sums import (
     BlockSums,
     block_curve_verdict,
@@ -34,9 +30,9 @@ from kerntest.inference.features.block_sums import (
     plan_blocks,
 )
 from kerntest.inference.features.product_sums import ProductSums, SideFeatures, side_features, speaking_rows
-from kerntest.inference.features.survey import survey
+from kerntest.inference.features.survey import Survey, open_input
 from kerntest.inference.nulls.curves import curve_p_value
-from kerntest.inference.planning import piece_bytes, pieces_read_twice
+from kerntest.inference.planning import piece_bytes
 from kerntest.inference.relabelling.pairings import centred_matrix
 from kerntest.inference.sides import FEWEST_ROWS, Groups, Reading, read_pair, too_few_rows
 from kerntest.inference.verdict import Verdict, overflow
@@ -44,20 +40,18 @@ from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.elementary import Linear
 from kerntest.kernels.groups import is_additive
-from kerntest.matrices.factor import feature_error, parse_features
+from kerntest.matrices.factor import feature_error
 from kerntest.report.results import record
 from kerntest.report.results.record import PairApproximation
 from kerntest.report.summaries.words import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
 
     from kerntest.engines.engine import Progress
     from kerntest.inference.family import BandwidthOption
-    from kerntest.inference.features.batches import Input
     from kerntest.inference.features.block_sums import Blocked
-    from kerntest.inference.features.survey import Part, Survey
+    from kerntest.inference.features.survey import Input
     from kerntest.inference.sides import Options, Variable
     from kerntest.kernels.base import Array, Kernel
     from kerntest.report.results.independence_record import IndependenceResult
@@ -74,69 +68,6 @@ TWO_SAMPLE_ERROR_ROWS, SIDE_ERROR_ROWS = 800, 1000
 NARROWEST = -1
 # The features leave out so much of a kernel matrix that this should be known.
 LARGE_ERROR = 0.1
-
-
-class _Run:
-    """What both tests have in common: what was asked for, where it runs, and since when."""
-
-    def __init__(
-        self, command: str, options: Options, features: str, threads: int | None, progress: Progress | None
-    ) -> None:
-        self.started = time.perf_counter()
-        self.command, self.progress = command, progress
-        self.features = features.strip().lower()
-        self.kind, self.number = parse_features(features)
-        if options.resampling == "random":
-            raise UsageError(
-                "--resampling random needs --method exact",
-                hint="leave it out: features have relabellings of their own",
-                code="usage.method",
-            )
-        self.options, self.adapted = exact.fitting(options)
-        self.engine: Engine = engine_of(threads)
-
-    def survey(self, data: Sequence[Any], reading: Reading, sampled: int) -> AbstractContextManager[Survey]:
-        """Go through the inputs once."""
-        options = self.options
-        return survey(
-            data,
-            reading,
-            options.scale,
-            options.seed,
-            self.engine,
-            progress=self.progress,
-            sampled=max(SAMPLED_ROWS, sampled),
-        )
-
-    def sums(
-        self,
-        found: Survey,
-        work: Callable[[Part], Result],
-        *,
-        step: str,
-        held: Callable[[int], float],
-        operations: Mapping[str, float],
-    ) -> Iterator[Result]:
-        """Go through the inputs again, and yield sums in their order: these do not depend on what runs side by side."""
-        columns, threads = len(found.columns), self.engine.threads
-        tell(
-            self.command,
-            sum(found.n),
-            columns,
-            steps=(step + pieces_read_twice(found.n_parts),),
-            held=threads * piece_bytes(columns) + held(threads),
-            operations=operations,
-            engine=self.engine,
-            method="features",
-            besides=time.perf_counter() - self.started,
-        )
-        return self.engine.map(work, found.parts(), self.progress, total=found.n_parts)
-
-    def provenance(self, found: Survey, asked: tuple[Kernel | str, ...], rule: str) -> record.Provenance:
-        """Return what is needed to run a test again and get the same numbers."""
-        return exact.provenance_of(
-            self.options, found.inputs, asked=asked, rule=rule, engine=self.engine, started=self.started
-        )
 
 
 def _matrix_error(K: Array, Z: Array) -> float:
@@ -170,21 +101,21 @@ def mmd_by_features(
     progress: Progress | None,
 ) -> record.TwoSampleResult:
     """Run the test of `mmd_test` with ``method="features"``. Cost: O(n M (p + F)) time, M features of F kernels."""
-    run = _Run("mmd", options, features, threads, progress)
+    found = Survey("mmd", options, features, threads, progress)
     check_bandwidth(bandwidth)
     exact.check_minimum(min_effect)
-    options = run.options
+    options = found.options
     # Landmarks are rows of the sample, and others show how far the features are from the kernel.
-    sampled = run.number + TWO_SAMPLE_ERROR_ROWS if run.kind == "nystroem" else 0
-    with run.survey((x, y), reading, sampled) as found:
+    sampled = found.number + TWO_SAMPLE_ERROR_ROWS if found.kind == "nystroem" else 0
+    with found.over((x, y), reading, sampled):
         blocks = plan_blocks(found.n, found.names)
-        family, extra = _two_sample_kernels(run, found, kernel, bandwidth, measured=min_effect is not None)
+        family, extra = _two_sample_kernels(found, kernel, bandwidth, measured=min_effect is not None)
         kernels = (*family.kernels, *extra)
         if all(isinstance(one, Linear) for one in kernels):
             # Only to the linear kernel every origin is the same; a far one would take its digits away.
             found.move_to_its_mean()
-        maps = family_features(run.features, kernels, found.sample.points, options.seed)
-        work = BlockSums(maps, blocks, options.seed, found.kinds, found.sample)
+        maps = family_features(found.features, kernels, found.sample.points, options.seed)
+        work = BlockSums(maps, blocks, options.seed)
         shape = len(kernels), work.width
         numbers = sum(each.count for each in blocks) * math.prod(shape)
 
@@ -192,28 +123,25 @@ def mmd_by_features(
             # Each piece under way has the sums once, and the result too.
             return 8.0 * numbers * (threads + 3)
 
-        run.engine = fitting(
-            run.engine,
+        found.engine = fitting(
+            found.engine,
             lambda threads: threads * piece_bytes(len(found.columns)) + held(threads),
             what="the sums over blocks take",
             hint="fewer --features take less",
         )
-        sums = [np.zeros((each.count, *shape)) for each in blocks]
-        for source, some in run.sums(
-            found,
+        sums = found.sums(
             work,
             step=f"{work.width:,} features of each of {len(kernels)} kernels, summed over blocks of rows",
             held=held,
             operations={"kernel": 3.0 * numbers / sum(each.count for each in blocks) * sum(found.n)},
-        ):
-            sums[source] += some
-    blocked = [work.blocked(member, sums) for member in range(len(kernels))]
+        )
+    blocked = [work.blocked(member, sums, found.sample.points) for member in range(len(kernels))]
     judged = permuted_verdict if options.null == "permutation" else block_curve_verdict
-    verdict = judged(family, blocked[: len(family.members)], options, run.engine)
+    verdict = judged(family, blocked[: len(family.members)], options, found.engine)
     chosen = blocked[kernels.index(verdict.kernels[0])]
     approximation = record.Approximation(
-        features=run.features,
-        kind=run.kind,
+        features=found.features,
+        kind=found.kind,
         number=work.width,
         **_two_sample_errors(chosen),
         rows_sampled=len(chosen.sample),
@@ -240,34 +168,34 @@ def mmd_by_features(
         warnings=(
             *found.warnings,
             *exact.kernel_warnings(family, verdict.kernels),
-            *run.adapted,
-            *_large_error(f"the {run.features}", approximation.matrix_error),
+            *found.adapted,
+            *_large_error(f"the {found.features}", approximation.matrix_error),
             *verdict.warnings,
         ),
-        provenance=run.provenance(found, (kernel,), rule),
+        provenance=found.provenance((kernel,), rule),
     )
     return replace(result, method="features", approximation=approximation)
 
 
 def _two_sample_kernels(
-    run: _Run, found: Survey, kernel: Kernel | str, bandwidth: BandwidthOption, *, measured: bool
+    found: Survey, kernel: Kernel | str, bandwidth: BandwidthOption, *, measured: bool
 ) -> tuple[Family, tuple[Kernel, ...]]:
     """Return the kernels that are judged, as many as the exact test has, and of several the one that effects are measured by."""
 
     def exponents(base: Kernel, chooser: BandwidthChooser) -> list[int]:
         """Those of the exact test that features can stand for; random waves only for all columns together."""
-        exponents = [] if run.kind == "fourier" and is_additive(base) else two_sample_exponents(base, chooser)
+        exponents = [] if found.kind == "fourier" and is_additive(base) else two_sample_exponents(base, chooser)
         return [exponent for exponent in exponents if exponent >= NARROWEST]
 
     choose = partial(
         choose_kernels,
         numeric_names=found.sample.numeric_names,
         category_names=found.sample.category_names,
-        chooser=BandwidthChooser(found.sample.points, run.options.seed),
+        chooser=BandwidthChooser(found.sample.points, found.options.seed),
         exponents=exponents,
-        relabellings=run.options.permutations,
+        relabellings=found.options.permutations,
     )
-    family = choose(kernel, bandwidth, single=run.options.null != "permutation")
+    family = choose(kernel, bandwidth, single=found.options.null != "permutation")
     if family.thinning:
         rule = f"{sum(found.n):,} rows: bandwidths of the exact test from half the median on"
         family = replace(family, thinning=rule)
@@ -301,12 +229,12 @@ def hsic_by_features(
     progress: Progress | None,
 ) -> IndependenceResult:
     """Run the test of `hsic_test` with ``method="features"``. Cost: O(n (M (p + r) + r^2)) time, r of M features a side."""
-    run = _Run("hsic", options, features, threads, progress)
+    found = Survey("hsic", options, features, threads, progress)
     _refuse_exact_only(options, bandwidth)
-    options = run.options
+    options = found.options
     with (
         _opened_groups(x, y, reading) as (data, groups),
-        run.survey(
+        found.over(
             (data,),
             Reading(
                 columns=[name for table in groups.tables for name in table.names],
@@ -314,8 +242,8 @@ def hsic_by_features(
                 missing=reading.missing,
                 csv=reading.csv,
             ),
-            2 * run.number,
-        ) as found,
+            2 * found.number,
+        ),
     ):
         n, (columns, variables) = found.n[0], _sides(groups, found)
         rows = speaking_rows(n, len(found.sample.points), options.seed)
@@ -326,21 +254,18 @@ def hsic_by_features(
         chosen = [variable.take(some) for variable, some in zip(variables, rows, strict=True)]
         family = choose_pair(kernels, bandwidth, chosen, seed=options.seed, single=True)
         sides = [
-            side_features(run.features, kernel, side, variable.points, options.seed)
+            side_features(found.features, kernel, side, variable.points, options.seed)
             for kernel, side, variable in zip(family.members[0], columns, chosen, strict=True)
         ]
-        work = ProductSums((sides[0], sides[1]), found.kinds, found.sample)
+        work = ProductSums((sides[0], sides[1]))
         ranks = [side.map.size for side in sides]
         width = sum(ranks)
-        gram = np.zeros((work.width, work.width))
-        for some in run.sums(
-            found,
+        (gram,) = found.sums(
             work,
             step=f"products of {ranks[0]:,} + {ranks[1]:,} features, for the {options.null} null",
             held=lambda threads: 8.0 * width**2 * (threads + 2),
             operations={"kernel": 1.0 * width * n, "product": 1.0 * width**2 * n},
-        ):
-            gram += some
+        )
     pair = work.pair(gram, found.sample.points, options.estimator)
     for side in (pair.x, pair.y):
         if not np.isfinite(side.gram).all():
@@ -366,16 +291,16 @@ def hsic_by_features(
             *(text for table in groups.tables for text in counters(table.columns)),
             *copies_warning([*found.sample.points.numeric.T, *found.sample.points.codes.T], total=n),
             *exact.kernel_warnings(family, family.members[0]),
-            *run.adapted,
+            *found.adapted,
             *_large_error("x: the", errors[0][1]),
             *_large_error("y: the", errors[1][1]),
             *([few] if options.null == "gamma" and m < n else ()),
         ),
-        provenance=run.provenance(found, kernels, family.rule),
+        provenance=found.provenance(kernels, family.rule),
     )
     approximation = PairApproximation(
-        features=run.features,
-        kind=run.kind,
+        features=found.features,
+        kind=found.kind,
         number_x=ranks[0],
         number_y=ranks[1],
         kernel_error_x=errors[0][0],

@@ -22,14 +22,10 @@ from kerntest.kernels.elementary import Linear
 from kerntest.matrices.factor import make_features
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
-    from kerntest.data.table import Kind
     from kerntest.errors import UndecidedError
-    from kerntest.inference.features.survey import Part
-    from kerntest.inference.sides import Estimator, Variable
+    from kerntest.inference.sides import Estimator
     from kerntest.kernels.base import Array, Columns, Kernel
     from kerntest.matrices.factor import FeatureMap
 
@@ -73,8 +69,6 @@ class ProductSums:
     """The second pass of a test of independence: sums of the products of all entries of s = (1, z_x, a, z_y, b)."""
 
     sides: tuple[SideFeatures, SideFeatures]
-    kinds: Mapping[str, Kind]
-    scaling: Variable
 
     @property
     def places(self) -> tuple[slice, slice]:
@@ -87,13 +81,14 @@ class ProductSums:
         """The length of s."""
         return self.sides[0].map.size + self.sides[1].map.size + 3
 
-    def __call__(self, part: Part) -> Array:
-        """Return sum_i s_i s_i' over the rows of a part. Cost: O(n (M (p + r) + (r_x + r_y)^2)) time."""
-        return sum((self.of(rows) for rows in part.rows(self.kinds, self.scaling)), np.zeros((self.width, self.width)))
+    def shape(self, source: int = 0) -> tuple[int, int]:
+        """Return the shape of the sums."""
+        del source
+        return self.width, self.width
 
-    def of(self, rows: Points) -> Array:
-        """Return the same over rows."""
-        total = np.zeros((self.width, self.width))
+    def add(self, total: Array, rows: Points, source: int = 0, before: int = 0) -> None:
+        """Add sum_i s_i s_i' over some rows. Cost: O(n (M (p + r) + (r_x + r_y)^2)) time."""
+        del source, before
         landmarks = max(len(side.map.projection) for side in self.sides)
         height = max(FEWEST_TOGETHER, HELD_ENTRIES // max(landmarks, self.width))
         for start in range(0, len(rows), height):
@@ -105,7 +100,6 @@ class ProductSums:
                 np.einsum("ir,ir->i", values, values, out=s[:, place.stop - 1])
             # One array twice: the product is then known to be symmetric, and takes half the time.
             total += s.T @ s
-        return total
 
     def pair(self, gram: Array, sample: Points, estimator: Estimator) -> FeaturePair:
         """Return both matrices from the sums over all rows, the mean of the features taken out. Cost: O((r_x + r_y)^3) time.

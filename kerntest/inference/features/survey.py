@@ -1,37 +1,73 @@
-"""The first pass over inputs of any size: columns, counts, scales, levels, a random sample, and the way to all rows."""
+"""Both passes over inputs of any size: what the first finds of their columns, and sums over all rows in the second."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import math
+import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from kerntest.data.columns import match_tables, select_columns
-from kerntest.data.diagnostics import apart_text, left_out_unevenly, repeated_rows, time_trouble, unequal_sizes
-from kerntest.data.kinds import as_text
+from kerntest.data.blocks import BlockTable, Loaded, Pieces, RowBlock
+from kerntest.data.columns import match_names, match_tables, select_columns
+from kerntest.data.diagnostics import two_sample_warnings
+from kerntest.data.facts import MOST_LEVELS, TableFacts, complete_rows
+from kerntest.data.formats.dialect import CsvOptions
+from kerntest.data.kinds import as_text, with_words
 from kerntest.data.messages import counted, one_of, option_value
-from kerntest.data.rows import missing_error, no_rows_left, reason_from_facts
-from kerntest.data.table import Column, Table
-from kerntest.errors import DataError, UndecidedError
-from kerntest.inference.exact import inputs_of
-from kerntest.inference.features.batches import Input, open_input
-from kerntest.inference.features.column_facts import MOST_LEVELS, NumberFacts, TableFacts, complete_rows
+from kerntest.data.read import begins_as, located_files, open_blocks, read_table, unpacked_file
+from kerntest.data.rows import apply_missing, missing_error, no_rows_left, reason_from_facts
+from kerntest.data.source import MAGIC_BYTES, Source, compression_of, open_file
+from kerntest.data.table import Column, Table, refuse_empty
+from kerntest.engines.plan import tell
+from kerntest.engines.setting import engine_of
+from kerntest.errors import DataError, UndecidedError, UsageError
+from kerntest.inference import exact
+from kerntest.inference.planning import piece_bytes, pieces_read_twice
 from kerntest.inference.sides import Variable
 from kerntest.kernels.base import Points
+from kerntest.matrices.factor import parse_features
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from io import BufferedReader
 
     from kerntest.data.blocks import Piece
+    from kerntest.data.columns import Patterns
+    from kerntest.data.source import Found
     from kerntest.data.table import Kind
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.inference.sides import Reading, Scale
+    from kerntest.inference.sides import MissingPolicy, Options, Reading, Scale
+    from kerntest.kernels.base import Array, Kernel
+    from kerntest.report.results import record
 
+# Rows from which bandwidths, landmarks and the error of features come.
+SAMPLED_ROWS = 2000
+# A CSV file up to this size is read at once, like every table of the exact test.
+SMALL_BYTES = 1 << 24
+# Blocks of a larger one. A block must hold its longest row.
+CSV_BLOCK_BYTES = 1 << 22
+# Rows from which the types of columns are told, of a schema or of the first block of CSV.
+HEAD_ROWS = 1000
+# Rows that are typed and worked on together: fewer of many columns, so that their values take no more than 16 MB.
+BATCH_ROWS, BATCH_VALUES = 1 << 16, 1 << 21
 TRUTH = frozenset({"true", "false"})
+
+
+class SecondPass(Protocol):
+    """What a second pass sums over the rows of each input."""
+
+    def shape(self, source: int) -> tuple[int, ...]:
+        """Return the shape of the sums over an input."""
+
+    def add(self, total: Array, rows: Points, source: int, before: int) -> None:
+        """Add some rows of an input, so many of it before them, to a total."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,13 +84,23 @@ class Part:
             columns = map(_as_wanted, block.table.columns, kinds.values())
             yield block.first_row, replace(block.table, columns=tuple(columns))
 
-    def rows(self, kinds: Mapping[str, Kind], scaling: Variable) -> Iterator[Points]:
-        """Yield the rows without missing values, some at a time, scaled and coded as the sample was."""
+    def facts(self, kinds: Mapping[str, Kind], seed: int, sampled: int) -> tuple[int, TableFacts]:
+        """Return which input this is of, and what its rows tell."""
+        facts = TableFacts("", kinds)
+        for before, table in self.tables(kinds):
+            facts.add(TableFacts.of(table, kinds, before=before, sampled=sampled, seed=(seed, self.source)), sampled)
+        return self.source, facts
+
+    def sums(self, work: SecondPass, kinds: Mapping[str, Kind], scaling: Variable) -> tuple[int, Array]:
+        """Return which input this is of, and the sums over its rows without missing values."""
+        total, before = np.zeros(work.shape(self.source)), self.used_before
         for _, table in self.tables(kinds):
-            kept = complete_rows(table)
-            used = table if kept is None else table.take(kept)
-            if used.n_rows:
-                yield _points(used, scaling)
+            complete = complete_rows(table)
+            rows = points_of((table if complete.all() else table.take(complete)).columns, scaling)
+            if len(rows):
+                work.add(total, rows, self.source, before)
+            before += len(rows)
+        return self.source, total
 
 
 def _as_wanted(column: Column, kind: Kind) -> Column:
@@ -74,93 +120,81 @@ def _as_wanted(column: Column, kind: Kind) -> Column:
     return column
 
 
-def _points(table: Table, scaling: Variable) -> Points:
-    """Return rows without missing values as kernels see them."""
-    columns = {column.name: column for column in table.columns}
-    numeric = np.empty((table.n_rows, len(scaling.numeric_names)), order="F")
+def points_of(columns: Sequence[Column], scaling: Variable) -> Points:
+    """Return rows without missing values as kernels see them, scaled and coded as others were."""
+    by_name, n = {column.name: column for column in columns}, len(columns[0].values)
+    numeric = np.empty((n, len(scaling.numeric_names)), order="F")
     for place, name in enumerate(scaling.numeric_names):
-        np.subtract(columns[name].values, scaling.centre[place], out=numeric[:, place])
+        np.subtract(by_name[name].values, scaling.centre[place], out=numeric[:, place])
         numeric[:, place] /= scaling.spread[place]
-    codes = np.empty((table.n_rows, len(scaling.category_names)), dtype=np.int64, order="F")
+    codes = np.empty((n, len(scaling.category_names)), dtype=np.int64, order="F")
     for place, name in enumerate(scaling.category_names):
-        places = np.searchsorted(
-            np.array(scaling.levels[place], dtype=object), np.array(columns[name].levels, dtype=object)
-        )
-        codes[:, place] = places[columns[name].values]
+        known, own = (np.array(levels, dtype=object) for levels in (scaling.levels[place], by_name[name].levels))
+        codes[:, place] = np.searchsorted(known, own)[by_name[name].values]
     return Points(numeric, codes)
 
 
-@contextmanager
-def survey(
-    data: Sequence[Any],
-    reading: Reading,
-    scale: Scale,
-    seed: int,
-    engine: Engine,
-    *,
-    progress: Progress | None = None,
-    sampled: int,
-) -> Iterator[Survey]:
-    """Go through one input, or two with the same columns, once; they stay open until the end of the `with`.
-
-    Cost: one pass over the files; memory for a few pieces, and for CSV up to 16 MB for the whole file.
-    """
-    one_of("missing", reading.missing, ("error", "drop"))
-    letters = ("x", "y") if len(data) > 1 else ("data",)
-    with ExitStack() as stack:
-        opened = (
-            open_input(one, None if isinstance(one, Table) else letter, reading.categorical, reading.csv)
-            for one, letter in zip(data, letters, strict=True)
-        )
-        found = Survey([stack.enter_context(one) for one in opened], reading, engine, sampled, seed)
-        found.run(scale, progress)
-        yield found
-
-
 class Survey:
-    """What a first pass over open inputs has found, and the way to the rows for a second.
+    """A test by features from its options on: what a first pass over open inputs finds, and sums in a second.
 
-    Attributes
-    ----------
-    names : tuple of str
-        How messages call each input.
-    kinds : dict of str to str
-        What each column is.
-    rows, n : tuple of int
-        Rows of each input, and those without missing values.
-    columns, left_out : tuple of str
-        The columns used, in the order of the first input, and those that cannot tell anything.
-    sample : Variable
-        Pooled rows, drawn uniformly and blind to the input they are in, scaled, in random order.
-    warnings : tuple of str
-    inputs : tuple of InputRecord
+    `rows` and `n` count the rows of each input, all and those without missing values; `left_out` are the columns that
+    cannot tell anything; `sample` are pooled rows, drawn uniformly and blind to the input they are in, in random order.
     """
 
-    def __init__(self, inputs: Sequence[Input], reading: Reading, engine: Engine, sampled: int, seed: int) -> None:
-        self._inputs, self._reading, self._engine = inputs, reading, engine
-        self._sampled, self._seed = sampled, seed
-        # Columns that are text after all, and where that is seen.
-        self._texts: list[dict[str, str]] = [{} for _ in inputs]
-        self._used: list[int] = []
-        self.names = tuple(one.head.name for one in inputs)
+    def __init__(
+        self, command: str, options: Options, features: str, threads: int | None, progress: Progress | None
+    ) -> None:
+        self._started = time.perf_counter()
+        self._command, self._progress = command, progress
+        self.features = features.strip().lower()
+        self.kind, self.number = parse_features(features)
+        if options.resampling == "random":
+            raise UsageError(
+                "--resampling random needs --method exact",
+                hint="leave it out: features have relabellings of their own",
+                code="usage.method",
+            )
+        self.options, self.adapted = exact.fitting(options)
+        self.engine: Engine = engine_of(threads)
 
-    def run(self, scale: Scale, progress: Progress | None) -> None:
+    @contextmanager
+    def over(self, data: Sequence[Any], reading: Reading, sampled: int) -> Iterator[None]:
+        """Go through one input, or two with the same columns, once; they stay open until the end of the `with`.
+
+        Cost: one pass over the files; memory for a few pieces, and for CSV up to 16 MB for the whole file.
+        """
+        one_of("missing", reading.missing, ("error", "drop"))
+        letters = ("x", "y") if len(data) > 1 else ("data",)
+        with ExitStack() as stack:
+            self._inputs = [
+                stack.enter_context(
+                    open_input(one, None if isinstance(one, Table) else letter, reading.categorical, reading.csv)
+                )
+                for one, letter in zip(data, letters, strict=True)
+            ]
+            self._reading, self._sampled = reading, max(SAMPLED_ROWS, sampled)
+            self.names = tuple(one.head.name for one in self._inputs)
+            self._first_pass()
+            yield
+
+    def _first_pass(self) -> None:
         """Go through all rows; once more where columns turn out to be text."""
-        while True:
-            heads, warnings = self._matched()
+        # Columns that are text after all, and where that is seen.
+        texts: list[dict[str, str]] = [{} for _ in self._inputs]
+        turned = True
+        while turned:
+            heads, warnings = self._matched(texts)
             for one, head in zip(self._inputs, heads, strict=True):
                 one.settle(head, self._reading.missing)
             self.kinds = {column.name: column.kind for column in heads[0].columns}
-            facts = self._counted(progress)
-            turned = [self._turned(*both) for both in zip(self._inputs, facts, self._texts, strict=True)]
-            if not any(turned):
-                break
-        for name, found in zip(self.names, facts, strict=True):
+            facts = self._facts()
+            turned = sum(_turned(*both) for both in zip(self._inputs, facts, texts, strict=True)) > 0
+        for found in facts:
             if found.first_missing is not None and self._reading.missing == "error":
                 raise missing_error(found.first_missing[0], found.missing, found.first_missing[1], ())
             if found.rows and not found.used:
-                raise no_rows_left(name, found.missing, ())
-        scaling, reasons = _scaling(self.kinds, facts, scale)
+                raise no_rows_left(found.name, found.missing, ())
+        scaling, reasons = _scaling(self.kinds, facts, self.options.scale)
         if not scaling.names:
             raise DataError(
                 f"no column of {' and '.join(self.names)} is left to compare: {'; '.join(reasons.values())}",
@@ -171,35 +205,57 @@ class Survey:
         self.rows, self.n = tuple(one.rows for one in facts), tuple(one.used for one in facts)
         self.columns = tuple(name for name in self.kinds if name not in reasons)
         self.left_out = tuple(reasons)
-        self.sample = replace(scaling, points=_sampled(facts, scaling, self._sampled))
+        samples = [found.sample for found in facts if found.sample is not None]
+        drawn = samples[0] if len(samples) == 1 else samples[0].with_others(samples[1], self._sampled)
+        self.sample = replace(scaling, points=points_of(drawn.columns, scaling))
         self.warnings = (
             *dict.fromkeys(text for one in self._inputs for text in one.warnings),
             *warnings,
-            *(text for counts in zip(self.names, self.rows, self.n, strict=True) for text in _dropped(*counts)),
-            *(_misleading(self.names, self.kinds, facts, scaling) if len(facts) > 1 else ()),
-            *reasons.values(),
+            *(
+                f"{one.name}: {counted(one.rows - one.used, 'row')} of {one.rows:,} with missing values left out"
+                for one in facts
+                if one.rows > one.used
+            ),
         )
-        digests = self._engine.here.map(Input.digest, self._inputs)
+        if len(facts) > 1:
+            # Repeated rows are those of the samples: of many more rows only such as occur very often.
+            plain = replace(scaling, centre=0.0 * scaling.centre, spread=scaling.spread**0)
+            points = [points_of(one.columns, plain) for one in samples]
+            rows = [[*one.numeric.T, *one.codes.T] for one in points]
+            self.warnings += tuple(two_sample_warnings(facts, scaling.numeric_names, rows))
+        self.warnings += tuple(reasons.values())
+        digests = self.engine.here.map(Input.digest, self._inputs)
         read = zip(self._inputs, self.rows, digests, strict=True)
-        self.inputs = inputs_of([replace(one.head, n_rows=n, sha256=digest) for one, n, digest in read], self.n)
+        self.inputs = exact.inputs_of([replace(one.head, n_rows=n, sha256=digest) for one, n, digest in read], self.n)
 
-    @property
-    def n_parts(self) -> int:
-        """Number of parts of all inputs."""
-        return len(self._used)
+    def sums(
+        self, work: SecondPass, *, step: str, held: Callable[[int], float], operations: Mapping[str, float]
+    ) -> list[Array]:
+        """Go through the inputs again, and return the sums over each: they do not depend on what runs side by side."""
+        columns, count, threads = len(self.columns), len(self._used), self.engine.threads
+        tell(
+            self._command,
+            sum(self.n),
+            columns,
+            steps=(step + pieces_read_twice(count),),
+            held=threads * piece_bytes(columns) + held(threads),
+            operations=operations,
+            engine=self.engine,
+            method="features",
+            besides=time.perf_counter() - self._started,
+        )
+        sums = [np.zeros(work.shape(source)) for source in range(len(self.n))]
+        scaling = replace(self.sample, points=self.sample.points.take(slice(0)))
+        over_part = partial(Part.sums, work=work, kinds=self.kinds, scaling=scaling)
+        for source, some in self.engine.map(over_part, self._counted_parts(), self._progress, total=count):
+            sums[source] += some
+        return sums
 
-    def parts(self) -> Iterator[Part]:
-        """Yield the parts of all inputs in order; those of CSV hold their rows and are read as they are asked for."""
-        before = [0] * len(self._inputs)
-        for part, count in zip(self._parts()[0], self._used, strict=True):
-            yield replace(part, used_before=before[part.source])
-            before[part.source] += count
-
-    def _parts(self) -> tuple[Iterator[Part], int]:
-        """Return the parts of all inputs, and about how many there are."""
-        pieces = [one.pieces(self.kinds, self._engine.threads) for one in self._inputs]
-        parts = (Part(source, piece) for source, some in enumerate(pieces) for piece in some.items)
-        return parts, sum(some.count for some in pieces)
+    def provenance(self, asked: tuple[Kernel | str, ...], rule: str) -> record.Provenance:
+        """Return what is needed to run a test again and get the same numbers."""
+        return exact.provenance_of(
+            self.options, self.inputs, asked=asked, rule=rule, engine=self.engine, started=self._started
+        )
 
     def move_to_its_mean(self) -> None:
         """Make the mean of the sample the origin of the numbers of all rows."""
@@ -207,16 +263,36 @@ class Survey:
         points = Points(sample.points.numeric - mean, sample.points.codes)
         self.sample = replace(sample, points=points, centre=sample.centre + mean * sample.spread)
 
-    def _matched(self) -> tuple[list[Table], tuple[str, ...]]:
+    def _facts(self) -> list[TableFacts]:
+        """Return what all rows of each input tell, and take note of how many are used of each part."""
+        facts = [TableFacts(name, self.kinds) for name in self.names]
+        self._used = []
+        parts, total = self._parts()
+        work = partial(Part.facts, kinds=self.kinds, seed=self.options.seed, sampled=self._sampled)
+        for source, found in self.engine.map(work, parts, self._progress, total=total):
+            facts[source].add(found, self._sampled)
+            self._used.append(found.used)
+        return facts
+
+    def _parts(self) -> tuple[Iterator[Part], int]:
+        """Return the parts of all inputs in order, and about how many there are."""
+        pieces = [one.pieces(self.kinds, self.engine.threads) for one in self._inputs]
+        parts = (Part(source, piece) for source, some in enumerate(pieces) for piece in some.items)
+        return parts, sum(some.count for some in pieces)
+
+    def _counted_parts(self) -> Iterator[Part]:
+        """Yield them with the rows before each; those of CSV hold their rows and are read as they are asked for."""
+        before = [0] * len(self._inputs)
+        for part, count in zip(self._parts()[0], self._used, strict=True):
+            yield replace(part, used_before=before[part.source])
+            before[part.source] += count
+
+    def _matched(self, texts: Sequence[Mapping[str, str]]) -> tuple[list[Table], tuple[str, ...]]:
         """Return the first rows of each input with the columns of the test, and what was left out."""
-        heads = [
-            replace(
-                one.head,
-                columns=tuple(as_text(column) if column.name in texts else column for column in one.head.columns),
-            )
-            for one, texts in zip(self._inputs, self._texts, strict=True)
-        ]
-        reading = self._reading
+        reading, heads = self._reading, []
+        for one, known in zip(self._inputs, texts, strict=True):
+            columns = (as_text(column) if column.name in known else column for column in one.head.columns)
+            heads.append(replace(one.head, columns=tuple(columns)))
         if len(heads) == 1:
             return [select_columns(heads[0], reading.columns, reading.exclude)], ()
         try:
@@ -229,54 +305,34 @@ class Survey:
             )
         except DataError as error:
             name = str(error.where.get("column", ""))
-            places = [
-                f"{one.name}, {texts[name]}" for one, texts in zip(heads, self._texts, strict=True) if texts.get(name)
-            ]
-            if error.code == "data.types_differ" and places:
-                # The first rows do not show what made a column one of text.
-                raise DataError(
-                    f"column {name!r} is text in one table and not in the other ({'; '.join(places)})",
-                    hint=error.hint,
-                    code=error.code,
-                    where=error.where,
-                ) from None
-            raise
+            places = [f"{one.name}, {known[name]}" for one, known in zip(heads, texts, strict=True) if known.get(name)]
+            if error.code != "data.types_differ" or not places:
+                raise
+            # The first rows do not show what made a column one of text.
+            raise DataError(
+                f"column {name!r} is text in one table and not in the other ({'; '.join(places)})",
+                hint=error.hint,
+                code=error.code,
+                where=error.where,
+            ) from None
         return [x, y], warnings
 
-    def _counted(self, progress: Progress | None) -> list[TableFacts]:
-        """Return what all rows of each input tell, and take note of how many are used of each part."""
-        facts = [TableFacts(source) for source in range(len(self._inputs))]
-        self._used = []
-        parts, total = self._parts()
-        work = partial(_facts_of, self.kinds, self._seed, self._sampled)
-        for found in self._engine.map(work, parts, progress, total=total):
-            facts[found.source].add(found, self._sampled)
-            self._used.append(found.used)
-        return facts
 
-    @staticmethod
-    def _turned(one: Input, found: TableFacts, texts: dict[str, str]) -> bool:
-        """Take note of the columns that are text after all; say whether there are any."""
-        for name, turned in found.turned.items():
-            turned.refuse_stray(found.present[name] - found.strange[name], found.present[name])
-            if one.settled or name in texts:
-                shown = option_value([name])
-                raise DataError(
-                    f"column {name!r} of {one.head.name} is {turned.column.kind} in some of its rows only",
-                    hint=f"--categorical {shown} takes it as text; --exclude {shown} leaves it out",
-                    code="data.types_differ",
-                    where={"file": one.head.name, "column": name},
-                )
-            texts[name] = turned.place
-        return bool(found.turned)
-
-
-def _facts_of(kinds: Mapping[str, Kind], seed: int, sampled: int, part: Part) -> TableFacts:
-    """Return what the rows of a part tell."""
-    facts = TableFacts(part.source)
-    for before, table in part.tables(kinds):
-        facts.add(TableFacts.of(table, kinds, before, part.source, most=sampled, seed=seed), sampled)
-    return facts
+def _turned(one: Input, found: TableFacts, texts: dict[str, str]) -> bool:
+    """Take note of the columns that are text after all; say whether there are any."""
+    for name, other in found.others.items():
+        present = found.rows - found.missing[name]
+        other.refuse_stray(present - found.strange[name], present)
+        if one.settled or name in texts:
+            shown = option_value([name])
+            raise DataError(
+                f"column {name!r} of {found.name} is {other.column.kind} in some of its rows only",
+                hint=f"--categorical {shown} takes it as text; --exclude {shown} leaves it out",
+                code="data.types_differ",
+                where={"file": found.name, "column": name},
+            )
+        texts[name] = other.place
+    return bool(found.others)
 
 
 def _scaling(kinds: Mapping[str, Kind], facts: Sequence[TableFacts], scale: Scale) -> tuple[Variable, dict[str, str]]:
@@ -297,7 +353,9 @@ def _scaling(kinds: Mapping[str, Kind], facts: Sequence[TableFacts], scale: Scal
                 )
             levels[name], constant = tuple(sorted(both)), len(both) == 1
         else:
-            pooled = _pooled(facts, name)
+            pooled = replace(facts[0].numbers[name])
+            for found in facts[1:]:
+                pooled.add(found.numbers[name])
             constant, value, spread = pooled.low == pooled.high, pooled.low, math.sqrt(pooled.squares / pooled.count)
             if not math.isfinite(spread) or not (constant or spread):
                 raise UndecidedError(
@@ -307,74 +365,186 @@ def _scaling(kinds: Mapping[str, Kind], facts: Sequence[TableFacts], scale: Scal
                     code="undecided.distance_range",
                 )
             numbers[name] = (pooled.mean, spread) if scale == "standardize" else (0.0, 1.0)
-        reason = reason or reason_from_facts(
-            name, kind, n_rows=n, n_levels=len(levels.get(name, ())), constant=constant, value=value
-        )
+        n_levels = len(levels.get(name, ()))
+        reason = reason or reason_from_facts(name, kind, n_rows=n, n_levels=n_levels, constant=constant, value=value)
         if reason is not None:
             reasons[name] = reason
     numeric = tuple(name for name in numbers if name not in reasons)
     categories = tuple(name for name in levels if name not in reasons)
-    centre, spreads = (np.array([numbers[name][k] for name in numeric]) for k in (0, 1))
+    centre, spreads = np.array([numbers[name] for name in numeric]).reshape(-1, 2).T
     nothing = Points(np.empty((0, len(numeric))), np.empty((0, len(categories)), dtype=np.int64))
     return Variable(nothing, centre, spreads, numeric, categories, tuple(levels[name] for name in categories)), reasons
 
 
-def _pooled(facts: Sequence[TableFacts], name: str) -> NumberFacts:
-    """Return what is known of a column of all inputs together."""
-    pooled = replace(facts[0].numbers[name])
-    for found in facts[1:]:
-        pooled.add(found.numbers[name])
-    return pooled
+# Inputs
 
 
-def _sampled(facts: Sequence[TableFacts], scaling: Variable, most: int) -> Points:
-    """Return the sampled rows of all inputs together, in the random order of their keys."""
-    drawn, *others = [found.sample for found in facts if found.sample is not None]
+class Input:
+    """One input: a reader of files in pieces with the first rows of all columns as its head; or a table in memory."""
+
+    def __init__(self, head: Table, reader: Any = None, found: Found | None = None) -> None:
+        self.head, self.reader, self.warnings = head, reader, head.warnings
+        self.stored = () if found is None else found.files
+        if found is not None:
+            self.head = replace(head, files=tuple(name for name, _ in found.files), compression=_compression(found))
+        self._used = self.head
+
+    @property
+    def settled(self) -> bool:
+        """Whether the types of the head are those of all rows."""
+        return self.reader is None or self.head.format != "csv"
+
+    def settle(self, matched: Table, missing: MissingPolicy) -> None:
+        """Take the columns that are used, and the forms in which they are written, which another input may have told."""
+        self._used, self.warnings = matched, matched.warnings
+        if self.reader is not None:
+            self.reader.written = {column.name: column.written for column in matched.columns if column.written}
+        elif missing == "error":
+            # All rows are here, so that missing values are refused at once.
+            apply_missing(matched, missing)
+
+    def pieces(self, kinds: Mapping[str, Kind], at_once: int) -> Pieces:
+        """Return some columns of all rows, in pieces of which so many are worked on side by side."""
+        height = min(BATCH_ROWS, max(1, BATCH_VALUES // len(kinds)))
+        if self.reader is None:
+            table = self._used.select(list(kinds))
+            return Pieces(_slices(table, height), -(-table.n_rows // height))
+        if self.settled:
+            self.reader.rows = height
+            return cast("Pieces", self.reader.pieces(kinds, at_once=at_once))
+        # Truth values are texts until all of them have been seen.
+        pieces = self.reader.pieces({name: "text" if kind == "boolean" else kind for name, kind in kinds.items()})
+        # Bytes that are compressed make more blocks.
+        return Pieces(pieces.items, max(2, pieces.count))
+
+    def digest(self) -> str | None:
+        """Return the digest of the files as stored, as `read_table` does; None for data in memory."""
+        if not self.stored:
+            return self.head.sha256
+        digests = []
+        for shown, location in self.stored:
+            with open_file(location, shown) as file:
+                digests.append(hashlib.file_digest(cast("BufferedReader", file), "sha256").hexdigest())
+        if len(digests) == 1:
+            return digests[0]
+        return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode("ascii")).hexdigest()
+
+
+def _slices(table: Table, height: int) -> Iterator[Loaded]:
+    for start in range(0, table.n_rows, height):
+        part = table.take(np.arange(start, min(start + height, table.n_rows)))
+        if part.lines is None:
+            part = BlockTable(part.name, part.columns, part.n_rows, part.format, offset=start)
+        yield Loaded(RowBlock(cast("BlockTable", part), None, start), start + part.n_rows)
+
+
+def _compression(found: Found) -> str | None:
+    """Return how files are compressed, as `read_table` says it."""
+    methods = set()
+    for shown, location in found.files:
+        with open_file(location, shown) as file:
+            methods.add(compression_of(file.read(MAGIC_BYTES)) or "")
+    return ", ".join(sorted(methods - {""})) or None
+
+
+@contextmanager
+def open_input(data: Any, name: str | None, categorical: Patterns, csv: CsvOptions) -> Iterator[Input]:
+    """Open files that are read in pieces, or data in memory, which messages call by `name`; errors as in `read_table`."""
+    if isinstance(data, Input):
+        # Opened before, by who wanted to see its columns.
+        yield data
+        return
+    whole = partial(read_table, categorical=categorical, **csv.words())
+    if not isinstance(data, (str, Path)):
+        yield Input(whole(data, name=name))
+        return
+    with ExitStack() as stack:
+        shown, found = located_files(data, stack)
+        form = begins_as(*found.files[0])
+        path = str(found.files[0][1]) if str(data) == "-" else data
+        if form == "parquet":
+            yield _parquet_input(shown, found, categorical, stack)
+        elif form == "json" or _size(found) <= SMALL_BYTES // (8 if _compression(found) else 1):
+            yield Input(whole(path, name=shown))
+        else:
+            blocks = open_blocks(path, **csv.words(), block_bytes=CSV_BLOCK_BYTES)
+            yield _csv_input(stack.enter_context(blocks), shown, found, categorical, csv)
+
+
+def _size(found: Found) -> int:
+    try:
+        return sum(location.stat().st_size for _, location in found.files)
+    except OSError:
+        # Whoever reads them says what is wrong.
+        return 0
+
+
+def _parquet_input(shown: str, found: Found, categorical: Patterns, stack: ExitStack) -> Input:
+    from kerntest.data.formats.parquet import (  # noqa: PLC0415 - 70 ms that an array does not need
+        PANDAS_INDEX,
+        ParquetBlocks,
+        refuse_other_schema,
+    )
+
+    plain = [(name, stack.enter_context(unpacked_file(name, location)), location) for name, location in found.files]
+    # A copy is read by this process alone.
+    copied = shown != str(found.files[0][1]) and len(plain) == 1
+    reader = ParquetBlocks(
+        shown, [(name, one, copied or one != location) for name, one, location in plain], found.warnings, None
+    )
+    first, *others = reader.schemas
     for other in others:
-        drawn = drawn.with_others(other, most)
-    numeric = np.empty((len(drawn.keys), len(scaling.numeric_names)))
-    for place, name in enumerate(scaling.numeric_names):
-        numeric[:, place] = (drawn.columns[name] - scaling.centre[place]) / scaling.spread[place]
-    codes = np.empty((len(drawn.keys), len(scaling.category_names)), dtype=np.int64)
-    for place, name in enumerate(scaling.category_names):
-        codes[:, place] = np.searchsorted(np.array(scaling.levels[place], dtype=object), drawn.columns[name])
-    return Points(numeric, codes)
+        refuse_other_schema(first, other)
+    refuse_empty(shown, reader.total, len(reader.names))
+    reader.categorical = frozenset(match_names(categorical, reader.names, shown))
+    labels = [one for one in first[1].names if PANDAS_INDEX.fullmatch(one)]
+    left_out = (f"{one!r} of {shown} holds the row labels of pandas and is left out" for one in labels)
+    reader.rows = HEAD_ROWS
+    head = _first_block(reader).table
+    return Input(replace(head, notes=(*found.warnings, *left_out)), reader, found)
 
 
-def _dropped(name: str, rows: int, used: int) -> list[str]:
-    return [f"{name}: {counted(rows - used, 'row')} of {rows:,} with missing values left out"] if rows > used else []
+def _csv_input(reader: Any, shown: str, found: Found, categorical: Patterns, options: CsvOptions) -> Input:
+    reader.name = shown
+    # Names that are not there are refused before any row is read.
+    match_names(categorical, reader.names, shown)
+    block = _first_block(reader, reader.names)
+    head = _typed_again(block, categorical, options)
+    columns = tuple(
+        replace(column, remarks=(*reader.remarks.get(column.name, ()), *column.remarks)) for column in head.columns
+    )
+    notes = tuple(dict.fromkeys((*reader.warnings, *head.notes)))
+    return Input(replace(head, columns=columns, delimiter=block.table.delimiter, notes=notes), reader, found)
 
 
-def _misleading(
-    names: Sequence[str], kinds: Mapping[str, Kind], facts: Sequence[TableFacts], scaling: Variable
-) -> list[str]:
-    """Return what a reader must know before believing a two-sample test of these inputs; see `misleading`."""
-    x, y = facts
-    missing = {name: x.missing[name] + y.missing[name] for name in kinds}
-    warnings = [
-        *left_out_unevenly(names, [x.rows, y.rows], [x.rows - x.used, y.rows - y.used], missing),
-        *unequal_sizes(names, [x.used, y.used]),
-    ]
-    for name in x.numbers:
-        both, pooled = (x.numbers[name], y.numbers[name]), _pooled(facts, name)
-        trouble = time_trouble(
-            kinds[name],
-            apart_text([(one.low, one.high) for one in both], names),
-            counts=partial(all, [one.counts_rows for one in both]),
-            runs=partial(all, [one.runs for one in both]),
-        )
-        # Columns of one value are left out.
-        if trouble is not None and pooled.low < pooled.high:
-            warnings.append(f"column {name!r} {trouble}; leave it out with --exclude {option_value([name])}")
-    return [*warnings, *_repeated(names, facts, scaling)]
+def _first_block(reader: Any, keep: Sequence[str] = ()) -> RowBlock:
+    """Return the first rows of all columns, as texts where the file does not say more."""
+    pieces = reader.pieces(dict.fromkeys(reader.names, "text"), keep)
+    block: RowBlock = next(iter(next(iter(pieces.items)).blocks()))
+    return block
 
 
-def _repeated(names: Sequence[str], facts: Sequence[TableFacts], scaling: Variable) -> list[str]:
-    """Return the warnings about repeated rows that the samples show: of many more rows only of such as occur very often."""
-    drawn = [found.sample for found in facts if found.sample is not None]
-    columns = {name: np.concatenate([one.columns[name] for one in drawn]) for name in scaling.names}
-    n = sum(len(one.keys) for one in drawn)
-    numeric = np.column_stack([np.empty((n, 0)), *(columns[name] for name in scaling.numeric_names)])
-    codes = [np.unique(columns[name], return_inverse=True)[1] for name in scaling.category_names]
-    coded = np.column_stack([np.empty((n, 0), dtype=np.int64), *codes])
-    return repeated_rows(names, numeric, coded, len(drawn[0].keys), totals=[found.used for found in facts])
+def _typed_again(block: RowBlock, categorical: Patterns, options: CsvOptions) -> Table:
+    """Return columns of text typed the way a whole file is: as CSV in which all values are quoted."""
+    import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
+    from pyarrow import csv  # noqa: PLC0415 - the same
+
+    from kerntest.data.formats.csv import read_delimited  # noqa: PLC0415 - the same
+    from kerntest.data.in_memory import column_of  # noqa: PLC0415 - the same
+    from kerntest.data.kinds import without_blanks  # noqa: PLC0415 - the same
+
+    table = block.table.take(np.arange(min(block.table.n_rows, 50 * HEAD_ROWS)))
+    texts = {
+        column.name: pa.array(np.array([*column.levels, None], dtype=object)[column.values], pa.string())
+        for column in table.columns
+    }
+    stream = io.BytesIO()
+    csv.write_csv(pa.table(texts), stream, csv.WriteOptions(delimiter=table.delimiter, quoting_style="all_valid"))
+    source = Source(table.name, "csv", ((table.name, stream.getvalue()),), sha256="", size=0)
+    again = CsvOptions(options.decimal, options.na, delimiter=table.delimiter)
+    head = read_delimited(source, categorical, again)
+    if head.n_rows < table.n_rows:
+        # Rows of one empty value are blank lines.
+        return head
+    kept = block.kept.slice(0, table.n_rows)
+    return with_words(head, lambda names: [without_blanks(column_of(name, kept[name], table.name)) for name in names])

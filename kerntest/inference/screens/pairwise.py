@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.columns import match_names
-from kerntest.data.copies import copies_warning
-from kerntest.data.diagnostics import counters
+from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.messages import one_of
 from kerntest.data.rows import arrange, check_usable, reason_to_leave_out, recoded

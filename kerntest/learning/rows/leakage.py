@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.copies import copies_of
-from kerntest.data.diagnostics import FEWEST_ROWS, counts_rows
+from kerntest.data.diagnostics import copies_of
+from kerntest.data.facts import FEWEST_ROWS, counts_rows
 from kerntest.data.messages import counted, listed, option_value
 from kerntest.data.rows import reason_to_leave_out, recoded
 from kerntest.learning.scores import average_ranks
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.copies import Copies
+    from kerntest.data.diagnostics import Copies
     from kerntest.data.table import Column
     from kerntest.kernels.base import Array
     from kerntest.learning.rows.training_rows import Labelled

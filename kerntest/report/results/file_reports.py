@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 import kerntest
 from kerntest.data.columns import match_names
-from kerntest.data.diagnostics import complete_rows, count_different, frequent_levels, numbers_of, type_of, verdict_on
+from kerntest.data.facts import complete_rows, described, frequent_levels, type_of, usable, use_of
 from kerntest.data.read import read_table
 from kerntest.errors import UsageError, telling
 from kerntest.report.results.record import Record
@@ -282,7 +284,7 @@ def inspect_table(
         bytes=table.size,
         sha256=table.sha256,
         rows=table.n_rows,
-        complete_rows=complete_rows(selected),
+        complete_rows=int(np.count_nonzero(complete_rows(usable(selected)))),
         columns=tuple(_column_report(column, selected) for column in selected.columns),
         warnings=selected.warnings,
         version=kerntest.__version__,
@@ -291,24 +293,14 @@ def inspect_table(
 
 def _column_report(column: Column, table: Table) -> ColumnReport:
     """Return what there is to say about one column."""
-    numbers = numbers_of(column, table.na)
-    verdict = verdict_on(column, table)
     return ColumnReport(
         name=column.name,
         type=type_of(column),
         missing=0 if type_of(column) == "other" else column.n_missing,
-        different=count_different(column),
-        minimum=numbers.minimum,
-        mean=numbers.mean,
-        median=numbers.median,
-        deviation=numbers.deviation,
-        maximum=numbers.maximum,
-        numbers=numbers.share,
+        different=len(np.unique(column.values[~column.missing])),
         levels=tuple(LevelCount(value, count) for value, count in frequent_levels(column)),
-        use=verdict.use,
-        note=verdict.note,
-        line=verdict.line,
-        value=verdict.value,
+        **described(column, table.na),
+        **use_of(column, table),
     )
 
 

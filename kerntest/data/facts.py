@@ -1,0 +1,357 @@
+"""What a pass over rows finds of their columns, batch by batch: facts that merge in order, and a random sample.
+
+A whole table is one batch. What is told of a single column to people, for `kerntest inspect`, stands at the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kerntest.data.kinds import date_text, first_row, forms_in, meant_as, present_counts, strange_levels, stray_problem
+from kerntest.data.messages import counted, option_value
+from kerntest.data.rows import check_usable, laid_below, reason_to_leave_out
+from kerntest.data.table import FORMS
+from kerntest.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.data.table import Column, Kind, Table
+
+# Of fewer rows it is not told whether they count, or repeat each other.
+FEWEST_ROWS = 20
+# A text column with more different values than this is no column of categories.
+MOST_LEVELS = 10_000
+LEVELS_SHOWN = 5
+# Tells the stream of sampled rows from other streams of the same seed.
+SAMPLE_STREAM = 7
+_GOLDEN, _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return numbers whose bits have nothing left in common with those given: splitmix64 (Steele et al. 2014)."""
+    values = values + _GOLDEN
+    values = (values ^ (values >> _SHIFT_1)) * _MIX_1
+    values = (values ^ (values >> _SHIFT_2)) * _MIX_2
+    return values ^ (values >> _SHIFT_3)
+
+
+@dataclass(slots=True)
+class NumberFacts:
+    """What is known of the values of one column of numbers, in the order of the rows.
+
+    `offset` is their mean less the first of them, which keeps the digits of a large mean, `squares` the sum of their
+    squared deviations from the mean; `up` and `down` count the steps from one to the next.
+    """
+
+    count: int
+    first: float
+    last: float
+    low: float
+    high: float
+    offset: float
+    squares: float
+    whole: bool
+    up: int
+    down: int
+
+    @classmethod
+    @np.errstate(over="ignore", invalid="ignore")
+    def of(cls, values: NDArray[np.float64]) -> NumberFacts:
+        """Return the facts about some values, at least one."""
+        moved, steps = values - values[0], np.diff(values)
+        offset = moved.mean()
+        moved -= offset
+        ends = (values[0], values[-1], values.min(), values.max(), offset, moved @ moved)
+        first, last, low, high, offset, squares = map(float, ends)
+        whole = bool(np.all(values == np.floor(values)))
+        up, down = (int(np.count_nonzero(turned)) for turned in (steps > 0, steps < 0))
+        return cls(len(values), first, last, low, high, offset, squares, whole, up, down)
+
+    def add(self, later: NumberFacts) -> None:
+        """Take in the values after these (Chan, Golub and LeVeque 1983)."""
+        total = self.count + later.count
+        apart = (later.first - self.first) + (later.offset - self.offset)
+        self.squares += later.squares + apart * apart * (self.count * later.count / total)
+        self.offset += apart * (later.count / total)
+        self.up += later.up + (later.first > self.last)
+        self.down += later.down + (later.first < self.last)
+        self.count, self.last = total, later.last
+        self.low, self.high = min(self.low, later.low), max(self.high, later.high)
+        self.whole = self.whole and later.whole
+
+    @property
+    def mean(self) -> float:
+        """Their mean."""
+        return self.first + self.offset
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether these are whole, all different, and run in one direction along the file, as a counter does."""
+        return self.count >= FEWEST_ROWS and self.whole and self.count - 1 in {self.up, self.down}
+
+    @property
+    def runs(self) -> bool:
+        """Whether these never turn back and seldom stand still, as the time of orders does."""
+        steps = self.up + self.down
+        return self.count >= FEWEST_ROWS and steps in {self.up, self.down} and steps > (self.count - 1) // 2
+
+
+def counts_rows(values: NDArray[np.float64]) -> bool:
+    """Say whether numbers are whole, all different, and increase or decrease along the file, as a counter does."""
+    return len(values) >= FEWEST_ROWS and NumberFacts.of(values).counts_rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RandomRows:
+    """The rows with the smallest of random keys, ascending: a uniform sample, whatever it is put together from."""
+
+    keys: NDArray[np.uint64]
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def of(cls, table: Table, rows: NDArray[np.intp], before: int, most: int, seed: tuple[int, int]) -> RandomRows:
+        """Return at most so many of some rows; keys depend on the seed and the numbers of rows in the input alone."""
+        start = np.random.default_rng((seed[0], SAMPLE_STREAM, seed[1])).integers(0, 2**64, dtype=np.uint64)
+        keys = mixed(mixed((before + rows).astype(np.uint64) ^ start) + start)
+        chosen = np.argpartition(keys, most)[:most] if len(keys) > most else np.arange(len(keys))
+        chosen = chosen[np.argsort(keys[chosen], kind="stable")]
+        return cls(keys[chosen], tuple(column.take(rows[chosen]) for column in table.columns))
+
+    def with_others(self, other: RandomRows, most: int) -> RandomRows:
+        """Return at most so many of these and other rows."""
+        keys = np.concatenate([self.keys, other.keys])
+        order = np.argsort(keys, kind="stable")[:most]
+        return RandomRows(
+            keys[order], tuple(column.take(order) for column in map(laid_below, self.columns, other.columns))
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OtherKind:
+    """A column that is not of the kind that was asked for, in some rows; `strange` are its levels that are not."""
+
+    column: Column
+    table: Table
+    strange: list[int]
+    kind: Kind
+
+    @classmethod
+    def of(cls, column: Column, table: Table, kind: Kind) -> OtherKind:
+        """Return what is known of a column; DataError if it cannot be used."""
+        if column.problem is not None:
+            raise column.problem.error()
+        forms = [form for form in forms_in(column, table.na) if form.kind == kind] if column.kind == "text" else []
+        strange = strange_levels(column, table.na, forms) if forms else []
+        return cls(column, replace(table, columns=(column,)), strange, kind)
+
+    @property
+    def n_strange(self) -> int:
+        """How many values are not of the kind that was asked for."""
+        if self.column.kind != "text":
+            return len(self.column.values) - self.column.n_missing
+        return int(present_counts(self.column, self.table.na)[self.strange].sum())
+
+    @property
+    def place(self) -> str:
+        """Where the first of these values stands, and the value."""
+        if not self.column.is_category:
+            return ""
+        row = first_row(self.column, self.strange or list(range(len(self.column.levels))))
+        return f"{self.table.place(row)}: {self.column.levels[self.column.values[row]]!r}"
+
+    def refuse_stray(self, n_fitting: int, total: int) -> None:
+        """Raise DataError if more than half of all values are numbers or dates: then this is a mistake and not text."""
+        if self.strange and 2 * n_fitting > total:
+            form = next(form for form in FORMS if form.kind == self.kind)
+            raise stray_problem(self.column, self.table, self.strange, n_fitting, total, form=form).error()
+
+
+@dataclass(slots=True, eq=False)
+class TableFacts:
+    """What is known of some rows of a table; of numbers and levels from the rows without missing values.
+
+    `strange` counts the values that are not of the kind that a column should have; `levels` are the different values of
+    a column of categories, None where they are too many.
+    """
+
+    name: str
+    kinds: Mapping[str, Kind]
+    rows: int = 0
+    used: int = 0
+    missing: Counter[str] = field(default_factory=Counter)
+    first_missing: tuple[Table, int] | None = None
+    numbers: dict[str, NumberFacts] = field(default_factory=dict)
+    levels: dict[str, set[str] | None] = field(default_factory=dict)
+    others: dict[str, OtherKind] = field(default_factory=dict)
+    strange: Counter[str] = field(default_factory=Counter)
+    sample: RandomRows | None = None
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        kinds: Mapping[str, Kind] | None = None,
+        *,
+        before: int = 0,
+        sampled: int = 0,
+        seed: tuple[int, int] = (0, 0),
+    ) -> TableFacts:
+        """Return what some rows tell, so many rows of the input before them; DataError if a value cannot be used."""
+        found = cls(table.name, kinds or {column.name: column.kind for column in table.columns}, table.n_rows)
+        complete = np.ones(table.n_rows, dtype=bool)
+        for column in table.columns:
+            missing = column.missing
+            if missing.any():
+                found.missing[column.name] = int(np.count_nonzero(missing))
+                complete &= ~missing
+            if column.kind != found.kinds[column.name]:
+                other = OtherKind.of(column, table, found.kinds[column.name])
+                found.others[column.name], found.strange[column.name] = other, other.n_strange
+        if found.others:
+            return found
+        check_usable(table)
+        found.used = int(np.count_nonzero(complete))
+        if found.missing:
+            found.first_missing = table, int(np.argmin(complete))
+        for column in table.columns if found.used else ():
+            values = column.values[complete] if found.missing else column.values
+            if column.is_category:
+                codes = np.flatnonzero(np.bincount(values, minlength=len(column.levels))).tolist()
+                found.levels[column.name] = (
+                    {column.levels[code] for code in codes} if len(codes) <= MOST_LEVELS else None
+                )
+            else:
+                found.numbers[column.name] = NumberFacts.of(values)
+        if sampled and found.used:
+            found.sample = RandomRows.of(table, np.flatnonzero(complete), before, sampled, seed)
+        return found
+
+    def add(self, later: TableFacts, sampled: int) -> None:
+        """Take in the rows after these, and keep so many in the sample."""
+        self.rows += later.rows
+        self.used += later.used
+        self.missing.update(later.missing)
+        self.strange.update(later.strange)
+        self.first_missing = self.first_missing or later.first_missing
+        self.others = {**later.others, **self.others}
+        for name, facts in later.numbers.items():
+            if name in self.numbers:
+                self.numbers[name].add(facts)
+            else:
+                self.numbers[name] = facts
+        for name, levels in later.levels.items():
+            known = self.levels.get(name, set())
+            both = None if known is None or levels is None else known | levels
+            self.levels[name] = None if both is None or len(both) > MOST_LEVELS else both
+        if self.sample is not None and later.sample is not None:
+            self.sample = self.sample.with_others(later.sample, sampled)
+        self.sample = self.sample or later.sample
+
+
+def complete_rows(table: Table) -> NDArray[np.bool_]:
+    """Return which rows have every value."""
+    complete = np.ones(table.n_rows, dtype=bool)
+    for column in table.columns:
+        complete &= ~column.missing
+    return complete
+
+
+# What there is to say of a single column
+
+
+def type_of(column: Column) -> str:
+    """Return the type that people would give the column: numbers with a stray value among them are numbers."""
+    if column.problem is None:
+        return column.kind
+    return column.problem.kind if column.problem.curable else "other"
+
+
+def usable(table: Table) -> Table:
+    """Return the table without the columns of a type that cannot be used."""
+    return replace(table, columns=tuple(column for column in table.columns if type_of(column) != "other"))
+
+
+def described(column: Column, na: Sequence[str]) -> dict[str, Any]:
+    """Return the range, mean, median and deviation of a column's finite numbers; of text how many values are numbers."""
+    found: dict[str, Any] = dict.fromkeys(("minimum", "mean", "median", "deviation", "maximum", "numbers"))
+    values, kind = column.values, column.kind
+    if column.is_category:
+        found["numbers"] = share_of_numbers(column, na)
+        reading = meant_as(column, na) if column.problem is not None and column.problem.curable else None
+        if reading is None:
+            return found
+        # One more place at the end: code -1 (missing) finds it.
+        values, kind = np.array([*reading.values, None], dtype=np.float64)[column.values], reading.form.kind
+    values = values[np.isfinite(values)]
+    if len(values) == 0:
+        return found
+    low, high = float(values.min()), float(values.max())
+    if kind == "date":
+        return found | {"minimum": date_text(low), "maximum": date_text(high)}
+    # A power of two taken out keeps sums of huge numbers from overflowing, and costs no digit.
+    exponent = max(0, int(np.frexp(max(abs(low), abs(high)))[1]) - 500)
+    scaled = np.ldexp(values, -exponent)
+    moments = {"mean": np.mean(scaled), "median": np.median(scaled), "deviation": np.std(scaled)}
+    moments = {name: float(np.ldexp(value, exponent)) for name, value in moments.items()}
+    return found | {"minimum": low, "maximum": high} | moments
+
+
+def share_of_numbers(column: Column, na: Sequence[str]) -> float | None:
+    """Return how much of the values of a text column are numbers or dates; None where it holds none at all."""
+    counts = present_counts(column, na)
+    total = int(counts.sum())
+    if column.kind != "text" or not total:
+        return None
+    forms = forms_in(column, na)
+    strange = [index for index, level in enumerate(column.levels) if all(form.read(level) is None for form in forms)]
+    return 1 - int(counts[strange].sum()) / total
+
+
+def frequent_levels(column: Column) -> list[tuple[str, int]]:
+    """Return the most frequent values of a text or boolean column, and how many rows hold each."""
+    if type_of(column) not in {"text", "boolean"}:
+        return []
+    counts = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
+    first = np.argsort(-counts, kind="stable")[:LEVELS_SHOWN]
+    return [(column.levels[index], int(counts[index])) for index in first if counts[index]]
+
+
+def use_of(column: Column, table: Table) -> dict[str, Any]:
+    """Return what a two-sample test would do with a column of the table, why, and the value that stops it with its line."""
+
+    def said(use: str, note: str | None, where: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Leave the names of the table and the column out of a message, which stand beside it."""
+        for prefix in (f"{table.name}, ", f"{table.name}: "):
+            note = note and note.removeprefix(prefix)
+        note = note and note.replace(f"column {column.name!r} ", "", 1).removesuffix(" and is left out")
+        return {"use": use, "note": note} | {name: (where or {}).get(name) for name in ("line", "value")}
+
+    try:
+        check_usable(table.select([column.name]))
+    except DataError as error:
+        return said("refused", error.message, error.where)
+    if column.n_missing == table.n_rows:
+        return said("refused", "has no values")
+    present = column.take(~column.missing)
+    reason = reason_to_leave_out(present)
+    if reason is not None:
+        found = said("left out", reason)
+        return (
+            found | {"note": found["note"] + ", unless the other file has others"} if "one value" in reason else found
+        )
+    notes = []
+    if column.n_missing:
+        notes.append(f"--missing drop leaves {counted(column.n_missing, 'row')} out, otherwise a test stops")
+    if column.kind == "date":
+        notes.append("a date differs between any two batches")
+    elif column.kind == "number" and counts_rows(present.values):
+        notes.append(f"counts the rows or identifies them: consider --exclude {option_value([column.name])}")
+    return said("used", "; ".join(notes) or None)
