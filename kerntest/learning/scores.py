@@ -8,7 +8,7 @@ should be.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import solve
@@ -328,15 +328,11 @@ def covered_share(errors: Array, reach: Array) -> float:
 
 def over_targets(metrics: Sequence[IntervalMetrics]) -> IntervalMetrics:
     """Return the mean over the targets, of the RMSE the root mean square, of the largest error the largest."""
-    if len(metrics) == 1:
-        return metrics[0]
-    r2 = [one.r2 for one in metrics if one.r2 is not None]
-    covered = [one.coverage for one in metrics if one.coverage is not None]
-    return IntervalMetrics(
-        metrics[0].n,
-        root_mean_square(np.array([one.rmse for one in metrics])),
-        sum(one.mae for one in metrics) / len(metrics),
-        sum(r2) / len(r2) if r2 else None,
-        max(one.max_error for one in metrics),
-        sum(covered) / len(covered) if covered else None,
-    )
+
+    def mean(name: str) -> Any:
+        known = [value for one in metrics if (value := getattr(one, name)) is not None]
+        return sum(known) / len(known) if known else None
+
+    rmse = root_mean_square(np.array([one.rmse for one in metrics]))
+    largest = max(one.max_error for one in metrics)
+    return IntervalMetrics(metrics[0].n, rmse, mean("mae"), mean("r2"), largest, mean("coverage"))

@@ -119,7 +119,7 @@ def test_scores_of_other_criteria_are_those_of_the_chosen_fit():
     X, y = wave(60)
     given = {"lambda_": 0.1, "bandwidth": 1.0}
     by_gcv = KernelRidge(criterion="gcv", **given).fit(X, y)
-    np.testing.assert_allclose(by_gcv.grid_.cells[0].score, by_gcv.fit_.gcv_rmse[0], rtol=1e-12)
+    np.testing.assert_allclose(by_gcv.grid_.cells[0].score, by_gcv.fit_.targets[0].gcv_rmse, rtol=1e-12)
     by_evidence = KernelRidge(criterion="evidence", **given).fit(X, y)
     np.testing.assert_allclose(by_evidence.grid_.cells[0].score, -by_evidence.fit_.log_evidence, rtol=1e-12)
     folds = [KernelRidge(criterion="cv", cv=k, **given).fit(X, y).grid_.cells[0].score for k in (2, 60)]
@@ -158,7 +158,7 @@ def test_several_targets_share_lambda_and_bandwidth_and_are_otherwise_alone():
         np.testing.assert_allclose(ours.predict(X)[:, place], mean, rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(ours.predict(X, return_std=True)[1][:, place], deviation, rtol=1e-8)
         np.testing.assert_allclose(ours.noise_[place], alone.noise_[0], rtol=1e-9)
-    relative = np.sqrt(np.mean(np.square(ours.fit_.loo_rmse) / Y.var(axis=0)))
+    relative = np.sqrt(np.mean(np.square([one.loo_rmse for one in ours.fit_.targets]) / Y.var(axis=0)))
     np.testing.assert_allclose(ours.grid_.cells[ours.grid_.chosen].score, relative, rtol=1e-10)
     # The scores do not depend on the units of a target.
     other = KernelRidge().fit(X, Y * [1.0, 1e-6, 1e3])

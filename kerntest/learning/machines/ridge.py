@@ -15,19 +15,20 @@ from kerntest.learning.learner import Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.machine_pictures import ridge_picture
 from kerntest.learning.machines.ridge_machine import (
+    MULTIPLES,
     JudgedRidge,
     RidgeFit,
     RidgeModel,
     RidgeOptions,
+    dense_bytes,
     fit_ridge,
-    fit_warnings,
-    judged_ridge,
+    interval_metrics,
 )
 from kerntest.learning.rows.leakage import kept_together
 from kerntest.learning.rows.targets import checked_weights, given_targets, numbers_of, numbers_to_learn, told_of_dates
 from kerntest.learning.rows.training_rows import TrainingOptions, TrainingRows, encoded_rows, read_labelled
 from kerntest.learning.scores import covered_share, over_targets, regression_metrics, root_mean_square
-from kerntest.learning.solvers.ridge_grid import MULTIPLES, dense_bytes
+from kerntest.learning.solvers.ridge_path import ROUNDING
 from kerntest.matrices.factor import parse_features
 from kerntest.report.results.ridge_record import RidgeResult
 
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array
     from kerntest.learning.rows.training_rows import Labelled
     from kerntest.report.results.ridge_record import RidgeGrid
+
+# Systems with a larger condition number are told of: rounding is then seen in the fit.
+ILL_CONDITIONED = 1e12
 
 
 class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
@@ -149,8 +153,7 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
     @property
     def loo_rmse_(self) -> float | None:
         """Root mean squared error of leave-one-out; of several targets the root mean square of theirs."""
-        found = self._fitted().loo_rmse
-        return None if found is None else root_mean_square(found)
+        return self._fitted().loo_rmse
 
     @property
     def effective_df_(self) -> float:
@@ -354,7 +357,15 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
 
     def judge(self, rows: TrainingRows, fit: RidgeFit, test: TrainingRows | None, engine: Engine) -> JudgedRidge:
         """Return a regression judged on its training rows and on others."""
-        return judged_ridge(rows, fit, test, self.interval, engine)
+        model, predicted, reach, targets = fit.model, None, None, fit.targets
+        if test is not None:
+            predicted = model.predicted(test.points, engine)
+            if model.spread is not None:
+                reach = model.reach(self.interval) * model.deviations(test.points, engine)
+            halves = [None] * len(targets) if reach is None else list(reach.T)
+            parts = zip(targets, test.targets.T, predicted.T, halves, strict=True)
+            targets = tuple(replace(one, test=interval_metrics(*columns)) for one, *columns in parts)
+        return JudgedRidge(rows, test, fit, self.interval, predicted, reach, targets, fit_warnings(rows, fit))
 
     def result(self, judged: JudgedRidge, learned: Labelled, known: dict[str, Any]) -> RidgeResult:
         """Return the record of a regression."""
@@ -376,10 +387,10 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
             lambda_=model.lambda_,
             lambda_per_row=model.lambda_ / len(rows),
             criterion="none" if all(fit.fixed) else options.chosen_by,
-            loo_rmse=None if fit.loo_rmse is None else root_mean_square(fit.loo_rmse),
-            loo_r2=None if fit.loo_r2 is None else float(fit.loo_r2.mean()),
+            loo_rmse=fit.loo_rmse,
+            loo_r2=None if fit.left_out is None else float(np.mean([one.loo_r2 for one in fit.targets])),
             loo_coverage=covered,
-            gcv_rmse=root_mean_square(fit.gcv_rmse),
+            gcv_rmse=root_mean_square(np.array([one.gcv_rmse for one in fit.targets])),
             effective_df=fit.degrees,
             log_evidence=fit.log_evidence,
             interval=self.interval,
@@ -405,3 +416,39 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
         """Return a picture as "png", "svg" or "pdf": one or two panels for each of the first targets, and the grid."""
         del learned
         return ridge_picture(result, judged, kind, engine)
+
+
+def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:
+    """Return what a reader must know before trusting the regression."""
+    without = chosen = ""
+    # A lambda that is rounding itself cannot stand in for the eigenvalues that are.
+    if fit.n_zero and fit.condition * np.finfo(np.float64).eps * ROUNDING >= 1:
+        without = f", without the {counted(fit.n_zero, 'direction')} whose eigenvalue is 0 to rounding"
+    fixed_lambda, fixed_bandwidth = fit.fixed
+    if not all(fit.fixed):
+        named = ("lambda and the bandwidth were", "lambda was", "the bandwidth was")[2 * fixed_lambda + fixed_bandwidth]
+        chosen = f"; {named} chosen on {fit.grid.n_rows:,} of them"
+    best = fit.grid.cells[fit.grid.chosen]
+    lambdas, multiples = ({getattr(cell, name) for cell in fit.grid.cells} for name in ("lambda_", "multiple"))
+    useful = not fixed_bandwidth and best.lambda_ < max(lambdas)
+    cases = {
+        f"the system is ill-conditioned (condition number {fit.condition:.1e}): it was solved through its eigenvalues"
+        f"{without}; a larger --lambda is safer": fit.condition > ILL_CONDITIONED,
+        f"conjugate gradients stopped after {fit.iterations} steps before they had converged: the regression is usable, "
+        "not exact; a larger --lambda or fewer features help": not fit.converged,
+        f"leave-one-out of {len(rows):,} rows is not computed with conjugate gradients: generalised cross-validation "
+        f"stands for it{chosen}": fit.iterations is not None,
+        f"the best lambda is the largest of the grid, {best.lambda_:g}: the columns may say little of the target": (
+            not fixed_lambda and best.lambda_ >= max(lambdas)
+        ),
+        f"the best lambda is the smallest of the grid, {best.lambda_:g}: a smaller --lambda may be better still": (
+            not fixed_lambda and best.lambda_ <= min(lambdas)
+        ),
+        "the best bandwidth is the largest of the grid: a larger --bandwidth, or --kernel linear, may be better still": (
+            useful and best.multiple >= max(multiples)
+        ),
+        "the best bandwidth is the smallest of the grid; --kernel laplacian2 suits rougher functions": (
+            useful and best.multiple <= min(multiples)
+        ),
+    }
+    return tuple(text for text, applies in cases.items() if applies)

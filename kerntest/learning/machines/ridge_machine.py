@@ -5,45 +5,54 @@ Every bandwidth is solved through eigenvalues, once for all lambdas; very many r
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, InitVar, dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
+import math
+from dataclasses import KW_ONLY, InitVar, asdict, dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from scipy.special import stdtrit
 
-from kerntest.data.messages import counted, one_of, positive, whole_number
+from kerntest.data.messages import one_of, positive, whole_number
 from kerntest.engines.engine import Engine
+from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.kernels.base import Points
+from kerntest.kernels.base import DensePairs, Points
+from kerntest.learning.cross_validation import draw_folds
 from kerntest.learning.estimator import LearnerOptions
-from kerntest.learning.scores import covered_share, regression_metrics
+from kerntest.learning.rows.training_rows import at_multiples
+from kerntest.learning.scores import covered_share, regression_metrics, root_mean_square
 from kerntest.learning.solvers.falkon import centre_ridge
-from kerntest.learning.solvers.ridge_grid import MULTIPLES, Criterion, Regressions, choose, variances
-from kerntest.learning.solvers.ridge_path import ROUNDING
+from kerntest.learning.solvers.ridge_path import DENSE_ARRAYS, Regressions, solve
+from kerntest.learning.ties import smoothest
 from kerntest.matrices.expansion import Expansion, GivenExpansion, as_points, expanded
 from kerntest.matrices.factor import FeatureMap, feature_error, make_features, parse_features
 from kerntest.matrices.matrix import matrix_of
-from kerntest.report.results.ridge_record import IntervalMetrics, TargetFit
+from kerntest.report.results.ridge_record import IntervalMetrics, RidgeCell, RidgeGrid, TargetFit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
-    from kerntest.report.results.ridge_record import RidgeGrid
 
+Criterion: TypeAlias = Literal["loo", "gcv", "cv", "evidence"]
 FOLDS = 5
+# Bandwidths as multiples of the median, in fifths of a decade, and lambdas as multiples of the size of the kernel, in
+# halves of a decade.
+MULTIPLES = tuple(float(f"{10.0 ** (k / 5):.2g}") for k in range(-5, 5))
+LAMBDAS = tuple(float(f"{10.0 ** (k / 2):.3g}") for k in range(-13, 7))
+TIES = "the best score; of equal ones the smoothest: the largest lambda, then the largest bandwidth"
+# Bytes that the matrices of all bandwidths at work may have together.
+MEMORY = 4 * 10**9
+# Rows that the size of a kernel is estimated from.
+SIZE_ROWS = 1000
 # What is smaller or larger is lost beside eigenvalues, which are squared and divided by.
 SMALLEST_LAMBDA, LARGEST_LAMBDA = 1e-75, 1e75
 # Directions of the posterior that change a variance by less than this share of k(x, x) are not kept.
 NEGLIGIBLE = 1e-9
-# Systems with a larger condition number are told of: rounding is then seen in the fit.
-ILL_CONDITIONED = 1e12
 # Up to so many rows times squared features, a bandwidth is solved through eigenvalues; beyond by conjugate gradients.
 DIRECT = 2 * 10**10
 # Rows on which lambda and bandwidth are chosen then.
@@ -181,26 +190,30 @@ class RidgeModel:
 class RidgeFit:
     """A model, and what it took; `iterations` are of conjugate gradients, None with eigenvalues.
 
-    `left_out` are targets less the predictions by all other rows, and `loo_r2` is what these explain of the variance.
+    `left_out` are targets less the predictions by all other rows, `left_out_spread` the standard deviations of these.
     """
 
     model: RidgeModel
     grid: RidgeGrid
+    targets: tuple[TargetFit, ...]
+    # Whether lambda and the bandwidth were given.
     fixed: tuple[bool, bool]
     fitted: Array
-    gcv_rmse: Array
     degrees: float
     condition: float
     n_zero: int
     left_out: Array | None = None
     left_out_spread: Array | None = None
-    loo_rmse: Array | None = None
-    loo_r2: Array | None = None
     log_evidence: float | None = None
     iterations: int | None = None
     converged: bool = True
     feature_error: float | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def loo_rmse(self) -> float | None:
+        """Root mean squared error of leave-one-out; of several targets the root mean square of theirs."""
+        return None if self.left_out is None else root_mean_square(np.array([one.loo_rmse for one in self.targets]))
 
 
 def fit_ridge(rows: TrainingRows, options: RidgeOptions, engine: Engine, progress: Progress | None = None) -> RidgeFit:
@@ -210,56 +223,175 @@ def fit_ridge(rows: TrainingRows, options: RidgeOptions, engine: Engine, progres
     exponents = np.round(np.log2(np.maximum(half, np.finfo(np.float64).tiny)))
     units = np.exp2(np.clip(exponents, -1000, 1000))
     plain, features = replace(rows, targets=rows.targets / units), options.features
-    chooser = partial(
-        choose,
-        criterion=options.chosen_by,
-        lambda_=options.penalty,
-        multiples=() if options.fixed(rows)[1] else MULTIPLES,
-        folds=FOLDS if options.cv is None else options.cv,
-        seed=options.seed,
-    )
     if features is not None and len(rows) * min(parse_features(features)[1], len(rows)) ** 2 > DIRECT:
-        return _through_centres(plain, units, features, options, chooser, engine=engine, progress=progress)
-    lambda_, found, grid = chooser(plain, units, engine, features=features, progress=progress)
+        return _through_centres(plain, units, options, engine, progress)
+    lambda_, found, grid = choose(plain, units, options, engine, features=features, progress=progress)
     # Inside the engine, so that BLAS has no more threads than were asked for.
     return next(iter(engine.here.map(lambda _: _from_path(found, units, lambda_, grid, options), [0])))
 
 
-def _spread(first: Array, posterior: Array, means: Array, floor: float) -> Spread:
-    return Spread(np.column_stack([first, posterior]), np.concatenate([[0.0], -(means @ posterior)]), floor)
+def choose(
+    rows: TrainingRows,
+    units: Array,
+    options: RidgeOptions,
+    engine: Engine,
+    *,
+    features: str | None,
+    progress: Progress | None,
+) -> tuple[float, Regressions, RidgeGrid]:
+    """Return the lambda that the criterion chooses, the regressions of the chosen bandwidth, and the grid.
+
+    The regressions are of targets that are brought to `units`, the scores of the grid are not. The grid has the lambda that
+    is given, or 20 of them, and open bandwidths at multiples of their median, if there are any.
+    Cost: one eigendecomposition for each bandwidth, 9 n^3 operations, which serves all lambdas.
+    """
+    points, criterion, several = rows.points, options.chosen_by, len(rows.names) > 1
+    kernels: Sequence[Kernel | None] = [rows.kernel]
+    multiples: tuple[float, ...] = (1.0,)
+    if rows.chosen is not None and not options.fixed(rows)[1]:
+        multiples = MULTIPLES
+        kernels = at_multiples(rows.chosen, multiples, as_points(points), options.seed)
+    lambdas = _lambdas(rows) if options.penalty is None else np.array([options.penalty])
+    folds = FOLDS if options.cv is None else options.cv
+    groups = draw_folds(len(rows), folds, options.seed, clusters=rows.clusters) if criterion == "cv" else rows.clusters
+    sizes = variances(rows) if several else np.ones(1)
+    # Distances are computed once, for all bandwidths.
+    pairs = DensePairs(points, points) if isinstance(points, Points) and features is None else None
+
+    def work(kernel: Kernel | None) -> tuple[Regressions, Array, Array]:
+        found = solve(rows, kernel, features, options.seed, pairs)
+        path = found.path
+        if criterion == "evidence":
+            return found, -path.log_evidence(lambdas).sum(axis=0), path.degrees(lambdas)
+        errors = (
+            path.generalised(lambdas) if criterion == "gcv" else path.squared_errors(path.left_out(lambdas, groups))
+        )
+        return found, np.sqrt((errors / sizes[:, None]).mean(axis=0)), path.degrees(lambdas)
+
+    # The path of a bandwidth is the largest thing here: only that of the best one so far is kept.
+    scores, degrees = np.empty(0), np.empty(0)
+    kept: tuple[int, Regressions] | None = None
+    for place, (found, of_one, df) in enumerate(_few_at_once(rows, engine, features).map(work, kernels, progress)):
+        scores, degrees = np.append(scores, of_one), np.append(degrees, df)
+        orders = [np.tile(lambdas, place + 1), np.repeat(multiples[: place + 1], len(lambdas))]
+        best = smoothest(scores, orders)
+        at, which = divmod(best, len(lambdas))
+        if at == place:
+            kept = (place, found)
+        del found
+    if kept is None or kept[0] != at:
+        kept = (at, work(kernels[at])[0])
+    if criterion == "evidence":
+        called, scores = "negative log evidence", scores + (len(rows) - 1) * float(np.log(units).sum())
+    else:
+        called, scores = ("relative RMSE", scores) if several else ("RMSE", scores * units[0])
+    cells = tuple(
+        RidgeCell(
+            lambda_=float(lambda_),
+            multiple=multiple,
+            bandwidth=getattr(kernel, "bandwidth", None),
+            kernel="precomputed" if kernel is None else str(kernel),
+            score=float(score),
+            effective_df=float(df),
+        )
+        for ((multiple, kernel), lambda_), score, df in zip(
+            product(zip(multiples, kernels, strict=True), lambdas), scores, degrees, strict=True
+        )
+    )
+    grid = RidgeGrid(criterion, called, folds if criterion == "cv" else None, len(rows), TIES, cells, best)
+    return float(lambdas[which]), kept[1], grid
+
+
+def _lambdas(rows: TrainingRows) -> Array:
+    """Return the lambdas to try, 20 around the power of ten nearest to the variance of the kernel.
+
+    Of weighted rows, that times their mean weight: lambda / w_i is what stands beside the kernel of a row.
+    """
+    if rows.kernel is None or not isinstance(rows.points, Points):
+        K = np.asarray(rows.points)
+    else:
+        some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), SIZE_ROWS)).astype(np.intp))
+        K = rows.kernel(rows.points.take(some))
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = float(np.mean(np.diagonal(K)) - np.mean(K))
+    size *= 1.0 if rows.weights is None else float(np.mean(rows.weights))
+    if not (math.isfinite(size) and size > 0):
+        return np.array(LAMBDAS)
+    return np.array([float(f"{share * 10.0 ** round(math.log10(size)):.3g}") for share in LAMBDAS])
+
+
+def dense_bytes(n: int, engine: Engine) -> float:
+    """Return the bytes that the matrices of n rows take which are under way together."""
+    need = DENSE_ARRAYS * 8 * n * n
+    return float(need * max(1, min(engine.threads, allowed_bytes(MEMORY) // need)))
+
+
+def _few_at_once(rows: TrainingRows, engine: Engine, features: str | None) -> Engine:
+    """Return an engine that works on no more matrices at once than there is memory for."""
+    columns = len(rows) if features is None else min(len(rows), parse_features(features)[1])
+    need, allowed = DENSE_ARRAYS * 8 * len(rows) * columns, allowed_bytes(MEMORY)
+    if need > allowed:
+        raise UndecidedError(
+            f"the kernel matrix of {len(rows):,} rows needs {need / 1e9:.1f} GB, and {allowed / 1e9:.3g} GB are the most",
+            hint="--features nystroem:2000 is for very many rows",
+            code="undecided.memory",
+        )
+    return Engine(max(1, min(engine.threads, allowed // need)))
+
+
+def variances(rows: TrainingRows) -> Array:
+    """Return the weighted variances of the targets, shape (T,)."""
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    centred = rows.targets - weights @ rows.targets / weights.sum()
+    return np.asarray(weights @ np.square(centred) / weights.sum())
+
+
+def _spread(first: Array, posterior: Array, means: Array, least: float) -> Spread:
+    """Return what variances follow from, with a(x) of the coefficients `first`; `least` is lambda / sum w."""
+    intercepts = np.concatenate([[0.0], -(means @ posterior)])
+    return Spread(np.column_stack([first, posterior]), intercepts, least + float(means @ first))
 
 
 def _from_path(found: Regressions, units: Array, lambda_: float, grid: RidgeGrid, options: RidgeOptions) -> RidgeFit:
     """Return the regression of targets x units at the chosen lambda, all of it from the eigendecomposition."""
     rows, path, lambdas, features = found.rows, found.path, np.array([lambda_]), found.features
-    expansion = found.function(found.coefficients(lambda_) * units, path.means * units)
-    spread = None
+    spread = error = None
     if options.intervals and isinstance(rows.points, Points):
-        weights, posterior = np.square(path.spectrum.roots), found.combined(path.posterior(lambda_, NEGLIGIBLE))
-        first = weights / weights.sum() if found.values is None else found.means
-        spread = _spread(first, posterior, found.means, lambda_ / float(weights.sum()) + found.middle)
+        first = path.weights / path.weights.sum() if features is None else found.means
+        posterior = found.combined(path.posterior(lambda_, NEGLIGIBLE))
+        spread = _spread(first, posterior, found.means, lambda_ / float(path.weights.sum()))
     scales = np.sqrt(path.scales(lambdas)[:, 0]) * units
-    roots = path.spectrum.roots[:, None]
-    left_out = path.leave_one_out(lambdas, rows.clusters)
-    of_rows = scales * np.sqrt(path.left_out_variances(lambda_, rows.clusters))[:, None] / roots
-    error = None
+    model = RidgeModel(
+        encoder=rows.encoder,
+        expansion=found.function(found.coefficients(lambda_) * units, path.means * units),
+        targets=rows.names,
+        lambda_=lambda_,
+        scales=scales,
+        n_train=len(rows),
+        spread=spread,
+        features=features,
+    )
+    fitted = (rows.targets - path.scaled_residuals(lambdas)[:, :, 0] / path.roots[:, None]) * units
+    left_out = path.left_out(lambdas, rows.clusters)
+    left_out_spread = scales * np.sqrt(path.left_out_variances(lambda_, rows.clusters))[:, None] / path.roots[:, None]
     if features is not None and found.values is not None:
         points = as_points(rows.points)
         # New values are also uncertain in what the features do not see of k(x, x), see `FeatureMap.diagonal`.
         unseen = features.diagonal(points) - np.einsum("ij,ij->i", found.values, found.values)
-        of_rows = np.hypot(of_rows, scales * np.sqrt(np.maximum(unseen, 0.0))[:, None])
+        left_out_spread = np.hypot(left_out_spread, scales * np.sqrt(np.maximum(unseen, 0.0))[:, None])
         error = feature_error(features, points, Engine(1), options.seed)
     squares = path.squared_errors(left_out)[:, 0]
+    loo = (np.sqrt(squares) * units, 1.0 - squares / variances(rows))
     return RidgeFit(
-        model=RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, len(rows), spread, features),
+        model=model,
         grid=grid,
+        targets=_target_fits(
+            model, rows.targets * units, fitted, np.sqrt(path.generalised(lambdas)[:, 0]) * units, loo
+        ),
         fixed=options.fixed(rows),
-        fitted=(rows.targets - path.scaled_residuals(lambdas)[:, :, 0] / roots) * units,
+        fitted=fitted,
         left_out=left_out[:, :, 0] * units,
-        left_out_spread=of_rows,
-        loo_rmse=np.sqrt(squares) * units,
-        loo_r2=1.0 - squares / variances(rows),
-        gcv_rmse=np.sqrt(path.generalised(lambdas)[:, 0]) * units,
+        left_out_spread=left_out_spread,
         degrees=float(path.degrees(lambdas)[0]),
         # The density of y = unit x y' on the n - 1 directions that matter.
         log_evidence=float(path.log_evidence(lambdas).sum()) - (len(rows) - 1) * float(np.log(units).sum()),
@@ -272,10 +404,7 @@ def _from_path(found: Regressions, units: Array, lambda_: float, grid: RidgeGrid
 def _through_centres(
     rows: TrainingRows,
     units: Array,
-    features: str,
     options: RidgeOptions,
-    chooser: Callable[..., Any],
-    *,
     engine: Engine,
     progress: Progress | None,
 ) -> RidgeFit:
@@ -288,62 +417,57 @@ def _through_centres(
     some = rows.take(np.sort(rng.choice(n, min(n, CHOOSING_ROWS), replace=False)))
 
     # Choosing is told as a third of the way, the steps after it as the rest.
-    def choosing(done: int, total: int) -> None:
+    def told(done: int, total: int) -> None:
         if progress is not None:
-            progress(done, 3 * total)
+            progress(done, total)
 
-    def advanced(share: float) -> None:
-        if progress is not None:
-            progress(100 + round(200 * share), 300)
-
-    lambda_, chosen, grid = chooser(some, units, engine, features=None, progress=choosing)
-    if chosen.kernel is None:
-        message = "columns have a kernel"
-        raise TypeError(message)
-    made = make_features(features, chosen.kernel, points, options.seed)
+    lambda_, chosen, grid = choose(
+        some, units, options, engine, features=None, progress=lambda done, total: told(done, 3 * total)
+    )
+    made = make_features(options.features or "", cast("Kernel", chosen.kernel), points, options.seed)
     if made.kind != "nystroem":
         raise UndecidedError(
-            f"{features} is too much for {n:,} rows",
+            f"{options.features} is too much for {n:,} rows",
             hint=f"--features nystroem:{made.size} is for very many rows",
             code="undecided.memory",
         )
     centres, m = made.landmarks, len(made.landmarks)
-    matrix = matrix_of(
-        chosen.kernel,
-        Points(np.concatenate([centres.numeric, points.numeric]), np.concatenate([centres.codes, points.codes])),
-    )
-
-    def block(part: slice | NDArray[np.intp]) -> Array:
-        rows = slice(m + part.start, m + part.stop) if isinstance(part, slice) else m + part
-        return np.asarray(matrix.block(rows, slice(0, m)))
-
+    both = Points(np.concatenate([centres.numeric, points.numeric]), np.concatenate([centres.codes, points.codes]))
+    matrix = matrix_of(made.kernel, both)
     weights = np.ones(n) if rows.weights is None else rows.weights
     found = centre_ridge(
-        block,
+        lambda part: np.asarray(matrix.block(m + part, slice(0, m))),
         made.projection,
         targets=rows.targets,
         weights=weights,
         lambda_=lambda_,
         engine=engine,
         seed=options.seed,
-        advanced=advanced,
+        advanced=lambda share: told(100 + round(200 * share), 300),
     )
     total = float(weights.sum())
     means = weights @ rows.targets / total
-    intercepts = (means - found.mean @ found.weights) * units
-    expansion = GivenExpansion(np.arange(len(found.weights)), found.weights * units, intercepts)
     # The same as t^2 of the evidence: z' (A + lambda)^-1 z = z' (residuals) / lambda.
     energy = np.einsum("nt,nt->t", weights[:, None] * (rows.targets - means), found.residuals)
-    scales = np.sqrt(np.maximum(energy, 0.0) / lambda_ / (n - 1)) * units
-    spread = None
-    if options.intervals:
-        spread = _spread(found.mean, found.posterior, found.mean, lambda_ / total + float(found.mean @ found.mean))
+    intercepts = (means - found.mean @ found.weights) * units
+    model = RidgeModel(
+        encoder=rows.encoder,
+        expansion=GivenExpansion(np.arange(len(found.weights)), found.weights * units, intercepts),
+        targets=rows.names,
+        lambda_=lambda_,
+        scales=np.sqrt(np.maximum(energy, 0.0) / lambda_ / (n - 1)) * units,
+        n_train=n,
+        spread=_spread(found.mean, found.posterior, found.mean, lambda_ / total) if options.intervals else None,
+        features=made,
+    )
+    fitted = (rows.targets - found.residuals) * units
+    gcv = np.sqrt(weights @ np.square(found.residuals) / total) / (1.0 - found.degrees / n) * units
     return RidgeFit(
-        model=RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, n, spread, made),
+        model=model,
         grid=grid,
+        targets=_target_fits(model, rows.targets * units, fitted, gcv),
         fixed=options.fixed(rows),
-        fitted=(rows.targets - found.residuals) * units,
-        gcv_rmse=np.sqrt(weights @ np.square(found.residuals) / total) / (1.0 - found.degrees / n) * units,
+        fitted=fitted,
         degrees=found.degrees,
         condition=found.condition,
         n_zero=n - 1 - len(found.mean),
@@ -351,6 +475,32 @@ def _through_centres(
         converged=found.converged,
         feature_error=feature_error(made, points, engine, options.seed),
     )
+
+
+def _target_fits(
+    model: RidgeModel, truth: Array, fitted: Array, gcv: Array, loo: tuple[Array, Array] | None = None
+) -> tuple[TargetFit, ...]:
+    """Return what is known of each target; `loo` are RMSE and r2 of leave-one-out."""
+    return tuple(
+        TargetFit(
+            name=name,
+            intercept=float(model.expansion.intercepts[place]),
+            loo_rmse=None if loo is None else float(loo[0][place]),
+            loo_r2=None if loo is None else float(loo[1][place]),
+            gcv_rmse=float(gcv[place]),
+            noise=float(model.noise[place]),
+            scale=float(model.scales[place]),
+            train=interval_metrics(truth[:, place], fitted[:, place]),
+            test=None,
+        )
+        for place, name in enumerate(model.targets)
+    )
+
+
+def interval_metrics(truth: Array, predicted: Array, reach: Array | None = None) -> IntervalMetrics:
+    """Return how well a target is predicted, with intervals that reach so far to each side."""
+    covered = None if reach is None else covered_share(truth - predicted, reach)
+    return IntervalMetrics(**asdict(regression_metrics(truth, predicted)), coverage=covered)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -365,92 +515,3 @@ class JudgedRidge:
     reach: Array | None
     targets: tuple[TargetFit, ...]
     warnings: tuple[str, ...]
-
-
-def judged_ridge(
-    rows: TrainingRows, fit: RidgeFit, test: TrainingRows | None, interval: float, engine: Engine
-) -> JudgedRidge:
-    """Return a regression judged on its training rows and on others, with intervals of a probability."""
-    model, predicted, reach = fit.model, None, None
-    if test is not None:
-        predicted = model.predicted(test.points, engine)
-        if model.spread is not None:
-            reach = model.reach(interval) * model.deviations(test.points, engine)
-    targets = tuple(
-        TargetFit(
-            name=name,
-            intercept=float(model.expansion.intercepts[place]),
-            loo_rmse=None if fit.loo_rmse is None else float(fit.loo_rmse[place]),
-            loo_r2=None if fit.loo_r2 is None else float(fit.loo_r2[place]),
-            gcv_rmse=float(fit.gcv_rmse[place]),
-            noise=float(model.noise[place]),
-            scale=float(model.scales[place]),
-            train=_metrics(rows, fit.fitted, None, place),
-            test=None if test is None or predicted is None else _metrics(test, predicted, reach, place),
-        )
-        for place, name in enumerate(rows.names)
-    )
-    return JudgedRidge(rows, test, fit, interval, predicted, reach, targets, fit_warnings(rows, fit))
-
-
-def _metrics(rows: TrainingRows, predicted: Array, reach: Array | None, place: int) -> IntervalMetrics:
-    """Return how well a target is predicted."""
-    truth, found = rows.targets[:, place], predicted[:, place]
-    one = regression_metrics(truth, found)
-    share = None if reach is None else covered_share(truth - found, reach[:, place])
-    return IntervalMetrics(one.n, one.rmse, one.mae, one.r2, one.max_error, share)
-
-
-def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:
-    """Return what a reader must know before trusting the regression."""
-    # A lambda that is rounding itself cannot stand in for the eigenvalues that are.
-    without = chosen = ""
-    if fit.n_zero and fit.condition * np.finfo(np.float64).eps * ROUNDING >= 1:
-        without = f", without the {counted(fit.n_zero, 'direction')} whose eigenvalue is 0 to rounding"
-    named = ("lambda and the bandwidth were", "lambda was", "the bandwidth was")
-    fixed_lambda, fixed_bandwidth = fit.fixed
-    if not (fixed_lambda and fixed_bandwidth):
-        chosen = f"; {named[2 * fixed_lambda + fixed_bandwidth]} chosen on {fit.grid.n_rows:,} of them"
-    best = fit.grid.cells[fit.grid.chosen]
-    lambdas, multiples = ({getattr(cell, name) for cell in fit.grid.cells} for name in ("lambda_", "multiple"))
-    useful = not fixed_bandwidth and best.lambda_ < max(lambdas)
-    cases = (
-        (
-            fit.condition > ILL_CONDITIONED,
-            (
-                f"the system is ill-conditioned (condition number {fit.condition:.1e}): it was solved through its "
-                f"eigenvalues{without}; a larger --lambda is safer"
-            ),
-        ),
-        (
-            not fit.converged,
-            (
-                f"conjugate gradients stopped after {fit.iterations} steps before they had converged: the regression is "
-                "usable, not exact; a larger --lambda or fewer features help"
-            ),
-        ),
-        (
-            fit.iterations is not None,
-            (
-                f"leave-one-out of {len(rows):,} rows is not computed with conjugate gradients: generalised cross-validation "
-                f"stands for it{chosen}"
-            ),
-        ),
-        (
-            not fixed_lambda and best.lambda_ >= max(lambdas),
-            f"the best lambda is the largest of the grid, {best.lambda_:g}: the columns may say little of the target",
-        ),
-        (
-            not fixed_lambda and best.lambda_ <= min(lambdas),
-            f"the best lambda is the smallest of the grid, {best.lambda_:g}: a smaller --lambda may be better still",
-        ),
-        (
-            useful and best.multiple >= max(multiples),
-            "the best bandwidth is the largest of the grid: a larger --bandwidth, or --kernel linear, may be better still",
-        ),
-        (
-            useful and best.multiple <= min(multiples),
-            "the best bandwidth is the smallest of the grid; --kernel laplacian2 suits rougher functions",
-        ),
-    )
-    return tuple(text for applies, text in cases if applies)

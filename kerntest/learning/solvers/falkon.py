@@ -18,7 +18,7 @@ import numpy as np
 from kerntest.engines.engine import enough_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -55,7 +55,7 @@ class CentreRidge:
 
 
 def centre_ridge(
-    block: Callable[[slice | NDArray[np.intp]], Array],
+    block: Callable[[NDArray[np.intp]], Array],
     projection: Array,
     *,
     targets: Array,
@@ -71,39 +71,71 @@ def centre_ridge(
     once; memory: a block for each thread, four arrays of M x M. Steps grow with the logarithm of the accuracy where the
     rows of the preconditioner are many times the effective degrees of freedom.
     """
-    n, total = len(targets), float(weights.sum())
-    sums = _Sums(block, n, len(projection), engine)
+    n, centres, total, width = len(targets), len(projection), float(weights.sum()), targets.shape[1]
+    engine = enough_for(engine, n * centres)
+
+    def parts(rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+        return np.split(rows, range(step, len(rows), step))
+
+    step = max(16, BLOCK // centres)
+    every = parts(np.arange(n))
     means = weights @ targets / total
-    centred = weights[:, None] * (targets - means)
-    first = sums.transposed(np.column_stack([centred, weights / total]))
-    mean = projection.T @ first[:, -1]
-    right = projection.T @ first[:, :-1]
+    right = np.column_stack([weights[:, None] * (targets - means), weights / total])
+    first = projection.T @ _sum(engine.map(lambda rows: block(rows).T @ right[rows], every))
+    mean = first[:, -1]
 
     def apply(g: Array) -> Array:
-        inner = sums.gram(projection @ g, weights)
-        found: Array = projection.T @ inner - total * np.outer(mean, mean @ g) + lambda_ * g
-        return found
+        coefficients = projection @ g
+
+        def work(rows: NDArray[np.intp]) -> Array:
+            K = block(rows)
+            return np.asarray(K.T @ (weights[rows, None] * (K @ coefficients)))
+
+        inner = _sum(engine.map(work, every))
+        return np.asarray(projection.T @ inner - total * np.outer(mean, mean @ g) + lambda_ * g)
 
     rng = np.random.default_rng((seed, STREAM))
-    some = np.sort(rng.choice(n, min(n, ROWS_PER_CENTRE * len(projection)), replace=False))
-    values, vectors = np.linalg.eigh(total * sums.covariance(some, projection, weights))
+    some = np.sort(rng.choice(n, min(n, ROWS_PER_CENTRE * centres), replace=False))
+    roots = np.sqrt(weights / weights[some].sum())
+
+    def squares(rows: NDArray[np.intp]) -> Array:
+        Z = np.column_stack([block(rows) @ projection, np.ones(len(rows))])
+        Z *= roots[rows, None]
+        return np.asarray(Z.T @ Z)
+
+    # Not sent anywhere: the products may be larger than what they are made of.
+    moments = _sum(engine.here.map(squares, parts(some)))
+    values, vectors = np.linalg.eigh(total * (moments[:-1, :-1] - np.outer(moments[-1, :-1], moments[-1, :-1])))
     values = np.maximum(values, 0.0)
 
     def precondition(residual: Array) -> Array:
-        found: Array = vectors @ ((vectors.T @ residual) / (values[:, None] + lambda_))
-        return found
+        return np.asarray(vectors @ ((vectors.T @ residual) / (values[:, None] + lambda_)))
 
     probes = rng.choice([-1.0, 1.0], size=(len(mean), PROBES))
     solved, steps, converged = conjugate_gradients(
-        apply, precondition, np.column_stack([right, probes]), advanced=advanced
+        apply, precondition, np.column_stack([first[:, :-1], probes]), advanced=advanced
     )
-    g = solved[:, : targets.shape[1]]
-    fitted = sums.product(projection @ g)
-    residuals = targets - means - (fitted - mean @ g)
-    slack = lambda_ * float(np.einsum("ij,ij->", probes, solved[:, targets.shape[1] :])) / PROBES
-    posterior = vectors * np.sqrt(values / (values + lambda_))
-    condition = (float(values[-1]) + lambda_) / (float(values[0]) + lambda_)
-    return CentreRidge(g, mean, residuals, 1.0 + len(mean) - slack, posterior, condition, steps, converged)
+    g = solved[:, :width]
+    coefficients = projection @ g
+    fitted = np.concatenate(list(engine.map(lambda rows: block(rows) @ coefficients, every)))
+    return CentreRidge(
+        weights=g,
+        mean=mean,
+        residuals=targets - means - (fitted - mean @ g),
+        degrees=1.0 + len(mean) - lambda_ * float(np.vdot(probes, solved[:, width:])) / PROBES,
+        posterior=vectors * np.sqrt(values / (values + lambda_)),
+        condition=(float(values[-1]) + lambda_) / (float(values[0]) + lambda_),
+        steps=steps,
+        converged=converged,
+    )
+
+
+def _sum(parts: Iterator[Array]) -> Array:
+    """Return the sum of arrays, in their order."""
+    total = next(parts).copy()
+    for part in parts:
+        total += part
+    return total
 
 
 def conjugate_gradients(
@@ -118,12 +150,11 @@ def conjugate_gradients(
     Each has its own step length; all share the products. A side whose residual, in the norm of the preconditioner, has
     fallen to 1e-7 of what it was rests.
     """
-    solution = np.zeros_like(right)
-    residual = right.copy()
+    solution, residual = np.zeros_like(right), right.copy()
     direction = precondition(residual)
     energy = np.einsum("ij,ij->j", residual, direction)
-    first, goal = energy.copy(), TOLERANCE**2 * energy
-    active = energy > goal
+    first = energy.copy()
+    active = energy > 0.0
     steps, reached = 0, 0.0
     while active.any() and steps < STEPS:
         product = apply(direction[:, active])
@@ -134,7 +165,7 @@ def conjugate_gradients(
         after = np.einsum("ij,ij->j", residual[:, active], better)
         direction[:, active] = better + after / energy[active] * direction[:, active]
         energy[active] = after
-        active = active & (energy > goal)
+        active &= energy > TOLERANCE**2 * first
         steps += 1
         if advanced is not None and active.any():
             # Logarithms of residuals fall about as the steps go.
@@ -142,63 +173,3 @@ def conjugate_gradients(
             reached = max(reached, min(float(way.min()), 1.0))
             advanced(reached)
     return solution, steps, not active.any()
-
-
-class _Sums:
-    """Products with the kernel values of all rows and centres, a block at a time, added in the order of the rows."""
-
-    def __init__(
-        self, block: Callable[[slice | NDArray[np.intp]], Array], n: int, centres: int, engine: Engine
-    ) -> None:
-        self.block, self.n, self.centres, self.engine = block, n, centres, enough_for(engine, n * centres)
-        step = max(16, BLOCK // centres)
-        self.slices = [slice(start, min(start + step, n)) for start in range(0, n, step)]
-
-    def transposed(self, right: Array) -> Array:
-        """Return K' right, shape (M, R)."""
-        return self._added(lambda rows: self.block(rows).T @ right[rows], right.shape[1])
-
-    def gram(self, right: Array, weights: Array) -> Array:
-        """Return K' W K right, shape (M, R)."""
-
-        def work(rows: slice) -> Array:
-            K = self.block(rows)
-            found: Array = K.T @ (weights[rows, None] * (K @ right))
-            return found
-
-        return self._added(work, right.shape[1])
-
-    def product(self, right: Array) -> Array:
-        """Return K right, shape (n, R)."""
-        result = np.empty((self.n, right.shape[1]))
-        parts = self.engine.map(lambda rows: self.block(rows) @ right, self.slices)
-        for rows, part in zip(self.slices, parts, strict=True):
-            result[rows] = part
-        return result
-
-    def covariance(self, rows: NDArray[np.intp], projection: Array, weights: Array) -> Array:
-        """Return the weighted covariance of the features of some rows, shape (r, r)."""
-        step = max(16, BLOCK // self.centres)
-        parts = [rows[start : start + step] for start in range(0, len(rows), step)]
-        total = np.zeros((projection.shape[1], projection.shape[1]))
-        mean = np.zeros(projection.shape[1])
-        shares = weights / weights[rows].sum()
-
-        def work(part: NDArray[np.intp]) -> tuple[Array, Array]:
-            Z = self.block(part) @ projection
-            mean: Array = shares[part] @ Z
-            Z *= np.sqrt(shares[part])[:, None]
-            return Z.T @ Z, mean
-
-        # Not sent anywhere: the products may be larger than what they are made of.
-        for squares, part_mean in self.engine.here.map(work, parts):
-            total += squares
-            mean += part_mean
-        centred: Array = total - np.outer(mean, mean)
-        return centred
-
-    def _added(self, work: Callable[[slice], Array], width: int) -> Array:
-        total = np.zeros((self.centres, width))
-        for part in self.engine.map(work, self.slices):
-            total += part
-        return total

@@ -20,21 +20,43 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
+from kerntest.engines.engine import Engine
+from kerntest.errors import UndecidedError
+from kerntest.kernels.base import DensePairs, Points
+from kerntest.matrices.expansion import Expansion, GivenExpansion, expanded
+from kerntest.matrices.factor import kernel_factor, make_features
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from kerntest.kernels.base import Array
+    from kerntest.kernels.base import Array, Kernel
+    from kerntest.learning.rows.training_rows import TrainingRows
+    from kerntest.matrices.factor import FeatureMap
 
+    Groups = NDArray[np.intp] | None
+
+EPSILON, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 # Eigenvalues below so many units in the last place of the largest are rounding.
 ROUNDING = 16.0
 # Eigenvalues below minus this share of the largest are none: the kernel is not positive definite.
 NEGATIVE = 1e-8
 # Arrays of n x n numbers that are alive at once, at most: the matrix, the vectors, and what LAPACK works with.
 DENSE_ARRAYS = 6
-# Numbers of the temporary arrays of a rank-two update, or of squared eigenvectors, that are made at once.
+# Numbers of the temporary arrays of a rank-one update, or of squared eigenvectors, that are made at once.
 STRIP = 2**20
+# Values of a kernel whose sums are still numbers.
+LARGEST_VALUE = 1e300
+# From so many rows on, a factor of low rank is looked for; so many of them decide whether there may be one. It leaves
+# this share of the trace: what rounding leaves of it anyway.
+LEAST_ROWS, PROBED, FACTOR_TOLERANCE = 1000, 600, 1e-15
+# Its columns, as shares of the rows and of the rows that decide.
+MOST_COLUMNS, MOST_PROBED = 1 / 3, 0.75
+# Steps of iterative refinement. What they add is rounding where it is below this share of what it is summed from, at so
+# many rows of columns from different rows, whose numbers are so far from the middle, as multiples.
+REFINEMENTS, NEGLIGIBLE = 2, 64 * EPSILON
+PROBES, REACHES = 50, (0.7, 1.5, 3.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,263 +64,182 @@ class CentredSpectrum:
     """Orthonormal eigenvectors of A, as columns, that are orthogonal to s, with their eigenvalues in ascending order.
 
     With weights w, s = sqrt(w), S = diag(s) and P = I - s s' / |s|^2 the projection that centres, A = P S K S P; without
-    weights it is H K H. `roots` are s; `complete` says whether all n - 1 eigenvectors are there: the eigenvalues of those
-    that are missing otherwise are 0. What is below `floor` is 0 to rounding, and is 0 in `values`; `lowest` is the smallest
-    eigenvalue as it was computed, which may be negative.
+    weights it is H K H. `roots` are s. Eigenvalues below `floor` are 0 to rounding, and are 0 in `values`. `complete`
+    says whether all n - 1 eigenvectors are there: the eigenvalues of those that are missing otherwise are 0.
     """
 
     roots: Array
     values: Array
     vectors: Array
-    complete: bool
     floor: float
-    lowest: float
-
-    @property
-    def largest(self) -> float:
-        """The largest eigenvalue; 0 if there is none."""
-        return float(self.values[-1]) if len(self.values) else 0.0
+    complete: bool
 
     @property
     def n_zero(self) -> int:
         """How many of the n - 1 eigenvalues are 0 to rounding."""
         return len(self.roots) - 1 - int(np.count_nonzero(self.values))
 
-    @property
-    def definite(self) -> bool:
-        """Whether A is positive semi-definite to rounding."""
-        return self.lowest >= -max(NEGATIVE * self.largest, self.floor)
 
-    @property
-    def rest(self) -> Array:
-        """For each row the squared length of what it has in directions that are missing, shape (n,)."""
-        if self.complete:
-            return np.zeros(len(self.roots))
-        there = np.einsum("ij,ij->i", self.vectors, self.vectors)
-        constant = np.square(self.roots) / np.sum(np.square(self.roots))
-        missing: Array = np.maximum(1.0 - there - constant, 0.0)
-        return missing
-
-
-def dense_spectrum(K: Array, weights: Array | None = None) -> CentredSpectrum:
+def dense_spectrum(K: Array, weights: Array) -> CentredSpectrum:
     """Return the whole spectrum of a kernel matrix, which is overwritten. Cost: 9 n^3 operations, five arrays of n x n.
 
-    A reflection turns s into the first axis; what is left of S K S is the matrix on the n - 1 directions orthogonal to
-    s. So no eigenvector is mixed with s, however many eigenvalues are 0.
+    A reflection I - 2 v v' turns s into the first axis; what is left of S K S is the matrix on the n - 1 directions
+    orthogonal to s. So no eigenvector is mixed with s, however many eigenvalues are 0.
     """
-    n = len(K)
-    roots = np.ones(n) if weights is None else np.sqrt(weights)
-    if weights is not None:
-        K *= roots[:, None]
-        K *= roots
-    mirror = _mirror(roots)
-    common = _reflect_both_sides(K, mirror)
+    roots = np.sqrt(weights)
+    K *= roots[:, None]
+    K *= roots
+    v = roots / np.linalg.norm(roots)
+    v[0] += 1.0
+    v /= np.linalg.norm(v)
+    along = K @ v
+    both = 2.0 * along - 2.0 * (v @ along) * v
+    _subtract(K, v, both)
+    _subtract(K, both, v)
     # Unlike SciPy's, this one lets other threads run meanwhile.
     values, inner = np.linalg.eigh(K[1:, 1:])
-    del K
-    vectors = np.empty((n, n - 1))
-    vectors[0] = 0.0
-    vectors[1:] = inner
+    vectors = np.vstack([np.zeros(len(inner)), inner])
     del inner
-    _reflect(vectors, mirror)
-    return _honest(roots, values, vectors, complete=True, scale=common)
+    _subtract(vectors, v, 2.0 * (v @ vectors))
+    largest = float(values.max(initial=0.0))
+    floor = ROUNDING * EPSILON * max(largest, abs(float(K[0, 0])))
+    if values.min(initial=0.0) < -max(NEGATIVE * largest, floor):
+        raise UndecidedError(
+            "the kernel is not positive definite on these rows: the problem has no single solution",
+            hint="use a positive definite kernel, such as gaussian or laplacian",
+            code="undecided.not_positive_definite",
+        )
+    return CentredSpectrum(roots, np.where(values > floor, values, 0.0), vectors, floor, complete=True)
 
 
-def thin_spectrum(G: Array, weights: Array | None = None) -> CentredSpectrum:
+def _subtract(A: Array, u: Array, w: Array) -> None:
+    """Replace A by A - u w', some rows at a time."""
+    step = max(1, STRIP // max(A.shape[1], 1))
+    for start in range(0, len(A), step):
+        A[start : start + step] -= np.outer(u[start : start + step], w)
+
+
+def thin_spectrum(G: Array, weights: Array) -> CentredSpectrum:
     """Return the spectrum of G G', of which there are fewer columns than rows; G is overwritten. Cost: O(n m^2).
 
     The singular values of the centred G, by way of its m x m triangle: no digits are lost by squaring.
     """
-    roots = np.ones(len(G)) if weights is None else np.sqrt(weights)
-    scale = float(np.einsum("ij,ij->", G, G))
-    centred = np.square(roots) @ G / np.sum(np.square(roots))
-    G -= centred
-    if weights is not None:
-        G *= roots[:, None]
+    roots, scale = np.sqrt(weights), float(np.einsum("ij,ij->", G, G))
+    G -= weights @ G / weights.sum()
+    G *= roots[:, None]
     Q, R = np.linalg.qr(G)
     left, singular, _ = np.linalg.svd(R)
-    values = np.square(singular[::-1])
-    vectors = Q @ left[:, ::-1]
+    values, vectors = np.square(singular[::-1]), Q @ left[:, ::-1]
+    floor = ROUNDING * EPSILON * float(values[-1])
     # Directions that the columns hardly have are arbitrary, and need not be orthogonal to s.
-    kept = values > ROUNDING * np.finfo(np.float64).eps * max(float(values[-1]), 1e-3 * scale / max(len(G), 1))
-    return _honest(roots, values[kept], vectors[:, kept], complete=False, scale=0.0)
+    kept = values > max(floor, ROUNDING * EPSILON * 1e-3 * scale / max(len(G), 1))
+    return CentredSpectrum(roots, values[kept], vectors[:, kept], floor, complete=False)
 
 
-def _honest(roots: Array, values: Array, vectors: Array, *, complete: bool, scale: float) -> CentredSpectrum:
-    """Return the spectrum with eigenvalues that are rounding set to 0."""
-    largest = max(float(values[-1]) if len(values) else 0.0, scale)
-    floor = ROUNDING * float(np.finfo(np.float64).eps) * largest
-    lowest = float(values[0]) if len(values) else 0.0
-    return CentredSpectrum(roots, np.where(values > floor, values, 0.0), vectors, complete, floor, lowest)
-
-
-def _mirror(roots: Array) -> Array:
-    """Return the unit vector v for which I - 2 v v' takes s / |s| to the first axis, up to its sign."""
-    v = roots / np.linalg.norm(roots)
-    v[0] += np.copysign(1.0, v[0])
-    normed: Array = v / np.linalg.norm(v)
-    return normed
-
-
-def _reflect_both_sides(K: Array, v: Array) -> float:
-    """Replace K by (I - 2 v v') K (I - 2 v v'), and return what stands in its corner: the part along s."""
-    p = K @ v
-    w = 2.0 * p - 2.0 * float(v @ p) * v
-    step = max(1, STRIP // len(K))
-    for start in range(0, len(K), step):
-        rows = slice(start, start + step)
-        K[rows] -= np.outer(v[rows], w)
-        K[rows] -= np.outer(w[rows], v)
-    return abs(float(K[0, 0]))
-
-
-def _reflect(vectors: Array, v: Array) -> None:
-    """Replace V by (I - 2 v v') V."""
-    along = 2.0 * (v @ vectors)
-    step = max(1, STRIP // max(vectors.shape[1], 1))
-    for start in range(0, len(vectors), step):
-        rows: NDArray[np.intp] | slice = slice(start, start + step)
-        vectors[rows] -= np.outer(v[rows], along)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class RidgePath:
-    """Ridge regressions of T targets on one kernel matrix of n rows and r eigenvalues.
+    """Ridge regressions of T targets on the n rows of a spectrum of r eigenvalues.
 
     `means` (T,) are the weighted means of the targets, `centred` (n, T) z = s (y - mean), `projected` (r, T) V' z, and
     `missing` (n, T) z - V V' z: what targets have in directions in which the kernel sees nothing.
     """
 
-    spectrum: CentredSpectrum
-    means: Array
-    centred: Array
-    projected: Array
-    missing: Array
-
-    @classmethod
-    def of(cls, spectrum: CentredSpectrum, targets: Array) -> RidgePath:
-        """Return the regressions of targets, shape (n, T), on the rows of a spectrum."""
-        roots = spectrum.roots
-        weights = np.square(roots)
-        means = weights @ targets / weights.sum()
-        centred = roots[:, None] * (targets - means)
-        projected = spectrum.vectors.T @ centred
-        missing = np.zeros_like(centred) if spectrum.complete else centred - spectrum.vectors @ projected
-        return cls(spectrum, means, centred, projected, missing)
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.centred)
+    def __init__(self, spectrum: CentredSpectrum, targets: Array) -> None:
+        self.spectrum = spectrum
+        self.roots, self.values, self.vectors = spectrum.roots, spectrum.values, spectrum.vectors
+        self.weights = np.square(self.roots)
+        self.means: Array = self.weights @ targets / self.weights.sum()
+        self.centred = self.roots[:, None] * (targets - self.means)
+        self.projected: Array = self.vectors.T @ self.centred
+        self.missing = np.zeros_like(self.centred)
+        if not spectrum.complete:
+            self.missing += self.centred - self.vectors @ self.projected
+        # How many directions orthogonal to s the spectrum does not have.
+        self.n_missing = len(self.roots) - 1 - len(self.values)
 
     def shares(self, lambdas: Array) -> Array:
         """Return lambda / (d_j + lambda), between 0 and 1, shape (r, L)."""
-        values: Array = lambdas / (self.spectrum.values[:, None] + lambdas)
-        return values
+        return np.asarray(lambdas / (self.values[:, None] + lambdas))
+
+    def free(self, lambdas: Array) -> Array:
+        """Return n less the degrees of freedom: a sum of positive numbers, so that none is lost near 0, shape (L,)."""
+        return np.asarray(self.shares(lambdas).sum(axis=0) + self.n_missing)
 
     def degrees(self, lambdas: Array) -> Array:
         """Return the effective degrees of freedom, the trace of the hat matrix, shape (L,)."""
-        values = self.spectrum.values[:, None]
-        degrees: Array = 1.0 + (values / (values + lambdas)).sum(axis=0)
-        return degrees
+        return len(self.roots) - self.free(lambdas)
 
     def condition(self, lambda_: float) -> float:
         """Return the condition number of A + lambda on the directions orthogonal to s."""
-        whole = self.spectrum.complete and len(self.spectrum.values) > 0
-        least = float(self.spectrum.values[0]) if whole else 0.0
-        return (self.spectrum.largest + lambda_) / (least + lambda_)
+        least = float(self.values[0]) if self.spectrum.complete and len(self.values) else 0.0
+        return (float(self.values.max(initial=0.0)) + lambda_) / (least + lambda_)
 
     def scaled_residuals(self, lambdas: Array) -> Array:
         """Return lambda u, the residuals times s, shape (n, T, L)."""
-        shares = self.shares(lambdas)
-        n, targets = self.centred.shape
-        kept = (self.projected[:, :, None] * shares[:, None, :]).reshape(len(shares), targets * len(lambdas))
-        found: Array = (self.spectrum.vectors @ kept).reshape(n, targets, len(lambdas))
-        if not self.spectrum.complete:
-            found += self.missing[:, :, None]
-        return found
+        kept = self.projected[:, :, None] * self.shares(lambdas)[:, None, :]
+        return np.asarray(np.tensordot(self.vectors, kept, axes=1) + self.missing[:, :, None])
 
     def slack(self, lambdas: Array) -> Array:
         """Return lambda G_ii = 1 - h_ii, shape (n, L): a sum of positive numbers, so that none is lost near h_ii = 1."""
-        shares = self.shares(lambdas)
-        vectors = self.spectrum.vectors
-        found = np.empty((self.n, len(lambdas)))
-        step = max(1, STRIP // max(vectors.shape[1], 1))
-        for start in range(0, self.n, step):
-            rows = slice(start, start + step)
-            found[rows] = np.square(vectors[rows]) @ shares
+        shares, found = self.shares(lambdas), np.empty((len(self.roots), len(lambdas)))
+        step = max(1, STRIP // max(len(shares), 1))
+        for start in range(0, len(found), step):
+            found[start : start + step] = np.square(self.vectors[start : start + step]) @ shares
         if not self.spectrum.complete:
-            found += self.spectrum.rest[:, None]
-        return np.maximum(found, np.finfo(np.float64).tiny)
+            there = np.einsum("ij,ij->i", self.vectors, self.vectors) + self.weights / self.weights.sum()
+            found += np.maximum(1.0 - there, 0.0)[:, None]
+        return np.maximum(found, TINY)
 
-    def leave_one_out(self, lambdas: Array, clusters: NDArray[np.intp] | None = None) -> Array:
-        """Return for each row its target less the prediction of the fit without it, or without its cluster, (n, T, L).
+    def left_out(self, lambdas: Array, groups: Groups = None) -> Array:
+        """Return for each row its target less the prediction of the fit without it, or without its group, (n, T, L).
 
-        Cost: O(n r (T + 1) L): all lambdas together cost less than the eigendecomposition. For clusters of m rows m times
-        that.
-        """
-        if clusters is not None:
-            return self.cross_validated(lambdas, clusters)
-        found = self.scaled_residuals(lambdas) / self.slack(lambdas)[:, None, :]
-        residuals: Array = found / self.spectrum.roots[:, None, None]
-        return residuals
-
-    def left_out_variances(self, lambda_: float, clusters: NDArray[np.intp] | None) -> Array:
-        """Return the variance of s times each leave-one-out residual in units of t^2, the diagonal of G_FF^-1, shape (n,)."""
-        found: Array = lambda_ / self.slack(np.array([lambda_]))[:, 0]
-        for rows in [] if clusters is None else _members(clusters):
-            if len(rows) > 1:
-                (G,) = self._on_fold(rows, self.shares(np.array([lambda_])))
-                found[rows] = lambda_ * np.diagonal(_solved(G, np.eye(len(rows))))
-        return found
-
-    def cross_validated(self, lambdas: Array, folds: NDArray[np.intp]) -> Array:
-        """Return for each row its target less the prediction of the fit without its fold, shape (n, T, L).
-
-        Exact, and no refit: G_FF e = u_F (An, Liu and Venkatesh 2007, with the intercept taken out). The bandwidth
-        and the scales of columns stay those of all rows. Cost: O(n^2 r L / k) for k folds.
+        Exact, and no refit: G_FF e = u_F (An, Liu and Venkatesh 2007, with the intercept taken out). The bandwidth and the
+        scales of columns stay those of all rows. Cost: O(n r (T + 1) L), less than the eigendecomposition; for groups of m
+        rows m times that.
         """
         scaled = self.scaled_residuals(lambdas)
-        result = self.leave_one_out(lambdas)
-        shares = self.shares(lambdas)
-        for rows in _members(folds):
-            if len(rows) == 1:
-                continue
-            for place, G in enumerate(self._on_fold(rows, shares)):
-                result[rows, :, place] = _solved(G, scaled[rows, :, place]) / self.spectrum.roots[rows, None]
-        return result
+        found = scaled / self.slack(lambdas)[:, None, :]
+        for rows, place, G in self._on_groups(groups, lambdas):
+            found[rows, :, place] = _solved(G, scaled[rows, :, place])
+        return np.asarray(found / self.roots[:, None, None])
 
-    def _on_fold(self, rows: NDArray[np.intp], shares: Array) -> Iterator[Array]:
-        """Yield lambda G_FF of the rows of a fold for each lambda."""
-        vectors, roots = self.spectrum.vectors[rows], self.spectrum.roots[rows]
-        rest: Array | float = 0.0
-        if not self.spectrum.complete:
-            total = float(np.sum(np.square(self.spectrum.roots)))
-            rest = np.eye(len(rows)) - vectors @ vectors.T - np.outer(roots, roots) / total
-        for place in range(shares.shape[1]):
-            yield (vectors * shares[:, place]) @ vectors.T + rest
+    def left_out_variances(self, lambda_: float, groups: Groups) -> Array:
+        """Return the variance of s times each left-out residual in units of t^2, the diagonal of G_FF^-1, shape (n,)."""
+        lambdas = np.array([lambda_])
+        found: Array = lambda_ / self.slack(lambdas)[:, 0]
+        for rows, _, G in self._on_groups(groups, lambdas):
+            found[rows] = lambda_ * np.diagonal(_solved(G, np.eye(len(rows))))
+        return found
+
+    def _on_groups(self, groups: Groups, lambdas: Array) -> Iterator[tuple[NDArray[np.intp], int, Array]]:
+        """Yield the rows of each group of several, the place of each lambda, and lambda G_FF of these rows."""
+        if groups is None:
+            return
+        shares, rest = self.shares(lambdas), 0.0
+        order = np.argsort(groups, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+            if len(rows) < 2:
+                continue
+            vectors, roots = self.vectors[rows], self.roots[rows]
+            if not self.spectrum.complete:
+                rest = np.eye(len(rows)) - vectors @ vectors.T - np.outer(roots, roots) / self.weights.sum()
+            for place, share in enumerate(shares.T):
+                yield rows, place, (vectors * share) @ vectors.T + rest
 
     def squared_errors(self, residuals: Array) -> Array:
         """Return the weighted mean square of residuals (n, T, L) for each target and lambda, shape (T, L)."""
-        weights = np.square(self.spectrum.roots)
-        found: Array = np.tensordot(weights, np.square(residuals), axes=(0, 0)) / weights.sum()
-        return found
+        return np.asarray(np.tensordot(self.weights, np.square(residuals), axes=1) / self.weights.sum())
 
     def generalised(self, lambdas: Array) -> Array:
         """Return GCV = (mean square of the residuals) / (1 - df / n)^2 (Craven and Wahba 1979), shape (T, L)."""
-        free = (self.shares(lambdas).sum(axis=0) + self._n_missing) / self.n
         # Divided first: with a tiny lambda both are tiny.
-        squares = np.square(self.scaled_residuals(lambdas) / free).sum(axis=0)
-        found: Array = squares / np.sum(np.square(self.spectrum.roots))
-        return found
+        scaled = self.scaled_residuals(lambdas) / (self.free(lambdas) / len(self.roots))
+        return np.asarray(np.square(scaled).sum(axis=0) / self.weights.sum())
 
     def scales(self, lambdas: Array) -> Array:
         """Return t^2, the estimated variance of the prior for each target, shape (T, L); t^2 lambda is that of noise."""
-        fitted = np.square(self.projected).T @ (1.0 / (self.spectrum.values[:, None] + lambdas))
-        if not self.spectrum.complete:
-            fitted += np.square(self.missing).sum(axis=0)[:, None] / lambdas
-        found: Array = fitted / (self.n - 1)
-        return found
+        fitted = np.square(self.projected).T @ (1.0 / (self.values[:, None] + lambdas))
+        fitted += np.square(self.missing).sum(axis=0)[:, None] / lambdas
+        return np.asarray(fitted / (len(self.roots) - 1))
 
     def log_evidence(self, lambdas: Array) -> Array:
         """Return log p(y) with b integrated out and t^2 at its best, shape (T, L).
@@ -307,13 +248,10 @@ class RidgePath:
 
         The restricted likelihood of Patterson and Thompson (1971).
         """
-        n = self.n
-        determinant = np.log(self.spectrum.values[:, None] + lambdas).sum(axis=0) + self._n_missing * np.log(lambdas)
-        scales = np.maximum(self.scales(lambdas), np.finfo(np.float64).tiny)
-        roots = self.spectrum.roots
-        constant = float(np.log(roots).sum()) - 0.5 * math.log(float(np.sum(np.square(roots))))
-        found: Array = -0.5 * (n - 1) * (np.log(2.0 * math.pi * scales) + 1.0) - 0.5 * determinant + constant
-        return found
+        determinant = np.log(self.values[:, None] + lambdas).sum(axis=0) + self.n_missing * np.log(lambdas)
+        densities = np.log(2.0 * math.pi * np.maximum(self.scales(lambdas), TINY)) + 1.0
+        constant = np.log(self.roots).sum() - 0.5 * np.log(self.weights.sum())
+        return np.asarray(constant - 0.5 * ((len(self.roots) - 1) * densities + determinant))
 
     def coefficients(self, lambda_: float, *, whole: bool = False) -> Array:
         """Return alpha, shape (n, T).
@@ -322,13 +260,9 @@ class RidgePath:
         of the rows, but elsewhere by up to the root of their eigenvalue over lambda; and with a tiny lambda they drown f
         in rounding.
         """
-        kept = slice(None) if whole else self._kept
-        inner = self.projected[kept] / (self.spectrum.values[kept, None] + lambda_)
-        found: Array = self.spectrum.vectors[:, kept] @ inner
-        if whole:
-            found += self.missing / lambda_
-        found *= self.spectrum.roots[:, None]
-        return found
+        inner = self.projected / (self.values[:, None] + lambda_)
+        found = self.vectors @ (inner if whole else np.where(self.values[:, None] > 0, inner, 0.0))
+        return np.asarray((found + self.missing / lambda_ if whole else found) * self.roots[:, None])
 
     def posterior(self, lambda_: float, share: float) -> Array:
         """Return B, shape (n, q): the variance of f(x) + b is t^2 (lambda / sum w + kc(x, x) - |B' kc(., x)|^2).
@@ -336,31 +270,131 @@ class RidgePath:
         kc is the kernel centred with the weights. Directions with eigenvalues below `share` lambda are left out:
         that makes the variance larger by at most t^2 share kc(x, x).
         """
-        kept = self._kept & (self.spectrum.values >= share * lambda_)
-        found: Array = self.spectrum.roots[:, None] * self.spectrum.vectors[:, kept]
-        found /= np.sqrt(self.spectrum.values[kept] + lambda_)
-        return found
-
-    @property
-    def _kept(self) -> NDArray[np.bool_]:
-        return self.spectrum.values > 0
-
-    @property
-    def _n_missing(self) -> int:
-        """Number of directions orthogonal to s that the spectrum does not have."""
-        return self.n - 1 - len(self.spectrum.values)
-
-
-def _members(folds: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Return the rows of each fold."""
-    order = np.argsort(folds, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(folds[order])) + 1)
+        kept = (self.values > 0) & (self.values >= share * lambda_)
+        return np.asarray(self.roots[:, None] * self.vectors[:, kept] / np.sqrt(self.values[kept] + lambda_))
 
 
 def _solved(G: Array, right: Array) -> Array:
     """Return G^-1 right of a positive definite matrix; the least squares where rounding has made it singular."""
     try:
-        found = cho_solve(cho_factor(G, lower=True, check_finite=False), right, check_finite=False)
+        return np.asarray(cho_solve(cho_factor(G, lower=True, check_finite=False), right, check_finite=False))
     except LinAlgError:
-        found = lstsq(G, right, check_finite=False)[0]
-    return np.asarray(found)
+        return np.asarray(lstsq(G, right, check_finite=False)[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regressions:
+    """All ridge regressions of some rows with one kernel, or with features, of which `values` has those of the rows.
+
+    `means` is the weighted mean over the rows i of k(x_i, .) at each row; with features their weighted mean.
+    """
+
+    rows: TrainingRows
+    kernel: Kernel | None
+    path: RidgePath
+    means: Array
+    features: FeatureMap | None = None
+    values: Array | None = None
+
+    def combined(self, alpha: Array) -> Array:
+        """Return the coefficients of sum_i alpha_i k(x_i, .) over the rows, or over the features."""
+        return alpha if self.values is None else np.asarray(self.values.T @ alpha)
+
+    def function(self, alpha: Array, means: Array) -> Expansion | GivenExpansion:
+        """Return f + b, where b is what takes its weighted mean to `means`."""
+        coefficients, points = self.combined(alpha), self.rows.points
+        intercepts = means - self.means @ coefficients
+        if self.values is None and self.kernel is not None and isinstance(points, Points):
+            return Expansion(self.kernel, points, coefficients, intercepts)
+        return GivenExpansion(np.arange(len(coefficients)), coefficients, intercepts)
+
+    def coefficients(self, lambda_: float) -> Array:
+        """Return alpha as right as by solving the system itself, shape (n, T), for two products with the kernel matrix.
+
+        The eigenvectors solve it without the directions whose eigenvalue is 0 to rounding, and then what is left of it,
+        which the kernel itself tells, with them: iterative refinement. Where those directions are nothing but rounding, as
+        with rows that are repeated or a linear kernel, they stay out.
+        """
+        path, rows = self.path, self.rows
+        alpha = path.coefficients(lambda_)
+        for _ in range(REFINEMENTS if lambda_ > path.spectrum.floor else 0):
+            fitted = expanded(self.function(alpha, path.means), self.features, rows.points, Engine(1))
+            rest = RidgePath(path.spectrum, rows.targets - fitted - lambda_ * alpha / path.weights[:, None])
+            step = rest.coefficients(lambda_, whole=True)
+            alpha += rest.coefficients(lambda_) if self._is_rounding(step) else step
+        return alpha
+
+    def _is_rounding(self, step: Array) -> bool:
+        """Whether sum_i step_i k(x_i, .) is 0 to rounding, as far as rows tell that are none of those learnt from."""
+        rows, prior = self.rows.points, self.features or self.kernel
+        if not isinstance(rows, Points) or prior is None:
+            return False
+        points = rows.take(np.unique(np.linspace(0, len(rows) - 1, PROBES).astype(np.intp)))
+        numeric, codes = (values[_from_different_rows(values.shape)] for values in (points.numeric, points.codes))
+        middle = numeric.mean(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            probes = Points(
+                np.concatenate([middle + reach * (numeric - middle) for reach in REACHES]),
+                np.tile(codes, (len(REACHES), 1)),
+            )
+            function = self.function(step, np.zeros(step.shape[1]))
+            found = expanded(function, self.features, probes, Engine(1))
+            lengths = np.sqrt(np.abs(prior.diagonal(rows))) @ np.abs(step)
+            most = np.sqrt(np.abs(prior.diagonal(probes)))[:, None] * lengths
+        return not np.any(np.abs(found) > NEGLIGIBLE * most)
+
+
+def _from_different_rows(shape: tuple[int, ...]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the places of a table whose columns come from different rows."""
+    row, column = np.ogrid[: shape[0], : shape[1]]
+    return (row + column) % shape[0], column
+
+
+def solve(
+    rows: TrainingRows, kernel: Kernel | None, features: str | None, seed: int, pairs: DensePairs | None
+) -> Regressions:
+    """Return all ridge regressions with a kernel, or without one of a matrix of its values.
+
+    `pairs` are all pairs of the rows: several kernels share what is known of them.
+    """
+    points, made, values, thin = rows.points, None, None, None
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    shares = weights / weights.sum()
+    if kernel is None or not isinstance(points, Points):
+        K = np.array(points)
+    elif features is not None:
+        made = make_features(features, kernel, points, seed)
+        values = made(points, Engine(1))
+        thin = values.copy()
+    elif (thin := thin_factor(kernel, points)) is None:
+        K = kernel.evaluate(pairs or DensePairs(points, points))
+    if thin is not None:
+        mean = shares @ thin
+        means = mean if made is not None else thin @ mean
+        return Regressions(rows, kernel, RidgePath(thin_spectrum(thin, weights), rows.targets), means, made, values)
+    if not (np.abs(K).max() <= LARGEST_VALUE):
+        named = "the precomputed matrix" if kernel is None else f"the kernel '{kernel}'"
+        raise UndecidedError(
+            f"{named} is too large for these rows",
+            hint="standardise the columns, or use a kernel that is bounded, such as gaussian",
+            code="undecided.overflow",
+        )
+    means = K @ shares
+    return Regressions(rows, kernel, RidgePath(dense_spectrum(K, weights), rows.targets), means)
+
+
+def thin_factor(kernel: Kernel, points: Points) -> Array | None:
+    """Return G with K = G G' to rounding, shape (n, r), where r is at most a third of n; None where it is not.
+
+    Few columns and wide kernels have such factors, whose spectrum takes n r^2 operations instead of n^3. Whether to look
+    for one is decided on 600 rows.
+    """
+    n = len(points)
+    if n < LEAST_ROWS or not kernel.positive_definite:
+        return None
+    some = points.take(np.linspace(0, n - 1, PROBED).astype(np.intp))
+    for looked_at, most in ((some, int(MOST_PROBED * PROBED)), (points, int(MOST_COLUMNS * n))):
+        factor = kernel_factor(kernel, looked_at, tolerance=FACTOR_TOLERANCE, most=min(most, int(MOST_COLUMNS * n)))
+        if not factor.complete:
+            return None
+    return factor.columns
