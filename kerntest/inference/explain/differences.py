@@ -21,7 +21,7 @@ from kerntest.inference.relabelling.permuted_blocks import (
     different_relabellings,
     relabelled_sums,
 )
-from kerntest.inference.screens.corrections import step_down
+from kerntest.inference.screens.many_pairs import step_down
 from kerntest.inference.sides import names_apart
 from kerntest.inference.statistic import effect_of_levels, label_matrix
 from kerntest.kernels.bandwidth import LARGEST, SMALLEST, BandwidthChooser, median_distance

@@ -11,44 +11,36 @@ groups and keeps that between the columns of a group.
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.columns import match_names
-from kerntest.data.diagnostics import counters
-from kerntest.data.formats.dialect import CsvOptions
-from kerntest.data.rows import check_usable
-from kerntest.engines.plan import TABLE_BYTES, tell
-from kerntest.engines.setting import allowed_bytes, engine_of
-from kerntest.errors import UndecidedError, UsageError, telling
-from kerntest.inference.exact import inputs_of, paired_copies, provenance_of
-from kerntest.inference.family import BandwidthOption, choose_kernel
+from kerntest.engines.setting import allowed_bytes
+from kerntest.errors import UndecidedError, telling
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS, judge
-from kerntest.inference.planning import ABOUT_COLUMNS
-from kerntest.inference.screens.many_pairs import screen
-from kerntest.inference.sides import ORDER_STREAM, Groups, MissingPolicy, Options, Reading, Scale, pair_up, read_one
+from kerntest.inference.screens.many_pairs import Screen, screen
+from kerntest.inference.sides import ORDER_STREAM, MissingPolicy, Options, Scale
 from kerntest.inference.verdict import degenerate_pair, permutation_null, refuse_overflow, relabelling_warning
-from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import DensePairs
 from kerntest.report.results.independence_record import GroupPair, JointGroup, JointResult
 from kerntest.report.summaries.independence_summary import joint_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Unpack
+    from typing import TypeAlias, Unpack
 
     from numpy.typing import NDArray
 
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
-    from kerntest.data.table import Table
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.inference.sides import Paired
+    from kerntest.inference.family import BandwidthOption
     from kerntest.kernels.base import Array, Kernel, Points
+
+    # A permutation of the rows of each group but the first.
+    Relabelling: TypeAlias = Sequence[NDArray[np.int32]]
 
 # Entries of all matrices that relabelling holds: 1 GB.
 LARGEST_ENTRIES = 2**27
@@ -131,151 +123,96 @@ def hsic_joint(
     >>> hsic_joint(np.column_stack([coins, coins.sum(axis=1) % 2]), ["x1", "x2", "x3"]).reject
     True
     """
-    started = time.perf_counter()
     options = Options("biased", "permutation", permutations, alpha, scale, seed)
-    engine = engine_of(threads)
-    table = read_one(data, Reading(categorical=categorical, csv=CsvOptions.of(**csv)))
-    tables = _groups(table, groups, exclude)
-    paired = pair_up(tables, missing, scale)
-    refuse_too_many(paired.n, len(paired.variables))
-    families = [
-        choose_kernel(
-            kernel,
-            bandwidth,
-            numeric_names=variable.numeric_names,
-            category_names=variable.category_names,
-            chooser=BandwidthChooser(variable.points, seed),
-        )
-        for variable in paired.variables
-    ]
+    shared = Screen(data, options, threads, categorical, csv)
+    paired, warnings = shared.paired(_groups(shared, groups, exclude), missing)
+    n, variables, d = paired.n, paired.variables, len(paired.variables)
+    refuse_too_many(n, d)
+    families = [shared.kernel(variable, kernel, bandwidth) for variable in variables]
     kernels = [family.kernels[0] for family in families]
-    columns = sum(len(one.names) for one in paired.variables)
-    tell(
-        "hsic",
-        paired.n,
-        columns,
-        steps=(
-            f"{len(kernels)} kernel matrices whole, under {permutations:,} random permutations of all groups but one",
-        ),
-        held=TABLE_BYTES * paired.n * columns + 8.0 * len(kernels) * paired.n**2,
-        operations={"relabelled": (len(kernels) - 1.0) * permutations * paired.n**2},
-        engine=engine,
-        refusal=(f"this test of {paired.n:,} rows takes", ABOUT_COLUMNS),
+    shared.plan(
+        n,
+        sum(len(one.names) for one in variables),
+        f"{d} kernel matrices whole, under {permutations:,} random permutations of all groups but one",
+        8.0 * d * n**2,
+        relabelled=(d - 1.0) * permutations * n**2,
     )
-    points = [one.points for one in paired.variables]
-    values = relabelled_joint(kernels, points, _permutations(paired.n, len(kernels) - 1, options), engine, progress)
+    rng = np.random.default_rng((seed, ORDER_STREAM))
+    drawn = [[rng.permutation(n).astype(np.int32) for _ in range(d - 1)] for _ in range(permutations - 1)]
+    points = [one.points for one in variables]
+    relabellings = [[np.arange(n, dtype=np.int32)] * (d - 1), *drawn]
+    values = JointStatistic(kernels, points, shared.engine).relabelled(relabellings, shared.engine, progress)
     refuse_overflow(kernels[:1], values[None])
-    judged = judge(values[None], np.array([joint_bound(kernels, points)]))
+    judged = judge(values[None], np.array([rounding_bound(kernels, points)]))
     if judged.degenerate.all() and len(values) > 1:
         raise degenerate_pair(kernels[0], kernels[1])
     names = [
         tuple(name for name in one.names if name not in family.unused)
-        for one, family in zip(paired.variables, families, strict=True)
+        for one, family in zip(variables, families, strict=True)
     ]
+    named = [", ".join(one.names) for one in variables]
+    every_two = list(combinations(range(d), 2))
+    sides = list(zip(points, kernels, strict=True))
+    in_pairs = screen(sides, every_two, replace(options, estimator="unbiased", permutations=1), shared.engine)
     return JointResult(
         schema="kerntest.hsic.joint/1",
-        command="hsic",
         statistic=float(values[0]),
         statistic_name="dhsic",
         estimator="biased",
         dhsic=float(values[0]),
         p_value=judged.p_value,
-        alpha=alpha,
         reject=judged.p_value <= alpha,
-        decision=joint_sentence(judged.p_value, alpha, len(kernels)),
+        decision=joint_sentence(judged.p_value, alpha, d),
         kernel="; ".join(str(one) for one in kernels),
-        n=paired.n,
         columns=tuple(name for group in names for name in group),
         groups=tuple(JointGroup(group, str(one)) for group, one in zip(names, kernels, strict=True)),
-        pairs=_in_pairs(kernels, paired, options, engine),
+        pairs=tuple(
+            GroupPair(
+                named[a],
+                named[b],
+                one.effect.unbiased,
+                one.effect.effect_size,
+                1.0 if one.p_value is None else one.p_value,
+            )
+            for (a, b), one in zip(every_two, in_pairs, strict=True)
+        ),
         null=permutation_null(judged, len(values), permutations, resampling="random permutations of whole groups"),
-        warnings=(
-            *tables.warnings,
-            *paired.warnings,
-            *(text for table in tables.tables for text in counters(table.columns)),
-            *paired_copies(paired),
-            *relabelling_warning(judged.p_value, len(values), alpha),
-        ),
-        provenance=provenance_of(
-            options,
-            inputs_of(tables.read, [paired.n]),
-            asked=(kernel,),
-            rule=str(bandwidth),
-            engine=engine,
-            started=started,
-        ),
+        warnings=(*warnings, *relabelling_warning(judged.p_value, len(values), alpha)),
         columns_left_out=(
             *(name for one in paired.arranged for name in one.left_out),
             *(name for family in families for name in family.unused),
         ),
+        **shared.told(n, kernel, bandwidth),
     )
 
 
-def _groups(table: Table, groups: str | Sequence[Patterns], exclude: Patterns) -> Groups:
-    """Return the columns of each group as a table."""
-    excluded = set(match_names(exclude, table.names, table.name))
+def _groups(shared: Screen, groups: str | Sequence[Patterns], exclude: Patterns) -> list[list[str]]:
+    """Return the columns of each group."""
+    excluded = set(shared.names(exclude))
     if isinstance(groups, str):
-        groups = [[name] for name in match_names(groups, table.names, table.name) if name not in excluded]
-    owner: dict[str, int] = {}
+        groups = [[name] for name in shared.names(groups, excluded)]
     members: list[list[str]] = []
-    for number, patterns in enumerate(groups):
-        names = [name for name in match_names(patterns, table.names, table.name) if name not in excluded]
+    for number, patterns in enumerate(groups, 1):
+        names = shared.names(patterns, excluded)
         for name in names:
-            if owner.setdefault(name, number) != number:
-                raise UsageError(
-                    f"column {name!r} is in two groups",
-                    hint="a column depends on itself: name it in one group",
-                    code="usage.column_twice",
-                    where={"file": table.name, "column": name},
-                )
+            if any(name in others for others in members):
+                hint = "a column depends on itself: name it in one group"
+                raise shared.refusal(f"column {name!r} is in two groups", hint, "column_twice", column=name)
         if not names:
-            raise UsageError(
-                f"group {number + 1} has no column left",
-                hint="name more in it, and exclude fewer",
-                code="usage.groups",
-                where={"file": table.name},
-            )
+            raise shared.refusal(f"group {number} has no column left", "name more in it, and exclude fewer", "groups")
         members.append(names)
     if len(members) < 2:
-        raise UsageError(
+        raise shared.refusal(
             f"a joint test needs at least two groups of columns, not {len(members)}",
-            hint="--joint a,b,c makes three groups of one column; --joint a,b --joint c makes two groups",
-            code="usage.groups",
+            "--joint a,b,c makes three groups of one column; --joint a,b --joint c makes two groups",
+            "groups",
         )
-    return Groups(
-        (table,), tuple(check_usable(table.select(names)) for names in members), table.select(list(owner)).warnings
-    )
-
-
-def _permutations(n: int, moved: int, options: Options) -> list[list[NDArray[np.int32]]]:
-    """Return the identity, and random permutations of every group but the first."""
-    rng = np.random.default_rng((options.seed, ORDER_STREAM))
-    drawn = [[rng.permutation(n).astype(np.int32) for _ in range(moved)] for _ in range(options.permutations - 1)]
-    return [[np.arange(n, dtype=np.int32)] * moved, *drawn]
-
-
-def _in_pairs(kernels: Sequence[Kernel], paired: Paired, options: Options, engine: Engine) -> tuple[GroupPair, ...]:
-    """Return the HSIC test of every two groups, by moments."""
-    pairs = list(combinations(range(len(kernels)), 2))
-    names = [", ".join(one.names) for one in paired.variables]
-    sides = [(one.points, kernel) for one, kernel in zip(paired.variables, kernels, strict=True)]
-    found = screen(sides, pairs, replace(options, estimator="unbiased", permutations=1), engine)
-    return tuple(
-        GroupPair(
-            names[a], names[b], one.effect.unbiased, one.effect.effect_size, 1.0 if one.p_value is None else one.p_value
-        )
-        for (a, b), one in zip(pairs, found, strict=True)
-    )
-
-
-def largest_rows(d: int) -> int:
-    """Return the largest number of rows that can be relabelled in d groups: d matrices of 1 GB in all, or what is allowed."""
-    return math.isqrt(allowed_bytes(8 * LARGEST_ENTRIES) // (8 * d))
+    return members
 
 
 def refuse_too_many(n: int, d: int) -> None:
-    """Refuse to relabel more rows than d whole matrices have room for."""
-    most = largest_rows(d)
+    """Refuse to relabel more rows than d whole matrices have room for: 1 GB in all, or what is allowed."""
+    most = math.isqrt(allowed_bytes(8 * LARGEST_ENTRIES) // (8 * d))
     if n > most:
         raise UndecidedError(
             f"the joint test of {d} groups holds {d} whole matrices: {n:,} rows are more than {most:,}",
@@ -284,7 +221,7 @@ def refuse_too_many(n: int, d: int) -> None:
         )
 
 
-def joint_bound(kernels: Sequence[Kernel], points: Sequence[Points]) -> float:
+def rounding_bound(kernels: Sequence[Kernel], points: Sequence[Points]) -> float:
     """Return how far rounding can move dHSIC_b between two relabellings that are equal.
 
     With s = sqrt(k(x, x)) and |K_ij| <= s_i s_j, the absolute values of all that is summed add up to at most
@@ -301,75 +238,50 @@ def joint_bound(kernels: Sequence[Kernel], points: Sequence[Points]) -> float:
     return ROUNDING_UNITS * float(np.finfo(np.float64).eps) * (together + apart) ** 2
 
 
-def relabelled_joint(
-    kernels: Sequence[Kernel],
-    points: Sequence[Points],
-    permutations: Sequence[Sequence[NDArray[np.integer[Any]]]],
-    engine: Engine,
-    progress: Progress | None = None,
-) -> Array:
-    """Return dHSIC_b when row p_g(i) of each group g is paired with row i of the first, for R relabellings (p_2 .. p_d).
-
-    Cost: O(R d n^2 / 2) time, at most 8 d n^2 bytes: d - 1 matrices of the distinct rows of a group, and half of one.
-    Values do not depend on the number of threads, nor on which relabellings are asked for together.
-    """
-    n, d = len(points[0]), len(kernels)
-    refuse_too_many(n, d)
-    # The matrix of the first group is held as strips only: its whole is gone before the others are made.
-    strips, first_means = _strips(_table(kernels[0], points[0], engine))
-    others = [_table(kernel, group, engine) for kernel, group in zip(kernels[1:], points[1:], strict=True)]
-    other_means = [table.row_means() for table in others]
-    work = _Relabelling(strips, first_means, others, other_means, _product_of_margins([first_means, *other_means]))
-    parts = [permutations[start : start + TOGETHER] for start in range(0, len(permutations), TOGETHER)]
-    # Whole matrices stay where they are: other processes would each need a copy.
-    return np.concatenate([np.empty(0), *engine.here.map(work, parts, progress)])
-
-
-def _product_of_margins(row_means: Sequence[Array] | Array) -> float:
-    """Return prod_g mean_ij K^g_ij from the means of the rows of every K^g, shape (d, n)."""
-    return math.prod(float(means.mean()) for means in row_means)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Table:
-    """A kernel matrix through the m distinct rows of its group: K_ij = values[place_i, place_j].
+class _GroupMatrix:
+    """A kernel matrix through the m distinct rows of its group: K_ij = values[place_i, place_j]; means_i = mean_k K_ik.
 
     Equal rows share their entries, so that relabellings which only exchange them tie. A group of
     categories has a table that stays in the cache.
     """
 
-    values: Array
-    place: NDArray[np.intp]
+    def __init__(self, kernel: Kernel, points: Points, engine: Engine) -> None:
+        order, self.place = _distinct(points)
+        rows = points.take(order)
+        self.values = np.empty((len(order), len(order)))
 
-    def row_means(self) -> Array:
-        """Return mean_k K_ik, shape (n,)."""
-        counts = np.bincount(self.place, minlength=len(self.values)).astype(np.float64)
+        def fill(start: int) -> None:
+            block = slice(start, start + BLOCK)
+            self.values[block] = kernel.evaluate(DensePairs(rows.take(block), rows))
+
+        # Blocks of rows keep memory to one matrix.
+        for _ in engine.here.map(fill, range(0, len(order), BLOCK)):
+            pass
+        np.fill_diagonal(self.values, kernel.diagonal(rows))
+        counts = np.bincount(self.place, minlength=len(order)).astype(np.float64)
         # Not a BLAS product: its rounding would depend on the number of threads.
-        means: Array = np.einsum("ij,j->i", self.values, counts)[self.place] / len(self.place)
-        return means
+        self.means: Array = np.einsum("ij,j->i", self.values, counts)[self.place] / len(self.place)
 
+    def strips(self) -> list[tuple[int, Array]]:
+        """Return rows [a, a + h) in the columns from a on, with a, those beyond the square doubled.
 
-def _table(kernel: Kernel, points: Points, engine: Engine) -> _Table:
-    """Return the kernel matrix of a group; blocks of rows keep memory to one matrix."""
-    order, place = _distinct(points)
-    rows = points.take(order)
-    values = np.empty((len(order), len(order)))
-
-    def fill(start: int) -> None:
-        values[start : start + BLOCK] = kernel.evaluate(DensePairs(rows.take(slice(start, start + BLOCK)), rows))
-
-    for _ in engine.here.map(fill, range(0, len(order), BLOCK)):
-        pass
-    np.fill_diagonal(values, kernel.diagonal(rows))
-    return _Table(values, place)
+        Summed over all strips, K_ij times any symmetric matrix is then the sum over all i, j.
+        """
+        n = len(self.place)
+        height = max(FEWEST_STRIP_ROWS, STRIP_ENTRIES // n)
+        strips = []
+        for start in range(0, n, height):
+            strip = self.values[self.place[start : start + height, None], self.place[start:]]
+            strip[:, height:] *= 2.0
+            strips.append((start, strip))
+        return strips
 
 
 def _distinct(points: Points) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return one of each kind of distinct rows, and which kind each row is."""
     columns = [*points.numeric.T, *points.codes.T]
     order = np.lexsort(columns)
-    new = np.zeros(len(order), dtype=np.bool_)
-    new[:1] = True
+    new = np.arange(len(order)) == 0
     for column in columns:
         ascending = column[order]
         new[1:] |= ascending[1:] != ascending[:-1]
@@ -378,70 +290,58 @@ def _distinct(points: Points) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return order[new], place
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Strip:
-    """Rows [start, start + h) of the first matrix in the columns from `start` on, those beyond its square doubled.
+class JointStatistic:
+    """dHSIC_b of several groups under relabellings: row p_g(i) of each group g is paired with row i of the first.
 
-    Summed over all strips, K_ij times any symmetric matrix is then the sum over all i, j.
+    At most 8 d n^2 bytes: d - 1 matrices of the distinct rows of a group, and half of one.
     """
 
-    start: int
-    values: Array
+    def __init__(self, kernels: Sequence[Kernel], points: Sequence[Points], engine: Engine) -> None:
+        # The matrix of the first group is held as strips only: its whole is gone before the others are made.
+        first = _GroupMatrix(kernels[0], points[0], engine)
+        self.strips, self.means = first.strips(), first.means
+        del first
+        self.others = [_GroupMatrix(*group, engine) for group in zip(kernels[1:], points[1:], strict=True)]
+        self.margins = math.prod(float(means.mean()) for means in (self.means, *(one.means for one in self.others)))
 
+    def relabelled(self, relabellings: Sequence[Relabelling], engine: Engine, progress: Progress | None) -> Array:
+        """Return the statistics; they depend neither on the number of threads nor on which are asked for together.
 
-def _strips(table: _Table) -> tuple[list[_Strip], Array]:
-    """Return the first matrix as strips, and the means of its rows."""
-    n = len(table.place)
-    height = max(FEWEST_STRIP_ROWS, STRIP_ENTRIES // n)
-    strips = []
-    for start in range(0, n, height):
-        here = table.place[start : start + height]
-        values = table.values[here[:, None], table.place[start:]]
-        values[:, len(here) :] *= 2.0
-        strips.append(_Strip(start, values))
-    return strips, table.row_means()
+        Cost: O(R d n^2 / 2) time.
+        """
+        parts = [relabellings[start : start + TOGETHER] for start in range(0, len(relabellings), TOGETHER)]
+        # Whole matrices stay where they are: other processes would each need a copy.
+        return np.concatenate([*engine.here.map(self, parts, progress)])
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Relabelling:
-    """The work on some relabellings: dHSIC_b under each."""
-
-    strips: Sequence[_Strip]
-    first_means: Array
-    others: Sequence[_Table]
-    other_means: Sequence[Array]
-    margins: float
-
-    def __call__(self, permutations: Sequence[Sequence[NDArray[np.integer[Any]]]]) -> Array:
-        """Return the statistics, shape (len(permutations),)."""
-        n = len(self.first_means)
-        places = [[table.place[p] for table, p in zip(self.others, each, strict=True)] for each in permutations]
-        sums: Array = np.zeros(len(permutations))
-        scratch = np.empty((3, self.strips[0].values.size))
-        for strip in self.strips:
+    def __call__(self, relabellings: Sequence[Relabelling]) -> Array:
+        """Return the statistics under some relabellings."""
+        n = len(self.means)
+        places = [[one.place[p] for one, p in zip(self.others, each, strict=True)] for each in relabellings]
+        sums: Array = np.zeros(len(relabellings))
+        scratch = np.empty((3, self.strips[0][1].size))
+        for start, strip in self.strips:
             for number, each in enumerate(places):
-                sums[number] += self._strip_sum(strip, each, scratch)
-        crossed = np.array([self._crossed_rows(each) for each in permutations])
+                sums[number] += self._strip_sum(start, strip, each, scratch)
+        crossed = np.array([self._crossed_rows(each) for each in relabellings])
         return sums / n**2 + self.margins - 2.0 * crossed
 
-    def _strip_sum(self, strip: _Strip, places: Sequence[NDArray[np.intp]], scratch: Array) -> float:
+    def _strip_sum(self, start: int, strip: Array, places: Sequence[NDArray[np.intp]], scratch: Array) -> float:
         """Return the sum over a strip of its entries times those of all other matrices."""
-        shape, size = strip.values.shape, strip.values.size
-        between, product, gathered = scratch
-        product, gathered = product[:size].reshape(shape), gathered[:size].reshape(shape)
-        for number, (table, place) in enumerate(zip(self.others, places, strict=True)):
-            columns = place[strip.start :]
-            _gather(table.values, columns[: shape[0]], columns, between, product if number == 0 else gathered)
-            if number > 0:
+        between = scratch[0]
+        product, gathered = (one[: strip.size].reshape(strip.shape) for one in scratch[1:])
+        for number, (one, place) in enumerate(zip(self.others, places, strict=True)):
+            columns = place[start:]
+            _gather(one.values, columns[: len(strip)], columns, between, gathered if number else product)
+            if number:
                 np.multiply(product, gathered, out=product)
         # Row by row: the running sums of one long product would lose digits.
-        return float(np.vecdot(strip.values, product).sum())
+        return float(np.vecdot(strip, product).sum())
 
-    def _crossed_rows(self, permutation: Sequence[NDArray[np.integer[Any]]]) -> float:
+    def _crossed_rows(self, relabelling: Relabelling) -> float:
         """Return mean_i prod_g mean_k K^g_ik."""
-        product = self.first_means.copy()
-        for means, p in zip(self.other_means, permutation, strict=True):
-            product *= means[p]
+        product = self.means.copy()
+        for one, p in zip(self.others, relabelling, strict=True):
+            product *= one.means[p]
         return float(product.mean())
 
 

@@ -1,31 +1,50 @@
-"""Tests of many pairs over the same rows: matrices, their transforms and the relabellings are shared by all pairs."""
+"""Many tests of the columns of one table: what they share, pairs over the same rows, p-values adjusted for their number.
+
+An adjusted p-value is at most alpha exactly where the procedure at level alpha rejects. A NaN is a test that could not
+be made: it stays NaN, and it is not counted in the family.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from kerntest.data.columns import match_names
+from kerntest.data.diagnostics import counters
+from kerntest.data.formats.dialect import CsvOptions
+from kerntest.data.rows import check_usable
+from kerntest.engines.plan import TABLE_BYTES, tell
+from kerntest.engines.setting import engine_of
+from kerntest.errors import UsageError
+from kerntest.inference.exact import inputs_of, paired_copies, provenance_of
+from kerntest.inference.family import BandwidthOption, choose_kernel
 from kerntest.inference.nulls.curves import moments_p_value
 from kerntest.inference.nulls.invariants import kernel_invariants, low_rank_invariants, permutation_moments
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
+from kerntest.inference.planning import ABOUT_COLUMNS
 from kerntest.inference.relabelling.shifts import circle_length, low_rank_sums, orders_needed, shift_sums
-from kerntest.inference.sides import ORDER_STREAM
+from kerntest.inference.sides import ORDER_STREAM, Groups, Reading, pair_up, read_one
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, Effect, low_rank_dependence
+from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.matrices.factor import low_rank
 from kerntest.matrices.lags import KernelStack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
+    from kerntest.data.columns import Patterns
     from kerntest.engines.engine import Engine, Progress
+    from kerntest.inference.family import Family
     from kerntest.inference.nulls.invariants import Invariants
-    from kerntest.inference.sides import Options
+    from kerntest.inference.sides import MissingPolicy, Options, Paired, Variable
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.matrices.factor import LowRank
+
+Correction: TypeAlias = Literal["holm", "bh", "none"]
 
 # Matrices whose transforms are held together: pairs are done a square of so many matrices at a time,
 TOGETHER = 32
@@ -33,8 +52,72 @@ TOGETHER = 32
 HELD_NUMBERS = 2**24
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScreenedPair:
+class Screen:
+    """What all tests of columns of one table share: the table, their options, and where they are computed."""
+
+    def __init__(
+        self, data: Any, options: Options, threads: int | None, categorical: str | Sequence[str], csv: Any
+    ) -> None:
+        self.started, self.options, self.engine = time.perf_counter(), options, engine_of(threads)
+        self.table = read_one(data, Reading(categorical=categorical, csv=CsvOptions.of(**csv)))
+
+    def names(self, patterns: Patterns, excluded: Sequence[str] | set[str] = ()) -> list[str]:
+        """Return the columns that are named, but for those that are excluded."""
+        return [name for name in match_names(patterns, self.table.names, self.table.name) if name not in excluded]
+
+    def refusal(self, message: str, hint: str, code: str, **where: str) -> UsageError:
+        """Return the error for columns that cannot be tested together."""
+        return UsageError(message, hint=hint, code=f"usage.{code}", where={"file": self.table.name, **where})
+
+    def paired(self, groups: Sequence[Sequence[str]], missing: MissingPolicy) -> tuple[Paired, tuple[str, ...]]:
+        """Return groups of columns over the same rows, and what to warn of."""
+        table = self.table
+        tables = tuple(check_usable(table.select(names)) for names in groups)
+        warnings = table.select(list(dict.fromkeys(name for names in groups for name in names))).warnings
+        paired = pair_up(Groups((table,), tables, warnings), missing, self.options.scale)
+        count = (text for one in tables for text in counters(one.columns))
+        return paired, (*warnings, *paired.warnings, *count, *paired_copies(paired))
+
+    def kernel(self, variable: Variable, kernel: Kernel | str, bandwidth: BandwidthOption) -> Family:
+        """Return the kernel of some columns."""
+        return choose_kernel(
+            kernel,
+            bandwidth,
+            numeric_names=variable.numeric_names,
+            category_names=variable.category_names,
+            chooser=BandwidthChooser(variable.points, self.options.seed),
+        )
+
+    def plan(self, n: int, columns: int, step: str, held: float, **operations: float) -> None:
+        """Tell what n rows of so many columns will take beside themselves, or refuse to."""
+        tell(
+            "hsic",
+            n,
+            columns,
+            steps=(step,),
+            held=TABLE_BYTES * n * columns + held,
+            operations=operations,
+            engine=self.engine,
+            refusal=(f"this test of {n:,} rows takes", ABOUT_COLUMNS),
+        )
+
+    def told(self, n: int, kernel: Kernel | str, bandwidth: BandwidthOption, **fields: Any) -> dict[str, Any]:
+        """Return the fields that all records have."""
+        provenance = provenance_of(
+            self.options,
+            inputs_of([self.table], [n]),
+            asked=(kernel,),
+            rule=str(bandwidth),
+            engine=self.engine,
+            started=self.started,
+        )
+        return fields | {"command": "hsic", "alpha": self.options.alpha, "n": n, "provenance": provenance}
+
+
+# Pairs over the same rows
+
+
+class ScreenedPair(NamedTuple):
     """What a pair measures, its p-values by moments and over relabellings, and -log p under each of these if it is kept.
 
     There is no p-value by moments where no relabelling changes the statistic.
@@ -47,24 +130,24 @@ class ScreenedPair:
     scores: Array | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Matrix:
     """What all pairs of a kernel matrix share: its diagonal, its centring's invariants, and HKH where it has low rank."""
 
-    points: Points
-    kernel: Kernel
-    diagonal: Array
-    invariants: Invariants
-    low_rank: LowRank | None
+    def __init__(self, points: Points, kernel: Kernel, options: Options, engine: Engine) -> None:
+        self.points, self.kernel, self.diagonal = points, kernel, kernel.diagonal(points)
+        self.low_rank: LowRank | None = low_rank(kernel, points)
+        # Of low rank without a sweep over all of the matrix.
+        found = self.low_rank and low_rank_invariants(self.low_rank, hollow=options.hollow)
+        self.invariants: Invariants = (
+            found or kernel_invariants(kernel, points, engine, hollow=options.hollow, seed=options.seed)[0]
+        )
 
-    @classmethod
-    def of(cls, points: Points, kernel: Kernel, options: Options, engine: Engine) -> _Matrix:
-        """Return what is shared; of a matrix of low rank without a sweep over all of it."""
-        factor = low_rank(kernel, points)
-        invariants = None if factor is None else low_rank_invariants(factor, hollow=options.hollow)
-        if invariants is None:
-            invariants = kernel_invariants(kernel, points, engine, hollow=options.hollow, seed=options.seed)[0]
-        return cls(points, kernel, kernel.diagonal(points), invariants, factor)
+
+def random_orders(n: int, options: Options) -> tuple[int, list[NDArray[np.intp]]]:
+    """Return the length of the circle of n rows, and as many random orders of them as the relabellings take."""
+    circle = circle_length(n)
+    rng = np.random.default_rng((options.seed, ORDER_STREAM))
+    return circle, [rng.permutation(n) for _ in range(orders_needed(options.permutations, circle))]
 
 
 def screen(
@@ -82,23 +165,20 @@ def screen(
     Cost: O(P n^2 + n^2 log n P^2 / 32 + pairs n^2 / 4) time for P sides; matrices are never held.
     """
     n = len(sides[0][0])
-    circle = circle_length(n)
-    rng = np.random.default_rng((options.seed, ORDER_STREAM))
-    orders = [rng.permutation(n) for _ in range(orders_needed(options.permutations, circle))]
+    circle, orders = random_orders(n, options)
     together = max(1, min(TOGETHER, int(np.sqrt(HELD_NUMBERS / (len(orders) * circle)))))
     squares: dict[tuple[int, int], list[int]] = {}
     for index, (a, b) in enumerate(pairs):
         squares.setdefault((a // together, b // together), []).append(index)
-    steps = len(sides) + len(squares)
     told = progress or (lambda _done, _all: None)
-    matrices = []
+    steps, matrices = len(sides) + len(squares), []
     for points, kernel in sides:
-        matrices.append(_Matrix.of(points, kernel, options, engine))
+        matrices.append(_Matrix(points, kernel, options, engine))
         told(len(matrices), steps)
     found: dict[int, ScreenedPair] = {}
     for number, members in enumerate(squares.values(), len(sides) + 1):
         both = [(matrices[pairs[index][0]], matrices[pairs[index][1]]) for index in members]
-        measured = _measured(both, orders, options, engine)
+        measured = _measured(both, circle, orders, hollow=options.hollow, engine=engine)
         for index, (x, y), (effect, sums) in zip(members, both, measured, strict=True):
             tolerance = tie_tolerance(float(np.abs(x.diagonal).max()), n, float(np.abs(y.diagonal).max()) * n)
             moments = permutation_moments(x.invariants, y.invariants, n)
@@ -114,14 +194,18 @@ def screen(
 
 
 def _measured(
-    pairs: Sequence[tuple[_Matrix, _Matrix]], orders: Sequence[NDArray[np.intp]], options: Options, engine: Engine
+    pairs: Sequence[tuple[_Matrix, _Matrix]],
+    circle: int,
+    orders: Sequence[NDArray[np.intp]],
+    *,
+    hollow: bool,
+    engine: Engine,
 ) -> Iterator[tuple[Effect, Array]]:
     """Yield what every pair measures, and <A, B> under every relabelling, the observed first.
 
     By correlations of factors if all pairs have them and they cost less than the lags of the matrices, which pairs share.
     """
-    n, hollow = len(orders[0]), options.hollow
-    circle = circle_length(n)
+    n = len(orders[0])
     left, right = (list(dict.fromkeys(side)) for side in zip(*pairs, strict=True))
     factors = [(x.low_rank, y.low_rank) for x, y in pairs if x.low_rank is not None and y.low_rank is not None]
     needed = sum(x.rank * y.rank for x, y in factors)
@@ -140,3 +224,47 @@ def _measured(
     for x, y in pairs:
         f, g = left.index(x), right.index(y)
         yield effects[f][g], values[f, g].ravel()
+
+
+# p-values adjusted for the number of tests
+
+
+def adjusted(p: ArrayLike, correction: Correction) -> Array:
+    """Return p-values in [0, 1] or NaN, adjusted by the named procedure, each at its own place."""
+    result = np.array(p, dtype=np.float64)
+    (tested,) = np.nonzero(~np.isnan(result))
+    order = tested[np.argsort(result[tested], kind="stable")]
+    result[order] = np.minimum(PROCEDURES[correction](result[order]), 1.0)
+    return result
+
+
+def holm(ascending: Array) -> Array:
+    """Return max_{j <= i} (m - j + 1) p_(j): bounds the chance of any false rejection, whatever the dependence (Holm 1979)."""
+    return np.maximum.accumulate(np.arange(len(ascending), 0, -1) * ascending)
+
+
+def benjamini_hochberg(ascending: Array) -> Array:
+    """Return min_{j >= i} (m / j) p_(j): bounds the expected share of false rejections among all.
+
+    Where the tests are independent or positively dependent (Benjamini and Hochberg 1995; Benjamini and Yekutieli 2001).
+    """
+    # The ratio first: it is 1 for the last, so that rounding takes no adjusted value below its own p.
+    inflated = len(ascending) / np.arange(1, len(ascending) + 1) * ascending
+    return np.minimum.accumulate(inflated[::-1])[::-1]
+
+
+PROCEDURES: dict[Correction, Callable[[Array], Array]] = {"holm": holm, "bh": benjamini_hochberg, "none": np.copy}
+
+
+def step_down(scores: Array) -> Array:
+    """Return p-values adjusted by the step-down maximum (Westfall and Young 1993, algorithm 4.1), shape (F,).
+
+    `scores` (F, R) are on one scale over shared relabellings, larger meaning further from the null; [:, 0] is observed.
+    """
+    order = np.argsort(-scores[:, 0], kind="stable")
+    # Maxima over each score and all that are observed below it.
+    maxima = np.maximum.accumulate(scores[order][::-1], axis=0)[::-1]
+    p = np.mean(maxima >= scores[order, :1], axis=1)
+    result = np.empty(len(scores))
+    result[order] = np.maximum.accumulate(p)
+    return result

@@ -1,53 +1,35 @@
 """All pairs of columns of a table, or all columns against one, each over the rows in which neither is missing.
 
-Pairs with the same rows share the matrices of their columns, the transforms of these, and the relabellings.
+Pairs with the same rows share the matrices of their columns, the transforms of these, and the relabellings. Beside the
+kernel tests stand correlations, which see straight lines (Pearson) and monotone relations (Spearman, Kendall): where a
+test finds a dependence and they are near 0, it is of another kind.
 """
 
 from __future__ import annotations
 
-import os
-import time
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from kerntest.data.columns import match_names
 from kerntest.data.diagnostics import copies_warning, counters
-from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.messages import one_of
-from kerntest.data.rows import arrange, check_usable, reason_to_leave_out, recoded
+from kerntest.data.rows import apply_missing, arrange, check_usable, reason_to_leave_out, recoded, standardize
 from kerntest.engines.engine import Engine
-from kerntest.engines.plan import TABLE_BYTES, tell
-from kerntest.engines.setting import engine_of
-from kerntest.errors import DataError, UsageError, telling
-from kerntest.inference.exact import inputs_of, provenance_of, runs_of
-from kerntest.inference.family import BandwidthOption, choose_kernel
+from kerntest.errors import DataError, telling
+from kerntest.inference.exact import runs_of
+from kerntest.inference.explain.witness import Files
 from kerntest.inference.nulls.permutation import descending
-from kerntest.inference.planning import ABOUT_COLUMNS, held_by_stacks
-from kerntest.inference.screens.corrections import PROCEDURES, Correction, adjusted, step_down
-from kerntest.inference.screens.correlations import correlations
-from kerntest.inference.screens.many_pairs import screen
-from kerntest.inference.sides import (
-    FEWEST_ROWS,
-    Groups,
-    MissingPolicy,
-    Options,
-    Reading,
-    Variable,
-    complete_rows,
-    read_one,
-)
-from kerntest.kernels.bandwidth import BandwidthChooser
+from kerntest.inference.planning import held_by_stacks
+from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down
+from kerntest.inference.sides import FEWEST_ROWS, MissingPolicy, Options, Variable
 from kerntest.report.heatmap import screen_figure
-from kerntest.report.plot import picture_bytes, picture_kind
 from kerntest.report.results.independence_record import PairEffect, ScreenResult
 from kerntest.report.summaries.independence_summary import screen_sentence
-from kerntest.report.write import check_writable, write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from os import PathLike
     from typing import Unpack
 
@@ -57,6 +39,7 @@ if TYPE_CHECKING:
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Column, Table
     from kerntest.engines.engine import Progress
+    from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Estimator
     from kerntest.kernels.base import Array, Kernel, Points
 
@@ -66,6 +49,10 @@ MANY_SETS = 4
 STEPS = 1000
 # Effect sizes, and logarithms of p-values, that differ by less come from columns that are equal but for rounding.
 SAME_RANK = 1e-8
+# Entries of one block of pairs whose correlations are computed: what a pair needs then stays in the cache.
+BLOCK = 2**17
+# Runs of this many entries are compared one by one before runs are merged.
+SHORT_RUN = 8
 
 
 @telling
@@ -160,22 +147,21 @@ def hsic_pairs(
     >>> [(pair.x, pair.y, pair.reject) for pair in found.pairs][0]
     ('x1', 'x2', True)
     """
-    started = time.perf_counter()
     options = Options(estimator, "permutation", permutations, alpha, "standardize", seed)
     one_of("correction", correction, tuple(PROCEDURES))
     one_of("missing", missing, ("error", "drop"))
-    drawn_as = None if plot is None else picture_kind(plot)
-    if plot is not None:
-        check_writable(os.fspath(plot))
-    engine = engine_of(threads)
-    table = read_one(data, Reading(categorical=categorical, csv=CsvOptions.of(**csv)))
-    sides = _sides(table, target, x=x_columns, y=y_columns, columns=columns, exclude=exclude)
+    files = Files(None, plot)
+    shared = Screen(data, options, threads, categorical, csv)
+    table, n = shared.table, shared.table.n_rows
+    sides = _sides(shared, target, x=x_columns, y=y_columns, columns=columns, exclude=exclude)
     chosen = check_usable(table.select([name for name in table.names if name in {*sides[0], *sides[1]}]))
-    groups = Groups((table,), (chosen,), ())
     if missing == "error":
-        complete_rows(groups, "error")
+        apply_missing(chosen, "error")
     usable, left_out = _usable(chosen, target)
-    pairs = _pairs(usable, sides, target)
+    place = {column.name: k for k, column in enumerate(usable)}
+    left, right = ([place[name] for name in side if name in place] for side in sides)
+    # Each pair once, in the order of the table; a target comes second.
+    pairs = sorted({(a, b) if target is not None or a < b else (b, a) for a in left for b in right if a != b})
     if not pairs:
         raise DataError(
             f"fewer than two columns of {table.name} are left to test: {'; '.join(left_out.values()) or 'it has one'}",
@@ -183,27 +169,18 @@ def hsic_pairs(
             code="data.no_columns",
             where={"file": table.name},
         )
-    entries = float(table.n_rows) ** 2
-    tell(
-        "hsic",
-        table.n_rows,
+    # One statistic for each relabelling of each pair, where they are kept, and the blocks of lines under way; a target
+    # has one matrix on its side: no stack.
+    stacked, kept = (len(usable), 64) if target is None else (2, len(pairs))
+    shared.plan(
+        n,
         len(usable),
-        steps=(
-            f"{len(pairs):,} pairs of {len(usable):,} columns, each under {permutations:,} cyclic relabellings or more",
-        ),
-        # One statistic for each relabelling of each pair, where they are kept, and the blocks of lines under way.
-        held=TABLE_BYTES * table.n_rows * len(usable)
-        + 8.0 * table.n_rows * (len(pairs) if target is not None else 64)
-        # A target has one matrix on its side: no stack.
-        + held_by_stacks(table.n_rows, 2 if target is not None else len(usable), engine),
-        operations={
-            **dict.fromkeys(("distance", "kernel", "lag"), entries * len(usable)),
-            "pair": 2.0 * entries * len(pairs),
-        },
-        engine=engine,
-        refusal=(f"this test of {table.n_rows:,} rows takes", ABOUT_COLUMNS),
+        f"{len(pairs):,} pairs of {len(usable):,} columns, each under {permutations:,} cyclic relabellings or more",
+        8.0 * n * kept + held_by_stacks(n, stacked, shared.engine),
+        **dict.fromkeys(("distance", "kernel", "lag"), float(n) ** 2 * len(usable)),
+        pair=2.0 * float(n) ** 2 * len(pairs),
     )
-    tested = _Screen(usable, pairs, kernel, bandwidth, options, keep=target is not None).tested(engine, progress)
+    tested = _Pairs(usable, pairs, shared, kernel, bandwidth, keep=target is not None).tested(progress)
     effects = _corrected(tested, correction, alpha)
     made = [effect for effect in effects if effect.p_value is not None]
     rejected = sum(effect.reject for effect in made)
@@ -214,17 +191,14 @@ def hsic_pairs(
     )
     result = ScreenResult(
         schema="kerntest.hsic.pairwise/1",
-        command="hsic",
         target=target,
         estimator=estimator,
         null="moments",
         correction=correction,
-        alpha=alpha,
         tests=len(made),
         rejected=rejected,
         reject=rejected > 0,
         decision=screen_sentence(len(made), rejected, alpha, correction, target),
-        n=table.n_rows,
         columns=tuple(column.name for column in usable),
         pairs=effects,
         warnings=(
@@ -235,50 +209,36 @@ def hsic_pairs(
             *copies_warning([column.values for column in usable]),
             *([coarse] if len(made) * floor > alpha and correction != "none" else []),
         ),
-        provenance=provenance_of(
-            options,
-            inputs_of([table], [table.n_rows]),
-            asked=(kernel,),
-            rule=str(bandwidth),
-            engine=engine,
-            started=started,
-        ),
         columns_left_out=tuple(left_out),
+        **shared.told(n, kernel, bandwidth),
     )
-    if plot is not None and drawn_as is not None:
-        write_file(os.fspath(plot), picture_bytes(screen_figure(result), drawn_as))
+    files.write(dict, lambda: screen_figure(result))
     return result
 
 
 def _sides(
-    table: Table, target: str | None, *, x: Patterns, y: Patterns, columns: Patterns, exclude: Patterns
+    shared: Screen, target: str | None, *, x: Patterns, y: Patterns, columns: Patterns, exclude: Patterns
 ) -> tuple[list[str], list[str]]:
     """Return the names on the two sides of the pairs; the same names twice for all pairs."""
-    if target is not None and target not in table.names:
-        match_names([target], table.names, table.name)
-    excluded = set(match_names(exclude, table.names, table.name))
+    if target is not None:
+        shared.names([target])
+    excluded = set(shared.names(exclude))
     if target in excluded:
-        raise UsageError(
+        raise shared.refusal(
             f"column {target!r} is both the target and excluded",
-            hint="leave it out of --exclude",
-            code="usage.column_twice",
-            where={"file": table.name, "column": str(target)},
+            "leave it out of --exclude",
+            "column_twice",
+            column=str(target),
         )
-    taking_part = match_names(columns, table.names, table.name) if columns else list(table.names)
-
-    def side(patterns: Patterns) -> list[str]:
-        named = match_names(patterns, table.names, table.name) if patterns else taking_part
-        return [name for name in named if name not in excluded]
-
-    left, right = side(x), side(y)
+    taking_part = shared.names(columns or shared.table.names)
+    left, right = (shared.names(patterns or taking_part, excluded) for patterns in (x, y))
     if target is not None:
         left, right = [name for name in left if name != target], [target]
     if not left or not right:
-        raise UsageError(
-            f"no pair of columns of {table.name} is selected",
-            hint="name more columns, and exclude fewer",
-            code="usage.no_columns",
-            where={"file": table.name},
+        raise shared.refusal(
+            f"no pair of columns of {shared.table.name} is selected",
+            "name more columns, and exclude fewer",
+            "no_columns",
         )
     return left, right
 
@@ -305,54 +265,43 @@ def _usable(table: Table, target: str | None) -> tuple[list[Column], dict[str, s
     return usable, left_out
 
 
-def _pairs(columns: Sequence[Column], sides: tuple[list[str], list[str]], target: str | None) -> list[tuple[int, int]]:
-    """Return every pair of a column of one side and another column of the other side once; a target comes second."""
-    place = {column.name: k for k, column in enumerate(columns)}
-    left, right = ([place[name] for name in side if name in place] for side in sides)
-    return sorted({(a, b) if target is not None or a < b else (b, a) for a in left for b in right if a != b})
+# A pair before any correction, its set of rows, and -log p under every relabelling where it is kept.
+_Tested: TypeAlias = tuple[PairEffect, int, "Array | None"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Tested:
-    """The record of a pair before any correction, its set of rows, and -log p under every relabelling where it is kept."""
-
-    effect: PairEffect
-    rows: int
-    scores: Array | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Screen:
+class _Pairs:
     """Pairs of columns, how each is tested, and whether its relabelled statistics are kept."""
 
     columns: Sequence[Column]
     pairs: Sequence[tuple[int, int]]
+    shared: Screen
     kernel: Kernel | str
     bandwidth: BandwidthOption
-    options: Options
     keep: bool
 
-    def tested(self, engine: Engine, progress: Progress | None = None) -> list[_Tested]:
+    def tested(self, progress: Progress | None) -> list[_Tested]:
         """Return every pair, tested over the rows in which neither column is missing; those of the same rows together."""
         present = [~column.missing for column in self.columns]
         together: dict[bytes, list[int]] = {}
         for index, (a, b) in enumerate(self.pairs):
             together.setdefault(np.packbits(present[a] & present[b]).tobytes(), []).append(index)
-        sets = [(number, members) for number, members in enumerate(together.values())]
+        sets = list(enumerate(together.values()))
 
-        def work(item: tuple[int, list[int]], within: Engine, told: Progress | None) -> list[_Tested]:
+        def work(item: tuple[int, list[int]], engine: Engine, told: Progress | None) -> list[_Tested]:
             number, members = item
             a, b = self.pairs[members[0]]
             rows = np.flatnonzero(present[a] & present[b])
-            return self._over(rows, number, [self.pairs[index] for index in members], within, told)
+            return self._over(rows, number, [self.pairs[index] for index in members], engine, told)
 
+        engine = self.shared.engine
         if len(sets) < MANY_SETS:
             found: Iterator[list[_Tested]] = (work(one, engine, _share(progress, one[0], len(sets))) for one in sets)
         else:
             # Many small pieces of work: side by side, each on one thread.
-            found = engine.map(partial(work, within=Engine(1), told=None), sets, progress)
+            found = engine.map(partial(work, engine=Engine(1), told=None), sets, progress)
         results: dict[int, _Tested] = {}
-        for (_, members), of_set in zip(sets, found, strict=True):
+        for members, of_set in zip(together.values(), found, strict=True):
             results.update(zip(members, of_set, strict=True))
         return [results[index] for index in range(len(self.pairs))]
 
@@ -365,39 +314,40 @@ class _Screen:
         progress: Progress | None,
     ) -> list[_Tested]:
         """Return pairs of columns tested over the same rows."""
-        n = len(rows)
+        n, options = len(rows), self.shared.options
         taken = {
             place: recoded(self.columns[place].take(rows)) for place in sorted({k for pair in pairs for k in pair})
         }
         notes = {place: _untestable(column, n) for place, column in taken.items()}
-        usable = [place for place in taken if notes[place] is None]
-        sides = [self._side(taken[place], n) for place in usable]
-        wanted = [(usable.index(a), usable.index(b)) for a, b in pairs if a in usable and b in usable]
-        found = iter(screen(sides, wanted, self.options, engine, keep=self.keep, progress=progress) if wanted else ())
-        tested = []
-        for (a, b), beside in zip(pairs, _correlations(taken, pairs), strict=True):
-            note = notes[a] or notes[b]
-            one = next(found) if note is None else None
-            effect = PairEffect(
-                taken[a].name, taken[b].name, n, note=note, pearson=beside[0], spearman=beside[1], kendall=beside[2]
-            )
+        sides = {place: self._side(column, n) for place, column in taken.items() if notes[place] is None}
+        usable = list(sides)
+        wanted = [(usable.index(a), usable.index(b)) for a, b in pairs if a in sides and b in sides]
+        made = (
+            screen(list(sides.values()), wanted, options, engine, keep=self.keep, progress=progress) if wanted else []
+        )
+        found = dict(zip(((usable[a], usable[b]) for a, b in wanted), made, strict=True))
+        numbers = {place: column.values for place, column in taken.items() if column.kind != "text"}
+        tested: list[_Tested] = []
+        for (a, b), coefficients in zip(pairs, correlations(numbers, pairs, n).T.tolist(), strict=True):
+            known: dict[str, Any] = {"note": notes[a] or notes[b]}
+            for name, value in zip(("pearson", "spearman", "kendall"), coefficients, strict=True):
+                known[name] = None if np.isnan(value) else value
+            one = found.get((a, b))
             if one is not None:
-                names = [str(sides[usable.index(place)][1]) for place in (a, b)]
-                effect = replace(effect, kernel_x=names[0], kernel_y=names[1])
+                known |= {"kernel_x": str(sides[a][1]), "kernel_y": str(sides[b][1])}
             if one is not None and one.p_value is None:
                 # What no relabelling changes is rounding.
-                effect = replace(effect, note="no pairing of the rows changes the statistic")
+                known["note"] = "no pairing of the rows changes the statistic"
             elif one is not None:
-                effect = replace(
-                    effect,
-                    hsic_unbiased=one.effect.unbiased,
-                    hsic_biased=one.effect.biased,
-                    effect_size=one.effect.effect_size,
-                    p_value=one.p_value,
-                    p_permutation=one.p_permutation,
-                    permutations=one.permutations,
-                )
-            tested.append(_Tested(effect, number, None if one is None else one.scores))
+                effect = one.effect
+                known |= {
+                    "hsic_unbiased": effect.unbiased,
+                    "hsic_biased": effect.biased,
+                    "effect_size": effect.effect_size,
+                }
+                known |= {name: getattr(one, name) for name in ("p_value", "p_permutation", "permutations")}
+            record = PairEffect(taken[a].name, taken[b].name, n, **known)
+            tested.append((record, number, None if one is None else one.scores))
         if progress is not None:
             progress(1, 1)
         return tested
@@ -405,13 +355,7 @@ class _Screen:
     def _side(self, column: Column, n: int) -> tuple[Points, Kernel]:
         """Return the rows of one column, scaled, and its kernel; that of the numbers is named by the user."""
         variable = Variable.of(arrange([column], n), "standardize")
-        family = choose_kernel(
-            self.kernel if variable.numeric_names else "auto",
-            self.bandwidth,
-            numeric_names=variable.numeric_names,
-            category_names=variable.category_names,
-            chooser=BandwidthChooser(variable.points, self.options.seed),
-        )
+        family = self.shared.kernel(variable, self.kernel if variable.numeric_names else "auto", self.bandwidth)
         return variable.points, family.kernels[0]
 
 
@@ -431,45 +375,26 @@ def _untestable(column: Column, n: int) -> str | None:
     return reason_to_leave_out(column)
 
 
-def _correlations(taken: dict[int, Column], pairs: Sequence[tuple[int, int]]) -> list[tuple[float | None, ...]]:
-    """Return Pearson, Spearman and Kendall of each pair; None where a column is text or has one value."""
-    numeric = [place for place, column in taken.items() if column.kind != "text"]
-    numbers = [index for index, pair in enumerate(pairs) if set(pair) <= set(numeric)]
-    found = np.full((3, len(pairs)), np.nan)
-    if numbers:
-        values = np.column_stack([taken[place].values.astype(np.float64) for place in numeric])
-        within = [(numeric.index(pairs[index][0]), numeric.index(pairs[index][1])) for index in numbers]
-        found[:, numbers] = correlations(values, within)
-    return [tuple(None if np.isnan(one) else one for one in three) for three in found.T.tolist()]
-
-
 def _corrected(tested: Sequence[_Tested], correction: Correction, alpha: float) -> tuple[PairEffect, ...]:
     """Return the records by p-value, corrected for all that were tested.
 
     The step-down maximum takes scores over shared relabellings: there is none where missing values give some pairs other
     rows.
     """
-    raw = np.array([np.nan if one.effect.p_value is None else one.effect.p_value for one in tested])
-    shared = [one for one in tested if one.scores is not None]
+    effects = [effect for effect, _, _ in tested]
+    raw = np.array([np.nan if effect.p_value is None else effect.p_value for effect in effects])
+    kept = {effect.x: scores for effect, _, scores in tested if scores is not None}
     exact: dict[str, float] = {}
-    if len({one.rows for one in shared}) == 1:
-        p = step_down(np.stack([one.scores for one in shared if one.scores is not None]))
-        exact = dict(zip((one.effect.x for one in shared), p.tolist(), strict=True))
-    effects = [
-        one.effect
-        if one.effect.p_value is None
-        else replace(one.effect, p_adjusted=p, p_step_down=exact.get(one.effect.x), reject=p <= alpha)
-        for one, p in zip(tested, adjusted(raw, correction).tolist(), strict=True)
-    ]
-    order = _ranking(raw, np.array([effect.effect_size or 0.0 for effect in effects]))
-    return tuple(effects[place] for place in order)
-
-
-def _ranking(p: Array, effect: Array) -> NDArray[np.intp]:
-    """Return the places of the pairs by p-value, then effect size; those without a p-value last, equal ones as they come."""
-    order = descending(effect, SAME_RANK)
-    logs = np.where(np.isnan(p), -1.0, -np.log(np.maximum(p, np.finfo(np.float64).tiny)))[order]
-    return order[descending(logs, SAME_RANK * np.maximum(1.0, logs))]
+    if len({rows for _, rows, scores in tested if scores is not None}) == 1:
+        exact = dict(zip(kept, step_down(np.stack(list(kept.values()))).tolist(), strict=True))
+    for place, p in enumerate(adjusted(raw, correction).tolist()):
+        if not np.isnan(p):
+            name = effects[place].x
+            effects[place] = replace(effects[place], p_adjusted=p, p_step_down=exact.get(name), reject=p <= alpha)
+    # By p-value, then effect size; those without a p-value last, equal ones as they come.
+    order = descending(np.array([effect.effect_size or 0.0 for effect in effects]), SAME_RANK)
+    logs = np.where(np.isnan(raw), -1.0, -np.log(np.maximum(raw, np.finfo(np.float64).tiny)))[order]
+    return tuple(effects[place] for place in order[descending(logs, SAME_RANK * np.maximum(1.0, logs))])
 
 
 def _series(columns: Sequence[Column]) -> list[str]:
@@ -477,11 +402,89 @@ def _series(columns: Sequence[Column]) -> list[str]:
     running = runs_of(columns)
     if len(running) < 2:
         return []
-    named = ", ".join(repr(name) for name in running[:4]) + (
-        f" and {len(running) - 4} more" if len(running) > 4 else ""
-    )
+    more = f" and {len(running) - 4} more" if len(running) > 4 else ""
     warning = (
-        f"neighbouring rows are alike in {named}: if the rows are a series in time, p-values of their pairs are far too "
-        "small; --time-series tests two series"
+        f"neighbouring rows are alike in {', '.join(map(repr, running[:4]))}{more}: if the rows are a series in time, "
+        "p-values of their pairs are far too small; --time-series tests two series"
     )
     return [warning]
+
+
+# Correlations, by numpy alone: pandas and scipy.stats would take longer to load than a screen of a small table takes.
+
+
+def correlations(columns: Mapping[int, NDArray[Any]], pairs: Sequence[tuple[int, int]], n: int) -> Array:
+    """Return Pearson's r, Spearman's rho and Kendall's tau-b of pairs of columns of n rows, shape (3, pairs).
+
+    NaN where a column is not there or holds one value. Large offsets and values up to 1e300 lose no digits.
+    Cost: O(p n log n) for p columns and O(n log n) for each pair.
+    """
+    found = np.full((3, len(pairs)), np.nan)
+    codes, ranks, tied = np.empty((len(columns), n), np.int64), np.empty((len(columns), n)), []
+    for row, column in enumerate(columns.values()):
+        _, codes[row], counts = np.unique(column, return_inverse=True, return_counts=True)
+        ranks[row] = (np.cumsum(counts) - (counts - 1) / 2)[codes[row]]
+        tied.append((counts * (counts - 1) // 2).sum())
+    place = {name: row for row, name in enumerate(columns) if tied[row] < n * (n - 1) // 2}
+    numbers = [index for index, pair in enumerate(pairs) if place.keys() >= {*pair}]
+    if not numbers:
+        return found
+    values = np.array([*columns.values()], dtype=np.float64)
+    scaled = [np.ascontiguousarray(standardize(one.T)[0].T) for one in (values, ranks)]
+    step = max(1, BLOCK // n)
+    for start in range(0, len(numbers), step):
+        block = numbers[start : start + step]
+        first, second = np.array([[place[name] for name in pairs[index]] for index in block]).T
+        found[:2, block] = [np.vecdot(one[first], one[second]) / n for one in scaled]
+        found[2, block] = _kendall(codes, np.array(tied), first, second)
+    return np.clip(found, -1.0, 1.0, out=found)
+
+
+def _kendall(
+    codes: NDArray[np.int64], tied: NDArray[np.int64], first: NDArray[np.intp], second: NDArray[np.intp]
+) -> Array:
+    """Return tau_b = (P - Q) / sqrt((T - T_x) (T - T_y)) (Kendall 1945).
+
+    Of T pairs of rows, P are concordant, Q discordant, T_x and T_y tied. A pair is discordant where it is out of order
+    in y after sorting by x, and merging sorted runs counts such pairs as it goes (Knight 1966).
+    """
+    n = codes.shape[1]
+    total, bits = n * (n - 1) // 2, n.bit_length()
+    # One key orders the rows by x and, where x is tied, by y.
+    keys = codes[first] << bits | codes[second]
+    keys.sort(axis=1)
+    discordant = _inversions(keys & ((1 << bits) - 1))
+    # The k-th entry of a run of equal keys makes k pairs with those before it.
+    places = np.arange(n)
+    starts = np.where(np.diff(keys, axis=1, prepend=-1) > 0, places, 0)
+    tied_in_both = (places - np.maximum.accumulate(starts, axis=1)).sum(axis=1)
+    untied = total - tied[first] - tied[second] + tied_in_both
+    scale = (total - tied[first]).astype(np.float64) * (total - tied[second])
+    balance: Array = (untied - 2 * discordant) / np.sqrt(np.where(scale > 0, scale, 1.0))
+    return balance
+
+
+def _inversions(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many pairs of entries, all in [0, n), of each row stand in descending order. Cost: O(n log n) a row."""
+    q, n = rows.shape
+    width = SHORT_RUN << max(0, (n - 1) // SHORT_RUN).bit_length()
+    padded = np.full((q, width), n)
+    padded[:, :n] = rows
+    runs = padded.reshape(q, -1, SHORT_RUN)
+    found = np.zeros(q, dtype=np.int64)
+    for lag in range(1, SHORT_RUN):
+        found += np.count_nonzero(runs[..., :-lag] > runs[..., lag:], axis=(1, 2))
+    runs.sort(axis=2)
+    length = SHORT_RUN
+    while length < width:
+        # The last bit of an entry tells the right run from the left: equal entries keep their order.
+        halves = runs.reshape(-1, 2, length) << 1
+        halves[:, 1] |= 1
+        merged = halves.reshape(-1, 2 * length)
+        merged.sort(axis=1, kind="stable")  # merges two ascending runs in linear time
+        # An entry of the right run at place k, with r others before it, comes after k - r of the left run.
+        in_order = (merged & 1) @ np.arange(2 * length) - length * (length - 1) // 2
+        found += (length * length - in_order).reshape(q, -1).sum(axis=1)
+        runs = merged >> 1
+        length *= 2
+    return found
