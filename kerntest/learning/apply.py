@@ -31,7 +31,6 @@ from kerntest.learning.components.kpca_fit import KpcaModel
 from kerntest.learning.machines.ridge_machine import RidgeModel
 from kerntest.learning.machines.svm_model import SvmModel
 from kerntest.learning.model_file import read_model
-from kerntest.learning.rows.encoding import Encoded
 from kerntest.learning.rows.model_columns import COMMANDS, ROW, ComponentColumns, RidgeColumns, Sums, SvmColumns
 from kerntest.learning.saved_models import model_of
 from kerntest.report.results.row_reports import PredictionReport, TransformReport, UnknownLevels
@@ -411,8 +410,8 @@ class _RowWork:
         """Return the rows to write of a block, and what came of them."""
         table = block.table
         complete = np.flatnonzero(~self._incomplete(table, block))
-        encoded = self._encoded(table, complete, block)
-        made, sums = self._slicewise(encoded.points)
+        points, strange = self._encoded(table, complete, block)
+        made, sums = self._slicewise(points)
         written = complete if self.missing == "drop" else np.arange(table.n_rows)
         # Where what was made of each row stands; nowhere of those that are incomplete.
         place = np.full(table.n_rows, -1, dtype=np.intp)
@@ -422,14 +421,16 @@ class _RowWork:
         columns = {ROW: pa.array(block.first_row + written + 1, pa.int64())}
         columns |= {name: kept[name] for name in kept.column_names}
         columns |= {name: one.take(there) for name, one in made.items()}
-        unknown = {one.column.name: one for one in encoded.unknown}
+        unknown = {one.column.name: one for one in strange}
         return pa.table(columns), Applied(table.n_rows, len(complete), tuple(columns), unknown, sums)
 
-    def _encoded(self, table: BlockTable, complete: NDArray[np.intp], block: RowBlock) -> Encoded:
+    def _encoded(
+        self, table: BlockTable, complete: NDArray[np.intp], block: RowBlock
+    ) -> tuple[Points, tuple[Unknown, ...]]:
         """Return the complete rows as the model takes them; an error tells the line on which it stands."""
         if not len(complete):
             width, categories = len(self.columns.encoder.numeric), len(self.columns.encoder.categories)
-            return Encoded(Points(np.empty((0, width)), np.empty((0, categories), dtype=np.int64)), (), ())
+            return Points(np.empty((0, width)), np.empty((0, categories), dtype=np.int64)), ()
         encode = partial(self.columns.encoder.transform, name=self.columns.shown, unknown=self.unknown)
         try:
             return encode(table if len(complete) == table.n_rows else table.take(complete))

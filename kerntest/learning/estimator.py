@@ -184,7 +184,7 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
         if self.model.encoder is None:
             return rows_against(X, self.model.n_train)
         labelled = read_labelled(as_rows(X), (), TrainingOptions(), name="X")
-        points: Points = self.model.encoder.transform(labelled.features).points
+        points: Points = self.model.encoder.transform(labelled.features)[0]
         return points
 
 

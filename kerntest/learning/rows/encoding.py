@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -152,8 +152,11 @@ class Encoder:
         return tuple(column.name for column in self.categories)
 
     @classmethod
-    def fit(cls, table: Table, scale: Scale) -> Fitted:
-        """Learn the columns of a table of features without missing values; give its rows as `transform` would."""
+    def fit(cls, table: Table, scale: Scale) -> tuple[Encoder, Points, dict[str, str]]:
+        """Learn the columns of a table of features without missing values; give its rows as `transform` would.
+
+        Columns that cannot tell anything are left out; the third says of each why.
+        """
         if scale not in SCALES:
             raise UsageError(
                 f"scale must be {' or '.join(SCALES)}, not {scale!r}",
@@ -170,20 +173,18 @@ class Encoder:
                 code="data.no_columns",
                 where={"file": table.name},
             )
-        centre, spread = np.zeros(arranged.numeric.shape[1]), np.ones(arranged.numeric.shape[1])
+        specs = {name: ColumnSpec(name, table[name].kind) for name in table.names if name not in arranged.left_out}
+        for name, levels in zip(arranged.category_names, arranged.levels, strict=True):
+            specs[name] = replace(specs[name], levels=levels)
+        for name in arranged.numeric_names:
+            specs[name] = replace(specs[name], written=table[name].written)
         if scale == "standardize":
             _, centre, spread = standardize(arranged.numeric)
-            spread = np.maximum(spread, _SMALLEST)
-        specs = {
-            name: ColumnSpec(name, table[name].kind, centre=float(c), spread=float(s), written=table[name].written)
-            for name, c, s in zip(arranged.numeric_names, centre, spread, strict=True)
-        } | {
-            name: ColumnSpec(name, table[name].kind, levels)
-            for name, levels in zip(arranged.category_names, arranged.levels, strict=True)
-        }
-        encoder = cls(tuple(specs[name] for name in table.names if name in specs), scale, table.na)
-        points = Points(encoder.scaled(arranged.numeric), arranged.codes)
-        return Fitted(encoder, points, arranged.left_out, arranged.warnings)
+            for name, c, s in zip(arranged.numeric_names, centre, np.maximum(spread, _SMALLEST), strict=True):
+                specs[name] = replace(specs[name], centre=float(c), spread=float(s))
+        encoder = cls(tuple(specs.values()), scale, table.na)
+        reasons = dict(zip(arranged.left_out, arranged.warnings, strict=True))
+        return encoder, Points(encoder.scaled(arranged.numeric), arranged.codes), reasons
 
     def scaled(self, numeric: Array) -> Array:
         """Return numbers in the units of the training rows: not finite where a value is so far off that it overflows."""
@@ -200,34 +201,28 @@ class Encoder:
 
     def transform(
         self, table: Table, *, name: str = "the model", unknown: Literal["error", "ignore"] = "error"
-    ) -> Encoded:
+    ) -> tuple[Points, tuple[Unknown, ...]]:
         """Turn new rows into points of the same features; their columns are found by name.
 
         With `unknown` "ignore" a category that no training row had gets the code -1, which differs from that of every
-        training row, and a warning says so. Numbers that arrive where text was (a column of codes without a letter among
-        them) are compared by value; text that arrives where numbers were must consist of numbers.
+        training row, and is told. Numbers that arrive where text was (a column of codes without a letter among them) are
+        compared by value; text that arrives where numbers were must consist of numbers.
         """
         incoming = _Incoming(apply_missing(self.select(table, name=name), "error")[0], name)
-        numeric, codes = (
-            np.empty((table.n_rows, len(self.numeric))),
-            np.empty((table.n_rows, len(self.categories)), int),
-        )
+        numeric = np.empty((table.n_rows, len(self.numeric)))
         for place, spec in enumerate(self.numeric):
             numeric[:, place] = incoming.numbers(spec)
-        strange = []
-        for place, spec in enumerate(self.categories):
-            codes[:, place], stranger = incoming.codes(spec)
-            strange += [] if stranger is None else [stranger]
+        coded = [incoming.codes(spec) for spec in self.categories]
+        strange = tuple(met for _, met in coded if met is not None)
         if strange and unknown == "error":
             raise incoming.unknown_levels(strange)
         scaled = self.scaled(numeric)
         if not np.isfinite(scaled).all():
             # The first column with such a value, and the first such row in it.
-            place = int(np.argmin(np.isfinite(scaled).all(axis=0)))
-            row = int(np.argmin(np.isfinite(scaled[:, place])))
+            place, row = (int(one) for one in np.argwhere(~np.isfinite(scaled.T))[0])
             raise incoming.not_finite(self.numeric[place], row, float(numeric[row, place]))
-        warnings = tuple(one.warning(table.name, name) for one in strange)
-        return Encoded(Points(scaled, codes), warnings, tuple(strange))
+        codes = np.array([found for found, _ in coded], dtype=np.int64).reshape(len(coded), table.n_rows).T
+        return Points(scaled, np.ascontiguousarray(codes)), strange
 
     def select(self, table: Table, *, name: str = "the model") -> Table:
         """Return the columns of the learner as they are in a table of new rows, found by name."""
@@ -253,25 +248,6 @@ class Encoder:
         if self.scale == "none" and any((column.centre, column.spread) != (0.0, 1.0) for column in self.columns):
             return "scale must be 'standardize' where a column has a centre or a spread"
         return None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """A training table as a learner takes it; `left_out` are columns that cannot tell anything, `warnings` say why."""
-
-    encoder: Encoder
-    points: Points
-    left_out: tuple[str, ...]
-    warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Encoded:
-    """New rows as a fitted learner takes them, in the order of the table."""
-
-    points: Points
-    warnings: tuple[str, ...]
-    unknown: tuple[Unknown, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -318,20 +294,21 @@ class _Incoming:
     def unknown_levels(self, strange: Sequence[Unknown]) -> DataError:
         """Return the error for categories that no training row had: the first column in full, the others by name."""
         first = strange[0]
-        name, value = first.column.name, first.values[0]
-        row = first.first_row
-        close = suggest(value, first.column.levels) if len(first.values) == 1 else None
+        spec, value, levels = first.column, first.values[0], first.column.levels
+        close = suggest(value, levels) if len(first.values) == 1 else None
         others = listed([repr(one.column.name) for one in strange[1:]])
-        return DataError(
-            f"column {name!r} of {self.table.name} holds {first.shown}, unknown to {self.model}, in "
-            f"{counted(first.n_rows, 'row')} (the first in {self.table.place(row)})"
-            + (f"; so {'does' if len(strange) == 2 else 'do'} {others}" if strange[1:] else ""),
-            hint=f"did you mean {close!r}? Correct the value, or leave those rows out"
+        also = f"; so {'does' if len(strange) == 2 else 'do'} {others}" if others else ""
+        way_out = "orrect the value, or leave those rows out"
+        return self._error(
+            spec,
+            first.first_row,
+            value,
+            f"column {spec.name!r} of {self.table.name} holds {first.shown}, unknown to {self.model}, in "
+            f"{counted(first.n_rows, 'row')} (the first in {self.table.place(first.first_row)}){also}",
+            f"did you mean {close!r}? C{way_out}"
             if close
-            else "correct the value, or leave those rows out; "
-            f"{listed([repr(level) for level in first.column.levels], LEVELS_SHOWN)} are known",
+            else f"c{way_out}; {listed([repr(level) for level in levels], LEVELS_SHOWN)} are known",
             code="data.unknown_level",
-            where={**self.table.where(row), "column": name, "value": value},
         )
 
     def not_finite(self, spec: ColumnSpec, row: int, value: float) -> DataError:
@@ -344,53 +321,56 @@ class _Incoming:
             if math.isfinite(value)
             else f"which is {'beyond 1.8e308, the largest number' if is_number(shown) else 'not a finite number'}"
         )
-        return DataError(
-            f"{self.table.name}, {self.table.place(row)}: column {spec.name!r} holds {shown_value(shown)}, {trouble}",
-            hint="correct the value, or leave its row out",
-            code="data.infinite_values",
-            where={**self.table.where(row), "column": spec.name, "value": shown},
+        hint = "correct the value, or leave its row out"
+        return self._error(
+            spec, row, shown, f"{self._holds(spec, row, shown)}, {trouble}", hint, code="data.infinite_values"
         )
 
     def _not_a_number(self, spec: ColumnSpec, column: Column, odd: NDArray[np.bool_]) -> DataError:
         """Return the error for text among what were numbers."""
-        row = int(np.argmax(odd))
-        value = column.levels[column.values[row]]
-        total, n_odd = len(odd), int(np.count_nonzero(odd))
+        row, total, n_odd = int(np.argmax(odd)), len(odd), int(np.count_nonzero(odd))
+        value = _value(column, row)
         strange = [column.levels[code] for code in np.unique(column.values[odd])]
         hint = f"{missing_hint(strange, self.table)}correct the value, or leave its row out"
-        if 2 * n_odd > total > 1:
+        if _NUMBER_WITH_COMMA.fullmatch(value):
+            hint = "--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands"
+        elif 2 * n_odd > total > 1:
             hint = (
                 f"write {spec.name!r} as in training, such as {spec.form.example}, or train with rows written as these"
             )
-        if _NUMBER_WITH_COMMA.fullmatch(value):
-            hint = "--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands"
-        return DataError(
-            f"{self.table.name}, {self.table.place(row)}: column {spec.name!r} holds {shown_value(value)}, which is "
-            f"not a {spec.form.noun} ({total - n_odd:,} of {total:,} values are), but {self.model} was fitted to "
-            f"{spec.kind}s" + (f" written as {spec.written}" if spec.written else ""),
-            hint=hint,
-            code="data.types_differ",
-            where={**self.table.where(row), "column": spec.name, "value": value},
+        message = (
+            f"{self._holds(spec, row, value)}, which is not a {spec.form.noun} ({total - n_odd:,} of {total:,} values "
+            f"are), but {self.model} was fitted to {spec.kind}s"
         )
+        return self._error(spec, row, value, message + (f" written as {spec.written}" if spec.written else ""), hint)
 
     def _kinds_differ(self, spec: ColumnSpec, column: Column, row: int) -> DataError:
         """Return the error for a column of another kind, with a value that shows it."""
         value = _value(column, row)
         known = f"; the values known are {listed(spec.levels, LEVELS_SHOWN)}" if spec.is_category else ""
-        return DataError(
+        return self._error(
+            spec,
+            row,
+            value,
             f"column {spec.name!r} is {column.kind} in {self.table.name} and {spec.kind} in {self.model} "
             f"({self.table.place(row)}: {shown_value(value)})",
-            hint=f"give it as {spec.kind}, as in training{known}",
-            code="data.types_differ",
-            where={**self.table.where(row), "column": spec.name, "value": value},
+            f"give it as {spec.kind}, as in training{known}",
         )
+
+    def _holds(self, spec: ColumnSpec, row: int, value: str) -> str:
+        return f"{self.table.name}, {self.table.place(row)}: column {spec.name!r} holds {shown_value(value)}"
+
+    def _error(
+        self, spec: ColumnSpec, row: int, value: str, message: str, hint: str, *, code: str = "data.types_differ"
+    ) -> DataError:
+        where = {**self.table.where(row), "column": spec.name, "value": value}
+        return DataError(message, hint=hint, code=code, where=where)
 
 
 def _columns_missing(absent: list[str], table: Table, others: Sequence[str], model: str) -> DataError:
     """Return the error that lists the columns that are not there, and what they may be called instead."""
-    meant = {name: suggest(name, tuple(others)) for name in absent}
-    found = {name: close for name, close in meant.items() if close}
-    by_position = [all(_BY_POSITION.fullmatch(name) for name in names) for names in (absent, table.names)]
+    found = {name: close for name in absent if (close := suggest(name, tuple(others)))}
+    by_position = [all(map(_BY_POSITION.fullmatch, names)) for names in (absent, table.names)]
     if table.format == "csv" and by_position == [True, False]:
         hint = f"{model} knows its columns by position: if {table.name} has no header, --no-header says so"
     elif table.format == "csv" and by_position == [False, True]:
@@ -401,11 +381,9 @@ def _columns_missing(absent: list[str], table: Table, others: Sequence[str], mod
         hint = f"did you mean {found[absent[0]]!r}?"
     else:
         hint = f"did you mean {listed([f'{close!r} for {name!r}' for name, close in found.items()])}?"
+    several = f"lacks {len(absent):,} columns that {model} needs: {listed([repr(name) for name in absent], 20)}"
     return DataError(
-        f"{table.name} has no column {absent[0]!r}, which {model} needs"
-        if len(absent) == 1
-        else f"{table.name} lacks {len(absent):,} columns that {model} needs: "
-        f"{listed([repr(name) for name in absent], 20)}",
+        f"{table.name} " + (f"has no column {absent[0]!r}, which {model} needs" if len(absent) == 1 else several),
         hint=hint,
         code="data.columns_differ",
         where={"file": table.name, "column": absent[0]},

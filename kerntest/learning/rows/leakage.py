@@ -10,7 +10,7 @@ import numpy as np
 from kerntest.data.diagnostics import copies_of
 from kerntest.data.facts import FEWEST_ROWS, counts_rows
 from kerntest.data.messages import counted, listed, option_value
-from kerntest.data.rows import reason_to_leave_out, recoded
+from kerntest.data.rows import laid_below, reason_to_leave_out, recoded
 from kerntest.learning.scores import average_ranks
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.diagnostics import Copies
     from kerntest.data.table import Column
     from kerntest.kernels.base import Array
     from kerntest.learning.rows.training_rows import Labelled
@@ -32,16 +31,8 @@ FEWEST_LEVELS, FEWEST_OF_LEVEL = 10, 2.0
 IMPROBABLE, ALIKE = 1e-3, 0.2
 
 
-def guarded(labelled: Labelled, *, by_class: bool = False) -> Labelled:
-    """Return the rows with those marked that stay together, and with warnings of what may leak.
-
-    Parameters
-    ----------
-    labelled : Labelled
-        All rows, before they are split.
-    by_class : bool
-        Whether the target is one of classes.
-    """
+def guarded(labelled: Labelled, *, by_class: bool) -> Labelled:
+    """Return all rows, before they are split, with those marked that stay together, and with warnings of what may leak."""
     marked = kept_together(labelled)
     found = [*running_numbers(labelled), *_telling(labelled, by_class=by_class)]
     if labelled.cluster is None:
@@ -51,18 +42,21 @@ def guarded(labelled: Labelled, *, by_class: bool = False) -> Labelled:
 
 def kept_together(labelled: Labelled) -> Labelled:
     """Return the rows with those marked that no split parts, copies and rows of one value of --cluster; copies are told."""
-    copies = _copies(labelled)
+    features = [column for column in labelled.features.columns if not _names_rows(column)]
+    columns = [column.values for column in (*features, *labelled.targets, *labelled.beside)]
+    copies = copies_of(columns) if features else None
     clusters = None if copies is None else copies.group
     if labelled.cluster is not None:
         _, clusters = np.unique(labelled.cluster.values, return_inverse=True)
         clusters = clusters if copies is None else _joined(clusters, copies.group)
+    marked = replace(labelled, clusters=clusters)
     if copies is None:
-        return replace(labelled, clusters=clusters)
+        return marked
     warning = (
         f"{counted(copies.repeats, 'row')} of {labelled.n:,} repeat another row: a row and its copies stay together in test "
         "parts and folds"
     )
-    return replace(labelled, clusters=clusters, warnings=(*labelled.warnings, warning))
+    return replace(marked, warnings=(*labelled.warnings, warning))
 
 
 def told_of_shared(learned: Labelled, held: Labelled) -> Labelled:
@@ -70,15 +64,9 @@ def told_of_shared(learned: Labelled, held: Labelled) -> Labelled:
     pairs = [(learned.features[name], held.features[name]) for name in held.features.names]
     if learned.target is not None and held.target is not None:
         pairs.append((learned.target, held.target))
-    pairs = [
-        (first, second)
-        for first, second in pairs
-        if first.kind == second.kind and not any(map(_names_rows, (first, second)))
-    ]
-    found = copies_of([_one_below_the_other(*pair) for pair in pairs]) if pairs else None
-    if found is None:
-        return held
-    shared = int(np.count_nonzero(np.isin(found.group[learned.n :], found.group[: learned.n])))
+    pairs = [pair for pair in pairs if pair[0].kind == pair[1].kind and not any(map(_names_rows, pair))]
+    found = copies_of([laid_below(*pair).values for pair in pairs]) if pairs else None
+    shared = 0 if found is None else int(np.isin(found.group[learned.n :], found.group[: learned.n]).sum())
     if not shared:
         return held
     warning = (
@@ -88,25 +76,9 @@ def told_of_shared(learned: Labelled, held: Labelled) -> Labelled:
     return replace(held, warnings=(*held.warnings, warning))
 
 
-def _one_below_the_other(first: Column, second: Column) -> NDArray[np.float64] | NDArray[np.int64]:
-    """Return the values of a column of two tables, categories as codes of their levels in both."""
-    if not first.is_category:
-        return np.concatenate([first.values, second.values])
-    place = {level: code for code, level in enumerate({*first.levels, *second.levels})}
-    codes = [np.array([place[level] for level in column.levels], dtype=np.int64) for column in (first, second)]
-    return np.concatenate([code[column.values] for code, column in zip(codes, (first, second), strict=True)])
-
-
 def _names_rows(column: Column) -> bool:
     """Say whether a column tells rows apart that a learner must not: running numbers, and texts that name them."""
     return _numbers_rows(column) or (column.kind == "text" and reason_to_leave_out(recoded(column)) is not None)
-
-
-def _copies(labelled: Labelled) -> Copies | None:
-    """Return which rows are copies of one another, if any."""
-    features = [column for column in labelled.features.columns if not _names_rows(column)]
-    columns = [column.values for column in (*features, *labelled.targets, *labelled.beside)]
-    return copies_of(columns) if features else None
 
 
 def _joined(first: NDArray[np.intp], second: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -133,13 +105,11 @@ def running_numbers(labelled: Labelled) -> list[str]:
     names = [column.name for column in labelled.features.columns if _numbers_rows(column)]
     if not names or len(names) == len(labelled.features.columns):
         return []
-    count = "counts" if len(names) == 1 else "count"
-    return [
-        (
-            f"{_columns(names)} {count} the rows: a running number tells where a row stands, not what it is; leave it out with "
-            f"--exclude {option_value(names)}"
-        )
-    ]
+    warning = (
+        f"{_columns(names)} {'counts' if len(names) == 1 else 'count'} the rows: a running number tells where a row stands, "
+        f"not what it is; leave it out with --exclude {option_value(names)}"
+    )
+    return [warning]
 
 
 def _telling(labelled: Labelled, *, by_class: bool) -> list[str]:
@@ -152,16 +122,13 @@ def _telling(labelled: Labelled, *, by_class: bool) -> list[str]:
     if not names:
         return []
     cases = next((name for name in names if len(labelled.features[name].levels) >= FEWEST_LEVELS), None)
-    together = (
-        "" if cases is None else f"; if {cases!r} names cases of several rows, with --cluster {option_value([cases])}"
+    warning = (
+        f"{_columns(names)} {'alone predicts' if len(names) == 1 else 'each alone predict'} {target.name!r}: a column that is "
+        f"known only once the target is must be left out, with --exclude {option_value(names)}"
     )
-    each = "alone predicts" if len(names) == 1 else "each alone predict"
-    return [
-        (
-            f"{_columns(names)} {each} {target.name!r}: a column that is known only once the target is must be left out, with "
-            f"--exclude {option_value(names)}{together}"
-        )
-    ]
+    if cases is not None:
+        warning += f"; if {cases!r} names cases of several rows, with --cluster {option_value([cases])}"
+    return [warning]
 
 
 def _columns(names: Sequence[str]) -> str:
@@ -235,12 +202,11 @@ def _possible_clusters(labelled: Labelled) -> list[str]:
     for column in labelled.read.columns:
         if column.name not in used and column.problem is None and _clusters_rows(column, measured, labelled):
             levels = len(np.unique(column.values[~column.missing]))
-            return [
-                (
-                    f"rows with the same {column.name!r} are alike ({levels:,} different values): --cluster "
-                    f"{option_value([column.name])} keeps them together in test parts and folds"
-                )
-            ]
+            warning = (
+                f"rows with the same {column.name!r} are alike ({levels:,} different values): --cluster "
+                f"{option_value([column.name])} keeps them together in test parts and folds"
+            )
+            return [warning]
     return []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from kerntest.data.kinds import as_text, number_text
 from kerntest.data.messages import counted, listed
-from kerntest.data.rows import EXACT_INTEGERS
+from kerntest.data.rows import EXACT_INTEGERS, recoded
 from kerntest.data.table import Column, Kind
 from kerntest.errors import DataError
 
@@ -55,15 +54,13 @@ class Classes:
     @classmethod
     def of(cls, target: Column, table: str) -> Classes:
         """Return the classes of a column: two or more, at most 500."""
+        present = np.unique(target.values).tolist()
+        if len(present) > MOST_CLASSES:
+            raise hardly_classes(target, len(present), table)
         if target.is_category:
-            names = tuple(target.levels[code] for code in np.unique(target.values))
+            names = tuple(target.levels[code] for code in present)
         else:
-            present = np.unique(target.values)
-            if len(present) > MOST_CLASSES:
-                raise hardly_classes(target, len(present), table)
-            names = as_text(target).levels if target.kind == "date" else tuple(number_text(v) for v in present.tolist())
-        if len(names) > MOST_CLASSES:
-            raise hardly_classes(target, len(names), table)
+            names = as_text(target).levels if target.kind == "date" else tuple(map(number_text, present))
         if len(names) < 2:
             raise DataError(
                 f"every row of {table} has {target.name} = {names[0] if names else '(nothing)'}: there is one class only",
@@ -75,12 +72,9 @@ class Classes:
 
     def codes(self, column: Column, table: str) -> NDArray[np.intp]:
         """Return the place of each row's class; DataError for one that is none of these."""
-        as_names = column if column.is_category else as_text(column)
+        as_names = recoded(column if column.is_category else as_text(column))
         place = {name: k for k, name in enumerate(self.names)}
         unknown = [level for level in as_names.levels if level not in place]
-        if unknown:
-            used = {as_names.levels[code] for code in np.unique(as_names.values)}
-            unknown = [level for level in unknown if level in used]
         if unknown:
             raise DataError(
                 f"{table}: {column.name} has {listed([repr(level) for level in unknown])}, which no row of the "
@@ -89,8 +83,8 @@ class Classes:
                 code="data.unknown_class",
                 where={"file": table, "column": column.name, "value": unknown[0]},
             )
-        codes = np.array([place.get(level, -1) for level in as_names.levels], dtype=np.intp)
-        return np.asarray(codes[as_names.values], dtype=np.intp)
+        places = np.array([place[level] for level in as_names.levels], dtype=np.intp)
+        return np.asarray(places[as_names.values])
 
     def values(self, codes: NDArray[np.intp]) -> NDArray[Any]:
         """Return classes as they stood in the data: numbers, truth values or texts."""
@@ -151,31 +145,23 @@ def varied_numbers_of(target: Column, table: str) -> Array:
 
 
 def numbers_to_learn(columns: Sequence[Column], table: str) -> Array:
-    """Return targets of numbers, shape (n, T)."""
-    return np.stack([_learned_numbers(column, table) for column in columns], axis=1)
+    """Return targets of numbers, shape (n, T); refuse those of which differences and scales could leave the range."""
+    targets = np.stack([varied_numbers_of(column, table) for column in columns], axis=1)
+    for column, largest in zip(columns, np.abs(targets).max(axis=0), strict=True):
+        if largest > LARGEST_TARGET:
+            raise DataError(
+                f"column {column.name!r} of {table} has numbers too large to learn: one of size {largest:.3g}",
+                hint="bring them to other units",
+                code="data.target_size",
+                where={"file": table, "column": column.name},
+            )
+    return targets
 
 
 def told_of_dates(columns: Sequence[Column]) -> list[str]:
     """Return what targets of dates are predicted as."""
-    return [
-        f"column {column.name!r} holds dates: they are predicted in days since 1970-01-01"
-        for column in columns
-        if column.kind == "date"
-    ]
-
-
-def _learned_numbers(column: Column, table: str) -> Array:
-    """Return a target of numbers; refuse those of which differences and scales could leave the range of numbers."""
-    numbers = varied_numbers_of(column, table)
-    largest = float(np.abs(numbers).max())
-    if largest > LARGEST_TARGET:
-        raise DataError(
-            f"column {column.name!r} of {table} has numbers too large to learn: one of size {largest:.3g}",
-            hint="bring them to other units",
-            code="data.target_size",
-            where={"file": table, "column": column.name},
-        )
-    return numbers
+    told = "column {!r} holds dates: they are predicted in days since 1970-01-01"
+    return [told.format(column.name) for column in columns if column.kind == "date"]
 
 
 def checked_weights(column: Column, table: str) -> Array:
@@ -228,7 +214,9 @@ def target_of(values: Any, n_rows: int, *, name: str = "y") -> Column:
 
 def column_of(values: Any, name: str) -> Column:
     """Return values as the column that they would be in a table; None, NaN, NaT and NA are missing."""
-    if _is_typed(values):
+    # A series of pandas, or of another library that hands over Arrow data.
+    typed = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
+    if (typed or type(values).__module__.startswith("pandas.")) and not hasattr(values, "columns"):
         return _by_arrow(values, name)
     array = _as_array(values, name)
     if array.dtype.kind in "iuf":
@@ -236,15 +224,6 @@ def column_of(values: Any, name: str) -> Column:
     if array.dtype.kind == "b":
         return Column(name, "boolean", array.astype(np.int64), ("false", "true"))
     return _by_arrow(array, name)
-
-
-def _is_typed(values: Any) -> bool:
-    """Say whether values are a series of pandas, or of another library that hands over Arrow data."""
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(values, (pandas.Series, pandas.Index, pandas.api.extensions.ExtensionArray)):
-        return True
-    hands_over = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
-    return hands_over and not hasattr(values, "columns")
 
 
 def _as_array(values: Any, name: str) -> NDArray[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from kerntest.data.kinds import as_written
 from kerntest.data.messages import counted, listed
 from kerntest.data.read import read_table
 from kerntest.data.rows import apply_missing, check_usable
-from kerntest.data.table import Column, Table, unknown_column
+from kerntest.data.table import Column, Table
 from kerntest.errors import DataError, UsageError, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel, Points
@@ -104,11 +104,10 @@ def read_labelled(
             code="usage.cluster",
             where={"column": options.cluster},
         )
-    apart = [*targets, *beside, *([] if options.cluster is None else [options.cluster])]
-    _check_names(apart, table)
-    taking_part = match_names(options.columns, table.names, table.name) if options.columns else list(table.names)
-    excluded = set(match_names(options.exclude, table.names, table.name))
-    names = [column for column in taking_part if column not in excluded and column not in apart]
+    apart = table.select([*targets, *beside, *([] if options.cluster is None else [options.cluster])]).names
+    taking_part = match_names(options.columns, table.names, table.name) if options.columns else table.names
+    excluded = {*match_names(options.exclude, table.names, table.name), *apart}
+    names = [column for column in taking_part if column not in excluded]
     if not names:
         raise UsageError(
             f"no column of {table.name} is left to learn from",
@@ -116,32 +115,7 @@ def read_labelled(
             code="usage.no_columns",
             where={"file": table.name},
         )
-    chosen, kept, warnings = _whole_rows(table, names, apart, options)
-    return Labelled(
-        table,
-        kept.select(names),
-        tuple(kept[target] for target in targets),
-        (*chosen.warnings, *warnings),
-        tuple(kept[column] for column in beside),
-        None if options.cluster is None else kept[options.cluster],
-    )
-
-
-def _whole_rows(
-    table: Table, names: Sequence[str], apart: Sequence[str], options: TrainingOptions
-) -> tuple[Table, Table, list[str]]:
-    """Return columns of a table, those of its rows that have no missing values, and a warning about the others."""
-    chosen = check_usable(table.select([*names, *apart]))
-    kept, dropped = apply_missing(chosen, options.missing, apart)
-    said = f"{table.name}: {counted(dropped, 'row')} of {table.n_rows:,} with missing values left out"
-    return chosen, kept, [said] if dropped else []
-
-
-def _check_names(names: Sequence[str], table: Table) -> None:
-    """Refuse columns that are not there."""
-    for name in names:
-        if name not in table.names:
-            raise unknown_column(name, table.name, table.names)
+    return _whole_rows(table, names, targets, options, beside)
 
 
 def read_like(data: Any, trained: Labelled, options: TrainingOptions) -> Labelled:
@@ -149,15 +123,15 @@ def read_like(data: Any, trained: Labelled, options: TrainingOptions) -> Labelle
 
     The training rows tell how dates and percents are written. A table without columns of theirs is refused.
     """
-    table = replace(options, categorical=()).read(data, "test")
+    options = replace(options, categorical=(), cluster=None)
+    table = options.read(data, "test")
     # Sizes such as 10 mm that were categories in training are so here, too.
     known = trained.read.columns
     sizes = [one.name for one in known if one.kind == "text" and one.name in table.names and table[one.name].written]
     if sizes and str(data) != "-":
         table = replace(options, categorical=sizes).read(data, "test")
     table = as_written(table, {column.name: column.written for column in known})
-    targets = [column.name for column in trained.targets]
-    _check_names(targets, table)
+    targets = table.select([column.name for column in trained.targets]).names
     names = trained.features.names
     there = [name for name in names if name in table.names]
     if not there:
@@ -167,13 +141,31 @@ def read_like(data: Any, trained: Labelled, options: TrainingOptions) -> Labelle
             code="data.columns_differ",
             where={"file": table.name},
         )
-    chosen, kept, warnings = _whole_rows(table, there, targets, options)
-    units = units_differ(trained.read.select(there), chosen.select(there))
+    return _whole_rows(table, there, targets, options, like=trained.read)
+
+
+def _whole_rows(
+    table: Table,
+    names: Sequence[str],
+    targets: Sequence[str],
+    options: TrainingOptions,
+    beside: Sequence[str] = (),
+    *,
+    like: Table | None = None,
+) -> Labelled:
+    """Return the rows of a table that have no missing values; warn about the others, and about units unlike those of another."""
+    apart = [*targets, *beside, *([] if options.cluster is None else [options.cluster])]
+    chosen = check_usable(table.select([*names, *apart]))
+    kept, dropped = apply_missing(chosen, options.missing, apart)
+    units = [] if like is None else units_differ(like.select(names), chosen.select(names))
+    said = f"{table.name}: {counted(dropped, 'row')} of {table.n_rows:,} with missing values left out"
     return Labelled(
         table,
-        kept.select(there),
-        tuple(kept[target] for target in targets),
-        (*chosen.warnings, *units, *warnings),
+        kept.select(names),
+        kept.select(targets).columns,
+        (*chosen.warnings, *units, *([said] if dropped else [])),
+        kept.select(beside).columns,
+        None if options.cluster is None else kept[options.cluster],
     )
 
 
@@ -253,25 +245,19 @@ class ChosenKernel:
 
 
 def choose_kernel(
-    kernel: Kernel | str,
-    bandwidth: str | float,
-    encoder: Encoder,
-    points: Points,
-    seed: int,
-    *,
-    left_out: Mapping[str, str],
+    options: LearnerOptions, encoder: Encoder, points: Points, left_out: Mapping[str, str]
 ) -> ChosenKernel:
     """Return a kernel for some rows, every bandwidth that it leaves open the median of their distances, or a number.
 
     A plain "gaussian" where there are categories only becomes the hamming kernel. `left_out` says why columns of the
     table are not among those of the encoder.
     """
+    kernel, bandwidth = options.kernel, options.bandwidth
     if isinstance(kernel, str):
         plain = kernel.strip().lower() == "gaussian"
         kernel = Hamming() if plain and not encoder.numeric_names else parse_kernel(kernel)
-    check_kernel(kernel)
     try:
-        bound = bind(kernel, encoder.numeric_names, encoder.category_names)
+        bound, unused = bind(kernel, encoder.numeric_names, encoder.category_names)
     except UsageError as error:
         wanted = str(error.where.get("value", ""))
         reason = next((left_out[name] for name in left_out if name == wanted or fnmatchcase(name, wanted)), None)
@@ -283,25 +269,22 @@ def choose_kernel(
             code=error.code,
             where=error.where,
         ) from error
-    if not bound.kernel.free:
-        if bandwidth != "median":
-            raise UsageError(
-                f"the kernel '{kernel}' leaves no bandwidth open: --bandwidth has nothing to set",
-                hint="leave out one of the two",
-                code="usage.bandwidth_twice",
-            )
-        return ChosenKernel(bound.kernel, bound.kernel, bound.unused, "in the kernel")
-    factor = check_bandwidth(bandwidth)
-    chooser = BandwidthChooser(points, seed)
-    if factor is None:
-        return ChosenKernel(
-            bound.kernel.resolve(chooser.median), bound.kernel, bound.unused, "median heuristic", chooser
+    if not bound.free and not isinstance(bandwidth, str):
+        raise UsageError(
+            f"the kernel '{kernel}' leaves no bandwidth open: --bandwidth has nothing to set",
+            hint="leave out one of the two",
+            code="usage.bandwidth_twice",
         )
+    if not bound.free:
+        return ChosenKernel(bound, bound, unused, "in the kernel")
+    chooser = BandwidthChooser(points, options.seed)
+    if isinstance(bandwidth, str):
+        return ChosenKernel(bound.resolve(chooser.median), bound, unused, "median heuristic", chooser)
 
     def rule(metric: Metric, columns: Columns | None) -> float:
-        return chooser.median(metric, columns) if encoder.numeric_names and metric == "mismatches" else factor
+        return chooser.median(metric, columns) if encoder.numeric_names and metric == "mismatches" else float(bandwidth)
 
-    return ChosenKernel(bound.kernel.resolve(rule), bound.kernel, bound.unused, f"as given: {factor:g}")
+    return ChosenKernel(bound.resolve(rule), bound, unused, f"as given: {bandwidth:g}")
 
 
 def check_kernel(kernel: Kernel | str) -> None:
@@ -316,56 +299,38 @@ def check_kernel(kernel: Kernel | str) -> None:
 
 def at_multiples(chosen: ChosenKernel, factors: Sequence[float], points: Points, seed: int) -> list[Kernel]:
     """Return for each factor the kernel with every open bandwidth at so many times its median."""
-    chooser = chosen.chooser or BandwidthChooser(points, seed)
-
-    def scaled(factor: float) -> Kernel:
-        return chosen.free.resolve(lambda metric, columns: factor * chooser.median(metric, columns))
-
-    return [scaled(factor) for factor in factors]
+    median = (chosen.chooser or BandwidthChooser(points, seed)).median
+    return [chosen.free.resolve(lambda *asked, factor=factor: factor * median(*asked)) for factor in factors]
 
 
-def check_bandwidth(bandwidth: str | float, words: tuple[str, ...] = ("median",), advice: str = "") -> float | None:
-    """Return a bandwidth given as a number; None for the median. `words` and `advice` say what else there is, for messages."""
-    if isinstance(bandwidth, str):
-        if bandwidth != "median":
-            meant = suggest(bandwidth, words)
-            raise UsageError(
-                f"{bandwidth!r} is no bandwidth of a learner",
-                hint=f"did you mean '{meant}'?"
-                if meant
-                else f"use {', '.join(words)} or a number{advice and '; '}{advice}",
-                code="usage.bandwidth",
-            )
-        return None
-    if isinstance(bandwidth, (tuple, list)):
-        raise UsageError(
-            f"a learner has one bandwidth, not {listed([f'{one}' for one in bandwidth])}",
-            hint=advice or f"use {', '.join(words)} or a number",
-            code="usage.bandwidth",
-        )
+def check_bandwidth(bandwidth: object, words: tuple[str, ...], advice: str) -> None:
+    """Refuse what is no bandwidth, none of the words for one either; `advice` says what else there is."""
     number = isinstance(bandwidth, (int, float, np.number)) and not isinstance(bandwidth, bool)
-    if not number or not (math.isfinite(bandwidth) and bandwidth > 0):
-        raise UsageError(
-            f"a bandwidth must be positive and finite, not {bandwidth}",
-            hint="bandwidths are in the units of the scaled columns: 1 is one standard deviation",
-            code="usage.bandwidth",
-        )
-    return float(bandwidth)
+    if number and 0 < cast("float", bandwidth) < math.inf:
+        return
+    message = f"a bandwidth must be positive and finite, not {bandwidth}"
+    hint = "bandwidths are in the units of the scaled columns: 1 is one standard deviation"
+    others = f"use {', '.join(words)} or a number"
+    if isinstance(bandwidth, str) and bandwidth != "median":
+        message, meant = f"{bandwidth!r} is no bandwidth of a learner", suggest(bandwidth, words)
+        hint = f"did you mean '{meant}'?" if meant else f"{others}{advice and '; '}{advice}"
+    elif isinstance(bandwidth, (tuple, list)):
+        message = f"a learner has one bandwidth, not {listed([f'{one}' for one in bandwidth])}"
+        hint = advice or others
+    raise UsageError(message, hint=hint, code="usage.bandwidth")
 
 
 def encoded_rows(labelled: Labelled, options: LearnerOptions) -> TrainingRows:
     """Return the rows of a table with their kernel: its open bandwidths are medians, unless one is given."""
-    fitted = Encoder.fit(labelled.features, options.scale)
-    reasons = dict(zip(fitted.left_out, fitted.warnings, strict=True))
-    width = "median" if isinstance(options.bandwidth, str) else options.bandwidth
-    chosen = choose_kernel(options.kernel, width, fitted.encoder, fitted.points, options.seed, left_out=reasons)
+    encoder, points, reasons = Encoder.fit(labelled.features, options.scale)
+    chosen = choose_kernel(options, encoder, points, reasons)
     return TrainingRows(
-        fitted.points,
-        fitted.encoder,
+        points,
+        encoder,
         chosen,
         clusters=labelled.clusters,
-        left_out=(*fitted.left_out, *chosen.unused),
-        warnings=tuple(fitted.warnings),
+        left_out=(*reasons, *chosen.unused),
+        warnings=tuple(reasons.values()),
     )
 
 
@@ -374,16 +339,9 @@ def rows_like(tested: Labelled, rows: TrainingRows) -> TrainingRows:
     if rows.encoder is None:
         message = "a table has an encoder"
         raise TypeError(message)
-    found = rows.encoder.transform(tested.features, name="the training part")
+    points, _ = rows.encoder.transform(tested.features, name="the training part")
+    like = TrainingRows(points, rows.encoder, rows.chosen, rows.names, classes=rows.classes, warnings=tested.warnings)
     name = tested.read.name
-    like = TrainingRows(
-        found.points,
-        rows.encoder,
-        rows.chosen,
-        rows.names,
-        classes=rows.classes,
-        warnings=(*tested.warnings, *found.warnings),
-    )
     if rows.classes is not None:
         return replace(like, codes=rows.classes.codes(tested.targets[0], name))
     if tested.targets:
