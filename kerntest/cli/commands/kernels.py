@@ -1,4 +1,4 @@
-"""List the kernels: ``kerntest kernels``."""
+"""What can be typed: ``kerntest kernels``, the kernels, and ``kerntest completion``, the Tab key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from kerntest.cli.console import terminal_width, uses_colour
 from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual
-from kerntest.cli.options import chosen_format, format_options
+from kerntest.cli.options import OneOf, chosen_format, format_options
 from kerntest.report.write import csv_text, json_text, write_standard_output
 
 SCHEMA = "kerntest.kernels/1"
@@ -73,3 +73,27 @@ def _table(rows: list[dict[str, Any]]) -> str:
     from kerntest.cli.drawing import sections_text  # noqa: PLC0415 - rich is loaded only to draw
 
     return sections_text(sections, width=terminal_width(), colour=uses_colour(sys.stdout))
+
+
+SHELLS = Manual(
+    examples=(
+        ("bash: for this and every later shell", "kerntest completion bash >> ~/.bashrc"),
+        ("zsh: for every later shell", "kerntest completion zsh >> ~/.zshrc"),
+        ("fish: for every later shell", "kerntest completion fish > ~/.config/fish/completions/kerntest.fish"),
+    ),
+    arguments=(("SHELL", "bash, zsh or fish."),),
+)
+
+
+@click.command(cls=DocumentedCommand, manual=SHELLS)
+@click.argument("shell", type=OneOf("bash", "zsh", "fish"))
+def completion(shell: str) -> None:
+    """Print the script that makes SHELL complete commands, options, file names and kernel names."""
+    from click.shell_completion import get_completion_class  # noqa: PLC0415 - only this command needs it
+
+    completer = get_completion_class(shell)
+    if completer is None:  # pragma: no cover - click has had all three since 8.0
+        raise click.UsageError(f"click cannot complete for {shell}")
+    script = completer(click.Command("kerntest"), {}, "kerntest", "_KERNTEST_COMPLETE")
+    # Not script.source(): for bash that first starts bash to ask for its version.
+    write_standard_output(script.source_template % script.source_vars())

@@ -401,46 +401,35 @@ KIND_TITLES = {"ridge": "Kernel ridge regression", "kpca": "Kernel principal com
 
 
 def model_summary(report: ModelReport) -> Summary:
-    """Return what a model is, and the columns that new rows need."""
-    lines: list[tuple[str, str]] = []
-    if report.task is not None:
-        target = "" if report.target is None else f", predicts {visible(report.target)}"
-        lines.append(("task", f"{report.task}{target}"))
-    if report.classes:
-        lines.append(("classes", f"{len(report.classes):,}: {name_list(report.classes)}"))
-    if report.kernel is not None:
-        lines.append(("kernel", visible(shortened_kernel(report.kernel))))
-    if report.features is not None:
-        lines.append(("features", report.features))
-    lines += _fitted_lines(report)
-    if report.scale is not None:
-        lines.append(("scale", report.scale))
-    lines.append(("format", f"version {report.format_version}, written by kerntest {visible(report.kerntest_version)}"))
-    lines.append(("file", f"{counted(report.bytes, 'byte')}, sha256 {report.sha256[:16]}..."))
+    """Return what a model is, what was learned, and the columns that new rows need."""
+    target = "" if report.target is None else f", predicts {visible(report.target)}"
+    shares = name_list([percent(ratio) for ratio in report.explained_variance_ratio])
+    told: list[tuple[str, Any]] = [
+        ("task", report.task and f"{report.task}{target}"),
+        ("classes", report.classes and f"{len(report.classes):,}: {name_list(report.classes)}"),
+        ("kernel", report.kernel and visible(shortened_kernel(report.kernel))),
+        ("features", report.features),
+        ("support", None if report.n_support is None else counted(report.n_support, "training row")),
+        ("intercept", name_list([number(one) for one in report.intercepts])),
+        ("components", report.eigenvalues and f"{len(report.eigenvalues):,}: {shares} of the variance"),
+    ]
+    if report.lambda_ is not None:
+        intervals = "yes" if report.intervals else "no; it was fitted with --no-intervals"
+        told += [("lambda", number(report.lambda_)), ("intervals", intervals)]
+    if report.task == "classify":
+        told.append(("probability", "yes" if report.probability else "no; --probability fits them"))
+    told += [
+        ("scale", report.scale),
+        ("format", f"version {report.format_version}, written by kerntest {visible(report.kerntest_version)}"),
+        ("file", f"{counted(report.bytes, 'byte')}, sha256 {report.sha256[:16]}..."),
+    ]
     columns = ResultTable(
         (("column", "name"), ("type", "word"), ("values", "text")),
         tuple((visible(column.name), column.kind, _values(column)) for column in report.columns),
     )
     title = (TITLES | KIND_TITLES).get(report.method or report.kind, report.kind)
-    return Summary(f"{visible(report.name)}: {title}", tuple(lines), "", (), (columns,) if report.columns else ())
-
-
-def _fitted_lines(report: ModelReport) -> list[tuple[str, str]]:
-    """Return what was learned, each kind of model in its own words."""
-    lines: list[tuple[str, str]] = []
-    if report.n_support is not None:
-        lines.append(("support", counted(report.n_support, "training row")))
-    if report.intercepts:
-        lines.append(("intercept", name_list([number(one) for one in report.intercepts])))
-    if report.eigenvalues:
-        shares = name_list([percent(ratio) for ratio in report.explained_variance_ratio])
-        lines.append(("components", f"{len(report.eigenvalues):,}: {shares} of the variance"))
-    if report.lambda_ is not None:
-        lines.append(("lambda", number(report.lambda_)))
-        lines.append(("intervals", "yes" if report.intervals else "no; it was fitted with --no-intervals"))
-    if report.task == "classify":
-        lines.append(("probability", "yes" if report.probability else "no; --probability fits them"))
-    return lines
+    lines = tuple((label, text) for label, text in told if text)
+    return Summary(f"{visible(report.name)}: {title}", lines, "", (), (columns,) if report.columns else ())
 
 
 def _values(column: ModelColumn) -> str:

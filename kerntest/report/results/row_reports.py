@@ -102,29 +102,38 @@ class PredictionReport(Record):
 def prediction_summary(report: PredictionReport) -> Summary:
     """Return what was predicted, in words."""
     target = "" if report.target is None else f", predicts {visible(report.target)}"
+    lines = []
+    if report.predictions is not None:
+        frequent = sorted(report.predictions.items(), key=lambda item: -item[1])
+        shown = ", ".join(f"{visible(name)} {count:,}" for name, count in frequent[:CLASSES_SHOWN])
+        more = len(frequent) - CLASSES_SHOWN
+        lines.append(("predicted", shown + (f" and {more:,} more classes" if more > 0 else "")))
+    if report.numbers is not None:
+        lines.append(("predicted", _range_text(report.numbers)))
+    for name, numbers in (report.by_target or {}).items():
+        lines.append(("predicted", f"{visible(name)}: {_range_text(numbers)}"))
+    decision = f"{report.predicted:,} of {counted(report.rows, 'row')} have a prediction."
+    return _summary(report, "Prediction", f"{report.task}{target}", lines, decision)
+
+
+def _summary(
+    report: PredictionReport | TransformReport, title: str, does: str, own: list[tuple[str, str]], decision: str
+) -> Summary:
+    """Return what a model `does`, what it was applied to, and lines of its `own`."""
     lines = [
-        ("model", f"{visible(report.model)}: {report.kind}, {report.task}{target}"),
+        ("model", f"{visible(report.model)}: {report.kind}, {does}"),
         ("data", f"{visible(report.data)}: {counted(report.rows, 'row')}"),
     ]
     if report.columns_ignored:
         lines.append(("not used", name_list(report.columns_ignored)))
-    if report.predictions is not None:
-        frequent = sorted(report.predictions.items(), key=lambda item: -item[1])
-        shown = [f"{visible(name)} {count:,}" for name, count in frequent[:CLASSES_SHOWN]]
-        more = len(frequent) - len(shown)
-        lines.append(("predicted", ", ".join(shown) + (f" and {more:,} more classes" if more else "")))
-    if report.numbers is not None:
-        lines.append(("predicted", _range_text(report.numbers)))
-    for target, numbers in (report.by_target or {}).items():
-        lines.append(("predicted", f"{visible(target)}: {_range_text(numbers)}"))
+    lines += own
     if report.incomplete:
         lines.append(("incomplete", f"{counted(report.incomplete, 'row')} with missing values"))
     if report.output is not None:
         lines.append(("output", visible(report.output)))
     lines.append(("columns", name_list(report.columns)))
-    decision = f"{report.predicted:,} of {counted(report.rows, 'row')} have a prediction."
     warnings = tuple(visible(warning) for warning in report.warnings)
-    return Summary("Prediction", tuple(lines), decision, warnings, answer="Result")
+    return Summary(title, tuple(lines), decision, warnings, answer="Result")
 
 
 def _range_text(numbers: NumberSummary) -> str:
@@ -220,32 +229,18 @@ class TransformReport(Record):
 
 def transform_summary(report: TransformReport) -> Summary:
     """Return what was done, in words."""
-    lines = [
-        ("model", f"{visible(report.model)}: {report.kind}, {counted(report.components, 'component')}"),
-        ("data", f"{visible(report.data)}: {counted(report.rows, 'row')}"),
-    ]
-    if report.columns_ignored:
-        lines.append(("not used", name_list(report.columns_ignored)))
+    lines = []
     if report.reconstruction_error is not None:
         lines.append(("error", f"{number(report.reconstruction_error)} from row to pre-image, in scaled units (RMS)"))
-        label = "by column"
         count = len(report.by_column)
         shown = count if count <= COLUMNS_SHOWN + 1 else COLUMNS_SHOWN
-        for one in report.by_column[:shown]:
+        for place, one in enumerate(report.by_column[:shown]):
             text = f"{number(one.rmse)} (RMS)" if one.rmse is not None else f"{percent(one.changed or 0.0)} changed"
-            lines.append((label, f"{visible(one.column)}: {text}"))
-            label = ""
+            lines.append(("" if place else "by column", f"{visible(one.column)}: {text}"))
         if count > shown:
             lines.append(("", f"and {count - shown:,} more"))
     if report.residual is not None:
         lines.append(("residual", f"{number(report.residual)} in feature space (mean square)"))
-    if report.incomplete:
-        lines.append(("incomplete", f"{counted(report.incomplete, 'row')} with missing values"))
-    if report.output is not None:
-        lines.append(("output", visible(report.output)))
-    lines.append(("columns", name_list(report.columns)))
-    what = "a pre-image" if report.reconstructed else "scores"
+    title, what = ("Reconstruction", "a pre-image") if report.reconstructed else ("Projection", "scores")
     decision = f"{report.transformed:,} of {counted(report.rows, 'row')} have {what}."
-    title = "Reconstruction" if report.reconstructed else "Projection"
-    warnings = tuple(visible(warning) for warning in report.warnings)
-    return Summary(title, tuple(lines), decision, warnings, answer="Result")
+    return _summary(report, title, counted(report.components, "component"), lines, decision)
