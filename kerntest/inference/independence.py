@@ -279,7 +279,7 @@ def analyse_pair(
     first, second = paired.variables
     test = TwoVariables(options, engine, progress, (first.points, second.points))
     if time_series:
-        test = TwoSeries(options, engine, progress, test.variables, min_lag)
+        test = TwoSeries(options, engine, progress, test.points, min_lag)
     family = choose_pair(
         kernels,
         bandwidth,
@@ -293,7 +293,7 @@ def analyse_pair(
     work = Work(
         "hsic", list(zip(points, (left, right), strict=True)), len(first.names + second.names), options, statistic
     )
-    test = replace(test, variables=points, engine=prepare(work, engine))
+    test = replace(test, points=points, engine=prepare(work, engine))
     verdict = coco_verdict(test, family) if statistic == "coco" else verdict_of(test, family)
     result = independence_result(
         options,

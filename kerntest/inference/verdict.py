@@ -14,6 +14,7 @@ from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.curves import curve_p_value
 from kerntest.inference.nulls.invariants import (
+    centre,
     first_invariants,
     kernel_invariants,
     kernel_spectrum,
@@ -21,7 +22,8 @@ from kerntest.inference.nulls.invariants import (
     label_spectrum,
     permutation_moments,
 )
-from kerntest.inference.nulls.permutation import JUDGES, Judged, judge
+from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
+from kerntest.matrices.matrix import CentredProduct, sweep
 from kerntest.report.results import record
 
 if TYPE_CHECKING:
@@ -87,7 +89,7 @@ class Verdict:
 
 @dataclass(frozen=True, eq=False)
 class ExactTest(ABC):
-    """Two sides under a null: kernels on the rows of one side or two, and relabellings of the other against it.
+    """Two sides under a null: the kernels and rows of both, and relabellings of the second against the first.
 
     MMD^2 or HSIC is `factor` * <A, B>. `usual` are the relabellings that are taken where no others are asked for.
     """
@@ -102,14 +104,13 @@ class ExactTest(ABC):
     fewest_for_curves: ClassVar[int] = 0
 
     @property
-    @abstractmethod
-    def points(self) -> tuple[Points, ...]:
-        """The rows of each side that has kernels."""
-
-    @property
     def label(self) -> LabelMatrix | None:
-        """The matrix of the other side, where it has no kernel."""
+        """The matrix of the second side, where it is the label."""
         return None
+
+    @abstractmethod
+    def sides(self, kernels: tuple[Kernel, ...]) -> list[tuple[Kernel, Points]]:
+        """Return the kernel and the rows of both sides."""
 
     @property
     @abstractmethod
@@ -125,16 +126,14 @@ class ExactTest(ABC):
         """Return what kernels measure."""
 
     @abstractmethod
-    def squared_products(self, kernels: tuple[Kernel, ...]) -> float:
-        """Return sum_{i != j} (A_ij B_ij)^2."""
-
-    @abstractmethod
-    def rounding(self, kernels: tuple[Kernel, ...]) -> float:
-        """Return how far rounding can move <A, B>."""
-
-    @abstractmethod
     def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
         """Return the error for kernels under which no relabelling changes the statistic."""
+
+    def rounding(self, kernels: tuple[Kernel, ...]) -> float:
+        """Return how far rounding can move <A, B>."""
+        a, b = (float(np.abs(kernel.diagonal(points)).max()) for kernel, points in self.sides(kernels))
+        n = len(self.sides(kernels)[0][1])
+        return tie_tolerance(a, n, b * n)
 
     def lags(self, relabelled: Relabelled, judged: Judged) -> Lags | None:
         """Return where series see most."""
@@ -250,23 +249,21 @@ class TestedPair:
 
     def __init__(self, test: ExactTest, kernels: tuple[Kernel, ...], value: float = 0.0) -> None:
         self.test, self.kernels, self.value = test, kernels, value
-        self.n, self.factor = len(test.points[0]), test.factor
-        self.rounding = test.rounding(kernels)
+        self.sides, self.hollow = test.sides(kernels), test.options.hollow
+        self.n, self.factor, self.rounding = len(self.sides[0][1]), test.factor, test.rounding(kernels)
+        self.seeded = {"seed": test.options.seed, "progress": test.progress}
 
     def _each(self, of_kernel: Callable[..., Any], of_label: Callable[[LabelMatrix], Any], **options: Any) -> list[Any]:
         """Return what is known of both matrices: of kernels on rows, or of a kernel and the label."""
-        test, hollow = self.test, self.test.options.hollow
-        found = [
-            of_kernel(kernel, points, test.engine, hollow=hollow, **options)
-            for kernel, points in zip(self.kernels, test.points, strict=True)
-        ]
-        return found if test.label is None else [*found, of_label(test.label)]
+        label = self.test.label
+        kernels = self.sides if label is None else self.sides[:1]
+        found = [of_kernel(*side, self.test.engine, hollow=self.hollow, **options) for side in kernels]
+        return found if label is None else [*found, of_label(label)]
 
     def invariants(self) -> tuple[Invariants, Invariants, bool]:
         """Return the invariants of both matrices, and whether both cubic traces are exact."""
-        seeded = {"seed": self.test.options.seed, "progress": self.test.progress}
         (a, exact_a), (b, exact_b) = self._each(
-            kernel_invariants, lambda label: (label_invariants(label), True), **seeded
+            kernel_invariants, lambda label: (label_invariants(label), True), **self.seeded
         )
         return a, b, exact_a and exact_b
 
@@ -277,13 +274,20 @@ class TestedPair:
 
     def spectra(self) -> tuple[Spectrum, Spectrum, bool]:
         """Return the eigenvalues of both matrices, and whether all are exact."""
-        seeded = {"seed": self.test.options.seed, "progress": self.test.progress}
-        (a, exact_a), (b, exact_b) = self._each(kernel_spectrum, lambda label: (label_spectrum(label), True), **seeded)
+        (a, exact_a), (b, exact_b) = self._each(
+            kernel_spectrum, lambda label: (label_spectrum(label), True), **self.seeded
+        )
         return a, b, exact_a and exact_b
 
     def squared_products(self) -> float:
         """Return sum_{i != j} (A_ij B_ij)^2."""
-        return self.test.squared_products(self.kernels)
+        engine = self.test.engine
+        (kernel_x, x, a), (kernel_y, y, b) = (
+            (*side, centre(*side, engine, hollow=self.hollow)[0]) for side in self.sides
+        )
+        points, centred = CentredProduct.of(kernel_y, y, b, None)
+        rows, product = CentredProduct.of(kernel_x, x, a, (centred, points))
+        return sweep(product, rows, np.zeros((self.n, 0)), engine, progress=self.test.progress).total_square
 
     def relabelled(self, at_least: int) -> Array:
         """Return <A, B> under at least so many relabellings of the usual kind."""
@@ -294,8 +298,7 @@ class TestedPair:
 
     def varies(self) -> bool:
         """Whether some permutation of the rows changes the statistic, by its exact variance over all of them."""
-        a, b = self.first_invariants()
-        return permutation_moments(a, b, self.n).standard_deviation > self.rounding
+        return permutation_moments(*self.first_invariants(), self.n).standard_deviation > self.rounding
 
     def degenerate(self) -> UndecidedError:
         """Return the error for kernels under which no relabelling changes the statistic."""

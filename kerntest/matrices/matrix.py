@@ -25,6 +25,8 @@ from kerntest.kernels.base import (
 from kerntest.kernels.elementary import Gaussian
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine, Progress
@@ -363,77 +365,76 @@ def sweep(
 ) -> Sweep:
     """Return products with V and sums of the kernel matrix without its diagonal, or of its centring, diagonal included.
 
-    `square_vectors` are W. Cost: O(n^2 (p + q) / 2) time for q vectors, O(n q) memory for each strip under way: the rows
-    [start, stop) against themselves and all rows after them, each unordered pair once. Sums have a fixed order.
+    `square_vectors` are W. Cost: O(n^2 (p + q) / 2) time for q vectors, O(n q) memory for each strip under way.
     """
-    n = len(points)
+    weights = np.zeros((len(points), 0)) if square_vectors is None else square_vectors
+
+    def sums(M: Array) -> tuple[list[Array], list[Any]]:
+        if not cubes and square_vectors is None:
+            return [M], [np.vdot(M, M), 0.0]
+        square = M * M
+        return [M, square], [np.vdot(M, M), np.vdot(square, M) if cubes else 0.0]
+
+    engine = enough_for(engine, len(points) ** 2 / 2)
+    tiles = [(kernel, points, centring)]
+    (product, squares), (total_square, cube_sum) = sum_tiles(tiles, sums, [vectors, weights], engine, progress)
+    return Sweep(product, float(total_square), squares, float(cube_sum))
+
+
+def sum_tiles(
+    matrices: Sequence[tuple[Kernel, Points, Centring | None]],
+    sums: Callable[..., tuple[Sequence[Array], Sequence[Any]]],
+    vectors: Sequence[Array],
+    engine: Engine,
+    progress: Progress | None = None,
+) -> tuple[list[Array], Array]:
+    """Return sums over matrices on the same n rows, one strip of tiles after another, each unordered pair of rows once.
+
+    Of the tiles of all matrices `sums` makes symmetric ones, which are multiplied with the vectors, and numbers to add up.
+    A strip is the rows [start, stop) against themselves and all rows after them. Sums have a fixed order.
+    """
+    n = len(vectors[0])
     # Columns side by side in memory, as the tiles walk down them.
-    points = Points(np.asfortranarray(points.numeric), np.asfortranarray(points.codes))
-    engine = enough_for(engine, n**2 / 2)
-    points = points.sent(engine)
-    tile = TILE * points.scale
+    placed = [
+        (kernel, Points(np.asfortranarray(points.numeric), np.asfortranarray(points.codes)).sent(engine), centring)
+        for kernel, points, centring in matrices
+    ]
+    tile = TILE * placed[0][1].scale
     # A strip of a small matrix is one tile high; of a large one a few, so that strips stay few.
     height = tile * max(1, n // (64 * tile))
-    starts = list(range(0, n, height))
-    weights = np.zeros((n, 0)) if square_vectors is None else square_vectors
-    work = _Strips(kernel, points, engine.send(vectors), engine.send(weights), centring, height, tile, cubes)
-    product, squares, total_square, cube_sum = np.zeros(vectors.shape), np.zeros(weights.shape), 0.0, 0.0
-    for start, strip in zip(starts, engine.map(work, starts, progress), strict=True):
-        product[start:] += strip.product
-        squares[start:] += strip.squares
-        total_square += strip.total_square
-        cube_sum += strip.cubes
-    return Sweep(product, total_square, squares, cube_sum)
+    multiplied = [engine.send(some) for some in vectors]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Strips:
-    """The work on one strip; its results cover the rows from the start of the strip on."""
-
-    kernel: Kernel
-    points: Points
-    vectors: Array
-    weights: Array
-    centring: Centring | None
-    height: int
-    width: int
-    cubes: bool
-
-    def tile(self, rows: slice, columns: slice) -> Array:
-        """Return the entries of M for some rows and columns."""
-        tile = self.kernel.evaluate(DensePairs(self.points.take(rows), self.points.take(columns)))
-        centring = self.centring
-        if centring is not None:
-            tile -= centring.row[rows, None]
-            tile -= centring.row[columns] - centring.grand
-        if rows.start == columns.start and (centring is None or centring.hollow):
-            np.fill_diagonal(tile, 0.0)
-        return tile
-
-    def __call__(self, start: int) -> Sweep:
-        """Return the sums over the strip that begins at row `start`."""
-        n = len(self.points)
-        product = np.zeros((n - start, self.vectors.shape[1]))
-        squares = np.zeros((n - start, self.weights.shape[1]))
-        total_square = cube_sum = 0.0
-        for top in range(start, min(start + self.height, n), self.width):
-            rows = slice(top, min(top + self.width, n))
-            here = slice(rows.start - start, rows.stop - start)
-            for left in range(top, n, self.width):
-                columns = slice(left, min(left + self.width, n))
-                there = slice(columns.start - start, columns.stop - start)
-                tile = self.tile(rows, columns)
+    def strip(start: int) -> tuple[list[Array], Array]:
+        products, totals = [np.zeros((n - start, some.shape[1])) for some in vectors], np.zeros(1)
+        for top in range(start, min(start + height, n), tile):
+            rows = slice(top, min(top + tile, n))
+            for left in range(top, n, tile):
+                columns = slice(left, min(left + tile, n))
+                made, numbers = sums(*(_tile(*matrix, rows, columns) for matrix in placed))
                 # A tile off the diagonal stands for its mirror image too.
                 mirrored = left > top
-                product[here] += tile @ self.vectors[columns]
-                if mirrored:
-                    product[there] += tile.T @ self.vectors[rows]
-                total_square += (1 + mirrored) * float(np.vdot(tile, tile))
-                if self.weights.shape[1] or self.cubes:
-                    square = tile * tile
-                    squares[here] += square @ self.weights[columns]
+                for product, M, V in zip(products, made, multiplied, strict=False):
+                    product[rows.start - start : rows.stop - start] += M @ V[columns]
                     if mirrored:
-                        squares[there] += square.T @ self.weights[rows]
-                    if self.cubes:
-                        cube_sum += (1 + mirrored) * float(np.vdot(square, tile))
-        return Sweep(product, total_square, squares, cube_sum)
+                        product[columns.start - start : columns.stop - start] += M.T @ V[rows]
+                totals = totals + (1 + mirrored) * np.array([float(one) for one in numbers])
+        return products, totals
+
+    starts = list(range(0, n, height))
+    products, totals = [np.zeros(some.shape) for some in vectors], np.zeros(1)
+    for start, (parts, numbers) in zip(starts, engine.map(strip, starts, progress), strict=True):
+        for product, part in zip(products, parts, strict=True):
+            product[start:] += part
+        totals = totals + numbers
+    return products, totals
+
+
+def _tile(kernel: Kernel, points: Points, centring: Centring | None, rows: slice, columns: slice) -> Array:
+    """Return the entries of a kernel matrix, or of its centring, for some rows and columns."""
+    tile = kernel.evaluate(DensePairs(points.take(rows), points.take(columns)))
+    if centring is not None:
+        tile -= centring.row[rows, None]
+        tile -= centring.row[columns] - centring.grand
+    if rows.start == columns.start and (centring is None or centring.hollow):
+        np.fill_diagonal(tile, 0.0)
+    return tile

@@ -13,7 +13,7 @@ from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.shifts import correlations_needed, low_rank_sums
 from kerntest.inference.screens import many_pairs
-from kerntest.inference.statistic import label_matrix, low_rank_pair
+from kerntest.inference.statistic import LabelMatrix, low_rank_pair
 from kerntest.kernels.base import Points
 from kerntest.matrices.factor import low_rank
 
@@ -119,7 +119,7 @@ def test_moments_of_a_nearly_constant_kernel_are_those_of_the_linear_one(bandwid
     # exp(-|x-y|^2 / (2 s^2)) is 1 - |x-y|^2 / (2 s^2) + ..., which centring turns into <x, y> / s^2: the next term is a
     # share of some |x-y|^2 / s^2 of it. Entries of 1 leave few digits to differences of 1 / s^2.
     next_term = 100.0 / bandwidth**2
-    label = label_matrix(1200, 1200, "unbiased")
+    label = LabelMatrix(1200, 1200, "unbiased")
     rounding = label.factor * tie_tolerance(1.0, 2400, math.sqrt(label.squared_norm))
     z, expected = ((one.statistic - one.null.mean) / one.null.standard_deviation for one in (found, linear))
     np.testing.assert_allclose(found.null.skewness, linear.null.skewness, rtol=max(next_term, 1e-8))

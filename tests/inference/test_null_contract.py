@@ -37,7 +37,7 @@ from kerntest.inference.nulls.invariants import (
     permutation_moments,
 )
 from kerntest.inference.nulls.pearson import pearson_tail
-from kerntest.inference.statistic import label_matrix
+from kerntest.inference.statistic import LabelMatrix
 from kerntest.kernels.base import Points
 
 ENGINE = Engine(1)
@@ -189,7 +189,7 @@ def test_moments_are_those_of_all_permutations(n, text, estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_moments_of_more_rows_are_those_of_all_splits(estimator):
     """Permutations beyond 7 rows are too many; the splits that they make are not."""
-    A, label = centred("polynomial(2)", 12, estimator), label_matrix(5, 7, estimator)
+    A, label = centred("polynomial(2)", 12, estimator), LabelMatrix(5, 7, estimator)
     values = []
     for members in itertools.combinations(range(12), 5):
         labels = [int(i in members) for i in range(12)]
@@ -212,7 +212,7 @@ def assert_invariants(found, M):
 @pytest.mark.parametrize(("n_x", "n_y"), [(2, 2), (3, 2), (2, 9), (9, 2), (7, 7), (40, 23)])
 def test_a_label_has_the_invariants_and_the_eigenvalues_of_its_matrix(n_x, n_y, estimator):
     B = np.array(naive.centred[estimator](naive.label_gram([1] * n_x + [0] * n_y)))
-    label = label_matrix(n_x, n_y, estimator)
+    label = LabelMatrix(n_x, n_y, estimator)
     assert_invariants(label_invariants(label), B)
     spectrum = label_spectrum(label)
     # The vector of ones has eigenvalue 0.

@@ -23,7 +23,7 @@ from kerntest.inference.relabelling.pairings import TwoVariables, centred_matrix
 from kerntest.inference.relabelling.permuted_blocks import BlockedRows, TwoSamples, random_orders
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
 from kerntest.inference.sides import Options
-from kerntest.inference.statistic import label_matrix
+from kerntest.inference.statistic import LabelMatrix
 from kerntest.inference.verdict import relabelling_warning, verdict_of
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.groups import bind
@@ -288,7 +288,7 @@ def test_two_samples_under_every_relabelling(n_x, n_y, resampling, estimator, mo
     found, every = two_samples(points, labels, kernels, estimator, resampling)
     np.testing.assert_array_equal(every[0], labels)
     assert (every.sum(axis=1) == n_x).all()
-    factor = label_matrix(n_x, n_y, estimator).factor
+    factor = LabelMatrix(n_x, n_y, estimator).factor
     for kernel, sums in zip(kernels, found.sums, strict=True):
         K = kernel(points)
         for g in {0, 1, len(every) // 2, len(every) - 1}:
@@ -310,7 +310,7 @@ def test_two_samples_in_any_parts(parts, monkeypatch):
     found, every = two_samples(points, labels, kernels, "unbiased")
     for kernel, sums in zip(kernels, found.sums, strict=True):
         expected = [naive.mmd2_unbiased(kernel(points), labelled) for labelled in every[:5]]
-        assert_close(label_matrix(63, 57, "unbiased").factor * sums[:5], expected, scale=1.0, share=1e-11)
+        assert_close(LabelMatrix(63, 57, "unbiased").factor * sums[:5], expected, scale=1.0, share=1e-11)
 
 
 def test_factors_of_two_samples_give_the_same_test(monkeypatch):
@@ -340,13 +340,12 @@ def test_rounding_of_two_samples_stays_far_below_the_tolerance(text, offset, est
     points, labels, kernel = mixed_points(360, 7), labels_of(150, 210), kernel_of(text)
     points = Points(points.numeric + offset, points.codes)
     found, every = two_samples(points, labels, [kernel], estimator, at_least=10)
-    label = label_matrix(150, 210, estimator)
     # The same in extended precision.
-    K, exact = kernel(points).astype(np.longdouble), []
-    for labelled in every:
-        B = label.between[labelled[:, None] + labelled].astype(np.longdouble)
-        np.fill_diagonal(B, label.diagonal[labelled])
-        exact.append(float((K * B).sum()))
+    K = kernel(points).astype(np.longdouble)
+    exact = [
+        float((K * extended_centring(np.outer(labelled, labelled).astype(np.longdouble), estimator)).sum())
+        for labelled in every
+    ]
     unit, rounding = found.tolerances[0] / ROUNDING_UNITS, np.abs(found.sums[0] - exact)
     # The largest of many is an extreme: two sums that are compared may differ by twice that, and half the tolerance is left.
     assert np.sqrt(np.mean(rounding**2)) < unit
@@ -372,11 +371,8 @@ def test_some_splits_of_samples_of_one_size_have_the_floor_of_others():
 def test_mmd_is_hsic_with_the_label(n_x, n_y, estimator):
     """The matrix of the label by its definition, and the identity that both tests rest on, in the oracle alone."""
     labels = labels_of(n_x, n_y)
-    matrix = label_matrix(n_x, n_y, estimator)
+    matrix = LabelMatrix(n_x, n_y, estimator)
     expected = naive.centred[estimator](naive.label_gram(labels.tolist()))
-    B = matrix.between[labels[:, None] + labels[None, :]]
-    np.fill_diagonal(B, matrix.diagonal[labels])
-    assert_close(B, expected)
     assert_close(matrix.squared_norm, naive.matrix_inner(expected, expected))
     K = naive_matrix("polynomial(3)", n_x + n_y, 2)
     product = matrix.factor * naive.matrix_inner(naive.centred[estimator](K), expected)

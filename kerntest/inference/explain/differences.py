@@ -23,7 +23,7 @@ from kerntest.inference.relabelling.permuted_blocks import (
 )
 from kerntest.inference.screens.many_pairs import step_down
 from kerntest.inference.sides import names_apart
-from kerntest.inference.statistic import effect_of_levels, label_matrix
+from kerntest.inference.statistic import LabelMatrix, effect_of_levels
 from kerntest.kernels.bandwidth import LARGEST, SMALLEST, BandwidthChooser, median_distance
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.elementary import Delta, Gaussian
@@ -138,7 +138,7 @@ def _each_alone(
     and the effect sizes.
     """
     n = len(sample.points)
-    label = label_matrix(*sample.sizes, options.estimator)
+    label = LabelMatrix(*sample.sizes, options.estimator)
     blocks = BlockedRows.of(sample.labels, options.seed)
     moved = blocks.relabellings(options.permutations, options.seed)
     work = _ColumnWork(sample, blocks, BandwidthChooser(sample.points, options.seed))

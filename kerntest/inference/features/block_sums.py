@@ -20,7 +20,7 @@ from kerntest.inference.family import Family
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import ORDER_STREAM, Sample
-from kerntest.inference.statistic import Effect, effect_size, label_matrix
+from kerntest.inference.statistic import Effect, LabelMatrix, effect_size
 from kerntest.inference.verdict import (
     Verdict,
     curve_verdict,
@@ -366,7 +366,7 @@ class Blocked:
     def tolerance(self, estimator: Estimator) -> float:
         """Return how far rounding can move an estimate between two relabellings that are equal."""
         s_x = int(self.in_x.sum())
-        label = label_matrix(s_x, len(self.in_x) - s_x, estimator)
+        label = LabelMatrix(s_x, len(self.in_x) - s_x, estimator)
         largest = float(np.square(self.means).sum(axis=1).max())
         return label.factor * tie_tolerance(largest, len(self.in_x), math.sqrt(label.squared_norm))
 
@@ -378,7 +378,7 @@ class Blocked:
         blocks of a file.
         """
         unbiased, (n_x, n_y) = self.observed("unbiased"), self.n
-        m, n, label = len(self.sampled), n_x + n_y, label_matrix(n_x, n_y, "unbiased")
+        m, n, label = len(self.sampled), n_x + n_y, LabelMatrix(n_x, n_y, "unbiased")
         Z = self.sampled - self.sampled.mean(axis=0)
         # The kernel matrix without its diagonal: its squares and its rows, which sum to -|z|^2.
         own = np.einsum("ir,ir->i", Z, Z)

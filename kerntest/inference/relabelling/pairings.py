@@ -10,8 +10,6 @@ import numpy as np
 
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.inference.nulls.invariants import centre
-from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.relabelling.shifts import (
     circle_length,
     correlations_needed,
@@ -20,7 +18,7 @@ from kerntest.inference.relabelling.shifts import (
     shift_sums,
 )
 from kerntest.inference.sides import ORDER_STREAM
-from kerntest.inference.statistic import CORRELATIONS_PER_ROW, dependence, factor, low_rank_dependence, pair_sums
+from kerntest.inference.statistic import CORRELATIONS_PER_ROW, dependence, factor, low_rank_dependence
 from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled, TestedPair, degenerate_pair, overflow
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Gaussian, Linear
@@ -65,16 +63,15 @@ class _Member:
 class TwoVariables(ExactTest):
     """x and y under random orders of their rows, and cyclic shifts of y in each; row i of both is the same case."""
 
-    variables: tuple[Points, Points]
+    points: tuple[Points, Points]
 
     usual: ClassVar[Resampling] = "shifts"
     # Fewer rows have fewer than some thousand pairings.
     fewest_for_curves: ClassVar[int] = 8
 
-    @property
-    def points(self) -> tuple[Points, ...]:
-        """The rows of x and of y."""
-        return self.variables
+    def sides(self, kernels: tuple[Kernel, ...]) -> list[tuple[Kernel, Points]]:
+        """Return the kernel and the rows of x and of y."""
+        return list(zip(kernels, self.points, strict=True))
 
     @property
     def n(self) -> int:
@@ -100,23 +97,6 @@ class TwoVariables(ExactTest):
             if not np.isfinite(kernel.diagonal(points)).all():
                 return overflow(kernel)
         return overflow(kernels[0])
-
-    def squared_products(self, kernels: tuple[Kernel, ...]) -> float:
-        """Return sum_{i != j} (A_ij B_ij)^2."""
-        (kernel_x, kernel_y), (x, y) = kernels, self.points
-        a, b = (
-            centre(kernel, points, self.engine, hollow=self.options.hollow)[0]
-            for kernel, points in ((kernel_x, x), (kernel_y, y))
-        )
-        sums = pair_sums(kernel_x, x, kernel_y, y, self.engine, centrings=(a, b), progress=self.progress)
-        return sums.mixed_square
-
-    def rounding(self, kernels: tuple[Kernel, ...]) -> float:
-        """Return how far rounding can move <A, B>."""
-        a, b = (
-            float(np.abs(kernel.diagonal(points)).max()) for kernel, points in zip(kernels, self.points, strict=True)
-        )
-        return tie_tolerance(a, self.n, b * self.n)
 
     def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
         """Return the error for kernels under which no pairing changes the statistic, with what works if something does."""

@@ -21,10 +21,9 @@ import numpy as np
 
 from kerntest.data.messages import counted
 from kerntest.engines.engine import enough_for
-from kerntest.inference.nulls.invariants import centre
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.sides import ORDER_STREAM
-from kerntest.inference.statistic import discrepancy, label_matrix
+from kerntest.inference.statistic import LabelMatrix, discrepancy
 from kerntest.inference.verdict import (
     MORE,
     MORE_ROWS,
@@ -35,6 +34,7 @@ from kerntest.inference.verdict import (
     refuse_overflow,
 )
 from kerntest.kernels.base import DensePairs, Points
+from kerntest.kernels.elementary import Linear
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, low_rank_factor, terms
 from kerntest.matrices.matrix import sweep
 from kerntest.report.results import record
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from kerntest.errors import UndecidedError
     from kerntest.inference.family import Family
     from kerntest.inference.sides import Labels, Options, Resampling, Sample
-    from kerntest.inference.statistic import Effect, LabelMatrix
+    from kerntest.inference.statistic import Effect
     from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import Factor
 
@@ -73,15 +73,14 @@ class TwoSamples(ExactTest):
 
     usual: ClassVar[Resampling] = "blocks"
 
-    @property
-    def points(self) -> tuple[Points, ...]:
-        """The rows of the one side that has kernels."""
-        return (self.sample.points,)
+    def sides(self, kernels: tuple[Kernel, ...]) -> list[tuple[Kernel, Points]]:
+        """Return the kernel and the pooled rows, and what gives the matrix of the label."""
+        return [(kernels[0], self.sample.points), (Linear(), Points.of(self.sample.labels.astype(np.float64)))]
 
     @property
     def label(self) -> LabelMatrix:
-        """The matrix of the other side."""
-        return label_matrix(*self.sample.sizes, self.options.estimator)
+        """The matrix of the second side."""
+        return LabelMatrix(*self.sample.sizes, self.options.estimator)
 
     @property
     def factor(self) -> float:
@@ -94,30 +93,6 @@ class TwoSamples(ExactTest):
         if not math.isfinite(found.estimate(self.options.estimator)):
             raise overflow(kernels[0])
         return found
-
-    def squared_products(self, kernels: tuple[Kernel, ...]) -> float:
-        """Return sum_{i != j} (A_ij B_ij)^2 from the sums of A_ij^2 by the kind of the pair."""
-        points, hollow = self.sample.points, self.options.hollow
-        centring, diagonal = centre(kernels[0], points, self.engine, hollow=hollow)
-        in_x = self.sample.labels == 1
-        sides = np.column_stack([in_x, ~in_x]).astype(np.float64)
-        swept = sweep(
-            kernels[0],
-            points,
-            np.zeros((len(points), 0)),
-            self.engine,
-            centring=centring,
-            square_vectors=sides,
-            progress=self.progress,
-        )
-        squares = sides.T @ swept.squares - np.diag([(diagonal[in_x] ** 2).sum(), (diagonal[~in_x] ** 2).sum()])
-        none, one, both = self.label.between
-        return float(squares[0, 0] * both**2 + squares[1, 1] * none**2 + 2.0 * squares[0, 1] * one**2)
-
-    def rounding(self, kernels: tuple[Kernel, ...]) -> float:
-        """Return how far rounding can move <A, B>."""
-        points = self.sample.points
-        return tie_tolerance(float(kernels[0].diagonal(points).max()), len(points), math.sqrt(self.label.squared_norm))
 
     def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
         """Return the error for a kernel that no relabelling changes."""
@@ -223,16 +198,14 @@ def random_orders(labels: Labels, orders: int, seed: int) -> tuple[NDArray[np.in
 def label_sums(labels: Array, times_labels: Array, rows: Array, diagonal: Array, label: LabelMatrix) -> Array:
     """Return <K, B_g> for labels g of rows, or of blocks of rows, shape (R, b).
 
-    The entry of B is bilinear in the labels of its two rows. From the products of the labels with K, or with its sums over
-    blocks, without the diagonal; its row sums; and the diagonal.
+    From the products of the labels with K, or with its sums over blocks, without the diagonal; its row sums; and the diagonal.
     """
-    none, one, both = label.between
-    on_y, on_x = label.diagonal
-    forms: Array = (both - 2.0 * one + none) * np.einsum("gb,gb->g", times_labels, labels)
-    weights = 2.0 * (one - none) * rows + (on_x - on_y) * diagonal
-    forms += labels @ weights
-    forms += none * rows.sum() + on_y * diagonal.sum()
-    return forms
+    forms: Array = np.einsum("gb,gb->g", times_labels, labels)
+    if not label.hollow:
+        rows = rows + diagonal
+        forms += labels @ diagonal
+    sums: Array = label.inner(forms, labels @ rows, rows.sum())
+    return sums
 
 
 @dataclass(frozen=True, slots=True, eq=False)
