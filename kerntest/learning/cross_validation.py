@@ -16,7 +16,6 @@ import numpy as np
 
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.kernels.base import Points
-from kerntest.learning.ties import smoothest
 from kerntest.report.results.svm_record import GridCell, GridSearch
 from kerntest.report.summaries.words import counted
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.kernels.base import Codes, Kernel
+    from kerntest.kernels.base import Array, Codes, Kernel
     from kerntest.learning.rows.training_rows import TrainingRows
 
     Rows = NDArray[np.intp]
@@ -34,6 +33,9 @@ if TYPE_CHECKING:
 # Tell the streams of folds and of test rows from each other and from other streams of the same seed.
 FOLD_STREAM, SPLIT_STREAM = 20, 21
 CLASSES_NAMED = 5
+# Scores of a grid that differ by less than this share of the best are equal, for rounding could have made the difference,
+# another one on another processor: they come from systems of a condition of up to 1e7.
+EQUAL_SCORES = 1e-9
 TIES = "the best mean over the folds; of equal ones the smallest C, then the largest bandwidth"
 
 
@@ -43,7 +45,7 @@ def draw_folds(
     seed: int,
     *,
     labels: Codes | None = None,
-    classes: Sequence[str] | None = None,
+    classes: Sequence[str] = (),
     clusters: Rows | None = None,
 ) -> Rows:
     """Return the fold of each row, from 0 to k - 1, every class spread evenly.
@@ -52,11 +54,23 @@ def draw_folds(
     class in two folds differ in number by at most one, and so do the rows in all. Clusters go whole to the folds, the
     largest first, each to the fold that has the least of its classes.
     """
-    _check_folds(n, k)
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
+        raise UsageError(
+            f"folds must be a whole number of at least 2, not {k!r}",
+            hint="5 is usual, 10 for a few hundred rows",
+            code="usage.folds",
+        )
+    _check_enough(n, "row", k)
     if labels is None:
         labels = np.zeros(n, dtype=np.intp)
-    else:
-        _check_classes(labels, k, classes, clusters)
+    (rarest, count), unit = _sizes(labels, clusters)[0], _unit(clusters)
+    if classes and count < 2:
+        raise DataError(
+            f"only 1 {unit} has class {classes[rarest]!r}: of {k} folds, the one with that {unit} is predicted by a fit "
+            "that never saw it",
+            hint=f"leave out classes of one {unit}, or merge them with others",
+            code="data.folds",
+        )
     rng = np.random.default_rng((seed, FOLD_STREAM))
     if clusters is not None:
         return _whole_folds(labels, clusters, k, rng)
@@ -68,13 +82,10 @@ def draw_folds(
 
 def sparse_classes_warning(labels: Codes, k: int, classes: Sequence[str], clusters: Rows | None = None) -> str | None:
     """Return a warning that names the classes with fewer rows, or clusters, than there are folds; None without any."""
-    codes, counts = _units_of_classes(labels, clusters)
-    found = zip(codes.tolist(), counts.tolist(), strict=True)
-    sparse = [(repr(classes[code]), count) for code, count in found if count < k]
+    sparse = [(repr(classes[code]), count) for code, count in sorted(_sizes(labels, clusters)) if count < k]
     if not sparse:
         return None
-    unit = "row" if clusters is None else "cluster"
-    named = ", ".join(f"{name} ({counted(count, unit)})" for name, count in sparse[:CLASSES_NAMED])
+    named = ", ".join(f"{name} ({counted(count, _unit(clusters))})" for name, count in sparse[:CLASSES_NAMED])
     more = f" and {len(sparse) - CLASSES_NAMED} more" if len(sparse) > CLASSES_NAMED else ""
     return f"not every one of {k} folds has a row of each class: {named}{more}"
 
@@ -116,12 +127,7 @@ def _contents(labels: Codes, clusters: Rows) -> tuple[Rows, NDArray[np.float64]]
 def _whole_folds(labels: Codes, clusters: Rows, k: int, rng: np.random.Generator) -> Rows:
     """Return the fold of each row, clusters whole: the largest first, each where the classes are least even without it."""
     place, contents = _contents(labels, clusters)
-    if len(contents) < k:
-        raise DataError(
-            f"{counted(len(contents), 'cluster')} cannot be divided into {k} folds",
-            hint=f"ask for at most {len(contents)} folds" if len(contents) > 1 else "at least 2 clusters are needed",
-            code="data.folds",
-        )
+    _check_enough(len(contents), "cluster", k)
     shares = contents / contents.sum(axis=0)
     order = rng.permutation(len(contents))
     order = order[np.argsort(-contents[order].sum(axis=1), kind="stable")]
@@ -138,11 +144,7 @@ def _whole_part(labels: Codes, clusters: Rows, fraction: float, rng: np.random.G
     """Return which rows are in a test part of whole clusters; every class has a cluster to train on."""
     place, contents = _contents(labels, clusters)
     if len(contents) < 2:
-        raise DataError(
-            "all rows are in one cluster: none is left to test on",
-            hint="name another column as --cluster, or the rows to test on with --test",
-            code="data.test_fraction",
-        )
+        raise _no_part("all rows are in one cluster: none is left to test on")
     totals = contents.sum(axis=0)
     shares = contents / totals
     tested, drawn = np.zeros_like(totals), np.zeros(len(contents), dtype=bool)
@@ -157,15 +159,15 @@ def _whole_part(labels: Codes, clusters: Rows, fraction: float, rng: np.random.G
             nearest, least = int(unit), change
         if change < 0:
             tested, drawn[unit] = moved, True
-    if not drawn.any():
-        if nearest < 0:
-            raise DataError(
-                "every cluster has all rows of a class: none can be spared to test on",
-                hint="name another column as --cluster, or the rows to test on with --test",
-                code="data.test_fraction",
-            )
-        drawn[nearest] = True
+    if nearest < 0:
+        raise _no_part("every cluster has all rows of a class: none can be spared to test on")
+    drawn[nearest] |= not drawn.any()
     return drawn[place]
+
+
+def _no_part(why: str) -> DataError:
+    hint = "name another column as --cluster, or the rows to test on with --test"
+    return DataError(why, hint=hint, code="data.test_fraction")
 
 
 def _shares(sizes: Rows, total: int) -> Rows:
@@ -206,44 +208,26 @@ def _test_rows(n: int, fraction: float) -> int:
     return tested
 
 
-def _check_folds(n: int, k: int) -> None:
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
-        raise UsageError(
-            f"folds must be a whole number of at least 2, not {k!r}",
-            hint="5 is usual, 10 for a few hundred rows",
-            code="usage.folds",
-        )
-    if n < k:
+def _check_enough(count: int, unit: str, k: int) -> None:
+    """Refuse more folds than there are rows or clusters."""
+    if count < k:
         raise DataError(
-            f"{counted(n, 'row')} cannot be divided into {k} folds",
-            hint=f"ask for at most {n} folds" if n >= 2 else "at least 2 rows are needed",
+            f"{counted(count, unit)} cannot be divided into {k} folds",
+            hint=f"ask for at most {count} folds" if count > 1 else f"at least 2 {unit}s are needed",
             code="data.folds",
         )
 
 
-def _units_of_classes(labels: Codes, clusters: Rows | None) -> tuple[Rows, Rows]:
-    """Return the classes, and how many rows or clusters have each."""
+def _sizes(labels: Codes, clusters: Rows | None) -> list[tuple[int, int]]:
+    """Return the classes with how many rows or clusters have each, the rarest first."""
     if clusters is not None:
         labels = np.unique(np.column_stack([labels, clusters]), axis=0)[:, 0]
     codes, counts = np.unique(labels, return_counts=True)
-    return codes, counts
+    return sorted(zip(codes.tolist(), counts.tolist(), strict=True), key=lambda one: one[1])
 
 
-def _check_classes(labels: Codes, k: int, classes: Sequence[str] | None, clusters: Rows | None) -> None:
-    codes, counts = _units_of_classes(labels, clusters)
-    if counts.min() < 2:
-        name = _class_name(int(codes[np.argmin(counts)]), classes)
-        unit = "row" if clusters is None else "cluster"
-        raise DataError(
-            f"only 1 {unit} has class {name}: of {k} folds, the one with that {unit} is predicted by a fit that never saw "
-            "it",
-            hint=f"leave out classes of one {unit}, or merge them with others",
-            code="data.folds",
-        )
-
-
-def _class_name(code: int, classes: Sequence[str] | None) -> str:
-    return repr(classes[code] if classes is not None else code)
+def _unit(clusters: Rows | None) -> str:
+    return "row" if clusters is None else "cluster"
 
 
 def grid_search(
@@ -285,6 +269,13 @@ def grid_search(
     orders = [np.array([-cell.C for cell in cells]), np.array([cell.multiple for cell in cells])]
     chosen = smoothest(np.array([-cell.mean for cell in cells]), orders)
     return GridSearch(score, count, TIES, tuple(cells), chosen, cells[chosen].mean)
+
+
+def smoothest(scores: Array, orders: Sequence[Array]) -> int:
+    """Return the place of the lowest score; of scores equal to nine digits the one that is last by the orders, in turn."""
+    best = float(scores.min())
+    ties = np.flatnonzero(scores <= best + EQUAL_SCORES * abs(best))
+    return int(ties[np.lexsort([order[ties] for order in reversed(orders)])[-1]])
 
 
 def held_out(rows: TrainingRows, folds: Rows, fold: int) -> tuple[TrainingRows, TrainingRows]:

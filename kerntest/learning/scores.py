@@ -15,7 +15,6 @@ from scipy.linalg import solve
 from scipy.special import expit, ndtri
 
 from kerntest.errors import DataError
-from kerntest.learning.ties import levelled
 from kerntest.report.results.learning_record import ClassificationMetrics, ClassMetrics, RegressionMetrics
 from kerntest.report.results.ridge_record import IntervalMetrics
 
@@ -38,6 +37,8 @@ RIDGE = 1e-12
 FLATTEST = 1e-9
 # A pair of classes is never told apart with certainty: with exact zeros the coupling has no unique solution.
 LEAST_CERTAIN = 1e-7
+# Scores that differ by less than this share of the largest are equal: rounding could have made the difference.
+EQUAL_SCORES = 1e-10
 # Numbers in one block of rows that are coupled at once.
 BLOCK = 2**20
 
@@ -54,12 +55,12 @@ def classification_metrics(
 
     Scores are those of the second of two classes, or one for each class: their order is all that counts.
     """
-    count = len(classes)
-    n = len(true)
+    count, n = len(classes), len(true)
     confusion = np.bincount(true * count + predicted, minlength=count * count).reshape(count, count)
     correct = np.diag(confusion)
     support, called = confusion.sum(axis=1), confusion.sum(axis=0)
     precision, recall, f1 = _ratio(correct, called), _ratio(correct, support), _ratio(2 * correct, support + called)
+    ratios = [[None if np.isnan(value) else float(value) for value in ratio] for ratio in (precision, recall, f1)]
     hits = int(correct.sum())
     return ClassificationMetrics(
         n=n,
@@ -68,10 +69,8 @@ def classification_metrics(
         balanced_accuracy=float(np.nanmean(recall)),
         macro_f1=float(np.nanmean(f1)),
         classes=tuple(
-            ClassMetrics(
-                name, _number(precision[place]), _number(recall[place]), _number(f1[place]), int(support[place])
-            )
-            for place, name in enumerate(classes)
+            ClassMetrics(name, one, other, both, rows)
+            for name, one, other, both, rows in zip(classes, *ratios, support.tolist(), strict=True)
         ),
         confusion=tuple(map(tuple, confusion.tolist())),
         roc_auc=None if scores is None else _area(true, scores, count),
@@ -84,16 +83,12 @@ def regression_metrics(true: Array, predicted: Array) -> RegressionMetrics:
     """Return how well numbers are predicted. Values up to 1e300 do not overflow."""
     errors = np.abs(true - predicted)
     rmse = root_mean_square(errors)
-    varies = true.min() < true.max()
-    # A product, unlike a power, goes to infinity without an error.
-    ratio = rmse / root_mean_square(true - _mean(true)) if varies else 0.0
-    return RegressionMetrics(
-        n=len(true),
-        rmse=rmse,
-        mae=_mean(errors),
-        r2=1.0 - ratio * ratio if varies else None,
-        max_error=float(errors.max()),
-    )
+    r2 = None
+    if true.min() < true.max():
+        ratio = rmse / root_mean_square(true - _mean(true))
+        # A product, unlike a power, goes to infinity without an error.
+        r2 = 1.0 - ratio * ratio
+    return RegressionMetrics(len(true), rmse, _mean(errors), r2, float(errors.max()))
 
 
 def wilson_interval(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -121,7 +116,7 @@ def roc_auc(positive: NDArray[np.bool_], scores: Array) -> float | None:
     """
     positives = int(np.count_nonzero(positive))
     negatives = len(positive) - positives
-    if positives == 0 or negatives == 0:
+    if not positives * negatives:
         return None
     ranks = float(average_ranks(levelled(scores))[positive].sum())
     return (ranks - positives * (positives + 1) / 2) / (positives * negatives)
@@ -147,6 +142,18 @@ def roc_curve(positive: NDArray[np.bool_], scores: Array) -> tuple[Array, Array,
     alarms = last_of_ties + 1 - hits
     thresholds = np.append(np.inf, ordered[last_of_ties])
     return np.append(0.0, alarms / alarms[-1]), np.append(0.0, hits / hits[-1]), thresholds
+
+
+def levelled(values: Array) -> Array:
+    """Return values with those that are equal but for rounding made equal, shape (n,)."""
+    order = np.argsort(values, kind="stable")
+    ascending = values[order]
+    finite = ascending[np.isfinite(ascending)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        new = np.diff(ascending, prepend=-np.inf) > EQUAL_SCORES * float(np.abs(finite).max(initial=0.0))
+    level = np.empty_like(values)
+    level[order] = ascending[np.maximum.accumulate(np.where(new, np.arange(len(values)), 0))]
+    return level
 
 
 def log_loss(true: Codes, probabilities: Array) -> float:
@@ -175,19 +182,12 @@ def _area(true: Codes, scores: Array, count: int) -> float | None:
 def average_ranks(values: Array) -> Array:
     """Return ranks from 1 on, tied values at their average rank."""
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Array = (np.cumsum(counts) - (counts - 1) / 2)[codes]
-    return ranks
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[codes])
 
 
 def _ratio(part: NDArray[np.integer], whole: NDArray[np.integer]) -> Array:
     """Return part / whole, NaN for 0 / 0."""
-    ratio = np.full(part.shape, np.nan)
-    np.divide(part, whole, out=ratio, where=whole > 0)
-    return ratio
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+    return np.asarray(np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0))
 
 
 def _mean(values: Array) -> float:
@@ -245,8 +245,7 @@ def sigmoid_probability(sigmoid: Sigmoid, scores: Array) -> Array:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         # Scores as small as numbers get have slopes as large as they get.
         moved = np.where(scores == 0, 0.0, sigmoid.slope * scores)
-    probability: Array = expit(-(moved + sigmoid.offset))
-    return probability
+    return np.asarray(expit(-(moved + sigmoid.offset)))
 
 
 def couple(pairwise: Array) -> Array:
@@ -261,55 +260,39 @@ def couple(pairwise: Array) -> Array:
     pairs, r_ij = p_i / (p_i + p_j), give p back. The most probable class need not be the one with the most votes.
     """
     n, k, _ = pairwise.shape
-    coupled = np.empty((n, k))
     step = max(1, BLOCK // (k + 1) ** 2)
-    for start in range(0, n, step):
-        coupled[start : start + step] = _coupled(pairwise[start : start + step])
-    return coupled
-
-
-def _coupled(pairwise: Array) -> Array:
-    """Return the coupled probabilities of one block of rows."""
-    n, k, _ = pairwise.shape
+    if n > step:
+        return np.concatenate([couple(pairwise[start : start + step]) for start in range(0, n, step)])
     r = np.clip(pairwise, LEAST_CERTAIN, 1.0 - LEAST_CERTAIN)
     reverse = r.transpose(0, 2, 1)
     system = np.zeros((n, k + 1, k + 1))
     system[:, :k, :k] = -r * reverse
     system[:, :k, k] = system[:, k, :k] = 1.0
     classes = np.arange(k)
-    squares = np.square(reverse)
-    squares[:, classes, classes] = 0.0
-    system[:, classes, classes] = squares.sum(axis=2)
-    right = np.zeros((n, k + 1, 1))
-    right[:, k] = 1.0
-    found = np.linalg.solve(system, right)[:, :k, 0]
+    system[:, classes, classes] = (np.square(reverse) * (1.0 - np.eye(k))).sum(axis=2)
     # Rounding alone can take a tiny probability below 0.
-    found = np.maximum(found, 0.0)
-    normalised: Array = found / found.sum(axis=1, keepdims=True)
-    return normalised
+    found = np.maximum(np.linalg.solve(system, np.eye(k + 1)[:, k:])[:, :k, 0], 0.0)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def _newton(design: Array, target: Array, start: Array) -> list[float]:
     """Return the w that minimise the cross-entropy of `target`, in (0, 1), and p = 1 / (1 + exp(design @ w)): it is convex."""
     parameters = start
-    value = _cross_entropy(design @ parameters, target)
     for _ in range(MOST_STEPS):
-        p = expit(-(design @ parameters))
+        z = design @ parameters
+        p, value = expit(-z), _cross_entropy(z, target)
         gradient = design.T @ (target - p)
         hessian = (design.T * (p * (1.0 - p))) @ design + RIDGE * np.eye(len(start))
         direction = -solve(hessian, gradient, assume_a="pos")
-        decrement = float(-gradient @ direction)
+        decrement, length = float(-gradient @ direction), 1.0
         if decrement <= SMALLEST_DECREMENT:
             break
-        length = 1.0
-        while True:
-            moved = parameters + length * direction
-            moved_value = _cross_entropy(design @ moved, target)
-            # Rounding of the value must not refuse the last steps.
-            if moved_value <= value - 1e-4 * length * decrement + 1e-14 * value:
-                break
+        # Rounding of the value must not refuse the last steps.
+        while _cross_entropy(z + length * (design @ direction), target) > value - (
+            1e-4 * length * decrement - 1e-14 * value
+        ):
             length /= 2.0
-        parameters, value = moved, moved_value
+        parameters = parameters + length * direction
     return [float(parameter) for parameter in parameters]
 
 

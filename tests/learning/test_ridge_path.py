@@ -12,8 +12,8 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge as PeerRidge
 
 from kerntest.errors import UndecidedError
+from kerntest.learning.cross_validation import smoothest
 from kerntest.learning.solvers.ridge_path import RidgePath, dense_spectrum, thin_spectrum
-from kerntest.learning.ties import smoothest
 
 LAMBDAS = np.array([1e-6, 1e-3, 0.1, 1.0, 30.0])
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from kerntest.learning.ties import largest_first, levelled, smoothest
+from kerntest.learning.cross_validation import smoothest
+from kerntest.learning.scores import levelled
+from kerntest.learning.solvers.preimage import largest_first
 from kerntest.matrices.eigen import largest_entries
 
 ROUNDINGS = [np.random.default_rng(seed).choice([-1e-15, 0.0, 1e-15], 6) for seed in range(8)]

@@ -18,13 +18,12 @@ from kerntest.engines.engine import Engine
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.learning.cross_validation import draw_folds
+from kerntest.learning.cross_validation import draw_folds, smoothest
 from kerntest.learning.estimator import LearnerOptions
 from kerntest.learning.rows.training_rows import at_multiples
 from kerntest.learning.scores import covered_share, regression_metrics, root_mean_square
 from kerntest.learning.solvers.falkon import centre_ridge
 from kerntest.learning.solvers.ridge_path import DENSE_ARRAYS, Regressions, solve
-from kerntest.learning.ties import smoothest
 from kerntest.matrices.expansion import Expansion, GivenExpansion, as_points, expanded
 from kerntest.matrices.factor import FeatureMap, feature_error, make_features, parse_features
 from kerntest.matrices.matrix import matrix_of

@@ -20,11 +20,11 @@ from kerntest.data.kinds import number_text
 from kerntest.data.messages import one_of, positive
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError, suggest
+from kerntest.learning.cross_validation import EQUAL_SCORES
 from kerntest.learning.estimator import LearnerOptions
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
 from kerntest.learning.solvers.problem import Problem, Solution
 from kerntest.learning.solvers.smo import solve_indefinite
-from kerntest.learning.ties import EQUAL_SCORES
 from kerntest.matrices.matrix import Repeated
 
 if TYPE_CHECKING:

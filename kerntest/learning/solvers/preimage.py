@@ -39,7 +39,6 @@ from kerntest.kernels.elementary import (
     StudentT,
 )
 from kerntest.kernels.groups import BoundGroups, OnColumns
-from kerntest.learning.ties import EQUAL_SUMS, largest_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +54,8 @@ ROUNDS, STAYS = 200, 1e-8
 PLACES = 3
 # A weighted mean whose weights cancel to this share of their sizes has collapsed.
 CANCELLED = 1e-9
+# Sums that differ by less than this share of their largest term are equal.
+EQUAL_SUMS = 1e-10
 # By so much of itself a sum may fall by rounding.
 ROUNDING = 1e-12
 # Kernel values of one block of rows.
@@ -117,6 +118,15 @@ def _places(centres: Points, scores: Array, nearby: Array) -> list[Points]:
     slack = EQUAL_SUMS * (own_lengths[:, None] + lengths.max(initial=0.0))
     nearest = largest_first(2.0 * scores @ nearby.T - lengths, min(PLACES, len(centres)), slack)
     return [Points(centres.numeric[rows], centres.codes[rows]) for rows in nearest.T]
+
+
+def largest_first(values: Array, count: int, slack: Array | float) -> NDArray[np.intp]:
+    """Return the places of the largest values of each row, descending, of those equal up to a slack the first, (n, count)."""
+    left, found = values.copy(), np.empty((len(values), count), dtype=np.intp)
+    for turn in range(count):
+        found[:, turn] = np.argmax(left >= left.max(axis=1, keepdims=True) - slack, axis=1)
+        np.put_along_axis(left, found[:, [turn]], -np.inf, axis=1)
+    return found
 
 
 class _Search:
