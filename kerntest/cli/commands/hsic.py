@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import inspect
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
 
-from kerntest.cli.commands.hsic_modes import JOINT, check_options, mode_asked_for
 from kerntest.cli.console import progress_bar
 from kerntest.cli.delivery import VERDICTS, Delivery, gate_option
 from kerntest.cli.documented import EXIT_CODES, Manual, option
-from kerntest.cli.options import COUNT, Bandwidth, ColumnNames, KernelText, OneOf, OutputPath, result_options
+from kerntest.cli.options import (
+    COUNT,
+    Bandwidth,
+    ColumnNames,
+    KernelText,
+    OneOf,
+    OutputPath,
+    option_name,
+    result_options,
+)
 from kerntest.cli.run import (
     ENGINE_PARAMETERS,
     ComputingCommand,
@@ -25,6 +35,7 @@ from kerntest.cli.run import (
 from kerntest.cli.shared_options import (
     ALPHA,
     CATEGORICAL,
+    CSV_WORDS,
     JUDGE,
     ROWS,
     SCALE,
@@ -39,14 +50,87 @@ from kerntest.cli.shared_options import (
     resampling_option,
 )
 from kerntest.errors import KerntestError, UsageError
+from kerntest.report.results import independence_record as record
+from kerntest.report.summaries import independence_summary as words
 
 if TYPE_CHECKING:
-    from kerntest.cli.commands.hsic_modes import Mode
+    from collections.abc import Callable
+
+    from kerntest.report.results.record import Record
+    from kerntest.report.summaries.words import Summary
 
 MANY = "Many tests at once"
-SERIES = "Series"
 DELIVERY = ("output_format", "as_json", "output", "fail_on", "quiet", "verbose")
 RESULT_PARAMETERS = frozenset({"data", *DELIVERY, *ENGINE_PARAMETERS})
+
+
+class Mode(NamedTuple):
+    """One of the tests of the command: the function that makes it, and which options of that function belong to others."""
+
+    function: str
+    record: type[Record]
+    notes: Callable[[Any], list[str]]
+    summarise: Callable[[Any], Summary]
+    others: str = ""
+    rows: str = ""
+
+
+_TEST = ("hsic_test", record.IndependenceResult, words.independence_notes, words.independence_summary)
+_PAIRS = ("hsic_pairs", record.ScreenResult, words.screen_notes, words.screen_summary)
+# By the option that asks for it.
+MODES = {
+    "": Mode(*_TEST, "time_series min_lag"),
+    "--time-series": Mode(*_TEST, "statistic null permutations resampling method features"),
+    "--pairwise": Mode(*_PAIRS, "target", "pairs"),
+    "--target": Mode(*_PAIRS, "x_columns y_columns", "pairs"),
+    "--select": Mode(
+        "hsic_select", record.SelectionResult, words.selection_notes, words.selection_summary, rows="selected"
+    ),
+    "--joint": Mode("hsic_joint", record.JointResult, words.joint_notes, words.joint_summary),
+}
+# What parameters of the functions are called here.
+CALLED = {"x": "data", "y": "other", "k": "select", "groups": "joint"}
+
+# What an option needs that stands without it.
+_NEEDS = {"select": "--target", "correction": "--pairwise or --target", "min_lag": "--time-series"}
+# The way out, for options under some switches; the first that fits. A name of no switch stands for all.
+_HINTS = (
+    ("select", "", "`kerntest hsic DATA --target NAME --select 3` finds three columns on which NAME depends"),
+    ("correction", "", "a single test has nothing to correct for"),
+    ("min_lag", "", "the smallest shift is one of a test of series"),
+    ("pairwise", "--target", "--pairwise tests every pair, --target every pair with one column: choose one of them"),
+    ("x_columns y_columns", "--target", "--columns names the columns to test against the target"),
+    ("x_columns y_columns", "--select", "--columns names the columns to select from"),
+    ("x_columns y_columns columns", "--joint", "--joint itself names the columns: --joint a,b,c"),
+    ("null resampling", "--time-series", "series have one null, the shift test"),
+    ("permutations", "--time-series", "the shift test uses every shift there is; --min-lag says from which on"),
+    ("statistic", "--time-series", "the shift test is one of HSIC"),
+    ("null", "--joint", "the joint test has one null, random permutations of whole groups"),
+    (
+        "null",
+        "--pairwise --target",
+        "pairs have the moments p-value, which can be corrected, and the permutation p-value beside it",
+    ),
+    ("kernel bandwidth", "--select", "the selection has a kernel of its own, Gaussian at the median bandwidth"),
+    ("plot", "--select", "`kerntest hsic DATA --target NAME --plot FILE` draws every column against the target"),
+    ("plot", "--joint", "--plot draws the test of one pair of groups, or a heat map of many pairs"),
+    ("correction", "--select", "the p-value of each step takes the choice among the columns into account"),
+    ("method", "*", "--method features tests one pair of groups: `kerntest hsic DATA --x a --y b --method features`"),
+    (
+        "features",
+        "*",
+        "--features belongs to the test of one pair of groups: `kerntest hsic DATA --x a --y b --features KIND:M`",
+    ),
+    ("other", "*", "give one file: this is about columns of one table"),
+    ("scale", "*", "columns are always standardised here"),
+    ("kernel_x kernel_y", "*", "--kernel is the kernel of all columns here"),
+    ("witness", "*", "--witness belongs to the test of one pair: `kerntest hsic DATA --x a --y b --witness FILE`"),
+    (
+        "statistic",
+        "*",
+        "--statistic belongs to the test of one pair: `kerntest hsic DATA --x a --y b --statistic coco`",
+    ),
+)
 
 MANUAL = Manual(
     examples=(
@@ -123,27 +207,21 @@ MANUAL = Manual(
 )
 
 
+_names = partial(option, type=ColumnNames(), metavar="NAMES", multiple=True)
+_kernel = partial(option, type=KernelText(), metavar="TEXT", topic="Test")
+_picture = partial(option, type=OutputPath(), metavar="FILE", topic="How they depend")
+
+
 @click.command(cls=ComputingCommand, manual=MANUAL)
 @click.argument("data", type=click.Path(allow_dash=True, readable=False))
 @click.argument("other", metavar="[Y]", required=False, type=click.Path(allow_dash=True, readable=False))
-@option(
+@_names(
     "--x",
     "x_columns",
-    type=ColumnNames(),
-    multiple=True,
-    metavar="NAMES",
     topic=ROWS,
     help="Columns of x, such as 'price,size:weight,temp_*' (a:b is a range). Without it all that are not in --y.",
 )
-@option(
-    "--y",
-    "y_columns",
-    type=ColumnNames(),
-    multiple=True,
-    metavar="NAMES",
-    topic=ROWS,
-    help="Columns of y, written the same way. Without it all that are not in --x.",
-)
+@_names("--y", "y_columns", topic=ROWS, help="Columns of y, written the same way. Without it all that are not in --x.")
 @columns_option("--columns", "Columns that take part; the others are as if they were not there.")
 @columns_option("--exclude", "Columns to leave out.")
 @CATEGORICAL
@@ -157,16 +235,13 @@ MANUAL = Manual(
     help="Missing values: error (stop and count them) or drop (leave out their rows; of many tests each drops those of "
     "its own columns).  [default: error; with --pairwise or --target: drop]",
 )
-@option(
+@_kernel(
     "--kernel",
-    type=KernelText(),
-    metavar="TEXT",
-    topic="Test",
     help="Kernel on both sides, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; auto tries a family of pairs of "
     "Gaussian, Laplacian and additive ones and gives one p-value for all. `kerntest kernels` lists them.  [default: auto; of many tests: gaussian]",
 )
-@option("--kernel-x", type=KernelText(), metavar="TEXT", topic="Test", help="Kernel on x, instead of --kernel.")
-@option("--kernel-y", type=KernelText(), metavar="TEXT", topic="Test", help="Kernel on y, instead of --kernel.")
+@_kernel("--kernel-x", help="Kernel on x, instead of --kernel.")
+@_kernel("--kernel-y", help="Kernel on y, instead of --kernel.")
 @option(
     "--bandwidth",
     type=Bandwidth(),
@@ -213,11 +288,8 @@ MANUAL = Manual(
     topic=MANY,
     help="Correction of p-values for many tests: holm, bh (Benjamini-Hochberg) or none.  [default: holm]",
 )
-@option(
+@_names(
     "--joint",
-    type=ColumnNames(),
-    multiple=True,
-    metavar="NAMES",
     topic=MANY,
     help="Test whether columns are independent all together, not only in pairs (dHSIC). Given once, each column is a "
     "group of its own; given several times, each list is a group.",
@@ -225,35 +297,29 @@ MANUAL = Manual(
 @option(
     "--time-series",
     is_flag=True,
-    topic=SERIES,
+    topic="Series",
     help="Rows are in the order of time: shift one series against the other instead of relabelling rows.",
 )
 @option(
     "--min-lag",
     type=COUNT,
     metavar="N",
-    topic=SERIES,
+    topic="Series",
     help="Smallest shift, in rows, that stands for independence.  [default: a twentieth of the rows]",
 )
-@option(
+@_picture(
     "--witness",
-    type=OutputPath(),
-    metavar="FILE",
-    topic="How they depend",
     help="Write the functions f(x) and g(y) with the largest covariance, at every row, to a .csv or .parquet file.",
 )
-@option(
+@_picture(
     "--plot",
-    type=OutputPath(),
-    metavar="FILE",
-    topic="How they depend",
     help="Draw the null distribution and these functions, or of many tests a heat map, into a .png, .svg or .pdf file.",
 )
 @engine_options("local", "gpu", "dask")
 @gate_option(*VERDICTS, example="effect_size>0.2")
 @result_options(lines=True)
 @click.pass_context
-def hsic(ctx: click.Context, /, data: str, other: str | None, **options: Any) -> int:
+def hsic(ctx: click.Context, /, **options: Any) -> int:
     """Test whether columns depend on one another, in whatever way.
 
     The test compares the columns of --x with those of --y, numbers and categories alike, by the Hilbert-Schmidt
@@ -261,45 +327,70 @@ def hsic(ctx: click.Context, /, data: str, other: str | None, **options: Any) ->
     p-value is exact for any number of rows.
     """
     delivery = Delivery.asked_for(**{name: options.pop(name) for name in DELIVERY})
-    mode = mode_asked_for(options)
+    switch = _switch(options)
+    mode = MODES[switch]
     delivery.check_gates(mode.record)
-    check_options(ctx, mode, RESULT_PARAMETERS)
+    import kerntest  # noqa: PLC0415 - numerics are loaded only to compute
+
+    function = getattr(kerntest, mode.function)
+    taken = set(inspect.signature(function).parameters) - set(mode.others.split())
+    _check_options(ctx, switch, taken)
     chosen_method(options)
     if options["method"] == "features" and ctx.get_parameter_source("null") is not ParameterSource.COMMANDLINE:
         options["null"] = ctx.params["null"] = "moments"
     check_null(ctx)
-    sources = {"DATA": data} if other is None else {"DATA": data, "Y": other}
+    sources = {name: options[one] for name, one in (("DATA", "data"), ("Y", "other")) if options[one] is not None}
     check_stdin(sources, "kerntest hsic - --x price --y size < data.csv")
     outputs = {"-o": delivery.output, "--witness": options["witness"], "--plot": options["plot"]}
     check_outputs(tuple(sources.values()), outputs)
-    result = _tested(mode, data, other, options, quiet=delivery.messages.quiet)
+    texts = tuple(options[name] for name in ("kernel", "kernel_x", "kernel_y"))
+    arguments = _arguments(taken, options)
+    try:
+        with progress_bar(quiet=delivery.messages.quiet) as progress:
+            result = function(**arguments, progress=progress)
+    except KerntestError as error:
+        point_at(error, *texts)
+        raise
     delivery.messages.explain(mode.notes(result))
-    rows = [row.to_dict() for row in getattr(result, mode.rows)] if mode.rows else []
-    delivery.deliver(result, mode.summarise, rows)
+    delivery.deliver(result, mode.summarise, [row.to_dict() for row in getattr(result, mode.rows, ())])
     delivery.messages.wrote(outputs["--witness"], outputs["--plot"])
     return delivery.code(result)
 
 
-def _tested(mode: Mode, data: str, other: str | None, options: dict[str, Any], *, quiet: bool) -> Any:
-    """Run the test, with a progress bar where somebody is looking; what was not given is left to the library."""
-    import kerntest  # noqa: PLC0415 - numerics are loaded only to compute
-
-    texts = tuple(options[name] for name in ("kernel", "kernel_x", "kernel_y"))
-    files = (data,) if other is None else (data, other)
-    arguments = _arguments(mode, options)
-    groups = (_groups(options["joint"]),) if mode is JOINT else ()
-    try:
-        with progress_bar(quiet=quiet) as progress:
-            return getattr(kerntest, mode.function)(*files, *groups, **arguments, progress=progress)
-    except KerntestError as error:
-        point_at(error, *texts)
-        raise
+def _switch(options: dict[str, Any]) -> str:
+    """Return the option that asks for a test; what contradicts it is found by `_check_options`."""
+    if options["joint"]:
+        return "--joint"
+    if options["target"] is not None:
+        return "--target" if options["select"] is None else "--select"
+    return "--pairwise" if options["pairwise"] else "--time-series" if options["time_series"] else ""
 
 
-def _arguments(mode: Mode, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that the function of a test takes, by the names it has for them."""
+def _check_options(ctx: click.Context, switch: str, taken: set[str]) -> None:
+    """Refuse options that mean nothing to the test that was asked for, which takes these parameters."""
+    known = {CALLED.get(name, name) for name in taken} | CSV_WORDS | RESULT_PARAMETERS | {switch[2:]}
+    known |= {"kernel"} if "kernel_x" in taken else set()
+    for parameter in ctx.command.params:
+        name = parameter.name or ""
+        if name in known or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        shown = "a second file" if isinstance(parameter, click.Argument) else option_name(parameter)
+        wrong = f"needs {_NEEDS[name]}" if name in _NEEDS and not switch else f"does not go with {switch}"
+        hints = [
+            hint
+            for names, where, hint in (
+                *_HINTS,
+                (name, "*", f"leave out one of the two; see `{ctx.command_path} --help`"),
+            )
+            if name in names.split() and (where in {"*", switch} or switch in where.split())
+        ]
+        raise UsageError(f"{shown} {wrong}", hint=hints[0], code="usage.contradiction")
+
+
+def _arguments(taken: set[str], options: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters that a function takes; what was not given is left to the library."""
     join_names(options, "x_columns", "y_columns", "columns", "exclude", "categorical")
-    if "kernel_x" in mode.takes:
+    if "kernel_x" in taken:
         both = options["kernel"]
         if both is not None and options["kernel_x"] is not None and options["kernel_y"] is not None:
             raise UsageError(
@@ -309,17 +400,11 @@ def _arguments(mode: Mode, options: dict[str, Any]) -> dict[str, Any]:
             )
         for name in ("kernel_x", "kernel_y"):
             options[name] = both if options[name] is None else options[name]
-    unknown = {"other", "pairwise", "joint", *(("kernel",) if "kernel_x" in mode.takes else ())}
-    names = {"select": "k"}
-    return {
-        names.get(name, name): options[name]
-        for name in sorted(mode.takes - unknown)
-        if options.get(name) not in {None, ()}
-    }
+    if options["joint"]:
+        from kerntest.data.columns import split_patterns  # noqa: PLC0415 - numerics are loaded only to compute
 
-
-def _groups(joint: tuple[str, ...]) -> str | list[list[str]]:
-    """Return the groups of columns of a joint test: each list is one, or each column of a single text."""
-    from kerntest.data.columns import split_patterns  # noqa: PLC0415 - numerics are loaded only to compute
-
-    return joint[0] if len(joint) == 1 else [split_patterns(names) for names in joint]
+        # Each list is a group, or each column of a single one.
+        lists = options["joint"]
+        options["joint"] = lists[0] if len(lists) == 1 else [split_patterns(names) for names in lists]
+    given = {name: options.get(CALLED.get(name, name)) for name in sorted(taken | CSV_WORDS)}
+    return {name: value for name, value in given.items() if value is not None and value != ()}
