@@ -29,7 +29,7 @@ from kerntest.errors import DataError, ModelError, UsageError, telling
 from kerntest.kernels.base import Points
 from kerntest.learning.components.kpca_fit import KpcaModel
 from kerntest.learning.machines.ridge_machine import RidgeModel
-from kerntest.learning.machines.svm_model import SvmModel
+from kerntest.learning.machines.svm_machines import SvmModel
 from kerntest.learning.model_file import read_model
 from kerntest.learning.rows.model_columns import COMMANDS, ROW, ComponentColumns, RidgeColumns, Sums, SvmColumns
 from kerntest.learning.saved_models import model_of

@@ -16,11 +16,13 @@ from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.plan import prepare_fit
 from kerntest.errors import UsageError, warn_of
 from kerntest.learning.cross_validation import train_test_split
-from kerntest.learning.estimator import FitT, LearnerOptions
-from kerntest.learning.rows.leakage import guarded, told_of_shared
+from kerntest.learning.estimator import FitT, LearnerOptions, as_rows, training_matrix
+from kerntest.learning.rows.leakage import guarded, kept_together, told_of_shared
 from kerntest.learning.rows.targets import Classes
 from kerntest.learning.rows.training_rows import (
     TrainingOptions,
+    TrainingRows,
+    read_labelled,
     read_like,
     rows_like,
 )
@@ -36,9 +38,10 @@ if TYPE_CHECKING:
 
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
+    from kerntest.data.table import Column
     from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Codes
-    from kerntest.learning.rows.training_rows import Labelled, MissingPolicy, TrainingRows
+    from kerntest.learning.rows.training_rows import Labelled, MissingPolicy
 
 LIBRARIES = ("numpy", "scipy", "pyarrow")
 
@@ -76,6 +79,35 @@ class Learner(ABC, Generic[FitT, JudgedT, ResultT]):
     @abstractmethod
     def rows(self, labelled: Labelled) -> TrainingRows:
         """Return the rows of a table as they are learned from, with their kernel."""
+
+    def target_columns(self, y: Any) -> tuple[str, ...]:
+        """Return the columns of X that y names, where it names some."""
+        del y
+        return ()
+
+    def target_values(self, y: Any, n: int) -> tuple[Column, ...]:
+        """Return the targets of n rows that y holds."""
+        del y, n
+        return ()
+
+    def with_targets(self, rows: TrainingRows, targets: Sequence[Column], table: str) -> TrainingRows:
+        """Return rows with their targets."""
+        del targets, table
+        return rows
+
+    def handed_over(self, X: Any, y: Any) -> TrainingRows:
+        """Return the rows of what Python callers hand over: a table, or a matrix of kernel values, and targets."""
+        if self.options.precomputed:
+            matrix = training_matrix(X)
+            return self.with_targets(TrainingRows(matrix), self.target_values(y, len(matrix)), "y")
+        names = self.target_columns(y)
+        labelled = read_labelled(as_rows(X), names, TrainingOptions(), name="X")
+        if not names:
+            labelled = replace(labelled, targets=self.target_values(y, labelled.n))
+        if self.JUDGED:
+            labelled = kept_together(labelled)
+        rows = self.rows(labelled)
+        return replace(rows, warnings=(*labelled.warnings, *rows.warnings))
 
     @abstractmethod
     def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:

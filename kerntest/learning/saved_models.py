@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kerntest.learning.components.kpca_fit import KpcaModel
     from kerntest.learning.machines.ridge_machine import RidgeModel
-    from kerntest.learning.machines.svm_model import SvmModel
+    from kerntest.learning.machines.svm_machines import SvmModel
 
 Model = TypeVar("Model", "SvmModel", "RidgeModel", "KpcaModel")
 # Where the name in the file is another one.

@@ -24,7 +24,7 @@ from kerntest.errors import DataError, ModelError
 from kerntest.learning import model_file
 from kerntest.learning.components.kpca_fit import KpcaModel
 from kerntest.learning.machines.ridge_machine import RidgeModel
-from kerntest.learning.machines.svm_model import SvmModel
+from kerntest.learning.machines.svm_machines import SvmModel
 from kerntest.learning.model_file import model_bytes, read_model, write_model
 from kerntest.learning.saved_models import load_model, save_model
 from kerntest.report.write import check_writable

@@ -19,7 +19,7 @@ from kerntest.learning.components.kpca_fit import (
     fit_components,
     in_units,
 )
-from kerntest.learning.estimator import Estimator, as_rows, training_matrix
+from kerntest.learning.estimator import Estimator
 from kerntest.learning.learner import Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.rows.leakage import running_numbers
@@ -113,17 +113,11 @@ class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
         Cost: O(n^2 (p + components)) for some ten products, n^2 / 2 numbers of memory up to 23,000 rows, O(n) beyond,
         where kernel values are evaluated anew for each product. With M features O(n M (p + M)).
         """
-        del y
         learner = KpcaLearner(self)
-        warnings: tuple[str, ...] = ()
-        if self.precomputed:
-            rows = TrainingRows(training_matrix(X))
-        else:
-            labelled = read_labelled(as_rows(X), (), TrainingOptions(), name="X")
-            rows, warnings = learner.rows(labelled), labelled.warnings
+        rows = learner.handed_over(X, y)
         self.fit_ = learner.fit(rows, self.engine)
         self._model = self.fit_.model
-        warn_of([*warnings, *rows.warnings, *self.fit_.warnings])
+        warn_of([*rows.warnings, *self.fit_.warnings])
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array
     from kerntest.learning.machines.ridge_machine import JudgedRidge
-    from kerntest.learning.machines.svm_model import JudgedMachine, ScoredRows
+    from kerntest.learning.machines.svm_learner import JudgedMachine, ScoredRows
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.report.results.ridge_record import RidgeGrid, RidgeResult
     from kerntest.report.results.svm_record import SvmResult
@@ -130,13 +130,13 @@ def _pairs(points: Points | Array, target: Array) -> Array:
     return np.column_stack([points.numeric[:, 0] if isinstance(points, Points) else points[:, 0], target])
 
 
-def svm_picture(result: SvmResult, judged: JudgedMachine, kind: str, engine: Engine) -> bytes:
+def svm_picture(result: SvmResult, judged: JudgedMachine, epsilon: float, kind: str, engine: Engine) -> bytes:
     """Return a picture of a machine as "png", "svg" or "pdf"."""
     encoder = judged.train.rows.encoder
     flat = encoder is not None and not encoder.category_names and len(encoder.numeric_names) == 2
     panels: list[Any] = [_regions(judged, engine)] if flat and result.task != "regress" else []
     if result.task == "regress":
-        panels += _regression_panels(judged, engine)
+        panels += _regression_panels(judged, epsilon, engine)
     elif result.task == "one-class":
         test = np.empty(0) if judged.test is None else judged.test.scores[:, 0]
         panels.append(ScorePicture(judged.train.scores[:, 0], test))
@@ -174,7 +174,7 @@ def _regions(judged: JudgedMachine, engine: Engine) -> DecisionPicture:
     mesh = np.meshgrid(across, up)
     scores = judged.fit.model.scores(Points.of(np.column_stack([part.ravel() for part in mesh])), engine)
     support = np.zeros(len(rows), dtype=bool)
-    support[judged.fit.support] = judged.options.method == "svm"
+    support[judged.fit.support] = judged.fit.model.method == "svm"
     return DecisionPicture(
         columns=(encoder.numeric_names[0], encoder.numeric_names[1]),
         grid=(across * spread[0] + centre[0], up * spread[1] + centre[1]),
@@ -216,9 +216,11 @@ def _roc(judged: JudgedMachine) -> RocPicture:
     return RocPicture(tuple(curves[:MOST_CURVES]), f"{'train' if judged.test is None else 'test'} rows")
 
 
-def _regression_panels(judged: JudgedMachine, engine: Engine) -> list[FitPicture | TruthPicture | ResidualPicture]:
+def _regression_panels(
+    judged: JudgedMachine, epsilon: float, engine: Engine
+) -> list[FitPicture | TruthPicture | ResidualPicture]:
     """Return the fit with its tube over the one column there is, or predictions against the truth; and residuals."""
-    rows, epsilon = judged.train.rows, judged.options.epsilon
+    rows = judged.train.rows
     test = None if judged.test is None else judged.test.rows
     name, truth, predicted = rows.names[0], judged.seen.rows.targets[:, 0], judged.seen.scores[:, 0]
     shown = "training rows" if test is None else "test rows"

@@ -2,25 +2,115 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
-from kerntest.errors import UsageError, warn_of
-from kerntest.learning.estimator import Estimator, as_rows
+from kerntest.data.kinds import number_text
+from kerntest.data.messages import one_of, positive
+from kerntest.errors import UsageError, suggest, warn_of
+from kerntest.learning.estimator import Estimator, LearnerOptions
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.learner import trains
 from kerntest.learning.machines.svm_learner import SvmLearner, fit_warnings
-from kerntest.learning.machines.svm_machines import SvmOptions
-from kerntest.learning.machines.svm_model import SvmFit, SvmModel
-from kerntest.learning.rows.leakage import kept_together
+from kerntest.learning.machines.svm_machines import Method, SvmFit, SvmModel, Task
 from kerntest.learning.rows.targets import numbers_of, target_of
 from kerntest.learning.scores import regression_metrics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from kerntest.kernels.base import Array, Kernel
     from kerntest.report.results.svm_record import SvmResult
+
+ClassWeights: TypeAlias = str | Mapping[Any, float] | None
+BALANCED = "balanced"
+# Costs and their factors: the objective squares their products.
+SMALLEST_COST, LARGEST_COST = 1e-75, 1e75
+
+
+@dataclass(eq=False, repr=False)
+class SvmOptions(LearnerOptions):
+    """What kind of machine; each as in `SVM`."""
+
+    C: float = 1.0
+    kernel: Kernel | str = "gaussian"
+    _: KW_ONLY
+    task: Task = "classify"
+    nu: float | None = None
+    hard_margin: bool = False
+    epsilon: float = 0.1
+    class_weight: ClassWeights = None
+    method: Method = "svm"
+    probability: bool = False
+    tolerance: float = 1e-6
+    ADVICE = "--grid tries several"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        one_of("task", self.task, get_args(Task))
+        one_of("method", self.method, get_args(Method))
+        super().__post_init__()
+        _check_cost("C", self.C, "usage.C")
+        positive("tolerance", self.tolerance)
+        if not (isinstance(self.epsilon, (int, float, np.number)) and 0 <= self.epsilon < math.inf):
+            raise UsageError(
+                f"epsilon must be 0 or more and finite, not {self.epsilon!r}", hint="0.1 is usual", code="usage.epsilon"
+            )
+        if self.nu is not None:
+            positive("nu", self.nu)
+            if self.nu > 1:
+                raise UsageError(
+                    f"nu must be above 0 and at most 1, not {self.nu:g}", hint="0.1 is usual", code="usage.nu"
+                )
+        if self.class_weight is not None and not _is_balanced(self.class_weight):
+            _named_weights(self.class_weight)
+        nu, hard, weighted = self.nu is not None, self.hard_margin, self.class_weight is not None
+        task, mean, method = f"--task {self.task}", self.method == "mean", f"--method {self.method}"
+        other, classes = self.method != "svm", "it is for classes"
+        what_is_for_classes = (
+            (hard, "--hard-margin"),
+            (weighted, "--class-weight"),
+            (self.probability, "--probability"),
+            (other, method),
+        )
+        self._refuse(
+            (nu and hard, "--nu and --hard-margin", "give one of them"),
+            (nu and weighted, "--nu and --class-weight", "use --C with weights"),
+            (nu and self.task == "regress", "--nu and --task regress", "use --C and --epsilon"),
+            *(
+                (self.task != "classify" and given, f"{name} and {task}", classes)
+                for given, name in what_is_for_classes
+            ),
+            (
+                other and (nu or hard or weighted),
+                f"{method} and --nu, --hard-margin or --class-weight",
+                "they belong to --method svm",
+            ),
+            (mean and self.features is not None, "--method mean and --features", "give one of them"),
+            (mean and self.probability, "--method mean and --probability", "give one of them"),
+        )
+
+    def class_factors(self, classes: tuple[str, ...], codes: NDArray[Any]) -> Array | None:
+        """Return the factor of C for each class; refuse weights of classes that are not there."""
+        if self.class_weight is None:
+            return None
+        if _is_balanced(self.class_weight):
+            counts = np.bincount(codes, minlength=len(classes))
+            return np.asarray(counts.sum() / (len(counts) * np.maximum(counts, 1)), dtype=np.float64)
+        weights = _named_weights(self.class_weight)
+        unknown = next((name for name in weights if name not in classes), None)
+        if unknown is not None:
+            meant = suggest(unknown, classes)
+            raise UsageError(
+                f"no row has the class {unknown!r} of --class-weight",
+                hint=f"did you mean {meant!r}?" if meant else f"the classes are {', '.join(classes[:10])}",
+                code="usage.class_weight",
+            )
+        return np.array([weights.get(name, 1.0) for name in classes])
 
 
 class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
@@ -91,15 +181,10 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
             If the options, the rows or the kernel do not allow it.
         """
         learner = SvmLearner(self)
-        warnings: tuple[str, ...] = ()
-        if self.precomputed:
-            rows = learner.given(X, y)
-        else:
-            labelled = kept_together(learner.with_values(as_rows(X), y))
-            rows, warnings = learner.rows(labelled), labelled.warnings
+        rows = learner.handed_over(X, y)
         self.fit_ = learner.fit(rows, self.engine)
         self._model = self.fit_.model
-        warn_of([*warnings, *rows.warnings, *fit_warnings(rows, self.fit_)])
+        warn_of([*rows.warnings, *fit_warnings(rows, self.fit_)])
         return self
 
     @property
@@ -204,3 +289,56 @@ def train_svm(
     if cv is not None and (isinstance(cv, bool) or not isinstance(cv, int) or cv < 2):
         raise UsageError(f"cv must be a whole number of at least 2, not {cv!r}", hint="5 is usual", code="usage.cv")
     return train_learner(SvmLearner(machine, target, grid=grid, cv=cv), train, **options)
+
+
+def _check_cost(name: str, value: float, code: str) -> None:
+    """Refuse costs that are not positive, or of which the solver could not square the products."""
+    positive(name, value, code=code)
+    if not SMALLEST_COST <= value <= LARGEST_COST:
+        raise UsageError(
+            f"{name} must be between {SMALLEST_COST:g} and {LARGEST_COST:g} in size, not {value:g}",
+            hint="--hard-margin allows no errors at all" if value > 1 else None,
+            code=code,
+        )
+
+
+def _is_balanced(given: ClassWeights) -> bool:
+    return isinstance(given, str) and given == BALANCED
+
+
+def _named_weights(given: str | Mapping[Any, float]) -> dict[str, float]:
+    """Return weights by the name of their class, from a mapping or from a text like 'good:1,bad:5'."""
+    code, weights = "usage.class_weight", dict[str, float]()
+    if isinstance(given, Mapping):
+        weights = {_class_name(label): weight for label, weight in given.items()}
+    elif not isinstance(given, str):
+        raise UsageError(
+            f"class_weight is 'balanced' or a mapping of classes to weights, not a {type(given).__name__}",
+            hint="such as {'good': 1, 'bad': 5}",
+            code=code,
+        )
+    for part in given.split(",") if isinstance(given, str) else ():
+        name, _, number = part.rpartition(":")
+        try:
+            weight = float(number)
+        except ValueError:
+            name = ""
+        if not name:
+            raise UsageError(
+                f"{part.strip()!r} is no class with a weight",
+                hint="write --class-weight balanced, or --class-weight 'good:1,bad:5'",
+                code=code,
+            )
+        if name.strip() in weights:
+            raise UsageError(f"--class-weight has {name.strip()!r} twice", hint="give each class one weight", code=code)
+        weights[name.strip()] = weight
+    for name, weight in weights.items():
+        _check_cost(f"the weight of {name!r}", weight, code)
+    return {name: float(weight) for name, weight in weights.items()}
+
+
+def _class_name(label: object) -> str:
+    """Return what a class is called that holds a label: true, 1 and 1.0 as 1, 0.5, or a text or date as it is."""
+    if isinstance(label, (bool, np.bool_)):
+        return str(bool(label)).lower()
+    return number_text(float(label)) if isinstance(label, (int, float, np.number)) else str(label)

@@ -1,9 +1,8 @@
-"""What support vector machines do as learners: their rows, fits, judgements and records."""
+"""Support vector machines as learners: their rows, fits, judgements and records."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,23 +18,22 @@ from kerntest.learning.cross_validation import (
     sparse_classes_warning,
     telling_of_folds,
 )
-from kerntest.learning.estimator import training_matrix
 from kerntest.learning.learner import Learner
-from kerntest.learning.machines.svm_machines import LARGEST_COST, SMALLEST_COST, SvmOptions
-from kerntest.learning.machines.svm_model import JudgedMachine, ScoredRows, SvmFit, fit_rows
-from kerntest.learning.rows.targets import Classes, hardly_classes, target_of, varied_numbers_of
-from kerntest.learning.rows.training_rows import (
-    TrainingOptions,
-    TrainingRows,
-    at_multiples,
-    encoded_rows,
-    read_labelled,
+from kerntest.learning.machines.svm_machines import (
+    ONE_CLASS_NU,
+    Machines,
+    SvmFit,
+    SvmModel,
+    check_nu,
+    largest_nu,
 )
-from kerntest.learning.scores import fit_sigmoid
+from kerntest.learning.rows.targets import Classes, hardly_classes, target_of, told_of_dates, varied_numbers_of
+from kerntest.learning.rows.training_rows import at_multiples, encoded_rows, read_labelled
+from kerntest.learning.scores import classification_metrics, fit_sigmoid, regression_metrics
 from kerntest.learning.solvers.hinge import KEPT_BYTES
-from kerntest.matrices.factor import parse_features
-from kerntest.matrices.matrix import matrix_of
-from kerntest.report.results.learning_record import ClassificationMetrics
+from kerntest.matrices.expansion import as_points
+from kerntest.matrices.factor import feature_error, parse_features
+from kerntest.report.results.learning_record import ClassificationMetrics, RegressionMetrics
 from kerntest.report.results.svm_record import Baseline, SvmResult
 
 if TYPE_CHECKING:
@@ -46,10 +44,13 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column
     from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.machines.svm_machines import Machine
-    from kerntest.learning.rows.training_rows import Labelled
+    from kerntest.learning.machines.svm import SvmOptions
+    from kerntest.learning.rows.training_rows import Labelled, TrainingOptions, TrainingRows
+    from kerntest.learning.solvers.problem import Solution
     from kerntest.report.results.svm_record import GridSearch
 
+# Half the range of targets: the solver squares their products with costs.
+SMALLEST_TARGET, LARGEST_TARGET = 1e-75, 1e75
 # Folds whose held-out scores probabilities are fitted to.
 PROBABILITY_FOLDS = 5
 # Costs, and bandwidths as multiples of the median; the relative duality gap of the machines of a grid.
@@ -69,6 +70,44 @@ NEARLY_ALL = 0.9
 # So few rows say nothing of how classes are predicted. Classes are unequal if one has such a share of the rows, and a machine
 # is little better than that one if it gets no larger share of the others right.
 FEWEST_JUDGED, UNEQUAL, LITTLE_BETTER = 20, 0.75, 0.1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredRows:
+    """Rows with the scores that a machine gives them, and how well they are predicted, if anything is."""
+
+    rows: TrainingRows
+    scores: Array
+    metrics: ClassificationMetrics | RegressionMetrics | None
+
+
+def scored(model: SvmModel, rows: TrainingRows, engine: Engine) -> ScoredRows:
+    """Return rows with their scores."""
+    scores = model.scores(rows.points, engine)
+    if rows.classes is None:
+        return ScoredRows(rows, scores, regression_metrics(rows.targets[:, 0], scores[:, 0]) if rows.names else None)
+    probabilities = model.probabilities(scores) if model.sigmoids else None
+    codes, by_class = model.codes(scores), model.class_scores(scores)
+    names = rows.classes.names
+    return ScoredRows(
+        rows, scores, classification_metrics(rows.codes, codes, by_class, names, probabilities=probabilities)
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedMachine:
+    """A fitted machine on the rows that it has learned from and on others, beside the nearest mean."""
+
+    fit: SvmFit
+    train: ScoredRows
+    test: ScoredRows | None
+    baseline: Baseline | None
+    warnings: tuple[str, ...]
+
+    @property
+    def seen(self) -> ScoredRows:
+        """The rows that it is judged by."""
+        return self.test or self.train
 
 
 class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
@@ -91,49 +130,38 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
 
     def rows(self, labelled: Labelled) -> TrainingRows:
         """Return the rows of a table as a machine takes them."""
-        options = self.options
-        rows = encoded_rows(labelled, options)
-        return rows if labelled.target is None else self.with_target(rows, labelled.target, labelled.read.name)
+        return self.with_targets(encoded_rows(labelled, self.options), labelled.targets, labelled.read.name)
 
-    def with_values(self, X: Any, y: Any) -> Labelled:
-        """Return X with its target, a column of X or values beside it."""
-        names = (y,) if isinstance(y, str) and self.options.task != "one-class" else ()
-        labelled = read_labelled(X, names, TrainingOptions(), name="X")
-        if names or self.options.task == "one-class":
-            return labelled
-        return replace(labelled, targets=(target_of(self._needed(y), labelled.n),))
+    def target_columns(self, y: Any) -> tuple[str, ...]:
+        """Return the name of the target, where y is one."""
+        return (y,) if isinstance(y, str) and self.options.task != "one-class" else ()
 
-    def given(self, X: Any, y: Any) -> TrainingRows:
-        """Return the rows of a matrix of kernel values."""
-        rows = TrainingRows(training_matrix(X))
+    def target_values(self, y: Any, n: int) -> tuple[Column, ...]:
+        """Return the target of n rows."""
         if self.options.task == "one-class":
-            return rows
-        return self.with_target(rows, target_of(self._needed(y), len(rows)), "y")
-
-    def _needed(self, y: Any) -> Any:
+            return ()
         if y is None:
             raise UsageError(f"task={self.options.task!r} needs y", hint="fit(X, y)", code="usage.target")
-        return y
+        return (target_of(y, n),)
 
-    def with_target(self, rows: TrainingRows, target: Column, table: str) -> TrainingRows:
+    def with_targets(self, rows: TrainingRows, targets: Sequence[Column], table: str) -> TrainingRows:
         """Return rows with numbers or classes to predict."""
-        warnings = []
+        if not targets:
+            return rows
+        (target,) = targets
+        rows = replace(rows, names=(target.name,))
         if not self.classifies:
-            if target.kind == "date":
-                warnings.append(f"column {target.name!r} holds dates: they are predicted in days since 1970-01-01")
             numbers = _target_numbers(target, table)[:, None]
-            return replace(rows, names=(target.name,), targets=numbers, warnings=(*rows.warnings, *warnings))
+            return replace(rows, targets=numbers, warnings=(*rows.warnings, *told_of_dates(targets)))
         classes = Classes.of(target, table)
         count, n = len(classes.names), len(rows)
         if count > max(MANY_CLASSES, HARDLY_REPEATED * n):
             raise hardly_classes(target, count, table)
+        warnings = rows.warnings
         if classes.kind == "number" and count > max(MANY_CLASSES, MANY_SHARE * n):
-            warnings.append(
-                f"column {target.name!r} has {count:,} different numbers in {n:,} rows, each "
-                "taken for a class; --task regress predicts numbers"
-            )
-        codes = classes.codes(target, table)
-        return replace(rows, names=(target.name,), codes=codes, classes=classes, warnings=(*rows.warnings, *warnings))
+            told = f"column {target.name!r} has {count:,} different numbers in {n:,} rows, each taken for a class"
+            warnings += (f"{told}; --task regress predicts numbers",)
+        return replace(rows, codes=classes.codes(target, table), classes=classes, warnings=warnings)
 
     def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:
         """Return how it is solved in a word and in a sentence, the bytes that are held then, and operations by their kind."""
@@ -153,24 +181,23 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
 
     def fit(self, rows: TrainingRows, engine: Engine, progress: Progress | None = None) -> SvmFit:
         """Return the fitted machine, with probabilities where they were asked for."""
-        options, cost = self.options, self.options.C
-        found: GridSearch | None = None
+        cost, found = self.options.C, None
         warnings: tuple[str, ...] = ()
         if self.folds is not None:
-            folds, warnings = _folds(rows, self.folds, options.seed)
+            folds, warnings = _folds(rows, self.folds, self.options.seed)
             found, kernel = self._search(rows, folds, engine, progress)
             cost, rows = found.cells[found.chosen].C, rows.with_kernel(kernel)
         # A search has told how far it is; one fit more is little beside it.
-        fit = fit_rows(rows, options, engine, C=cost, progress=progress if found is None else None)
+        fit = Machines(rows, self.options, engine).fit(cost, progress=progress if found is None else None)
         fit = replace(fit, search=found, warnings=warnings)
-        if not options.probability:
+        if not self.options.probability:
             return fit
-        scores = self._held_out_scores(rows, cost, engine)
-        through = len(fit.model.pairs) == 1
+        scores, pairs = self._held_out_scores(rows, cost, engine), fit.model.pairs
         sigmoids = []
-        for place, (i, j) in enumerate(fit.model.pairs):
+        for place, (i, j) in enumerate(pairs):
             members = (rows.codes == i) | (rows.codes == j)
-            sigmoids.append(fit_sigmoid(scores[members, place], rows.codes[members] == j, through_threshold=through))
+            second = rows.codes[members] == j
+            sigmoids.append(fit_sigmoid(scores[members, place], second, through_threshold=len(pairs) == 1))
         return replace(fit, model=replace(fit.model, sigmoids=tuple(sigmoids)))
 
     def _search(
@@ -184,13 +211,7 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
                 hint="leave out --grid and --cv; --nu sets the share of outliers",
                 code="usage.grid",
             )
-        largest = _largest_nu(rows)
-        if options.nu is not None and options.nu > largest * (1.0 + 1e-12):
-            raise UsageError(
-                f"nu = {options.nu:g} is infeasible: the sizes of the classes allow at most {largest:.4g}",
-                hint=f"--nu {math.floor(largest * 1000) / 1000:g}, or class weights with --C",
-                code="usage.nu",
-            )
+        check_nu(rows, options.nu)
         costs: tuple[float, ...] = (options.C,)
         kernels: dict[float, Kernel | None] = {1.0: rows.kernel}
         if self.grid:
@@ -201,6 +222,7 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
             if rows.chosen is not None and rows.chosen.free.free and isinstance(rows.points, Points):
                 found = at_multiples(rows.chosen, MULTIPLES, rows.points, options.seed)
                 kernels = dict(zip(MULTIPLES, found, strict=True))
+
         search = grid_search(
             rows,
             folds,
@@ -229,8 +251,7 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
         def work(fold: int) -> Array:
             part, held = held_out(rows, folds, fold)
             with telling_of_folds(rows.kernel):
-                fitted = fit_rows(part, _feasible(self.options, part), alone, C=cost)
-            return fitted.model.scores(held.points, alone)
+                return Machines(part, _feasible(self.options, part), alone).fit(cost).model.scores(held.points, alone)
 
         found = list(engine.map(work, range(PROBABILITY_FOLDS)))
         scores = np.empty((len(rows), found[0].shape[1]))
@@ -240,50 +261,71 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
 
     def judge(self, rows: TrainingRows, fit: SvmFit, test: TrainingRows | None, engine: Engine) -> JudgedMachine:
         """Return a machine judged on its training rows and on others, beside the nearest mean."""
-        train = ScoredRows.of(fit.model, rows, engine)
-        tested = None if test is None else ScoredRows.of(fit.model, test, engine)
-        baseline = None
+        train, baseline = scored(fit.model, rows, engine), None
+        tested = None if test is None else scored(fit.model, test, engine)
         if rows.classes is not None and isinstance(rows.points, Points) and self.options.features is None:
-            mean = fit_rows(rows.with_kernel(fit.kernel), SvmOptions(method="mean"), engine).model
-            found = ScoredRows.of(mean, test or rows, engine).metrics
+            mean = Machines(rows.with_kernel(fit.kernel), self.options, engine, "mean").fit(1.0)
+            found = scored(mean.model, test or rows, engine).metrics
             if isinstance(found, ClassificationMetrics):
                 baseline = Baseline("nearest mean", found.accuracy, found.balanced_accuracy)
-        judged = JudgedMachine(fit, self.options, train, tested, baseline, ())
-        return replace(judged, warnings=(*fit_warnings(rows, fit), *_warnings(judged)))
+        warnings = (*fit_warnings(rows, fit), *self._warnings(fit, (tested or train).metrics, on_train=test is None))
+        return JudgedMachine(fit, train, tested, baseline, warnings)
+
+    def _warnings(
+        self, fit: SvmFit, metrics: ClassificationMetrics | RegressionMetrics | None, *, on_train: bool
+    ) -> list[str]:
+        """Return what a reader must know before trusting what a machine is judged by."""
+        warnings, options = [], self.options
+        if isinstance(metrics, ClassificationMetrics) and metrics.n >= FEWEST_JUDGED:
+            largest = max(metrics.classes, key=lambda one: one.support)
+            predicted = [one.name for one in metrics.classes if one.precision is not None]
+            share, way_out = largest.support / metrics.n, ""
+            if options.method == "svm" and options.nu is None and options.class_weight is None and share >= UNEQUAL:
+                way_out = "; --class-weight balanced makes the smaller classes count"
+            if len(predicted) == 1:
+                warnings.append(f"every row is predicted as {predicted[0]!r}{way_out}")
+            elif way_out and metrics.accuracy - share <= LITTLE_BETTER * (1.0 - share):
+                warnings.append(f"{largest.name!r} for every row would be right as often, or nearly so{way_out}")
+        if on_train and metrics is not None:
+            numbers = "accuracy and classes" if isinstance(metrics, ClassificationMetrics) else "RMSE, MAE and r2"
+            warnings.append(
+                "judged on the rows that it has learned from, which is too good; --test-fraction 0.3 holds rows out"
+                if fit.search is None
+                else f"{numbers} are of the rows that it has learned from, which is too good; the decision is "
+                f"of rows held out in {fit.search.folds} folds"
+            )
+        return warnings
 
     def result(self, judged: JudgedMachine, learned: Labelled, known: dict[str, Any]) -> SvmResult:
         """Return the record of a fitted machine."""
-        fit, options, rows = judged.fit, judged.options, judged.train.rows
-        metrics, kernel = judged.seen.metrics, fit.kernel
-        intercepts = [float(b) for b in fit.model.expansion.intercepts]
-        names = ("accuracy", "balanced_accuracy", "roc_auc", "confusion", "rmse", "r2")
-        decision: dict[str, Any] = {name: getattr(metrics, name, None) for name in names}
+        fit, options, rows, one_class = judged.fit, self.options, judged.train.rows, self.options.task == "one-class"
+        metrics, kernel, features = judged.seen.metrics, fit.kernel, fit.model.features
+        intercepts = tuple(fit.model.expansion.intercepts.tolist())
+        same = ("C", "n_bounded", "objective", "dual_objective", "iterations", "converged")
+        judgement = ("accuracy", "balanced_accuracy", "roc_auc", "confusion", "rmse", "r2")
+        known |= {name: getattr(fit, name) for name in same}
+        known |= {name: getattr(metrics, name, None) for name in judgement}
         return SvmResult(
             **known,
-            **decision,
             task=options.task,
             method=options.method,
             target=fit.model.target,
             classes=() if rows.classes is None else rows.classes.names,
-            outliers=float(np.mean(judged.seen.scores[:, 0] < 0)) if options.task == "one-class" else None,
+            outliers=float(np.mean(judged.seen.scores[:, 0] < 0)) if one_class else None,
             train=judged.train.metrics,
             test=None if judged.test is None else judged.test.metrics,
             baseline=judged.baseline,
             kernel=str(kernel),
             bandwidth=getattr(kernel, "bandwidth", None),
             gamma=getattr(kernel, "gamma", None),
-            C=fit.C,
-            nu=options.nu if options.task != "one-class" or options.nu is not None else 0.1,
+            nu=ONE_CLASS_NU if one_class and options.nu is None else options.nu,
             lambda_=None if fit.C is None else 1.0 / (2.0 * len(rows) * fit.C),
             n_support=len(fit.support),
-            n_bounded=fit.n_bounded,
-            objective=fit.objective,
-            dual_objective=fit.dual_objective,
             duality_gap=fit.gap,
-            intercept=intercepts[0] if len(intercepts) == 1 else tuple(intercepts),
-            iterations=fit.iterations,
-            converged=fit.converged,
-            feature_error=fit.feature_error,
+            intercept=intercepts[0] if len(intercepts) == 1 else intercepts,
+            feature_error=None
+            if features is None
+            else feature_error(features, as_points(rows.points), options.engine, options.seed),
             probability=bool(fit.model.sigmoids),
             grid=fit.search,
             cluster=None if learned.cluster is None else learned.cluster.name,
@@ -295,14 +337,14 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
         from kerntest.learning.machines.machine_pictures import svm_picture  # noqa: PLC0415 - only to draw
 
         del learned
-        return svm_picture(result, judged, kind, engine)
+        return svm_picture(result, judged, self.options.epsilon, kind, engine)
 
 
 def _target_numbers(target: Column, table: str) -> Array:
     """Return numbers to predict; refuse those of which the solver could not square the products."""
     numbers = varied_numbers_of(target, table)
     half = float(numbers.max()) / 2 - float(numbers.min()) / 2
-    if not SMALLEST_COST <= half <= LARGEST_COST:
+    if not SMALLEST_TARGET <= half <= LARGEST_TARGET:
         size = "large" if half > 1 else "small"
         raise DataError(
             f"column {target.name!r} of {table} has numbers too {size} to learn: they range over {half:.3g} to either side",
@@ -325,17 +367,13 @@ def _folds(rows: TrainingRows, count: int, seed: int) -> tuple[NDArray[np.intp],
 
 def _scores(part: TrainingRows, held: TrainingRows, costs: Sequence[float], options: SvmOptions) -> list[float]:
     """Return the score of machines of every cost on rows held out."""
-    options, alone, kernel = _feasible(options, part), Engine(1), part.kernel
-    matrix = None
-    if isinstance(part.points, Points) and kernel is not None and options.features is None:
-        matrix = matrix_of(kernel, part.points)
-    results = []
-    start: tuple[Machine, ...] | None = None
+    alone, results = Engine(1), []
+    machines = Machines(part, _feasible(options, part), alone)
+    start: tuple[Solution, ...] | None = None
     for cost in costs:
-        fitted = fit_rows(part, options, alone, C=cost, matrix=matrix, start=start)
+        fitted = machines.fit(cost, start)
         # From a smaller cost to the next a start saves half the work, but not where the matrix has low rank.
-        solved = [one.solution for one in fitted.machines]
-        start = fitted.machines if all(one and "factor" not in one.method for one in solved) else None
+        start = fitted.solutions if all("factor" not in one.method for one in fitted.solutions) else None
         scores = fitted.model.scores(held.points, alone)
         if held.classes is not None:
             results.append(float(np.mean(fitted.model.codes(scores) == held.codes)))
@@ -349,19 +387,9 @@ def _feasible(options: SvmOptions, part: TrainingRows) -> SvmOptions:
 
     The shares of the classes differ from fold to fold by a row, and with them the largest nu.
     """
-    largest = _largest_nu(part)
-    if options.nu is None or not 0 < largest < options.nu:
+    if options.nu is None or not 0 < (largest := largest_nu(part)[0]) < options.nu:
         return options
     return replace(options, nu=largest * (1.0 - BELOW_LARGEST))
-
-
-def _largest_nu(rows: TrainingRows) -> float:
-    """Return the largest nu that every pair of classes allows, 2 min(n_i, n_j) / (n_i + n_j) (Chang and Lin 2001)."""
-    if rows.classes is None:
-        return math.inf
-    counts = np.bincount(rows.codes)
-    fewest, most = float(counts.min()), float(counts.max())
-    return 2.0 * fewest / (fewest + most)
 
 
 def fit_warnings(rows: TrainingRows, fit: SvmFit) -> list[str]:
@@ -391,31 +419,5 @@ def fit_warnings(rows: TrainingRows, fit: SvmFit) -> list[str]:
         warnings.append(
             f"{len(fit.support):,} of {len(rows):,} training rows are support vectors: {cause}, or the columns say little "
             f"of the target{'' if searched else '; --grid looks for better'}"
-        )
-    return warnings
-
-
-def _warnings(judged: JudgedMachine) -> list[str]:
-    """Return what a reader must know before trusting what a machine is judged by."""
-    warnings = []
-    options, found, metrics = judged.options, judged.fit.search, judged.seen.metrics
-    if isinstance(metrics, ClassificationMetrics) and metrics.n >= FEWEST_JUDGED:
-        largest = max(metrics.classes, key=lambda one: one.support)
-        predicted = [one.name for one in metrics.classes if one.precision is not None]
-        share = largest.support / metrics.n
-        way_out = ""
-        if options.method == "svm" and options.nu is None and options.class_weight is None and share >= UNEQUAL:
-            way_out = "; --class-weight balanced makes the smaller classes count"
-        if len(predicted) == 1:
-            warnings.append(f"every row is predicted as {predicted[0]!r}{way_out}")
-        elif way_out and metrics.accuracy - share <= LITTLE_BETTER * (1.0 - share):
-            warnings.append(f"{largest.name!r} for every row would be right as often, or nearly so{way_out}")
-    if judged.test is None and metrics is not None:
-        numbers = "accuracy and classes" if isinstance(metrics, ClassificationMetrics) else "RMSE, MAE and r2"
-        warnings.append(
-            "judged on the rows that it has learned from, which is too good; --test-fraction 0.3 holds rows out"
-            if found is None
-            else f"{numbers} are of the rows that it has learned from, which is too good; the decision is "
-            f"of rows held out in {found.folds} folds"
         )
     return warnings

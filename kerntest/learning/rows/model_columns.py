@@ -17,7 +17,7 @@ from kerntest.data.messages import check_probability, counted
 from kerntest.errors import ModelError, UndecidedError, UsageError
 from kerntest.learning.components.kpca_fit import KpcaModel, distances, in_units
 from kerntest.learning.machines.ridge_machine import RidgeModel
-from kerntest.learning.machines.svm_model import SvmModel
+from kerntest.learning.machines.svm_machines import SvmModel
 from kerntest.learning.model_file import read_model
 from kerntest.learning.saved_models import model_of
 from kerntest.report.results.file_reports import ModelColumn, ModelReport

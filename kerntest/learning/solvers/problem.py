@@ -13,6 +13,7 @@ Schoelkopf and Smola (2002), chapters 7 to 9.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -72,13 +73,13 @@ class Solution:
     coefficients: Array
     intercept: float
     outputs: Array
-    objective: float
-    dual_objective: float
-    gap: float | None
-    violation: float
-    iterations: int
-    converged: bool
-    method: str
+    objective: float = math.nan
+    dual_objective: float = math.nan
+    gap: float | None = None
+    violation: float = math.nan
+    iterations: int = 0
+    converged: bool = True
+    method: str = ""
 
 
 def feasible(problem: Problem, coefficients: Array) -> Array:
