@@ -1,0 +1,524 @@
+"""Models applied to files of any size: what every kind of model writes is what its class gives, whatever the file."""
+
+import csv
+import io
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from learning.alike import assert_models_alike
+from pyarrow import parquet
+
+from kerntest import SVM, KernelPCA, KernelRidge, predict_file, train_kpca, train_ridge, train_svm, transform_file
+from kerntest.errors import DataError, ModelError, UndecidedError, UsageError
+
+
+def rows(count, seed=0):
+    """Return a table with a column of every kind, one that never changes, and texts that are hard to cut at the right place."""
+    rng = np.random.default_rng(seed)
+    angle = rng.uniform(0, 2 * np.pi, count)
+    return pd.DataFrame(
+        {
+            "id": np.arange(count),
+            "size": np.round(np.cos(angle) + 0.3 * rng.normal(size=count), 4),
+            "note": [f'text "{k}"' + ("\nmore" if k % 7 == 0 else "") for k in range(count)],
+            "fixed": np.full(count, 2.5),
+            "colour": rng.choice(["red", "green", "1", "a,b"], count),
+            "flag": rng.choice(["true", "false"], count),
+            "day": (np.datetime64("2024-01-01") + (150 * (1 + np.sin(angle))).astype(int)).astype(str),
+            "weight": np.round(100 * rng.normal(size=count), 2),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with models of every kind, and rows to apply them to."""
+    path = tmp_path_factory.mktemp("applied")
+    train = rows(150, seed=1)
+    kind = train["size"] + (train["colour"] == "red") + 0.5 * (train["flag"] == "true")
+    train["kind"] = np.where(kind > 1, 10, np.where(train["weight"] > 50, 20, 30))
+    train.drop(columns=["id", "note"]).to_csv(path / "train.csv", index=False)
+    train_svm(path / "train.csv", "kind", probability=True, output=path / "kind.kt")
+    train_svm(path / "train.csv", "weight", task="regress", exclude="kind", output=path / "weight.kt")
+    SVM(task="one-class", nu=0.2).fit(train[["size", "weight"]]).save(path / "usual.kt")
+    train_ridge(path / "train.csv", "weight", exclude="kind", output=path / "ridge.kt")
+    train_kpca(path / "train.csv", components=6, exclude="kind", output=path / "all.kt")
+    train_kpca(
+        path / "train.csv", components=3, columns="size,weight,fixed", kernel="gaussian(1)", output=path / "two.kt"
+    )
+    rows(500).to_csv(path / "new.csv", index=False)
+    return path
+
+
+RUNS = {
+    "kind": {"decision": True, "proba": True},
+    "weight": {},
+    "usual": {"decision": True},
+    "ridge": {"interval": 0.9},
+    "all": {"residual": True},
+    "two": {"reconstruct": True},
+}
+
+
+@pytest.fixture
+def applied(folder):
+    """Return what applies a model: to a file, with the output as a data frame of texts, and the report."""
+
+    def apply(model, data="new.csv", **options):
+        file, function = io.BytesIO(), transform_file if model in {"all", "two", "poly", "row"} else predict_file
+        report = function(folder / f"{model}.kt", folder / data, output=file, **options)
+        return pd.read_csv(io.BytesIO(file.getvalue()), dtype=str, keep_default_na=False), report
+
+    return apply
+
+
+def numbers(found, names):
+    return found[names].astype(float).to_numpy()
+
+
+def by_class(folder, model):
+    """Return the columns that a model writes for the rows to apply it to, as its Python class gives them."""
+    new, path = folder / "new.csv", folder / f"{model}.kt"
+    if model in {"all", "two"}:
+        pca = KernelPCA.load(path)
+        if model == "two":
+            return dict(zip(("size", "fixed", "weight"), pca.denoise(new).T, strict=True))
+        return {f"pc{k}": one for k, one in enumerate(pca.transform(new).T, 1)} | {"residual": pca.residuals(new)}
+    if model == "ridge":
+        mean, deviation = KernelRidge.load(path).predict(new, return_std=True)
+        low, high = KernelRidge.load(path).predict_interval(new, 0.9)
+        return {"weight": mean, "weight_std": deviation, "weight_low": low, "weight_high": high}
+    machine = SVM.load(path)
+    found = {"prediction": machine.predict(new)}
+    if model == "usual":
+        found["decision"] = machine.decision_function(new)
+    if model == "kind":
+        pairs = ("10|20", "10|30", "20|30")
+        found |= {f"decision:{pair}": one for pair, one in zip(pairs, machine.decision_function(new).T, strict=True)}
+        found |= {f"p:{name}": one for name, one in zip((10, 20, 30), machine.predict_proba(new).T, strict=True)}
+    return found
+
+
+@pytest.mark.parametrize("model", RUNS)
+def test_what_is_written_is_what_the_class_gives(folder, applied, model):
+    found, report = applied(model, **RUNS[model])
+    expected = by_class(folder, model)
+    assert list(found.columns)[: 1 + len(expected)] == ["row", *expected]
+    assert report.columns == tuple(found.columns)
+    assert found["row"].astype(int).tolist() == list(range(1, 501))
+    for name, one in expected.items():
+        if np.asarray(one).dtype == bool:
+            assert found[name].tolist() == ["true" if value else "false" for value in one]
+        else:
+            atol = 1e-6 if model == "two" else 1e-10
+            np.testing.assert_allclose(found[name].astype(float), one.astype(float), rtol=1e-10, atol=atol)
+    done = report.transformed if model in {"all", "two"} else report.predicted
+    assert (report.rows, done, report.incomplete) == (500, 500, 0)
+    assert {"id", "note"} <= set(report.columns_ignored)
+
+
+@pytest.mark.parametrize("model", RUNS)
+@pytest.mark.parametrize("block", [1000, 4096])
+def test_the_size_of_the_blocks_changes_nothing_but_rounding(applied, model, block):
+    keep = "id,note,flag"
+    (whole, expected), (cut, report) = (applied(model, keep=keep, block=size, **RUNS[model]) for size in (None, block))
+    original = pd.read_csv(io.StringIO(rows(500).to_csv(index=False)), dtype=str, keep_default_na=False)
+    for name in ("id", "note", "flag"):
+        assert cut[name].equals(original[name])
+    names = [name for name in whole.columns if name not in {"id", "note", "flag"}]
+    if model == "usual":
+        assert cut["prediction"].equals(whole["prediction"])
+        names.remove("prediction")
+    np.testing.assert_allclose(numbers(cut, names), numbers(whole, names), rtol=1e-9, atol=1e-7)
+    for name in ("predictions", "numbers", "residual", "reconstruction_error", "not_converged"):
+        first, second = (getattr(one, name, None) for one in (report, expected))
+        if name == "numbers" and first is not None:
+            first, second = (tuple(one.to_dict().values()) for one in (first, second))
+        assert first == (second if isinstance(second, dict | None) else pytest.approx(second, rel=1e-9))
+
+
+def test_the_report_sums_up_what_is_written(folder, applied):
+    found, report = applied("weight")
+    values = found["prediction"].astype(float)
+    told = report.numbers
+    np.testing.assert_allclose(
+        [told.minimum, told.mean, told.maximum], [values.min(), values.mean(), values.max()], rtol=1e-9
+    )
+    for model in ("kind", "usual"):
+        found, report = applied(model)
+        counts = {name: int((found["prediction"] == name).sum()) for name in report.predictions}
+        assert report.predictions == counts
+        assert sum(counts.values()) == 500
+    _, report = applied("all", residual=True)
+    assert report.residual == pytest.approx(
+        KernelPCA.load(folder / "all.kt").residuals(folder / "new.csv").mean(), rel=1e-9
+    )
+    assert (report.components, report.reconstructed, report.reconstruction_error) == (6, False, None)
+
+
+def test_pre_images_are_in_the_units_of_the_columns(folder, applied, tmp_path):
+    found, report = applied("all", reconstruct=True)
+    names = ["size", "fixed", "colour", "flag", "day", "weight"]
+    assert list(found.columns) == ["row", *names, "reconstruction_error"]
+    whole, given = KernelPCA.load(folder / "all.kt").denoise(folder / "new.csv"), rows(500)
+    np.testing.assert_allclose(
+        numbers(found, ["size", "fixed", "weight"]), whole[["size", "fixed", "weight"]], atol=1e-5
+    )
+    assert (found["colour"] == whole["colour"]).all()
+    assert ((found["flag"] == "true") == whole["flag"]).all()
+    assert (pd.to_datetime(found["day"]) - whole["day"]).abs().max() < pd.Timedelta(seconds=1)
+    told = {one.column: one for one in report.by_column}
+    assert told["size"].rmse == pytest.approx(np.sqrt(((whole["size"] - given["size"]) ** 2).mean()), rel=1e-6)
+    assert told["fixed"].rmse == 0
+    assert told["colour"].changed == pytest.approx((whole["colour"] != given["colour"]).mean(), abs=1e-12)
+    assert (told["colour"].rmse, told["size"].changed) == (None, None)
+    days = (whole["day"] - pd.to_datetime(given["day"])).dt.total_seconds() / 86400
+    assert told["day"].rmse == pytest.approx(np.sqrt((days**2).mean()), rel=1e-4)
+    errors = found["reconstruction_error"].astype(float)
+    assert report.reconstruction_error == pytest.approx(np.sqrt((errors**2).mean()), rel=1e-9)
+    parquet.write_table(as_arrow(), tmp_path / "new.parquet")
+    transform_file(folder / "all.kt", tmp_path / "new.parquet", output=tmp_path / "out.parquet", reconstruct=True)
+    stored = parquet.read_table(tmp_path / "out.parquet")
+    kinds = [str(stored.schema.field(name).type) for name in stored.column_names]
+    assert kinds == ["int64", "double", "double", "string", "bool", "timestamp[us]", "double", "double"]
+    np.testing.assert_allclose(stored["weight"].to_numpy(), found["weight"].astype(float), rtol=0, atol=1e-5)
+
+
+def test_the_first_components_alone_leave_more(applied):
+    few, one = applied("two", components=1, reconstruct=True, residual=True)
+    _, all_of_them = applied("two", reconstruct=True, residual=True)
+    assert (one.components, one.residual > all_of_them.residual) == (1, True)
+    assert list(few.columns) == ["row", "size", "fixed", "weight", "reconstruction_error", "residual"]
+    scores, every = applied("two", components=2)[0], applied("two")[0]
+    assert list(scores.columns) == ["row", "pc1", "pc2"]
+    np.testing.assert_allclose(numbers(scores, ["pc1", "pc2"]), numbers(every, ["pc1", "pc2"]), atol=1e-10)
+    with pytest.raises(UsageError, match="has 3 components, not 4"):
+        applied("two", components=4)
+
+
+# Files.
+
+
+def as_arrow(count=500):
+    table = rows(count)
+    return pa.Table.from_pandas(table.assign(flag=table["flag"] == "true", day=pd.to_datetime(table["day"])))
+
+
+def test_rows_are_the_same_in_whatever_files_they_stand(applied, tmp_path):
+    whole, _ = applied("kind")
+    table = rows(500)
+    table[list(table.columns)[::-1]].to_csv(tmp_path / "turned.csv.gz", index=False)
+    for place, part in enumerate((table[:200], table[200:201], table[201:])):
+        part.to_csv(tmp_path / f"part-{place}.csv", index=False)
+    (tmp_path / "parts").mkdir()
+    parquet.write_table(as_arrow()[:123], tmp_path / "parts" / "a.parquet")
+    parquet.write_table(as_arrow()[123:], tmp_path / "parts" / "b.parquet")
+    table.to_csv(tmp_path / "komma.csv", index=False, sep=";", decimal=",")
+    # Categories mean the same in every block.
+    coded = table.assign(flag=table["flag"].str.upper(), colour=table["colour"].replace("1", "1.0"))
+    coded.to_csv(tmp_path / "coded.csv", index=False)
+    for name, block in (
+        ("turned.csv.gz", 500),
+        ("part-*.csv", 3000),
+        ("parts", None),
+        ("komma.csv", 900),
+        ("coded.csv", 800),
+    ):
+        found, report = applied("kind", str(tmp_path / name), block=block)
+        assert found.equals(whole), name
+        assert report.rows == 500
+        assert any("decimal comma" in warning for warning in report.warnings) == (name == "komma.csv")
+
+
+def test_thousands_may_have_commas_where_that_was_said(applied, tmp_path):
+    plain = rows(500).assign(weight=1234.0)
+    plain.to_csv(tmp_path / "plain.csv", index=False)
+    plain.assign(weight="1,234").to_csv(tmp_path / "marked.csv", index=False)
+    found, _ = applied("kind", tmp_path / "marked.csv", decimal=".", block=900)
+    assert found.equals(applied("kind", tmp_path / "plain.csv")[0])
+
+
+def test_blocks_may_be_shorter_than_a_row(applied, tmp_path):
+    header, *lines = rows(40).drop(columns=["id", "note"]).to_csv(index=False).splitlines(keepends=True)
+    lines.sort(key=len)
+    (tmp_path / "two.csv").write_text(header + lines[0] + lines[-1])
+    # A block may end with one row, and the next before any.
+    for block in (None, len(lines[0])):
+        assert applied("kind", tmp_path / "two.csv", block=block)[1].rows == 2
+    table = rows(500)[:20].copy()
+    table.loc[11, "note"] = "long " * 2000
+    table.to_csv(tmp_path / "long.csv", index=False)
+    assert applied("kind", tmp_path / "long.csv", block=500)[0].equals(applied("kind")[0][:20])
+
+
+@pytest.mark.parametrize("block", [7, 100, None])
+def test_parquet_goes_through_in_batches_with_its_types(folder, applied, tmp_path, block):
+    parquet.write_table(as_arrow(), tmp_path / "new.parquet", row_group_size=90)
+    report = predict_file(
+        folder / "kind.kt", tmp_path / "new.parquet", output=tmp_path / "out.parquet", keep="id,day", block=block
+    )
+    found = parquet.read_table(tmp_path / "out.parquet")
+    assert found["prediction"].to_pylist() == applied("kind")[0]["prediction"].astype(int).tolist()
+    assert found["row"].to_pylist() == list(range(1, 501))
+    assert found.schema.field("day").type == as_arrow().schema.field("day").type
+    assert found["id"].to_pylist() == list(range(500))
+    assert report.columns == ("row", "id", "day", "prediction")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"size,size\n1,2\n", "more than one column named 'size'"),
+        (b"", "is empty"),
+        (b"size,colour,flag,day,weight\n", "has a header but no rows"),
+        (b"size,colour,flag,day,weight\n\n\n", "has a header but no rows"),
+        (b"size,fixed,colour,flag,day,weight\n1,2,red,true,2024-01-01,2\n1,2\n", "line 3: expected 6 fields, found 2"),
+        (b'size,colour,flag,day,weight\n1,"red,true,2024-01-01,2\n', "a quote is opened and never closed"),
+        (b"size,colour,flag,day,weight\n1,r\xff,true,2024-01-01,2\n", "line 2: byte 0xff is not UTF-8"),
+        (b"\0\1\2\3" * 9, "neither CSV nor Parquet"),
+        (b"PAR1" + b"x" * 40, "is malformed Parquet"),
+        (b"\x1f\x8b\x08\x00rest", "is truncated or damaged"),
+    ],
+)
+def test_malformed_data_are_refused(applied, tmp_path, monkeypatch, content, message):
+    (tmp_path / "bad.csv").write_bytes(content)
+    # The second time as if it were too large to be looked at before the first block.
+    for small in (1 << 24, max(1, len(content) - 1)):
+        monkeypatch.setattr("kerntest.data.formats.csv_blocks.SMALL_BYTES", small)
+        with pytest.raises(DataError, match=message) as caught:
+            applied("kind", tmp_path / "bad.csv")
+        assert caught.value.hint
+
+
+def test_memory_does_not_grow_with_the_file(folder, tmp_path):
+    header, _, body = (folder / "new.csv").read_text().partition("\n")
+    peaks = []
+    for copies in (2, 10):
+        (tmp_path / "long.csv").write_text(header + "\n" + body * copies)
+        tracemalloc.start()
+        predict_file(folder / "weight.kt", tmp_path / "long.csv", output=tmp_path / "out.csv", block=10_000, threads=1)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
+
+
+def test_the_progress_ends_where_the_work_ends(folder, applied):
+    steps = []
+    applied("kind", block=2000, progress=lambda *step: steps.append(step))
+    assert len(steps) > 3
+    assert steps == sorted(steps)
+    assert steps[-1] == ((folder / "new.csv").stat().st_size,) * 2
+
+
+# Rows that lack a value, or have one that does not fit.
+
+
+@pytest.fixture
+def changed(folder, tmp_path):
+    """Return what writes the rows anew with other values at (line, column), and as many rows."""
+
+    def write(values, count=500):
+        lines = list(csv.reader(io.StringIO((folder / "new.csv").read_text())))[: 1 + count]
+        for (number, column), value in values.items():
+            lines[number][lines[0].index(column)] = value
+        with (tmp_path / "changed.csv").open("w", newline="") as file:
+            csv.writer(file).writerows(lines)
+        return tmp_path / "changed.csv"
+
+    return write
+
+
+HOLES = {(3, "size"): "", (6, "size"): "NA"}
+
+
+@pytest.mark.parametrize("model", RUNS)
+def test_missing_values_are_refused_left_out_or_left_empty(applied, changed, model):
+    whole, path = applied(model, **RUNS[model])[0], changed(HOLES)
+    with pytest.raises(DataError, match=r"changed\.csv, line 5: column 'size' has no value") as caught:
+        applied(model, path, block=60)
+    assert caught.value.where["line"] == 5
+    assert "--missing" in caught.value.hint
+    dropped, report = applied(model, path, missing="drop", block=2000, **RUNS[model])
+    assert dropped["row"].astype(int).tolist() == [k for k in range(1, 501) if k not in {3, 6}]
+    assert (report.rows, report.incomplete) == (500, 2)
+    empty, _ = applied(model, path, missing="empty", block=2000, **RUNS[model])
+    assert empty["row"].equals(whole["row"])
+    assert (empty.iloc[[2, 5], 1:] == "").all(axis=None)
+    names = [name for name in whole.columns if model != "usual" or name != "prediction"]
+    for found in (dropped, empty.drop(index=[2, 5])):
+        np.testing.assert_allclose(
+            numbers(found, names), numbers(whole.drop(index=[2, 5]), names), rtol=1e-9, atol=1e-7
+        )
+    # A block may have no row that is complete, and a file.
+    cut, report = applied(model, changed(HOLES, 12), missing="drop", block=60, **RUNS[model])
+    assert cut["row"].astype(int).tolist() == [1, 2, 4, 5, 7, 8, 9, 10, 11, 12]
+    nothing = changed({(1, "size"): "", (2, "size"): "NA"}, 2)
+    empty, report = applied(model, nothing, missing="empty", **RUNS[model])
+    assert (empty.iloc[:, 1:] == "").all(axis=None)
+    assert (report.incomplete, getattr(report, "residual", None)) == (2, None)
+    with pytest.raises(DataError, match="every row"):
+        applied(model, nothing, missing="drop")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("size", "oops", r"line \d+: column 'size' holds 'oops', which is not a number"),
+        ("size", "inf", r"line \d+: column 'size' holds 'inf', which is not a finite number"),
+        ("size", "007", "column 'size' holds '007', which is not a number"),
+        ("day", "soon", r"line \d+: column 'day' holds 'soon', which is not a date"),
+        ("colour", "violet", r"holds 'violet', unknown to .*kind.kt, in 1 row \(the first in line \d+\)"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named_with_its_line(applied, changed, column, value, message):
+    for options, holes in (({"block": 700}, {}), ({"missing": "drop"}, {(20, "day"): "", (398, "day"): ""})):
+        path = changed({(401, column): value, **holes})
+        with pytest.raises(DataError, match=message) as caught:
+            applied("kind", path, **options)
+        assert value in path.read_text().splitlines()[caught.value.where["line"] - 1]
+
+
+def test_unknown_categories_are_refused_or_unlike_all(applied, changed):
+    path = changed({(400, "colour"): "violet"})
+    for model, options in (("kind", {"block": 700}), ("all", {"reconstruct": True})):
+        with pytest.raises(DataError, match="violet"):
+            applied(model, path, **options)
+        found, report = applied(model, path, unknown="ignore", **options)
+        assert report.to_dict()["unknown"] == [{"column": "colour", "values": ["violet"], "rows": 1}]
+        assert any("'violet'" in warning for warning in report.warnings)
+    assert found.loc[399, "colour"] in {"red", "green", "1", "a,b"}
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_after_a_failure_the_output_is_as_it_was(folder, changed, tmp_path, ending):
+    output = tmp_path / f"out.{ending}"
+    output.write_bytes(b"old")
+    with pytest.raises(DataError):
+        predict_file(folder / "kind.kt", changed({(400, "size"): "oops"}), output=output, block=700)
+    assert output.read_bytes() == b"old"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["changed.csv", f"out.{ending}"]
+
+
+def test_numbers_too_large_for_a_float_are_refused_and_nothing_is_written(folder, tmp_path):
+    train_kpca(
+        folder / "train.csv", columns="size,weight", kernel="linear", scale="none", output=tmp_path / "linear.kt"
+    )
+    table = rows(20).assign(weight=1.7e308)
+    table.loc[11, "size"] = 1.7e308
+    table.to_csv(tmp_path / "huge.csv", index=False)
+    for options in ({"residual": True}, {"reconstruct": True}):
+        with pytest.raises(UndecidedError, match=r"too large for these rows|overflows") as caught:
+            transform_file(tmp_path / "linear.kt", tmp_path / "huge.csv", output=tmp_path / "out.csv", **options)
+        assert caught.value.exit_code == 4
+        assert not (tmp_path / "out.csv").exists()
+
+
+# What cannot be.
+
+
+def test_columns_are_handed_through_unless_the_output_has_one_of_the_name(folder, applied, tmp_path):
+    found, report = applied("kind", keep=["note", "size"])
+    assert (list(found.columns), report.columns_ignored) == (["row", "size", "note", "prediction"], ("id", "fixed"))
+    for model, name, made, options in (
+        ("kind", "prediction", "predictions", {}),
+        ("kind", "p:10", "predictions", {}),
+        ("usual", "decision", "predictions", {}),
+        ("ridge", "weight_std", "predictions", {"std": True}),
+        ("two", "size", "pre-images", {"reconstruct": True}),
+        ("two", "pc2", "scores", {}),
+        ("two", "row", "scores", {}),
+    ):
+        rows(30).rename(columns={"id": name} if name != "size" else {}).to_csv(tmp_path / "named.csv", index=False)
+        with pytest.raises(UsageError, match=f"'{name}' of .* cannot be kept beside the {made}"):
+            applied(model, tmp_path / "named.csv", keep=name, **options)
+    rows(30).rename(columns={"weight": "row"}).to_csv(tmp_path / "row.csv", index=False)
+    train_kpca(tmp_path / "row.csv", columns="size,row", output=folder / "row.kt")
+    with pytest.raises(UsageError, match="two columns 'row'"):
+        applied("row", tmp_path / "row.csv", reconstruct=True)
+    assert list(applied("row", tmp_path / "row.csv")[0].columns) == ["row", "pc1", "pc2"]
+
+
+def test_what_cannot_be_is_refused(folder, applied, tmp_path):
+    rows(5).drop(columns="day").to_csv(tmp_path / "lacking.csv", index=False)
+    train_kpca(folder / "train.csv", columns="size,weight", kernel="polynomial", output=folder / "poly.kt")
+    SVM(kernel="precomputed").fit(np.eye(6) + 0.5, ["a", "b"] * 3).save(folder / "matrix.kt")
+    KernelPCA(2, "precomputed").fit(np.eye(5) + 1).save(tmp_path / "given.kt")
+    for error, message, call in (
+        (UsageError, r"written as \.csv or \.parquet, not as \.txt", lambda: predict_file(folder / "kind.kt", folder / "new.csv", output=tmp_path / "out.txt")),
+        (UsageError, "has no probabilities", lambda: applied("weight", proba=True)),
+        (UsageError, "missing must be", lambda: applied("kind", missing="dorp")),
+        (UsageError, "unknown must be", lambda: applied("kind", unknown="eror")),
+        (UsageError, "column 'nope' is not in", lambda: applied("kind", keep="nope")),
+        (ModelError, "is not a model", lambda: predict_file(folder / "new.csv", folder / "new.csv")),
+        (DataError, "does not exist", lambda: applied("kind", tmp_path / "nowhere.csv")),
+        (DataError, r"has no column 'day', which .* needs", lambda: applied("kind", tmp_path / "lacking.csv")),
+        # Before anything is read.
+        (UsageError, "has no pre-images", lambda: applied("poly", "no such file.csv", reconstruct=True)),
+        (ModelError, "fitted to a matrix of kernel values", lambda: applied("matrix")),
+        (ModelError, "fitted to a matrix of kernel values", lambda: transform_file(tmp_path / "given.kt", folder / "new.csv")),
+    ):  # fmt: skip
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_models_of_other_kinds_are_sent_to_their_command(folder):
+    for function, model, way in (
+        (transform_file, "kind", "kerntest predict {} DATA` predicts with it"),
+        (transform_file, "ridge", "kerntest predict {} DATA` predicts with it"),
+        (predict_file, "two", "kerntest transform {} DATA` projects rows with it"),
+    ):
+        with pytest.raises(ModelError, match="holds a model of kind") as caught:
+            function(folder / f"{model}.kt", folder / "new.csv")
+        assert way.format(folder / f"{model}.kt") in caught.value.hint
+
+
+# Training principal components.
+
+
+def test_the_same_rows_give_the_same_model_on_any_number_of_threads(folder, tmp_path):
+    for name, threads in (("one.kt", 1), ("two.kt", 2)):
+        train_kpca(folder / "new.csv", components=4, threads=threads, output=tmp_path / name)
+    # Axes are as sharp as their eigenvalues are apart.
+    values = KernelPCA.load(tmp_path / "one.kt").eigenvalues_
+    assert_models_alike(tmp_path / "one.kt", tmp_path / "two.kt", condition=values[0] / -np.diff(values).max())
+
+
+def test_the_result_says_what_was_found(folder):
+    result = train_kpca(folder / "train.csv", components=4, color="colour", exclude="kind")
+    assert (result.schema, result.command, result.components, result.n_train) == ("kerntest.kpca/1", "kpca", 4, 150)
+    assert len(result.eigenvalues) == len(result.explained_variance_ratio) == 4
+    assert result.explained == pytest.approx(sum(result.explained_variance_ratio), rel=1e-12)
+    assert result.train.residual == pytest.approx((1 - result.explained) * result.trace / 150, rel=1e-12)
+    assert (result.columns, result.columns_left_out) == (("size", "flag", "day", "weight"), ("fixed",))
+    assert (result.color, result.provenance.inputs[0].rows) == ("colour", 150)
+    table = rows(150, seed=1).drop(columns=["colour", "id", "note", "fixed"])
+    table["day"], table["flag"] = pd.to_datetime(table["day"]), table["flag"] == "true"
+    assert result.train.residual == pytest.approx(KernelPCA(4).fit(table).residuals(table).mean(), rel=1e-9)
+
+
+def test_associations_are_correlations_and_correlation_ratios(folder):
+    table = rows(150, seed=1)
+    result = train_kpca(folder / "train.csv", components=2, exclude="kind")
+    scores = KernelPCA.load(folder / "all.kt").transform(folder / "train.csv")[:, :2]
+    found = {one.column: one.to_dict()["values"] for one in result.associations}
+    for place in range(2):
+        assert found["size"][place] == pytest.approx(np.corrcoef(table["size"], scores[:, place])[0, 1], rel=1e-9)
+        groups = pd.Series(scores[:, place]).groupby(table["colour"])
+        between = (groups.size() * groups.mean() ** 2).sum()
+        assert found["colour"][place] == pytest.approx(np.sqrt(between / (scores[:, place] ** 2).sum()), rel=1e-9)
+    clearest = [max(map(abs, values)) for values in found.values()]
+    assert clearest == sorted(clearest, reverse=True)
+
+
+def test_a_table_asked_for_wrongly_is_refused(folder, tmp_path):
+    for error, message, options in (
+        (UsageError, "column 'color' is not in", {"color": "color"}),
+        (UsageError, "no columns to read", {"kernel": "precomputed"}),
+        (DataError, "exists already", {"output": folder / "all.kt"}),
+        (UsageError, "drawn into", {"plot": tmp_path / "picture.txt"}),
+    ):
+        with pytest.raises(error, match=message):
+            train_kpca(folder / "train.csv", **options)
