@@ -20,7 +20,7 @@ from kerntest.inference.family import Family
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import ORDER_STREAM, Sample
-from kerntest.inference.statistic import Effect, LabelMatrix, effect_size
+from kerntest.inference.statistic import Effect, LabelMatrix, effect_size, inner
 from kerntest.inference.verdict import (
     Verdict,
     curve_verdict,
@@ -31,7 +31,7 @@ from kerntest.inference.verdict import (
 )
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.elementary import Gaussian, Laplacian, Laplacian2, Linear, Matern, RationalQuadratic, StudentT
-from kerntest.matrices.factor import FEATURE_STREAM, FeatureMap, parse_features
+from kerntest.matrices.factor import FEATURE_STREAM, FeatureMap, LowRank, parse_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -272,15 +272,9 @@ class BlockSums:
         features = both @ one.projection if len(one.landmarks) else both
         sizes = np.concatenate([each.sizes() for each in self.blocks])
         mean = features.sum(axis=0) / sizes.sum()
-        return Blocked(
-            features=one,
-            sample=sample,
-            sums=features - sizes[:, None] * mean,
-            mean=mean,
-            sizes=sizes,
-            in_x=np.repeat([True, False], [each.count for each in self.blocks]),
-            free=np.concatenate([np.arange(each.count) < each.free for each in self.blocks]),
-        )
+        in_x = np.repeat([True, False], [each.count for each in self.blocks])
+        free = np.concatenate([np.arange(each.count) < each.free for each in self.blocks])
+        return Blocked(one, sample, features - sizes[:, None] * mean, mean, sizes, in_x, free)
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,9 +301,15 @@ class Blocked:
     free: NDArray[np.bool_]
 
     @property
+    def sides(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which blocks are of X, and which of Y."""
+        return self.in_x, ~self.in_x
+
+    @property
     def n(self) -> tuple[int, int]:
         """Rows of X and of Y."""
-        return int(self.sizes[self.in_x].sum()), int(self.sizes[~self.in_x].sum())
+        x, y = (int(self.sizes[side].sum()) for side in self.sides)
+        return x, y
 
     @cached_property
     def sampled(self) -> Array:
@@ -319,8 +319,7 @@ class Blocked:
     @property
     def means(self) -> Array:
         """Mean features of each block, shape (s, r)."""
-        means: Array = self.sums / self.sizes[:, None]
-        return means
+        return np.asarray(self.sums / self.sizes[:, None])
 
     @property
     def labels(self) -> Array:
@@ -345,23 +344,19 @@ class Blocked:
 
     def _estimates(self, estimator: Estimator, labels: Array) -> Array:
         """Return the estimates for labellings of the free blocks, shape (R, free blocks)."""
-        n_x, n_y = self.n
-        fixed_in_x = self.in_x & ~self.free
-        in_x = labels @ self.sums[self.free] + self.sums[fixed_in_x].sum(axis=0)
+        (n_x, n_y), free = self.n, self.free
+        in_x = labels @ self.sums[free] + self.sums[self.in_x & ~free].sum(axis=0)
         square = np.einsum("gr,gr->g", in_x, in_x)
         if estimator == "biased":
-            biased: Array = (1 / n_x + 1 / n_y) ** 2 * square
-            return biased
-        pairs = self.sizes.astype(np.float64) ** 2
-        pairs_x, pairs_y = n_x**2 - pairs[self.in_x].sum(), n_y**2 - pairs[~self.in_x].sum()
-        own, slope = np.einsum("ar,ar->a", self.sums, self.sums), self.sums @ self.mean
-        # What a block adds where it is in X, and where it is in Y.
-        to_x = 2.0 * slope * ((n_x - self.sizes) / pairs_x - 1 / n_x) - own / pairs_x
-        to_y = 2.0 * slope * ((n_y - self.sizes) / pairs_y - 1 / n_y) - own / pairs_y
-        fixed = to_x[fixed_in_x].sum() + to_y[~self.in_x & ~self.free].sum()
-        estimates: Array = (1 / pairs_x + 1 / pairs_y + 2 / (n_x * n_y)) * square + fixed
-        estimates += labels @ to_x[self.free] + (1.0 - labels) @ to_y[self.free]
-        return estimates
+            return np.asarray((1 / n_x + 1 / n_y) ** 2 * square)
+        own, slope = np.einsum("ar,ar->a", self.sums, self.sums), 2.0 * (self.sums @ self.mean)
+        estimates = 2 / (n_x * n_y) * square
+        for side, n, label in zip(self.sides, self.n, (labels, 1.0 - labels), strict=True):
+            pairs = n**2 - float(np.square(self.sizes[side].astype(np.float64)).sum())
+            # What a block adds where it is in this file.
+            added = slope * ((n - self.sizes) / pairs - 1 / n) - own / pairs
+            estimates += square / pairs + label @ added[free] + added[side & ~free].sum()
+        return np.asarray(estimates)
 
     def tolerance(self, estimator: Estimator) -> float:
         """Return how far rounding can move an estimate between two relabellings that are equal."""
@@ -380,66 +375,52 @@ class Blocked:
         unbiased, (n_x, n_y) = self.observed("unbiased"), self.n
         m, n, label = len(self.sampled), n_x + n_y, LabelMatrix(n_x, n_y, "unbiased")
         Z = self.sampled - self.sampled.mean(axis=0)
-        # The kernel matrix without its diagonal: its squares and its rows, which sum to -|z|^2.
-        own = np.einsum("ir,ir->i", Z, Z)
-        squares = float(np.square(Z.T @ Z).sum()) - float(own @ own)
-        norm = squares - 2.0 / (m - 2) * float(own @ own) + float(own.sum()) ** 2 / ((m - 1) * (m - 2))
-        size = effect_size(unbiased / label.factor, norm / (m * (m - 3)) * n * (n - 3), label.squared_norm)
-        error = self._standard_error(unbiased) if unbiased > 0 else math.nan
+        rows = LowRank(Z, np.einsum("ir,ir->i", Z, Z), 0.0)
+        norm = inner(rows, rows, hollow=True) / (m * (m - 3)) * n * (n - 3)
+        size, error = effect_size(unbiased / label.factor, norm, label.squared_norm), math.nan
+        if unbiased > 0:
+            witness = self.means @ self.sums[self.in_x].sum(axis=0) * (1 / n_x + 1 / n_y)
+            spread = sum(
+                float(witness[self.free & side].var(ddof=1)) / n for side, n in zip(self.sides, self.n, strict=True)
+            )
+            error = math.sqrt(float(self.sizes[self.free][0]) * spread / unbiased)
         return Effect(unbiased, self.observed("biased"), size, error)
-
-    def _standard_error(self, unbiased: float) -> float:
-        """Return that of the root of the unbiased estimate."""
-        n_x, n_y = self.n
-        difference = self.sums[self.in_x].sum(axis=0) * (1 / n_x + 1 / n_y)
-        witness = self.means @ difference
-        size = float(self.sizes[self.free][0])
-        variance = sum(
-            4.0 * size * float(witness[self.free & side].var(ddof=1)) / n
-            for side, n in ((self.in_x, n_x), (~self.in_x, n_y))
-        )
-        return math.sqrt(variance / unbiased) / 2.0
 
 
 def permuted_verdict(family: Family, blocked: Sequence[Blocked], options: Options, engine: Engine) -> Verdict:
     """Judge the family over random permutations of the blocks together."""
+    asked = options.permutations
 
-    def relabelled(relabellings: int) -> Array:
-        def of(member: Blocked) -> Array:
-            return member.relabelled(options.estimator, relabellings, options.seed)
+    def relabelled(member: Blocked) -> Array:
+        return member.relabelled(options.estimator, max(asked, OTHER_RELABELLINGS), options.seed)
 
-        return np.stack(list(engine.here.map(of, blocked)))
-
-    values = relabelled(options.permutations)
+    values = np.stack(list(engine.here.map(relabelled, blocked)))
     refuse_overflow(family.kernels, values)
     tolerances = np.array([member.tolerance(options.estimator) for member in blocked])
-    judged = judge(values, tolerances, options.judge, family.halvings)
+    judged = judge(values[:, :asked], tolerances, options.judge, family.halvings)
     # A few relabellings can all give one value: only others tell what the kernel sees.
-    if judged.degenerate.all() and judge(relabelled(OTHER_RELABELLINGS), tolerances).degenerate.all():
+    if judged.degenerate.all() and judge(values, tolerances).degenerate.all():
         raise degenerate_kernel(family.kernels[0])
-    used, place = values.shape[1], judged.selected
-    null = permutation_null(judged, used, options.permutations, resampling="permuted blocks of random rows")
-    warnings = relabelling_warning(judged.p_value, used, options.alpha)
-    effect = blocked[place].effect()
-    return Verdict(judged.p_value, family.members[place], effect, null, warnings=warnings, judged=judged)
+    null = permutation_null(judged, asked, asked, resampling="permuted blocks of random rows")
+    warnings = relabelling_warning(judged.p_value, asked, options.alpha)
+    effect = blocked[judged.selected].effect()
+    return Verdict(judged.p_value, family.members[judged.selected], effect, null, warnings=warnings, judged=judged)
 
 
 def block_curve_verdict(family: Family, blocked: Sequence[Blocked], options: Options, engine: Engine) -> Verdict:
     """Judge one kernel by a curve: the mean features of the blocks are rows, all of one weight, of a linear kernel."""
     (one,) = blocked
     refuse_overflow(family.kernels, one.sums.reshape(1, -1))
-    means = Points.of(one.means[one.free])
-    labels = one.in_x[one.free].astype(np.uint8)
+    means, labels = Points.of(one.means[one.free]), one.in_x[one.free].astype(np.uint8)
     rows = Sample(means, np.empty(0), np.empty(0), (), (), labels=labels, origin=np.arange(len(means)))
     try:
         found = curve_verdict(TwoSamples(options, engine.here, None, rows), Family(((Linear(),),)))
     except UndecidedError as error:
-        if error.code == "undecided.degenerate_kernel":
-            raise degenerate_kernel(family.kernels[0]) from None
-        raise
+        if error.code != "undecided.degenerate_kernel":
+            raise
+        raise degenerate_kernel(family.kernels[0]) from None
     warnings, fixed = found.warnings, int(one.sizes[~one.free].sum())
     if fixed:
         beyond = f"{fixed:,} rows beyond them enter the estimates and not the p-value"
         warnings = (*warnings, f"the {options.null} null looks at whole blocks: {beyond}")
-    null = replace(found.null, resampling=None)
-    return replace(found, kernels=family.members[0], found=one.effect(), null=null, warnings=warnings)
+    return replace(found, kernels=family.members[0], found=one.effect(), warnings=warnings)

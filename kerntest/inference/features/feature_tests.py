@@ -29,8 +29,8 @@ from kerntest.inference.features.block_sums import (
     permuted_verdict,
     plan_blocks,
 )
-from kerntest.inference.features.product_sums import ProductSums, SideFeatures, side_features, speaking_rows
-from kerntest.inference.features.survey import Survey, open_input
+from kerntest.inference.features.product_sums import ProductSums, SideFeatures, speaking_rows
+from kerntest.inference.features.survey import Input, Survey, open_input
 from kerntest.inference.nulls.curves import curve_p_value
 from kerntest.inference.planning import piece_bytes
 from kerntest.inference.relabelling.pairings import centred_matrix
@@ -50,18 +50,15 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Progress
     from kerntest.inference.family import BandwidthOption
-    from kerntest.inference.features.block_sums import Blocked
-    from kerntest.inference.features.survey import Input
     from kerntest.inference.sides import Options, Variable
     from kerntest.kernels.base import Array, Kernel
+    from kerntest.matrices.factor import FeatureMap
     from kerntest.report.results.independence_record import IndependenceResult
 
 Result = TypeVar("Result")
 
 # Landmarks of a two-sample test, and of each side of a test of independence.
 TWO_SAMPLE_FEATURES, SIDE_FEATURES = "nystroem:300", "nystroem:200"
-# Rows from which bandwidths, landmarks and the error of features come.
-SAMPLED_ROWS = 2000
 # Rows on which features are compared with the kernel.
 TWO_SAMPLE_ERROR_ROWS, SIDE_ERROR_ROWS = 800, 1000
 # Some hundred features leave out much of what kernels see whose bandwidth is below so many factors of two of the median.
@@ -70,11 +67,18 @@ NARROWEST = -1
 LARGE_ERROR = 0.1
 
 
-def _matrix_error(K: Array, Z: Array) -> float:
-    """Return |A - A_z| / |A| in the Frobenius norm, A the centred kernel matrix of some rows and A_z that of features Z."""
-    exact, apart = centred_matrix(K, "biased"), centred_matrix(Z @ Z.T - K, "biased")
+def _errors(features: FeatureMap, rows: Points, Z: Array) -> tuple[float, float]:
+    """Return what features Z of some rows leave out of their kernel K.
+
+    The root mean square of Z Z' - K over pairs of different rows; and |A - A_z| / |A| in the Frobenius norm, A and A_z the
+    centred K and Z Z'.
+    """
+    K = features.kernel(rows)
+    apart = Z @ Z.T - K
+    exact, centred = centred_matrix(K, "biased"), centred_matrix(apart, "biased")
     size = float(np.linalg.norm(exact))
-    return float(np.linalg.norm(apart)) / size if size > 0 else 0.0
+    kernel_error = float(np.sqrt(np.mean(np.square(apart[~np.eye(len(K), dtype=bool)]))))
+    return kernel_error, float(np.linalg.norm(centred)) / size if size > 0 else 0.0
 
 
 def _large_error(subject: str, error: float) -> list[str]:
@@ -116,8 +120,7 @@ def mmd_by_features(
             found.move_to_its_mean()
         maps = family_features(found.features, kernels, found.sample.points, options.seed)
         work = BlockSums(maps, blocks, options.seed)
-        shape = len(kernels), work.width
-        numbers = sum(each.count for each in blocks) * math.prod(shape)
+        numbers = sum(math.prod(work.shape(source)) for source in range(2))
 
         def held(threads: int) -> float:
             # Each piece under way has the sums once, and the result too.
@@ -129,33 +132,24 @@ def mmd_by_features(
             what="the sums over blocks take",
             hint="fewer --features take less",
         )
-        sums = found.sums(
-            work,
-            step=f"{work.width:,} features of each of {len(kernels)} kernels, summed over blocks of rows",
-            held=held,
-            operations={"kernel": 3.0 * numbers / sum(each.count for each in blocks) * sum(found.n)},
-        )
+        step = f"{work.width:,} features of each of {len(kernels)} kernels, summed over blocks of rows"
+        operations = {"kernel": 3.0 * len(kernels) * work.width * sum(found.n)}
+        sums = found.sums(work, step=step, held=held, operations=operations)
     blocked = [work.blocked(member, sums, found.sample.points) for member in range(len(kernels))]
     judged = permuted_verdict if options.null == "permutation" else block_curve_verdict
     verdict = judged(family, blocked[: len(family.members)], options, found.engine)
     chosen = blocked[kernels.index(verdict.kernels[0])]
-    approximation = record.Approximation(
-        features=found.features,
-        kind=found.kind,
-        number=work.width,
-        **_two_sample_errors(chosen),
-        rows_sampled=len(chosen.sample),
-        blocks=sum(each.free for each in blocks),
-        rows_per_block=blocks[0].size,
-        fixed_rows=sum(each.fixed_rows for each in blocks),
-    )
+    # Errors are those of rows that are no landmarks where there are enough.
+    rows_sampled, landmarks = len(chosen.sample), len(chosen.features.landmarks)
+    first = landmarks if rows_sampled > landmarks + TWO_SAMPLE_ERROR_ROWS // 2 else 0
+    others = slice(first, first + TWO_SAMPLE_ERROR_ROWS)
+    kernel_error, matrix_error = _errors(chosen.features, chosen.sample.take(others), chosen.sampled[others])
     minimum = None
     if min_effect is not None:
         measured = blocked[-1].effect()
         minimum = exact.minimum_effect(
             min_effect, kernels[-1], measured.unbiased, measured.standard_error, options.alpha
         )
-    rule = f"{family.rule}, on {len(chosen.sample):,} sampled rows" if family.thinning else family.rule
     result = exact.two_sample_result(
         options,
         verdict,
@@ -169,10 +163,23 @@ def mmd_by_features(
             *found.warnings,
             *exact.kernel_warnings(family, verdict.kernels),
             *found.adapted,
-            *_large_error(f"the {found.features}", approximation.matrix_error),
+            *_large_error(f"the {found.features}", matrix_error),
             *verdict.warnings,
         ),
-        provenance=found.provenance((kernel,), rule),
+        provenance=found.provenance(
+            (kernel,), f"{family.rule}, on {rows_sampled:,} sampled rows" if family.thinning else family.rule
+        ),
+    )
+    approximation = record.Approximation(
+        features=found.features,
+        kind=found.kind,
+        number=work.width,
+        kernel_error=kernel_error,
+        matrix_error=matrix_error,
+        rows_sampled=rows_sampled,
+        blocks=sum(each.free for each in blocks),
+        rows_per_block=blocks[0].size,
+        fixed_rows=sum(each.fixed_rows for each in blocks),
     )
     return replace(result, method="features", approximation=approximation)
 
@@ -199,20 +206,8 @@ def _two_sample_kernels(
     if family.thinning:
         rule = f"{sum(found.n):,} rows: bandwidths of the exact test from half the median on"
         family = replace(family, thinning=rule)
-    if not measured or len(family.kernels) == 1:
-        return family, ()
-    return family, choose("auto", "median", single=True).kernels
-
-
-def _two_sample_errors(blocked: Blocked) -> dict[str, float]:
-    """Return how far features are from the kernel, on sampled rows that are no landmarks where there are enough."""
-    sample, landmarks = blocked.sample, len(blocked.features.landmarks)
-    first = landmarks if len(sample) > landmarks + TWO_SAMPLE_ERROR_ROWS // 2 else 0
-    rows = np.arange(first, min(first + TWO_SAMPLE_ERROR_ROWS, len(sample)))
-    K, Z = blocked.features.kernel(sample.take(rows)), blocked.sampled[rows]
-    off = ~np.eye(len(rows), dtype=bool)
-    kernel_error = float(np.sqrt(np.mean(np.square((Z @ Z.T - K)[off]))))
-    return {"kernel_error": kernel_error, "matrix_error": _matrix_error(K, Z)}
+    alone = not measured or len(family.kernels) == 1
+    return family, () if alone else choose("auto", "median", single=True).kernels
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -230,56 +225,65 @@ def hsic_by_features(
 ) -> IndependenceResult:
     """Run the test of `hsic_test` with ``method="features"``. Cost: O(n (M (p + r) + r^2)) time, r of M features a side."""
     found = Survey("hsic", options, features, threads, progress)
-    _refuse_exact_only(options, bandwidth)
-    options = found.options
-    with (
-        _opened_groups(x, y, reading) as (data, groups),
-        found.over(
-            (data,),
-            Reading(
-                columns=[name for table in groups.tables for name in table.names],
-                categorical=reading.categorical if y is None else (),
-                missing=reading.missing,
-                csv=reading.csv,
-            ),
-            2 * found.number,
-        ),
-    ):
-        n, (columns, variables) = found.n[0], _sides(groups, found)
-        rows = speaking_rows(n, len(found.sample.points), options.seed)
-        first = [min(map(found.columns.index, variable.names)) for variable in variables]
-        if first[1] < first[0]:
-            # Which rows speak for a side does not depend on which of the two is called x.
-            rows.reverse()
-        chosen = [variable.take(some) for variable, some in zip(variables, rows, strict=True)]
-        family = choose_pair(kernels, bandwidth, chosen, seed=options.seed, single=True)
-        sides = [
-            side_features(found.features, kernel, side, variable.points, options.seed)
-            for kernel, side, variable in zip(family.members[0], columns, chosen, strict=True)
-        ]
-        work = ProductSums((sides[0], sides[1]))
-        ranks = [side.map.size for side in sides]
-        width = sum(ranks)
-        (gram,) = found.sums(
-            work,
-            step=f"products of {ranks[0]:,} + {ranks[1]:,} features, for the {options.null} null",
-            held=lambda threads: 8.0 * width**2 * (threads + 2),
-            operations={"kernel": 1.0 * width * n, "product": 1.0 * width**2 * n},
+    if options.null in {"permutation", "pearson"}:
+        raise UsageError(
+            f"--null {options.null} needs relabelled values that the features do not give",
+            hint="with --method features the null is moments, gamma or spectral",
+            code="usage.method",
         )
+    if not isinstance(bandwidth, str) and np.size(bandwidth) > 1:
+        raise UsageError(
+            "features stand for one pair of kernels: give one bandwidth",
+            hint="--method exact judges several bandwidths together",
+            code="usage.method",
+        )
+    options = found.options
+    with _opened_groups(x, y, reading) as (data, groups):
+        whole = Reading(
+            columns=[name for table in groups.tables for name in table.names],
+            categorical=reading.categorical if y is None else (),
+            missing=reading.missing,
+            csv=reading.csv,
+        )
+        with found.over((data,), whole, 2 * found.number):
+            n, m = found.n[0], len(found.sample.points)
+            columns, variables = _sides(groups, found)
+            rows = speaking_rows(n, m, options.seed)
+            first = [min(map(found.columns.index, variable.names)) for variable in variables]
+            if first[1] < first[0]:
+                # Which rows speak for a side does not depend on which of the two is called x.
+                rows.reverse()
+            chosen = [variable.take(some) for variable, some in zip(variables, rows, strict=True)]
+            family = choose_pair(kernels, bandwidth, chosen, seed=options.seed, single=True)
+            left, right = (
+                SideFeatures.of(found.features, kernel, side, variable.points, options.seed)
+                for kernel, side, variable in zip(family.members[0], columns, chosen, strict=True)
+            )
+            work = ProductSums((left, right))
+            ranks = left.map.size, right.map.size
+            width = sum(ranks)
+            (gram,) = found.sums(
+                work,
+                step=f"products of {ranks[0]:,} + {ranks[1]:,} features, for the {options.null} null",
+                held=lambda threads: 8.0 * width**2 * (threads + 2),
+                operations={"kernel": 1.0 * width * n, "product": 1.0 * width**2 * n},
+            )
     pair = work.pair(gram, found.sample.points, options.estimator)
-    for side in (pair.x, pair.y):
-        if not np.isfinite(side.gram).all():
-            raise overflow(side.kernel)
+    for centred in (pair.x, pair.y):
+        if not np.isfinite(centred.gram).all():
+            raise overflow(centred.kernel)
     p_value, null = curve_p_value(options.null, pair)
-    m = len(found.sample.points)
-    few = f"the variance of the Gamma null is that of {m:,} rows drawn at random"
-    errors = [
-        _side_errors(side, found.sample.points.take(some), options.seed)
-        for side, some in zip(sides, rows[::-1], strict=True)
-    ]
+    errors = []
+    # On rows that had no say in the features.
+    for one, some in zip(work.sides, rows[::-1], strict=True):
+        points = one.points(found.sample.points.take(some))
+        few = points.take(slice(SIDE_ERROR_ROWS))
+        matrix_error = _errors(one.map, few, one.map.of_block(few))[1]
+        errors.append((feature_error(one.map, points, Engine(1), options.seed), matrix_error))
+    few_rows = f"the variance of the Gamma null is that of {m:,} rows drawn at random"
     result = exact.independence_result(
         options,
-        Verdict(p_value, (pair.x.kernel, pair.y.kernel), pair.effect(), null),
+        Verdict(p_value, family.members[0], pair.effect(), null),
         family,
         groups,
         unused=[found.left_out] * 2,
@@ -294,7 +298,7 @@ def hsic_by_features(
             *found.adapted,
             *_large_error("x: the", errors[0][1]),
             *_large_error("y: the", errors[1][1]),
-            *([few] if options.null == "gamma" and m < n else ()),
+            *([few_rows] if options.null == "gamma" and m < n else ()),
         ),
         provenance=found.provenance(kernels, family.rule),
     )
@@ -312,25 +316,6 @@ def hsic_by_features(
     return replace(result, method="features", approximation=approximation)
 
 
-def _refuse_exact_only(options: Options, bandwidth: BandwidthOption) -> None:
-    """Refuse what features cannot do for two variables."""
-    refusals = (
-        (
-            options.null in {"permutation", "pearson"},
-            f"--null {options.null} needs relabelled values that the features do not give",
-            "with --method features the null is moments, gamma or spectral",
-        ),
-        (
-            not isinstance(bandwidth, str) and np.size(bandwidth) > 1,
-            "features stand for one pair of kernels: give one bandwidth",
-            "--method exact judges several bandwidths together",
-        ),
-    )
-    for refused, message, hint in refusals:
-        if refused:
-            raise UsageError(message, hint=hint, code="usage.method")
-
-
 @contextmanager
 def _opened_groups(x: Any, y: Any, reading: Reading) -> Iterator[tuple[Input, Groups]]:
     """Give an input with its two groups of columns, as its first rows show them."""
@@ -345,27 +330,18 @@ def _opened_groups(x: Any, y: Any, reading: Reading) -> Iterator[tuple[Input, Gr
             hint="join the two files row by row into one, and name the columns with --x and --y",
             code="usage.method",
         )
-    groups = _joined(read_pair(x, y, reading))
-    with open_input(groups.read[0], None, (), reading.csv) as data:
-        yield data, groups
-
-
-def _joined(groups: Groups) -> Groups:
-    """Return two tables whose rows pair as one table; a name that both have is followed by that of its table."""
+    # Two tables whose rows pair are one; a name that both have is followed by that of its table.
+    groups, tables = read_pair(x, y, reading), []
     both = set(groups.tables[0].names) & set(groups.tables[1].names)
-    tables = tuple(
-        replace(
-            table,
-            columns=tuple(
-                replace(column, name=f"{column.name} of {letter}" if column.name in both else column.name, remarks=())
-                for column in table.columns
-            ),
-        )
-        for table, letter in zip(groups.tables, "xy", strict=True)
-    )
+    for table, letter in zip(groups.tables, "xy", strict=True):
+        columns = [
+            replace(column, name=f"{column.name} of {letter}" if column.name in both else column.name, remarks=())
+            for column in table.columns
+        ]
+        tables.append(replace(table, columns=tuple(columns)))
     name = " and ".join(dict.fromkeys(table.name for table in tables))
-    columns = tuple(column for table in tables for column in table.columns)
-    return Groups((replace(tables[0], name=name, columns=columns, notes=()),), tables, groups.warnings)
+    joined = replace(tables[0], name=name, columns=(*tables[0].columns, *tables[1].columns), notes=())
+    yield Input(joined), Groups((joined,), tuple(tables), groups.warnings)
 
 
 def _sides(groups: Groups, found: Survey) -> tuple[list[Columns], list[Variable]]:
@@ -388,11 +364,3 @@ def _sides(groups: Groups, found: Survey) -> tuple[list[Columns], list[Variable]
         )
         variables.append(sample.with_columns(set(places)))
     return columns, variables
-
-
-def _side_errors(side: SideFeatures, rows: Points, seed: int) -> tuple[float, float]:
-    """Return the errors of kernel values and of the centred matrix on rows that had no say in the features."""
-    points = side.points(rows)
-    some = points.take(np.arange(min(len(points), SIDE_ERROR_ROWS)))
-    matrix_error = _matrix_error(side.map.kernel(some), side.map.of_block(some))
-    return feature_error(side.map, points, Engine(1), seed), matrix_error
