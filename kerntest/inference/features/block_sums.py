@@ -20,7 +20,7 @@ from kerntest.inference.family import Family
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import ORDER_STREAM, Sample
-from kerntest.inference.statistic import Effect, LabelMatrix, effect_size, inner
+from kerntest.inference.statistic import Effect, LabelMatrix, centred_inner, effect_size
 from kerntest.inference.verdict import (
     Verdict,
     curve_verdict,
@@ -31,7 +31,7 @@ from kerntest.inference.verdict import (
 )
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.elementary import Gaussian, Laplacian, Laplacian2, Linear, Matern, RationalQuadratic, StudentT
-from kerntest.matrices.factor import FEATURE_STREAM, FeatureMap, LowRank, parse_features
+from kerntest.matrices.factor import FEATURE_STREAM, FeatureMap, parse_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -375,9 +375,11 @@ class Blocked:
         unbiased, (n_x, n_y) = self.observed("unbiased"), self.n
         m, n, label = len(self.sampled), n_x + n_y, LabelMatrix(n_x, n_y, "unbiased")
         Z = self.sampled - self.sampled.mean(axis=0)
-        rows = LowRank(Z, np.einsum("ir,ir->i", Z, Z), 0.0)
-        norm = inner(rows, rows, hollow=True) / (m * (m - 3)) * n * (n - 3)
-        size, error = effect_size(unbiased / label.factor, norm, label.squared_norm), math.nan
+        own = np.einsum("ir,ir->i", Z, Z)
+        # Rows of the kernel matrix without its diagonal sum to -|z|^2.
+        norm = centred_inner(np.square(Z.T @ Z).sum() - own @ own, own @ own, own.sum() ** 2, m, hollow=True)
+        size = effect_size(unbiased / label.factor, norm / (m * (m - 3)) * n * (n - 3), label.squared_norm)
+        error = math.nan
         if unbiased > 0:
             witness = self.means @ self.sums[self.in_x].sum(axis=0) * (1 / n_x + 1 / n_y)
             spread = sum(

@@ -15,7 +15,7 @@ import numpy as np
 from kerntest.inference.features.block_sums import distinct_rows, refuse_indefinite
 from kerntest.inference.nulls.invariants import Invariants, Spectrum
 from kerntest.inference.nulls.permutation import tie_tolerance
-from kerntest.inference.statistic import Effect, effect_size, factor
+from kerntest.inference.statistic import Effect, centred_inner, effect_size, factor
 from kerntest.inference.verdict import degenerate_pair
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
@@ -137,8 +137,8 @@ class ProductSums:
 
 def inner_product(gram: Array, traces: float, n: int, *, hollow: bool) -> float:
     """Return <HKH, HLH> = |sum_i g_i h_i'|^2, or <U(K), U(L)>, from sum_i (g_i, d_i)(h_i, e_i)' and sum_i d_i sum_i e_i."""
-    whole = float(np.vdot(gram[:-1, :-1], gram[:-1, :-1]))
-    return whole - n / (n - 2) * float(gram[-1, -1]) + traces / ((n - 1) * (n - 2)) if hollow else whole
+    whole, diagonals = float(np.vdot(gram[:-1, :-1], gram[:-1, :-1])), float(gram[-1, -1])
+    return float(centred_inner(whole - diagonals, diagonals, traces, n, hollow=True)) if hollow else whole
 
 
 @dataclass(frozen=True, eq=False)
