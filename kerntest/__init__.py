@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from kerntest.report.results.independence_record import ScreenResult as ScreenResult
     from kerntest.report.results.independence_record import SelectionResult as SelectionResult
     from kerntest.report.results.learning_record import KpcaResult as KpcaResult
+    from kerntest.report.results.learning_record import SvmResult as SvmResult
     from kerntest.report.results.record import TwoSampleResult as TwoSampleResult
     from kerntest.report.results.ridge_record import RidgeResult as RidgeResult
     from kerntest.report.results.row_reports import PredictionReport as PredictionReport
     from kerntest.report.results.row_reports import TransformReport as TransformReport
-    from kerntest.report.results.svm_record import SvmResult as SvmResult
 
 __version__ = "0.1.0"
 
@@ -56,7 +56,7 @@ _HOME = {
     "SVM": "kerntest.learning.machines.svm",
     "ScreenResult": "kerntest.report.results.independence_record",
     "SelectionResult": "kerntest.report.results.independence_record",
-    "SvmResult": "kerntest.report.results.svm_record",
+    "SvmResult": "kerntest.report.results.learning_record",
     "Table": "kerntest.data.table",
     "TableReport": "kerntest.report.results.file_reports",
     "TransformReport": "kerntest.report.results.row_reports",

@@ -1,9 +1,15 @@
 """Results of learners as the library would give them, for tests of what is made of them."""
 
 from kerntest import SvmResult
-from kerntest.report.results.learning_record import ClassificationMetrics, ClassMetrics, RegressionMetrics
+from kerntest.report.results.learning_record import (
+    Baseline,
+    ClassificationMetrics,
+    ClassMetrics,
+    GridCell,
+    GridSearch,
+    RegressionMetrics,
+)
 from kerntest.report.results.record import InputRecord, Provenance
-from kerntest.report.results.svm_record import Baseline, GridCell, GridSearch
 
 TIES = "the best mean over the folds; of equal ones the smallest C, then the largest bandwidth"
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.kernels.base import Points
-from kerntest.report.results.svm_record import GridCell, GridSearch
+from kerntest.report.results.learning_record import GridCell, GridSearch
 from kerntest.report.summaries.words import counted
 
 if TYPE_CHECKING:

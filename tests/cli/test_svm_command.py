@@ -10,7 +10,7 @@ from example_svm import grid, metrics, regression_result, svm_result
 import kerntest as package
 from kerntest.cli.drawing import summary_text
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.report.summaries.svm_summary import svm_sentence, svm_summary
+from kerntest.report.summaries.learner_summary import svm_sentence, svm_summary
 from kerntest.report.summaries.words import percent
 
 PLAIN = ["shop.csv", "--target", "bought"]

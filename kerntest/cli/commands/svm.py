@@ -31,7 +31,7 @@ from kerntest.cli.shared_options import (
     test_fraction_option,
 )
 from kerntest.errors import UsageError
-from kerntest.report.results.svm_record import SvmResult
+from kerntest.report.results.learning_record import SvmResult
 
 MACHINE = "Machine"
 SHARE = Quantity(float, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
@@ -199,9 +199,9 @@ def svm(train: str, **options: Any) -> int:
         {"TRAIN": train, "--test": options["test"]}, options, "kerntest svm - --target species < iris.csv", SvmResult
     )
     result = run.fitted("train_svm")
-    from kerntest.report.summaries.svm_summary import svm_notes, svm_summary  # noqa: PLC0415 - --help must start at once
+    from kerntest.report.summaries.learner_summary import learner_notes, svm_summary  # noqa: PLC0415 - --help must start at once
 
-    return run.deliver(result, svm_notes(result), svm_summary)
+    return run.deliver(result, learner_notes(result), svm_summary)
 
 
 def _check_used(ctx: click.Context) -> None:

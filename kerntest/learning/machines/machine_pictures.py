@@ -14,8 +14,8 @@ from kerntest.report.learning_plot import ConfusionPicture, RocCurve, RocPicture
 from kerntest.report.plot import picture_bytes
 from kerntest.report.regression_plot import FitPicture, ResidualPicture, TruthPicture
 from kerntest.report.score_plot import ScorePicture
+from kerntest.report.summaries.learner_summary import svm_sentence
 from kerntest.report.summaries.ridge_summary import left_out_rows, ridge_sentence
-from kerntest.report.summaries.svm_summary import svm_sentence
 from kerntest.report.summaries.words import counted, number, percent
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from kerntest.learning.machines.ridge_machine import JudgedRidge
     from kerntest.learning.machines.svm_learner import JudgedMachine, ScoredRows
     from kerntest.learning.rows.encoding import Encoder
+    from kerntest.report.results.learning_record import SvmResult
     from kerntest.report.results.ridge_record import RidgeGrid, RidgeResult
-    from kerntest.report.results.svm_record import SvmResult
 
 # Points of a curve over a column, which goes beyond the rows by this share of their range to either side.
 CURVE_POINTS, MARGIN = 400, 0.05

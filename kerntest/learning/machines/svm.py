@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.report.results.svm_record import SvmResult
+    from kerntest.report.results.learning_record import SvmResult
 
 ClassWeights: TypeAlias = str | Mapping[Any, float] | None
 BALANCED = "balanced"

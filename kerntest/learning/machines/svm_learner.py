@@ -33,8 +33,7 @@ from kerntest.learning.scores import classification_metrics, fit_sigmoid, regres
 from kerntest.learning.solvers.hinge import KEPT_BYTES
 from kerntest.matrices.expansion import as_points
 from kerntest.matrices.factor import feature_error, parse_features
-from kerntest.report.results.learning_record import ClassificationMetrics, RegressionMetrics
-from kerntest.report.results.svm_record import Baseline, SvmResult
+from kerntest.report.results.learning_record import Baseline, ClassificationMetrics, RegressionMetrics, SvmResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from kerntest.learning.machines.svm import SvmOptions
     from kerntest.learning.rows.training_rows import Labelled, TrainingOptions, TrainingRows
     from kerntest.learning.solvers.problem import Solution
-    from kerntest.report.results.svm_record import GridSearch
+    from kerntest.report.results.learning_record import GridSearch
 
 # Half the range of targets: the solver squares their products with costs.
 SMALLEST_TARGET, LARGEST_TARGET = 1e-75, 1e75

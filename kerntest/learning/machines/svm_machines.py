@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.matrices.factor import FeatureMap
     from kerntest.matrices.matrix import Matrix
-    from kerntest.report.results.svm_record import GridSearch
+    from kerntest.report.results.learning_record import GridSearch
 
 Task: TypeAlias = Literal["classify", "regress", "one-class"]
 Method: TypeAlias = Literal["svm", "mean", "perceptron"]

@@ -13,7 +13,7 @@ from kerntest.data.facts import complete_rows, described, frequent_levels, type_
 from kerntest.data.read import read_table
 from kerntest.errors import UsageError, telling
 from kerntest.report.results.record import Record
-from kerntest.report.summaries.svm_summary import TITLES
+from kerntest.report.summaries.learner_summary import TITLES
 from kerntest.report.summaries.words import (
     Cell,
     ResultTable,

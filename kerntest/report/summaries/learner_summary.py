@@ -1,10 +1,12 @@
-"""What the summaries of all learners say in the same words, and principal components in words."""
+"""Fitted learners in words: what all of them say alike, support vector machines, and principal components."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from kerntest.report.results.learning_record import ClassificationMetrics, RegressionMetrics
 from kerntest.report.summaries.words import (
+    Cell,
     ResultTable,
     Summary,
     counted,
@@ -19,50 +21,60 @@ from kerntest.report.summaries.words import (
 )
 
 if TYPE_CHECKING:
-    from kerntest.report.results.learning_record import KpcaResult
-    from kerntest.report.results.record import Provenance
+    from collections.abc import Iterable, Sequence
+
+    from kerntest.report.results.learning_record import GridCell, GridSearch, KpcaResult, SvmResult
+    from kerntest.report.results.ridge_record import RidgeResult
+
+    LearnerResult: TypeAlias = SvmResult | RidgeResult | KpcaResult
 
 PARTS = {"train": "training", "test": "test"}
+TITLES = {
+    "svm": "Support vector machine",
+    "mean": "Nearest-mean classifier",
+    "perceptron": "Kernel perceptron",
+}
+TASKS = {"classify": "", "regress": " for numbers", "one-class": " for one class"}
+# More classes than this are left to --json: nobody reads a larger matrix in a terminal.
+CLASSES_SHOWN = 12
+LONGEST_NAME = 20
 
 
-class LearnerResult(Protocol):
-    """What the result of every learner has."""
-
-    @property
-    def n_train(self) -> int:
-        """Rows learned from."""
-
-    @property
-    def n_test(self) -> int:
-        """Rows judged by."""
-
-    @property
-    def judged_on(self) -> str:
-        """Where the judgement comes from."""
-
-    @property
-    def kernel(self) -> str:
-        """As resolved."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Learned from."""
-
-    @property
-    def columns_left_out(self) -> tuple[str, ...]:
-        """Not learned from."""
-
-    @property
-    def features(self) -> str | None:
-        """Explicit features."""
-
-    @property
-    def feature_error(self) -> float | None:
-        """Error of their kernel values."""
-
-    @property
-    def provenance(self) -> Provenance:
-        """Where it came from."""
+def learner_summary(
+    result: LearnerResult,
+    title: str,
+    lines: Sequence[tuple[str, str]],
+    sentence: str,
+    *,
+    target: str | None = None,
+    tables: Sequence[ResultTable] = (),
+    answer: str = "Decision",
+) -> Summary:
+    """Return a fit in words, `lines` its own between the kernel and the model."""
+    inputs, cluster = result.provenance.inputs, getattr(result, "cluster", None)
+    head = [("data", input_text(inputs[0]))]
+    if len(inputs) > 1:
+        head.append(("test data", input_text(inputs[1])))
+    elif result.n_test:
+        head.append(("", f"{result.n_train:,} to learn from, {result.n_test:,} held out to judge by"))
+    if target is not None:
+        head.append(("target", target))
+    if cluster is not None:
+        told = f"{getattr(result, 'n_clusters', 0):,} among the training rows, none of them parted"
+        head.append(("clusters", f"{visible(cluster)}: {told}"))
+    head += [("columns", name_list(result.columns)), ("kernel", visible(shortened_kernel(result.kernel)))]
+    if getattr(result, "weights", None) is not None:
+        head.append(("weights", visible(getattr(result, "weights", ""))))
+    if result.features is not None:
+        kind, _, count = result.features.partition(":")
+        name = {"nystroem": "Nystroem", "fourier": "random Fourier"}.get(kind, kind)
+        error = (
+            "" if result.feature_error is None else f", kernel values off by {number(result.feature_error, 2)} (RMS)"
+        )
+        head.append(("features", f"{count} {name} features{error}"))
+    model = [] if result.model is None else [("model", visible(result.model))]
+    warnings = tuple(visible(warning) for warning in result.warnings)
+    return Summary(title, (*head, *lines, *model), visible(sentence), warnings, tuple(tables), answer)
 
 
 def judged_rows(result: LearnerResult) -> str:
@@ -71,44 +83,16 @@ def judged_rows(result: LearnerResult) -> str:
     return counted(rows, f"{PARTS[result.judged_on]} row")
 
 
-def data_lines(result: LearnerResult, target: str | None) -> list[tuple[str, str]]:
-    """Return what was read, how many rows of it are for what, and the target in words."""
-    inputs = result.provenance.inputs
-    lines = [("data", input_text(inputs[0]))]
-    if len(inputs) > 1:
-        lines.append(("test data", input_text(inputs[1])))
-    elif result.n_test:
-        lines.append(("", f"{result.n_train:,} to learn from, {result.n_test:,} held out to judge by"))
-    if target is not None:
-        lines.append(("target", target))
-    return lines
-
-
-def cluster_lines(cluster: str | None, n_clusters: int | None) -> list[tuple[str, str]]:
-    """Return by which column rows stay together."""
-    if cluster is None or n_clusters is None:
-        return []
-    return [("clusters", f"{visible(cluster)}: {n_clusters:,} among the training rows, none of them parted")]
-
-
-def features_text(result: LearnerResult) -> str:
-    """Return which explicit features stand for the kernel, and how well."""
-    kind, _, count = (result.features or "").partition(":")
-    name = {"nystroem": "Nystroem", "fourier": "random Fourier"}.get(kind, kind)
-    error = "" if result.feature_error is None else f", kernel values off by {number(result.feature_error, 2)} (RMS)"
-    return f"{count} {name} features{error}"
-
-
-def learner_notes(result: LearnerResult, tie_rule: str | None) -> list[str]:
+def learner_notes(result: LearnerResult) -> list[str]:
     """Return what was found out and chosen on the way to a model, one line each."""
-    provenance = result.provenance
+    provenance, grid = result.provenance, getattr(result, "grid", None)
     notes = [*input_notes(provenance), f"columns used: {name_list(result.columns, shown=None)}"]
     if result.columns_left_out:
         notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
     notes.append(f"kernel {provenance.kernel}, bandwidth: {provenance.bandwidth}, scale {provenance.scale}")
     notes.append(f"kernel as resolved: {result.kernel}")
-    if tie_rule is not None:
-        notes.append(f"of the grid was chosen {tie_rule}")
+    if grid is not None:
+        notes.append(f"of the grid was chosen {grid.tie_rule}")
     notes += [f"seed {provenance.seed}", run_note(provenance)]
     return [visible(note) for note in notes]
 
@@ -117,6 +101,180 @@ def error_sentence(rows: str, rmse: float, r2: float | None) -> str:
     """Return how good predictions of numbers are, as a sentence."""
     explained = "" if r2 is None else f", r2 = {number(r2)}"
     return f"Predictions of {rows} are off by {number(rmse)} (root mean square{explained})."
+
+
+def svm_summary(result: SvmResult) -> Summary:
+    """Return a fitted machine in words."""
+    target, judged, tables = result.target, result.train if result.judged_on == "train" else result.test, []
+    if target is not None:
+        target = visible(target) + (f": {name_list(result.classes)}" if result.classes else "")
+    lines = _cost_lines(result)
+    if result.grid is not None:
+        several = len(result.grid.cells) > 1
+        lines.append(("chosen by" if several else "validated", _grid_text(result.grid)))
+        tables += [_grid_table(result.grid)] if several else []
+    lines += _solver_lines(result)
+    if isinstance(judged, ClassificationMetrics):
+        lines += _class_lines(result, judged)
+        tables += _class_tables(judged, result.judged_on)
+    elif isinstance(judged, RegressionMetrics):
+        lines += _number_lines(result, judged)
+    elif result.outliers is not None:
+        lines.append(("outliers", f"{percent(result.outliers)} of the {PARTS[result.judged_on]} rows"))
+    title = TITLES[result.method] + TASKS[result.task]
+    return learner_summary(result, title, lines, svm_sentence(result), target=target, tables=tables)
+
+
+def _grid_table(grid: GridSearch) -> ResultTable:
+    """Return the scores of a grid: bandwidths down, costs across."""
+    costs = sorted({cell.C for cell in grid.cells})
+    cells = {(cell.multiple, cell.C): cell for cell in grid.cells}
+    chosen, accuracy = grid.cells[grid.chosen], grid.score == "accuracy"
+
+    def shown(cell: GridCell) -> Cell:
+        text = f"{100 * cell.mean:.1f}" if accuracy else number(-cell.mean)
+        return Cell(f"*{text}", "chosen") if cell is chosen else Cell(text)
+
+    rows: list[tuple[str | Cell, ...]] = []
+    for multiple in sorted({cell.multiple for cell in grid.cells}):
+        bandwidth = cells[multiple, costs[0]].bandwidth
+        size = f"{number(multiple)} x median" if bandwidth is None else number(bandwidth)
+        rows.append((size, *(shown(cells[multiple, cost]) for cost in costs)))
+    return ResultTable(
+        (("bandwidth", "word"), *_numbers(f"C = {number(cost)}" for cost in costs)),
+        tuple(rows),
+        f"Grid, mean {'accuracy in %' if accuracy else 'RMSE'} over {grid.folds} folds (* chosen):",
+        (f"tie rule: {grid.tie_rule}",),
+        keep=f"C = {number(chosen.C)}",
+    )
+
+
+def _numbers(headings: Iterable[str]) -> list[tuple[str, Literal["number"]]]:
+    """Return columns of numbers."""
+    return [(heading, "number") for heading in headings]
+
+
+def _class_tables(judged: ClassificationMetrics, part: str) -> list[ResultTable]:
+    """Return precision, recall and F1 of each class, and where its rows went."""
+    more, classes = max(len(judged.classes) - CLASSES_SHOWN, 0), list(judged.classes)
+    if more:
+        # The most frequent ones where there are too many, in the order of the classes.
+        least = sorted(classes, key=lambda one: -one.support)[CLASSES_SHOWN:]
+        classes = [one for one in classes if one not in least]
+    names = [visible(one.name) for one in classes]
+    names = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..." for name in names]
+    rows = []
+    for name, one in zip(names, classes, strict=True):
+        shares = ("-" if value is None else f"{value:.3f}" for value in (one.precision, one.recall, one.f1))
+        rows.append((name, f"{one.support:,}", *shares))
+    by_class = ResultTable(
+        (("class", "name"), *_numbers(("rows", "precision", "recall", "F1"))),
+        tuple(rows),
+        f"Classes, on the {PARTS[part]} rows:",
+        (f"and {more:,} more classes: --json has all, with the confusion matrix",) if more else (),
+    )
+    if more:
+        return [by_class]
+    confusion = ResultTable(
+        (("", "name"), *_numbers(names)),
+        tuple(
+            (name, *(Cell(f"{count:,}", "right" if row == column else "") for column, count in enumerate(counts)))
+            for row, (name, counts) in enumerate(zip(names, judged.confusion, strict=True))
+        ),
+        "Confusion matrix, true classes down, predicted ones across:",
+        lettered=True,
+    )
+    return [by_class, confusion]
+
+
+def svm_sentence(result: SvmResult) -> str:
+    """Return how good a machine is, as a sentence."""
+    rows, accuracy, rmse, r2, against = judged_rows(result), result.accuracy, result.rmse, result.r2, ""
+    if result.grid is not None and result.judged_on == "train":
+        rows, r2 = f"rows held out in {result.grid.folds} folds", None
+        accuracy, rmse = (result.grid.mean, None) if result.grid.score == "accuracy" else (None, -result.grid.mean)
+    elif result.baseline is not None and result.method != "mean":
+        against = f" ({result.baseline.method}: {percent(result.baseline.accuracy)})"
+    if accuracy is not None:
+        return f"{percent(accuracy)} of {rows} are classified correctly{against}."
+    if rmse is not None:
+        return error_sentence(rows, rmse, r2)
+    return f"{percent(result.outliers or 0.0)} of {rows} are outliers."
+
+
+def _cost_lines(result: SvmResult) -> list[tuple[str, str]]:
+    """Return the cost in both of its conventions, or nu."""
+    if result.method != "svm":
+        return []
+    parts = [] if result.nu is None else [f"nu = {number(result.nu)}"]
+    if result.C is not None and result.lambda_ is not None:
+        parts += [f"C = {number(result.C)}", f"lambda = 1/(2 n C) = {number(result.lambda_)}"]
+    return [("cost", ", ".join(parts) or "hard margin: no training row may be on the wrong side")]
+
+
+def _grid_text(grid: GridSearch) -> str:
+    """Return how the options were judged."""
+    best, accuracy = grid.cells[grid.chosen], grid.score == "accuracy"
+    score = f"{percent(best.mean)} correct" if accuracy else f"RMSE {number(-best.mean)}"
+    if best.standard_error is not None:
+        score += f" +- {percent(best.standard_error) if accuracy else number(best.standard_error)}"
+    of = f", the best of {len(grid.cells)}" if len(grid.cells) > 1 else ""
+    return f"{grid.folds}-fold cross-validation of the training rows: {score}{of}"
+
+
+def _solver_lines(result: SvmResult) -> list[tuple[str, str]]:
+    """Return what the machine consists of and how surely it is the best one."""
+    if result.method == "mean":
+        return []
+    support = f"{result.n_support:,} of {counted(result.n_train, 'training row')}"
+    if result.method == "perceptron":
+        settled = "converged" if result.converged else "not converged"
+        return [("support", support), ("solver", f"{settled} after {counted(result.iterations, 'correction')}")]
+    settled = "converged" if result.converged else "NOT converged"
+    gap = "" if result.duality_gap is None else f": duality gap {number(result.duality_gap, 2)} of the objective"
+    lines = [
+        ("support", f"{support}, {result.n_bounded:,} of them at the bound"),
+        ("solver", f"{settled}{gap}, {counted(result.iterations, 'linear system')}"),
+    ]
+    if result.objective is not None and result.dual_objective is not None:
+        lines.append(("objective", f"{number(result.objective, 6)}, dual {number(result.dual_objective, 6)}"))
+    return [*lines, ("intercept", number(result.intercept))] if isinstance(result.intercept, float) else lines
+
+
+def _class_lines(result: SvmResult, judged: ClassificationMetrics) -> list[tuple[str, str]]:
+    """Return how good a classifier is on the rows that it is judged by, and on those that it has learned."""
+    low, high = (percent(end) for end in judged.accuracy_interval)
+    interval = f", 95 % interval {low} to {high}" if result.judged_on == "test" else ""
+    rows = counted(judged.n, f"{PARTS[result.judged_on]} row")
+    lines = [
+        ("accuracy", f"{percent(judged.accuracy)} of {rows}{interval}"),
+        ("", f"balanced {percent(judged.balanced_accuracy)}, mean F1 {number(judged.macro_f1)}"),
+    ]
+    if judged.roc_auc is not None:
+        lines.append(("ROC AUC", number(judged.roc_auc)))
+    if judged.log_loss is not None and judged.brier is not None:
+        lines.append(("probability", f"log loss {number(judged.log_loss)}, Brier score {number(judged.brier)}"))
+    if result.judged_on == "test" and isinstance(result.train, ClassificationMetrics):
+        lines.append(("training", f"{percent(result.train.accuracy)} of {counted(result.train.n, 'training row')}"))
+    if (best := result.baseline) is not None and result.method != "mean":
+        balanced = percent(best.balanced_accuracy)
+        lines.append(("baseline", f"{best.method}: {percent(best.accuracy)}, balanced {balanced}"))
+    return lines
+
+
+def _number_lines(result: SvmResult, judged: RegressionMetrics) -> list[tuple[str, str]]:
+    """Return how good a regression is on the rows that it is judged by, and on those that it has learned."""
+    rows = counted(judged.n, f"{PARTS[result.judged_on]} row")
+    lines = [
+        ("RMSE", f"{number(judged.rmse)} on {rows}"),
+        ("MAE", f"{number(judged.mae)}, largest error {number(judged.max_error)}"),
+    ]
+    if judged.r2 is not None:
+        lines.append(("r2", number(judged.r2)))
+    if result.judged_on == "test" and isinstance(result.train, RegressionMetrics):
+        explained = "" if result.train.r2 is None else f", r2 {number(result.train.r2)}"
+        lines.append(("training", f"RMSE {number(result.train.rmse)}{explained}"))
+    return lines
 
 
 # How sure a column must go with a component to be named, and how many are.
@@ -132,21 +290,11 @@ SOLVERS = {
 
 def kpca_summary(result: KpcaResult) -> Summary:
     """Return components in words."""
-    lines = [
-        *data_lines(result, None),
-        ("columns", name_list(result.columns)),
-        ("kernel", visible(shortened_kernel(result.kernel))),
-    ]
-    if result.features is not None:
-        lines.append(("features", features_text(result)))
-    lines.append(("solver", SOLVERS[result.solver]))
+    lines = [("solver", SOLVERS[result.solver])]
     if result.test is not None:
         lines.append(("test rows", f"{percent(result.test.explained)} of their variance"))
-    if result.model is not None:
-        lines.append(("model", visible(result.model)))
-    warnings = tuple(visible(warning) for warning in result.warnings)
     title = "Principal components" if result.kernel == "linear" else "Kernel principal components"
-    return Summary(title, tuple(lines), kpca_sentence(result), warnings, (_components(result),), "Result")
+    return learner_summary(result, title, lines, kpca_sentence(result), tables=(_components(result),), answer="Result")
 
 
 def _components(result: KpcaResult) -> ResultTable:
@@ -160,7 +308,7 @@ def _components(result: KpcaResult) -> ResultTable:
     more = len(rows) - SHOWN
     numbers = ("eigenvalue", "% of variance", "together")
     return ResultTable(
-        (("component", "word"), *((name, "number") for name in numbers), ("goes with (correlation)", "text")),
+        (("component", "word"), *_numbers(numbers), ("goes with (correlation)", "text")),
         tuple(rows[:SHOWN]),
         "Components:",
         (f"and {more:,} more, in all {100 * together:.1f} %: --json has them",) if more > 0 else (),
@@ -176,7 +324,7 @@ def kpca_sentence(result: KpcaResult) -> str:
 
 def kpca_notes(result: KpcaResult) -> list[str]:
     """Return what was found out and chosen on the way to the components, one line each."""
-    return [*learner_notes(result, None), f"trace of HKH: {number(result.trace)}"]
+    return [*learner_notes(result), f"trace of HKH: {number(result.trace)}"]
 
 
 def goes_with(result: KpcaResult, component: int) -> str:

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 from kerntest.report.summaries.learner_summary import (
     PARTS,
-    cluster_lines,
-    data_lines,
     error_sentence,
-    features_text,
     judged_rows,
     learner_notes,
+    learner_summary,
 )
 from kerntest.report.summaries.words import (
     Cell,
@@ -21,7 +19,6 @@ from kerntest.report.summaries.words import (
     name_list,
     number,
     percent,
-    shortened_kernel,
     visible,
 )
 
@@ -38,25 +35,13 @@ CRITERIA = {
 
 def ridge_summary(result: RidgeResult) -> Summary:
     """Return a fitted regression in words."""
-    lines = [
-        *data_lines(result, name_list(result.targets)),
-        *cluster_lines(result.cluster, result.n_clusters),
-        ("columns", name_list(result.columns)),
-        ("kernel", visible(shortened_kernel(result.kernel))),
-    ]
-    if result.weights is not None:
-        lines.append(("weights", visible(result.weights)))
-    if result.features is not None:
-        lines.append(("features", features_text(result)))
-    lines.append(("lambda", f"{number(result.lambda_)}, lambda/n = {number(result.lambda_per_row)}"))
+    lines = [("lambda", f"{number(result.lambda_)}, lambda/n = {number(result.lambda_per_row)}")]
     if result.grid is not None:
         lines.append(("chosen by", criterion_text(result)))
     lines += [("solver", _solver_text(result)), *_judgement_lines(result)]
-    if result.model is not None:
-        lines.append(("model", visible(result.model)))
-    warnings = tuple(visible(warning) for warning in result.warnings)
     tables = (_grid_table(result.grid),) if result.grid is not None and len(result.grid.cells) > 1 else ()
-    return Summary("Kernel ridge regression", tuple(lines), visible(ridge_sentence(result)), warnings, tables)
+    targets, sentence = name_list(result.targets), ridge_sentence(result)
+    return learner_summary(result, "Kernel ridge regression", lines, sentence, target=targets, tables=tables)
 
 
 def _grid_table(grid: RidgeGrid) -> ResultTable:
@@ -105,7 +90,7 @@ def left_out_rows(*, together: bool) -> str:
 
 def ridge_notes(result: RidgeResult) -> list[str]:
     """Return what was found out and chosen on the way to a regression, one line each."""
-    return learner_notes(result, None if result.grid is None else result.grid.tie_rule)
+    return learner_notes(result)
 
 
 def criterion_text(result: RidgeResult) -> str:
