@@ -19,8 +19,7 @@ where it began.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -41,8 +40,6 @@ from kerntest.kernels.elementary import (
 from kerntest.kernels.groups import BoundGroups, OnColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine
@@ -69,8 +66,7 @@ KINK = 1e-6
 Attraction: TypeAlias = "tuple[tuple[int, ...], Array]"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PreImages:
+class PreImages(NamedTuple):
     """Rows for n projections, scaled as the training rows, and where the fixed point stayed; elsewhere the best row met."""
 
     points: Points
@@ -97,27 +93,24 @@ def preimages(
         codes = np.zeros((n, centres.codes.shape[1]), dtype=np.int64)
         return PreImages(Points(weights @ centres.numeric, codes), np.ones(n, dtype=bool))
     check_attracts(kernel, centres)
-    search = _Search(kernel, centres)
     step = max(8, BLOCK // max(len(centres), 1))
-    parts = [slice(first, first + step) for first in range(0, n, step)] or [slice(0, 0)]
+    parts = [slice(first, first + step) for first in range(0, max(n, 1), step)]
 
-    def work(part: slice) -> PreImages:
-        own = [] if start is None else [start.take(part)]
-        return search.ends(weights[part], [*own, *_places(centres, scores[part], centre_scores)])
+    def work(part: slice) -> tuple[Array, Codes, NDArray[np.bool_]]:
+        places = [] if start is None else [start.take(part)]
+        places += [centres.take(rows) for rows in _nearest(scores[part], centre_scores)]
+        return _Search(kernel, centres).ends(weights[part], places)
 
-    found = list(engine.map(work, parts))
-    numeric = np.concatenate([one.points.numeric for one in found])
-    codes = np.concatenate([one.points.codes for one in found])
-    return PreImages(Points(numeric, codes), np.concatenate([one.converged for one in found]))
+    numeric, codes, converged = map(np.concatenate, zip(*engine.map(work, parts), strict=True))
+    return PreImages(Points(numeric, codes), converged)
 
 
-def _places(centres: Points, scores: Array, nearby: Array) -> list[Points]:
-    """Return places to start from, each n rows: the centres with the nearest scores."""
+def _nearest(scores: Array, nearby: Array) -> NDArray[np.intp]:
+    """Return for n scores the places of the nearest ones nearby, the nearest first, shape (places, n)."""
     lengths, own_lengths = np.einsum("ij,ij->i", nearby, nearby), np.einsum("ij,ij->i", scores, scores)
     # Of centres equally near to rounding those that come first.
     slack = EQUAL_SUMS * (own_lengths[:, None] + lengths.max(initial=0.0))
-    nearest = largest_first(2.0 * scores @ nearby.T - lengths, min(PLACES, len(centres)), slack)
-    return [Points(centres.numeric[rows], centres.codes[rows]) for rows in nearest.T]
+    return largest_first(2.0 * scores @ nearby.T - lengths, min(PLACES, len(nearby)), slack).T
 
 
 def largest_first(values: Array, count: int, slack: Array | float) -> NDArray[np.intp]:
@@ -137,29 +130,26 @@ class _Search:
         spread = centres.numeric.max(axis=0, initial=-np.inf) - centres.numeric.min(axis=0, initial=np.inf)
         self.stays = STAYS * np.maximum(spread, np.finfo(np.float64).tiny)
 
-    def ends(self, weights: Array, places: list[Points]) -> PreImages:
-        """Return the best rows, from the best place of each on."""
+    def ends(self, weights: Array, places: list[Points]) -> tuple[Array, Codes, NDArray[np.bool_]]:
+        """Return the best rows, numbers and codes, from the best place of each on, and where the fixed point stayed."""
         values = np.stack([self._value(place, weights) for place in places])
         order = largest_first(values.T, len(places), EQUAL_SUMS * np.abs(values).max(axis=0)[:, None]).T
-        n = len(weights)
-        numeric = np.stack([place.numeric for place in places])
-        codes = np.stack([place.codes for place in places])
-        first = (order[0], np.arange(n))
-        best, reached = Points(numeric[first], codes[first]), values[first]
-        settled, converged = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+        numeric, codes = np.stack([place.numeric for place in places]), np.stack([place.codes for place in places])
+        first = (order[0], np.arange(len(weights)))
+        best, best_codes, reached = numeric[first], codes[first], values[first]
+        settled, converged = np.zeros((2, len(weights)), dtype=bool)
         for turn in order:
             left = np.flatnonzero(~settled)
             if not len(left):
                 break
-            begin = (turn[left], left)
-            rows = Points(numeric[begin], codes[begin])
+            rows = Points(numeric[turn[left], left], codes[turn[left], left])
             sound, stayed = self._fixed_point(rows, weights[left])
             value = self._value(rows, weights[left])
             better = sound & (value >= reached[left] - ROUNDING * np.abs(reached[left]))
             done = left[better]
-            best.numeric[done], best.codes[done] = rows.numeric[better], rows.codes[better]
-            reached[done], settled[done], converged[done] = value[better], True, stayed[better]
-        return PreImages(best, converged)
+            best[done], best_codes[done], reached[done] = rows.numeric[better], rows.codes[better], value[better]
+            settled[done], converged[done] = True, stayed[better]
+        return best, best_codes, converged
 
     def _value(self, rows: Points, weights: Array) -> Array:
         """Return sum_i g_i k(x_i, z) for rows z."""
@@ -172,7 +162,7 @@ class _Search:
         for _ in range(ROUNDS):
             if not len(active):
                 break
-            here, pulling = Points(rows.numeric[active], rows.codes[active]), weights[active]
+            here, pulling = rows.take(active), weights[active]
             moved, uncancelled = self._mean(here, pulling)
             changed = self._levels(Points(moved, here.codes), pulling)
             still = (np.abs(moved - here.numeric) <= self.stays).all(axis=1) & (changed == here.codes).all(axis=1)
@@ -183,16 +173,17 @@ class _Search:
 
     def _mean(self, rows: Points, weights: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Return the weighted means of the centres, and where their weights do not cancel."""
-        moved, sound = rows.numeric.copy(), np.ones(len(rows), dtype=bool)
-        if not moved.shape[1]:
-            return moved, sound
+        # Sums of weights times centres, of weights, and of their sizes; columns that attract nothing stay.
+        sums, total, size = np.zeros((3, *rows.numeric.shape))
+        seen = np.zeros(rows.numeric.shape[1], dtype=bool)
         for columns, one in attractions(self.kernel, DensePairs(rows, self.centres)):
-            pulls = weights * one
-            total, size = pulls.sum(axis=1), np.abs(pulls).sum(axis=1)
-            sound &= total > CANCELLED * size
-            safe = np.where(total > CANCELLED * size, total, 1.0)
-            moved[:, columns] = (pulls @ self.centres.numeric[:, columns]) / safe[:, None]
-        return moved, sound
+            at, pulls = list(columns), weights * one
+            seen[at] = True
+            sums[:, at] += pulls @ self.centres.numeric[:, at]
+            total[:, at] += pulls.sum(axis=1, keepdims=True)
+            size[:, at] += np.abs(pulls).sum(axis=1, keepdims=True)
+        sound = (total > CANCELLED * size) | ~seen
+        return np.where(sound & seen, sums / np.where(sound & seen, total, 1.0), rows.numeric), sound.all(axis=1)
 
     def _levels(self, rows: Points, weights: Array) -> Codes:
         """Return the best level of each category, one column after another.
@@ -220,37 +211,36 @@ def check_attracts(kernel: Kernel, centres: Points) -> None:
     attractions(kernel, DensePairs(nothing, nothing))
 
 
-def attractions(kernel: Kernel, pairs: DensePairs) -> list[Attraction]:
-    """Return the weights of every numeric column that the kernel sees, once each; refuse a kernel that has none."""
-    return _attractions(kernel, pairs, tuple(range(pairs.x.numeric.shape[1])))
-
-
-def _attractions(kernel: Kernel, pairs: DensePairs, columns: tuple[int, ...]) -> list[Attraction]:
-    if isinstance(kernel, _RADIAL):
+def attractions(kernel: Kernel, pairs: DensePairs, columns: tuple[int, ...] | None = None) -> list[Attraction]:
+    """Return weights of the numeric columns that the kernel sees, which add up; refuse a kernel that has none."""
+    columns = tuple(range(pairs.x.numeric.shape[1])) if columns is None else columns
+    if isinstance(kernel, (Gaussian, StudentT, RationalQuadratic, Laplacian2, Matern)):
         return [(columns, _radial(kernel, pairs))]
     if isinstance(kernel, Laplacian):
         # Of a sum of absolute differences: k / (s |z_c - x_c|), its own for each column.
-        values, bandwidth = kernel.evaluate(pairs), kernel.chosen_bandwidth
-        return [
-            ((column,), _with_kink(values, np.abs(difference), bandwidth))
-            for column, difference in zip(columns, pairs.differences(), strict=True)
-        ]
+        values, moved = kernel.evaluate(pairs), zip(columns, pairs.differences(), strict=True)
+        return [((column,), _with_kink(values, np.abs(one), kernel.chosen_bandwidth)) for column, one in moved]
     if isinstance(kernel, (Constant, Hamming, Delta)):
         return []
     if isinstance(kernel, OnColumns):
         if kernel.only_sees_ties:
             raise _refused(kernel, "of numbers has no pre-images: it only tells equal ones from others")
         inner = tuple(columns[place] for place in kernel.columns.numeric)
-        return _attractions(kernel.kernel, pairs.restrict(kernel.columns), inner)
-    if isinstance(kernel, BoundGroups):
-        return _of_product([group.kernel for group in kernel.groups], pairs, columns)
-    if isinstance(kernel, Product):
-        return _of_product(kernel.parts, pairs, columns)
+        return attractions(kernel.kernel, pairs.restrict(kernel.columns), inner)
     if isinstance(kernel, Sum):
-        return _merged([found for part in kernel.parts for found in _attractions(part, pairs, columns)])
+        return [found for part in kernel.parts for found in attractions(part, pairs, columns)]
+    if isinstance(kernel, (BoundGroups, Product)):
+        # Of k_1 k_2 ... those of each factor times the other factors.
+        parts = kernel.parts if isinstance(kernel, Product) else [group.kernel for group in kernel.groups]
+        factors = [part.evaluate(pairs) for part in parts]
+        return [
+            (own, math.prod((*factors[:place], *factors[place + 1 :]), start=weights))
+            for place, part in enumerate(parts)
+            for own, weights in attractions(part, pairs, columns)
+        ]
     if isinstance(kernel, Power) and kernel.exponent >= 1.0:
         outer = kernel.exponent * kernel.kernel.evaluate(pairs) ** (kernel.exponent - 1.0)
-        return [(own, weights * outer) for own, weights in _attractions(kernel.kernel, pairs, columns)]
+        return [(own, weights * outer) for own, weights in attractions(kernel.kernel, pairs, columns)]
     alone = "has pre-images only by itself, not beside categories and other kernels"
     raise _refused(kernel, alone if isinstance(kernel, Linear) else "has no pre-images")
 
@@ -259,55 +249,22 @@ def _refused(kernel: Kernel, why: str) -> UsageError:
     return UsageError(f"the kernel '{kernel}' {why}", hint=HINT, code="usage.no_preimages")
 
 
-def _of_product(parts: Sequence[Kernel], pairs: DensePairs, columns: tuple[int, ...]) -> list[Attraction]:
-    """Return the weights of k_1 k_2 ...: those of each factor times the other factors."""
-    attracting = [_attractions(part, pairs, columns) for part in parts]
-    values = [part.evaluate(pairs) for part in parts]
-    return _merged(
-        [
-            (own, math.prod((*values[:place], *values[place + 1 :]), start=weights))
-            for place, found in enumerate(attracting)
-            for own, weights in found
-        ]
-    )
+def _radial(kernel: Gaussian | StudentT | RationalQuadratic | Laplacian2 | Matern, pairs: DensePairs) -> Array:
+    """Return w = -2 dk/d(d^2) up to a positive factor that is the same for all pairs.
 
-
-def _merged(found: list[Attraction]) -> list[Attraction]:
-    """Return weights with those of the same columns added up."""
-    by_column: dict[int, Array] = {}
-    for columns, weights in found:
-        for column in columns:
-            by_column[column] = by_column[column] + weights if column in by_column else weights
-    groups: dict[int, list[int]] = {}
-    for column, weights in by_column.items():
-        groups.setdefault(id(weights), []).append(column)
-    return [(tuple(columns), by_column[columns[0]]) for columns in groups.values()]
-
-
-def _radial(kernel: Kernel, pairs: DensePairs) -> Array:
-    """Return w = -2 dk/d(d^2) up to a positive factor that is the same for all pairs."""
-    if isinstance(kernel, Gaussian):
-        return kernel.evaluate(pairs) / kernel.chosen_bandwidth**2
-    if isinstance(kernel, StudentT):
-        scale = kernel.df * kernel.chosen_bandwidth**2
-        return kernel.evaluate(pairs) * ((kernel.df + 1.0) / scale) / (1.0 + pairs.squared_distance() / scale)
-    if isinstance(kernel, RationalQuadratic):
-        scale = 2.0 * kernel.alpha * kernel.chosen_bandwidth**2
-        return kernel.evaluate(pairs) * (2.0 * kernel.alpha / scale) / (1.0 + pairs.squared_distance() / scale)
-    if isinstance(kernel, Laplacian2):
-        return _with_kink(kernel.evaluate(pairs), pairs.distance(), kernel.chosen_bandwidth)
-    if isinstance(kernel, Matern):
-        return _matern(kernel, pairs)
-    message = f"{kernel} is not radial"
-    raise TypeError(message)
-
-
-def _matern(kernel: Matern, pairs: DensePairs) -> Array:
-    """Return the weights of a Matern kernel: of smoothness nu they are one of smoothness nu - 1.
-
-    With z = sqrt(2 nu) d / s: d/dz [z^nu K_nu(z)] = -z^nu K_(nu-1)(z), and K_(nu-1) = K_(1-nu).
+    Those of a Matern kernel of smoothness nu are one of smoothness nu - 1: with z = sqrt(2 nu) d / s,
+    d/dz [z^nu K_nu(z)] = -z^nu K_(nu-1)(z), and K_(nu-1) = K_(1-nu).
     """
-    nu, bandwidth = kernel.nu, kernel.chosen_bandwidth
+    bandwidth = kernel.chosen_bandwidth
+    if isinstance(kernel, Gaussian):
+        return kernel.evaluate(pairs) / bandwidth**2
+    if isinstance(kernel, Laplacian2):
+        return _with_kink(kernel.evaluate(pairs), pairs.distance(), bandwidth)
+    if isinstance(kernel, (StudentT, RationalQuadratic)):
+        twice, degrees = (kernel.df + 1.0, kernel.df) if isinstance(kernel, StudentT) else (2.0 * kernel.alpha,) * 2
+        scale = degrees * bandwidth**2
+        return kernel.evaluate(pairs) * (twice / scale) / (1.0 + pairs.squared_distance() / scale)
+    nu = kernel.nu
     if nu > 1.0:
         rougher = Matern(bandwidth * math.sqrt((nu - 1.0) / nu), nu=nu - 1.0)
         return rougher.evaluate(pairs) * (nu / ((nu - 1.0) * bandwidth**2))
@@ -315,13 +272,9 @@ def _matern(kernel: Matern, pairs: DensePairs) -> Array:
 
     z = np.maximum(pairs.distance() * (math.sqrt(2.0 * nu) / bandwidth), KINK)
     factor = 2.0 ** (1.0 - nu) / math.gamma(nu) * 2.0 * nu / bandwidth**2
-    weights: Array = kve(1.0 - nu, z) * np.exp(-z) * z ** (nu - 1.0) * factor
-    return weights
+    return np.asarray(kve(1.0 - nu, z) * np.exp(-z) * z ** (nu - 1.0) * factor)
 
 
 def _with_kink(values: Array, distances: Array, bandwidth: float) -> Array:
     """Return exp(-d / s) / (s d): a centre that is hit attracts strongly, not infinitely."""
     return values / (bandwidth * np.maximum(distances, KINK * bandwidth))
-
-
-_RADIAL = (Gaussian, StudentT, RationalQuadratic, Laplacian2, Matern)
