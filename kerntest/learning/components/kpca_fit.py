@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 
@@ -114,9 +114,7 @@ class KpcaModel:
     @property
     def kernel(self) -> Kernel | None:
         """With every bandwidth chosen; None for a precomputed matrix."""
-        if self.features is not None:
-            return self.features.kernel
-        return self.expansion.kernel if isinstance(self.expansion, Expansion) else None
+        return getattr(self.expansion, "kernel", None) if self.features is None else self.features.kernel
 
     @property
     def ratios(self) -> Array:
@@ -132,7 +130,7 @@ class KpcaModel:
     @property
     def by_axes(self) -> bool:
         """Whether the centres are the axes and the mean, as the linear kernel has them, not training rows."""
-        return isinstance(self.expansion, Expansion) and isinstance(self.expansion.kernel, Linear)
+        return self.features is None and isinstance(self.kernel, Linear)
 
     def scores(self, points: Points | Array, engine: Engine) -> Array:
         """Return the scores of n rows (points, or rows of a precomputed matrix), shape (n, J)."""
@@ -145,27 +143,22 @@ class KpcaModel:
         |phi(x) - m|^2 = k(x, x) - 2 <m, phi(x)> + <m, m>; rounding below 0 is 0.
         """
         expansion, seen = self._seen(points)
-        if self.by_axes:
-            moved, scores = as_points(seen).numeric, expanded(expansion, self.features, seen, engine)
-            squares = np.einsum("ij,ij->i", moved, moved)
-        else:
-            with_mean = np.column_stack([expansion.coefficients, self.mean])
-            beside = replace(expansion, coefficients=with_mean, intercepts=np.append(expansion.intercepts, 0.0))
-            found = expanded(beside, self.features, seen, engine)
-            scores, prior = found[:, :-1], self.features or self.kernel
-            if prior is None:
-                raise _no_columns()
-            squares = prior.diagonal(points) - 2.0 * found[:, -1] + self.mean_square
-        return scores, np.maximum(squares - np.einsum("ij,ij->i", scores, scores), 0.0)
+        # Rows that are moved by their mean have a mean of 0.
+        mean, square = (0.0 * self.mean, 0.0) if self.by_axes else (self.mean, self.mean_square)
+        coefficients, intercepts = np.column_stack([expansion.coefficients, mean]), np.append(expansion.intercepts, 0.0)
+        beside = replace(expansion, coefficients=coefficients, intercepts=intercepts)
+        found = expanded(beside, self.features, seen, engine)
+        prior: Any = self.features or self.kernel
+        squares = prior.diagonal(seen) - 2.0 * found[:, -1] + square
+        return found[:, :-1], np.maximum(squares - np.einsum("ij,ij->i", found[:, :-1], found[:, :-1]), 0.0)
 
     def _seen(self, points: Points | Array) -> tuple[Expansion | GivenExpansion, Points | Array]:
         """Return the scores as functions of rows less their training mean for the linear kernel: far-off rows keep digits."""
-        expansion = self.expansion
-        if not (isinstance(expansion, Expansion) and isinstance(expansion.kernel, Linear)):
-            return expansion, points
+        if not (isinstance(self.expansion, Expansion) and self.by_axes):
+            return self.expansion, points
         given = as_points(points)
-        moved = Points(given.numeric - self.mean @ expansion.centres.numeric, given.codes)
-        return replace(expansion, intercepts=np.zeros(self.n_components)), moved
+        moved = Points(given.numeric - self.mean @ self.expansion.centres.numeric, given.codes)
+        return replace(self.expansion, intercepts=np.zeros(self.n_components)), moved
 
     def first(self, count: int) -> KpcaModel:
         """Return the model of the first few components."""
@@ -178,18 +171,15 @@ class KpcaModel:
 
     def check_preimages(self) -> tuple[Kernel, Points]:
         """Return the kernel and the centres of pre-images; refuse what has none here."""
-        if self.features is not None:
-            kernel, centres = self.features.kernel, self.features.landmarks
-        elif isinstance(self.expansion, Expansion):
-            kernel, centres = self.expansion.kernel, self.expansion.centres
-        else:
-            raise _no_columns()
-        if self.features is not None and self.features.kind == "fourier":
-            raise UsageError(
-                "random Fourier features have no pre-images",
-                hint="--features nystroem:500 has",
-                code="usage.no_preimages",
+        kernel = self.kernel
+        if kernel is None:
+            raise _no_preimages(
+                "a precomputed matrix has no columns to go back to", "fit the kernel itself to the rows"
             )
+        if self.features is not None and self.features.kind == "fourier":
+            raise _no_preimages("random Fourier features have no pre-images", "--features nystroem:500 has")
+        over: Any = self.features or self.expansion
+        centres: Points = over.centres if self.features is None else over.landmarks
         if not isinstance(kernel, Linear):
             check_attracts(kernel, centres)
         return kernel, centres
@@ -206,19 +196,15 @@ class KpcaModel:
         return preimages(kernel, centres, weights, scores=scores, centre_scores=nearby, engine=engine, start=start)
 
 
-def _no_columns() -> UsageError:
-    return UsageError(
-        "a precomputed matrix has no columns to go back to",
-        hint="fit the kernel itself to the rows",
-        code="usage.no_preimages",
-    )
+def _no_preimages(why: str, hint: str) -> UsageError:
+    return UsageError(why, hint=hint, code="usage.no_preimages")
 
 
 def encoder_of(model: KpcaModel) -> Encoder:
     """Return what a model knows of its columns; refuse one of a matrix."""
     if model.encoder is None:
-        raise _no_columns()
-    return model.encoder
+        model.check_preimages()
+    return cast("Encoder", model.encoder)
 
 
 def in_units(model: KpcaModel, points: Points) -> dict[str, NDArray[Any]]:
@@ -228,12 +214,12 @@ def in_units(model: KpcaModel, points: Points) -> dict[str, NDArray[Any]]:
     no training row had.
     """
     encoder = encoder_of(model)
-    centre = np.array([column.centre for column in encoder.numeric])
-    spread = np.array([column.spread for column in encoder.numeric])
-    found: dict[str, NDArray[Any]] = dict(zip(encoder.numeric_names, (points.numeric * spread + centre).T, strict=True))
-    for place, spec in enumerate(encoder.categories):
-        levels = np.array([*spec.levels, None], dtype=object)
-        found[spec.name] = levels[points.codes[:, place]]
+    found: dict[str, NDArray[Any]] = {
+        spec.name: values * spec.spread + spec.centre
+        for spec, values in zip(encoder.numeric, points.numeric.T, strict=True)
+    }
+    for spec, codes in zip(encoder.categories, points.codes.T, strict=True):
+        found[spec.name] = np.array([*spec.levels, None], dtype=object)[codes]
     order = list(encoder.names)
     for one in model.constants:
         found[one.name] = np.full(len(points), one.value)
@@ -257,24 +243,23 @@ class KpcaFit:
 
     model: KpcaModel
     solver: str
-    feature_error: float | None
     warnings: tuple[str, ...]
+    feature_error: float | None = None
 
 
 def fit_components(
     rows: TrainingRows, options: KpcaOptions, engine: Engine, progress: Progress | None = None
 ) -> KpcaFit:
     """Return the components of rows; refuse a kernel that takes all rows for equal."""
-    points, kernel = rows.points, rows.kernel
+    points, kernel, search = rows.points, rows.kernel, _Search(options, engine, progress)
     if not isinstance(points, Points) or kernel is None:
-        over = partial(GivenExpansion, np.arange(len(points)))
-        fit = _by_matrix(GivenMatrix(np.asarray(points)), over, options, engine, progress)
+        fit = search.by_matrix(GivenMatrix(np.asarray(points)), partial(GivenExpansion, np.arange(len(points))))
     elif options.features is not None:
-        fit = _by_features(points, kernel, options, engine, progress)
+        fit = search.by_features(options.features, points, kernel)
     elif isinstance(kernel, Linear):
-        fit = _by_columns(points, kernel, options, engine, progress)
+        fit = search.by_columns(points, kernel)
     else:
-        fit = _by_matrix(matrix_of(kernel, points), partial(Expansion, kernel, points), options, engine, progress)
+        fit = search.by_matrix(matrix_of(kernel, points), partial(Expansion, kernel, points))
     if not fit.model.n_components:
         raise UndecidedError(
             f"there is no component: {'the matrix' if kernel is None else f'the kernel {kernel}'} takes all rows for equal",
@@ -284,130 +269,118 @@ def fit_components(
     return replace(fit, model=replace(fit.model, encoder=rows.encoder, constants=rows.constants))
 
 
-def _by_matrix(
-    matrix: Matrix,
-    over: Callable[[Array, Array], Expansion | GivenExpansion],
-    options: KpcaOptions,
-    engine: Engine,
-    progress: Progress | None,
-) -> KpcaFit:
-    """Return components from the eigenvectors v of HKH: coefficients v / sqrt(eigenvalue)."""
-    centred, found, trace, warnings = _eigenpairs(matrix, options, engine, progress)
-    coefficients = found.vectors / np.sqrt(found.values)
-    # New rows are centred by a constant only if the coefficients sum up to 0.
-    coefficients -= coefficients.mean(axis=0)
-    expansion, n = over(coefficients, -(coefficients.T @ centred.row_means)), centred.n
-    square = float(centred.row_means.mean())
-    model = KpcaModel(None, expansion, np.full(n, 1.0 / n), square, found.values, trace, n)
-    return KpcaFit(model, found.solver, None, warnings)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Search:
+    """The search for the components of some rows."""
 
+    options: KpcaOptions
+    engine: Engine
+    progress: Progress | None
 
-def _eigenpairs(
-    matrix: Matrix, options: KpcaOptions, engine: Engine, progress: Progress | None
-) -> tuple[CentredMatrix, Eigenpairs, float, tuple[str, ...]]:
-    """Return HKH, its leading eigenpairs, its trace, and what a reader must know before trusting them."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        centred = CentredMatrix(matrix, engine, progress=progress)
-    if not np.isfinite([centred.trace, centred.rounding]).all():
-        raise UndecidedError(
-            "the sums of the kernel matrix overflow",
-            hint="divide the matrix, or the weights of the kernel, by a large number",
-            code="undecided.overflow",
+    def by_matrix(self, matrix: Matrix, over: Callable[[Array, Array], Expansion | GivenExpansion]) -> KpcaFit:
+        """Return components from the eigenvectors v of HKH: coefficients v / sqrt(eigenvalue)."""
+        centred, found, trace, warnings = self._eigenpairs(matrix)
+        coefficients, n = found.vectors / np.sqrt(found.values), centred.n
+        # New rows are centred by a constant only if the coefficients sum up to 0.
+        coefficients -= coefficients.mean(axis=0)
+        expansion, square = over(coefficients, -(coefficients.T @ centred.row_means)), float(centred.row_means.mean())
+        model = KpcaModel(None, expansion, np.full(n, 1.0 / n), square, found.values, trace, n)
+        return KpcaFit(model, found.solver, warnings)
+
+    def _eigenpairs(self, matrix: Matrix) -> tuple[CentredMatrix, Eigenpairs, float, tuple[str, ...]]:
+        """Return HKH, its leading eigenpairs, its trace, and what a reader must know before trusting them."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = CentredMatrix(matrix, self.engine, progress=self.progress)
+        if not np.isfinite([centred.trace, centred.rounding]).all():
+            raise UndecidedError(
+                "the sums of the kernel matrix overflow",
+                hint="divide the matrix, or the weights of the kernel, by a large number",
+                code="undecided.overflow",
+            )
+        options = self.options
+        found = leading_eigenpairs(centred, options.components, solver=options.solver, seed=options.seed)
+        warnings = list(self._value_warnings(found.values))
+        total, largest = float(found.values.sum()), float(found.values.max(initial=0.0))
+        if found.smallest < -max(NEGATIVE * largest, centred.rounding):
+            shares = "the sum of all"
+            if total > centred.trace:
+                shares = f"their own sum, which is more than the {centred.trace:.3g} of all eigenvalues"
+            warnings.insert(
+                0,
+                f"the kernel is not positive definite: HKH has an eigenvalue of {found.smallest:.3g} (the largest is "
+                f"{largest:.3g}); components are those of positive eigenvalues, and their shares those of {shares}",
+            )
+        if not found.converged:
+            warnings.append(
+                "the eigenvalues have not converged: they lie too close together for Lanczos; --solver dense finds them"
+            )
+        return centred, found, max(centred.trace, total), tuple(warnings)
+
+    def by_columns(self, points: Points, kernel: Linear) -> KpcaFit:
+        """Return components of the linear kernel: ordinary principal components, axes in the space of the columns.
+
+        The centres are these axes and the mean of the rows, whatever the number of rows and columns.
+        """
+        n, width = points.numeric.shape
+        # Sums of all squared deviations, which are at most twice as long as rows.
+        bound = 0.5 * np.sqrt(np.finfo(np.float64).max / max(points.numeric.size, 1))
+        if np.abs(points.numeric).max(initial=0.0) > bound:
+            raise UndecidedError(
+                f"the kernel '{kernel}' overflows on these data",
+                hint="leave out --scale none, or divide the columns by a large number",
+                code="undecided.overflow",
+            )
+        if self.options.solver == "auto" and width <= n:
+            found = leading_directions(lambda part: points.numeric[part], n, self.options.components, self.engine)
+            solver, warnings = "covariance", self._value_warnings(found.values)
+        else:
+            # HKH is that of the deviations, whose products keep the digits in which far-off rows differ.
+            near = points.numeric.mean(axis=0)
+            moved = points.numeric - near
+            rest = moved.mean(axis=0)
+            moved -= rest
+            _, pairs, trace, warnings = self._eigenpairs(matrix_of(kernel, Points(moved, points.codes)))
+            axes = moved.T @ (pairs.vectors / np.sqrt(pairs.values))
+            found, solver = Directions(pairs.values, axes, near + rest, trace), pairs.solver
+        count = len(found.values)
+        codes = np.zeros((count + 1, points.codes.shape[1]), dtype=np.int64)
+        centres, which = Points(np.vstack([found.axes.T, found.mean]), codes), np.eye(count + 1)
+        expansion = Expansion(kernel, centres, which[:, :count], -(found.axes.T @ found.mean))
+        square = float(found.mean @ found.mean)
+        return KpcaFit(KpcaModel(None, expansion, which[count], square, found.values, found.trace, n), solver, warnings)
+
+    def by_features(self, text: str, points: Points, kernel: Kernel) -> KpcaFit:
+        """Return components of explicit features, a block of rows at a time."""
+        features, n = make_features(text, kernel, points, self.options.seed), len(points)
+        found = leading_directions(
+            lambda part: features.of_block(points.take(part)),
+            n,
+            self.options.components,
+            self.engine,
+            projected=lambda part, axes: features.of_block(points.take(part), axes),
+            progress=self.progress,
         )
-    found = leading_eigenpairs(centred, options.components, solver=options.solver, seed=options.seed)
-    warnings = _value_warnings(found.values, options.components)
-    total, largest = float(found.values.sum()), float(found.values.max(initial=0.0))
-    if found.smallest < -max(NEGATIVE * largest, centred.rounding):
-        shares = "the sum of all"
-        if total > centred.trace:
-            shares = f"their own sum, which is more than the {centred.trace:.3g} of all eigenvalues"
-        warnings.insert(
-            0,
-            f"the kernel is not positive definite: HKH has an eigenvalue of {found.smallest:.3g} (the largest is "
-            f"{largest:.3g}); components are those of positive eigenvalues, and their shares those of {shares}",
-        )
-    if not found.converged:
-        warnings.append(
-            "the eigenvalues have not converged: they lie too close together for Lanczos; --solver dense finds them"
-        )
-    return centred, found, max(centred.trace, total), tuple(warnings)
+        expansion = GivenExpansion(np.arange(features.size), found.axes, -(found.axes.T @ found.mean))
+        square, trace = float(found.mean @ found.mean), found.trace
+        if features.kind == "nystroem":
+            # What the features miss is variance too, and known without the matrix.
+            trace = max(trace, float(kernel.diagonal(points).sum()) - n * square)
+        model = KpcaModel(None, expansion, found.mean, square, found.values, trace, n, features)
+        error = feature_error(features, points, self.engine, self.options.seed)
+        return KpcaFit(model, "covariance", self._value_warnings(found.values), error)
 
-
-def _by_columns(
-    points: Points, kernel: Linear, options: KpcaOptions, engine: Engine, progress: Progress | None
-) -> KpcaFit:
-    """Return components of the linear kernel: ordinary principal components, axes in the space of the columns.
-
-    The centres are these axes and the mean of the rows, whatever the number of rows and columns.
-    """
-    n, width = points.numeric.shape
-    # Sums of all squared deviations, which are at most twice as long as rows.
-    bound = 0.5 * np.sqrt(np.finfo(np.float64).max / max(points.numeric.size, 1))
-    if np.abs(points.numeric).max(initial=0.0) > bound:
-        raise UndecidedError(
-            f"the kernel '{kernel}' overflows on these data",
-            hint="leave out --scale none, or divide the columns by a large number",
-            code="undecided.overflow",
-        )
-    if options.solver == "auto" and width <= n:
-        found = leading_directions(lambda part: points.numeric[part], n, options.components, engine)
-        solver, warnings = "covariance", tuple(_value_warnings(found.values, options.components))
-    else:
-        # HKH is that of the deviations, whose products keep the digits in which far-off rows differ.
-        near = points.numeric.mean(axis=0)
-        moved = points.numeric - near
-        rest = moved.mean(axis=0)
-        moved -= rest
-        matrix = matrix_of(kernel, Points(moved, points.codes))
-        _, pairs, trace, warnings = _eigenpairs(matrix, options, engine, progress)
-        axes = moved.T @ (pairs.vectors / np.sqrt(pairs.values))
-        found, solver = Directions(pairs.values, axes, near + rest, trace), pairs.solver
-    count = len(found.values)
-    centres = Points(
-        np.vstack([found.axes.T, found.mean]), np.zeros((count + 1, points.codes.shape[1]), dtype=np.int64)
-    )
-    expansion = Expansion(kernel, centres, np.eye(count + 1, count), -(found.axes.T @ found.mean))
-    return KpcaFit(_directions_model(expansion, np.eye(count + 1)[count], found, n), solver, None, warnings)
-
-
-def _by_features(
-    points: Points, kernel: Kernel, options: KpcaOptions, engine: Engine, progress: Progress | None
-) -> KpcaFit:
-    """Return components of explicit features, a block of rows at a time."""
-    features = make_features(options.features or "", kernel, points, options.seed)
-    n = len(points)
-
-    def rows(part: slice) -> Array:
-        return features.of_block(points.take(part))
-
-    def projected(part: slice, axes: Array) -> Array:
-        return features.of_block(points.take(part), axes)
-
-    found = leading_directions(rows, n, options.components, engine, projected=projected, progress=progress)
-    expansion = GivenExpansion(np.arange(features.size), found.axes, -(found.axes.T @ found.mean))
-    model = replace(_directions_model(expansion, found.mean, found, n), features=features)
-    if features.kind == "nystroem":
-        # What the features miss is variance too, and known without the matrix.
-        whole = float(kernel.diagonal(points).sum()) - n * model.mean_square
-        model = replace(model, trace=max(model.trace, whole))
-    error = feature_error(features, points, engine, options.seed)
-    return KpcaFit(model, "covariance", error, tuple(_value_warnings(found.values, options.components)))
-
-
-def _directions_model(expansion: Expansion | GivenExpansion, mean: Array, found: Directions, n: int) -> KpcaModel:
-    return KpcaModel(None, expansion, mean, float(found.mean @ found.mean), found.values, found.trace, n)
-
-
-def _value_warnings(values: Array, asked: int) -> list[str]:
-    """Return what eigenvalues say: fewer than asked for, or equal ones, whose axes are arbitrary."""
-    warnings = []
-    if len(values) < asked:
-        there = f"there {'is' if len(values) == 1 else 'are'} {len(values):,}"
-        warnings.append(f"{asked:,} components were asked for, and {there}: no further eigenvalue is above rounding")
-    tied = np.flatnonzero(np.diff(values) >= -TIED * values[:-1]) + 1
-    if len(tied):
-        warnings.append(
-            f"pc{tied[0]} and pc{tied[0] + 1} have the same eigenvalue to rounding"
-            f"{', and so have later ones' if len(tied) > 1 else ''}: which axes they are is arbitrary"
-        )
-    return warnings
+    def _value_warnings(self, values: Array) -> tuple[str, ...]:
+        """Return what eigenvalues say: fewer than asked for, or equal ones, whose axes are arbitrary."""
+        asked, found, warnings = self.options.components, len(values), []
+        if found < asked:
+            there = f"there {'is' if found == 1 else 'are'} {found:,}"
+            warnings.append(
+                f"{asked:,} components were asked for, and {there}: no further eigenvalue is above rounding"
+            )
+        tied = np.flatnonzero(np.diff(values) >= -TIED * values[:-1]) + 1
+        if len(tied):
+            more = ", and so have later ones" if len(tied) > 1 else ""
+            warnings.append(
+                f"pc{tied[0]} and pc{tied[0] + 1} have the same eigenvalue to rounding{more}: which axes they are is arbitrary"
+            )
+        return tuple(warnings)
