@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kerntest.data.table import Table
 from kerntest.errors import KerntestError
@@ -49,45 +49,22 @@ class RowBlock:
     first_row: int
 
 
-class Piece(Protocol):
-    """Rows that can be worked on apart from all others, in another thread or another process.
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """Rows that can be worked on apart from all others, in another thread or process.
 
-    Attributes
-    ----------
-    done : int
-        How much of the reader's `total` is done once this piece and all before it are.
+    `done` tells how much of the reader's `total` is done once this piece and all before it are. What stopped the reading
+    is the last piece, so that an error in the rows before it is met first.
     """
 
-    @property
-    def done(self) -> int:
-        """As above."""
-
-    def blocks(self) -> Iterator[RowBlock]:
-        """Yield the rows of the piece; DataError if they are malformed, or not to be seen from here."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Loaded:
-    """A block that was read already, as a piece."""
-
-    block: RowBlock
+    read: RowBlock | KerntestError | Callable[[], Iterator[RowBlock]]
     done: int
 
     def blocks(self) -> Iterator[RowBlock]:
-        """Yield the block."""
-        yield self.block
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Failed:
-    """What stopped the reading, as the last piece: so that an error in the rows before it is met first."""
-
-    error: KerntestError
-    done: int = 0
-
-    def blocks(self) -> Iterator[RowBlock]:
-        """Raise the error."""
-        raise self.error
+        """Yield the rows of the piece; DataError if they are malformed, or not to be seen from here."""
+        if isinstance(self.read, KerntestError):
+            raise self.read
+        yield from (self.read,) if isinstance(self.read, RowBlock) else self.read()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,15 +77,11 @@ class Pieces:
 
 def loaded(blocks: Iterator[RowBlock], done: Callable[[RowBlock], int]) -> Iterator[Piece]:
     """Yield blocks as pieces while they are read."""
-    while True:
-        try:
-            block = next(blocks, None)
-        except KerntestError as error:
-            yield Failed(error)
-            return
-        if block is None:
-            return
-        yield Loaded(block, done(block))
+    try:
+        for block in blocks:
+            yield Piece(block, done(block))
+    except KerntestError as error:
+        yield Piece(error, 0)
 
 
 class BlockReader(ABC):

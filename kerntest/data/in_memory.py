@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +16,11 @@ from kerntest.data.table import Column, ColumnProblem, Table, bits, fixed_width,
 from kerntest.data.table import missing as missing_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from kerntest.data.columns import Patterns
+    from kerntest.data.source import Source
     from kerntest.data.table import Kind
 
 
@@ -30,19 +31,18 @@ _TICKS_PER_DAY = {"day": 1, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10
 def column_of(name: str, data: Any, table_name: str, *, as_category: bool = False) -> Column:
     """Return the typed column that an Arrow column holds; one that we cannot use keeps its problem."""
     kind = data.type
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    if _is_text(kind) or types.is_dictionary(data.type) or (as_category and types.is_integer(kind)):
-        return _encoded(name, data, table_name)
-    column = _plain(name, data)
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    if is_text or types.is_dictionary(kind) or (as_category and types.is_integer(kind)):
+        encoded = data if types.is_dictionary(kind) else data.dictionary_encode()
+        value = encoded.type.value_type
+        column = None if types.is_nested(value) or types.is_binary(value) else _encoded(name, encoded)
+    else:
+        column = _plain(name, data)
     if column is None:
-        return _unusable(name, data, table_name)
+        return _unusable(
+            name, len(data), f"is of type {kind}, which is neither number, text, boolean nor date", table_name
+        )
     return as_text(column) if as_category else column
-
-
-def _is_text(kind: Any) -> bool:
-    """Say whether the Arrow type holds strings."""
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def _plain(name: str, data: Any) -> Column | None:
@@ -52,29 +52,23 @@ def _plain(name: str, data: Any) -> Column | None:
         return Column(name, "number", np.full(len(data), np.nan))
     if types.is_decimal(kind):
         data, kind = data.cast(pa.float64()), pa.float64()
-    if types.is_integer(kind) or types.is_floating(kind):
-        signs = "u" if types.is_unsigned_integer(kind) else "i" if types.is_integer(kind) else "f"
-        values, missing = joined(data, f"{signs}{kind.bit_width // 8}")
-        values = values.astype(np.float64)
-        values[missing] = np.nan
-        return Column(name, "number", values)
     if types.is_boolean(kind):
         codes = [np.where(missing_of(chunk), -1, bits(chunk)).astype(np.int64) for chunk in data.chunks]
         return Column(name, "boolean", np.concatenate([np.empty(0, dtype=np.int64), *codes]), BOOLEAN_LEVELS)
-    if types.is_date(kind) or types.is_timestamp(kind):
-        ticks, missing = joined(data, f"i{kind.bit_width // 8}")
-        days = ticks / _TICKS_PER_DAY["day" if types.is_date32(kind) else "ms" if types.is_date64(kind) else kind.unit]
-        days[missing] = np.nan
-        return Column(name, "date", days)
-    return None
+    is_date = types.is_date(kind) or types.is_timestamp(kind)
+    if not (is_date or types.is_integer(kind) or types.is_floating(kind)):
+        return None
+    letter = "u" if types.is_unsigned_integer(kind) else "f" if types.is_floating(kind) else "i"
+    values, missing = joined(data, f"{letter}{kind.bit_width // 8}")
+    if is_date:
+        values = values / _TICKS_PER_DAY["day" if types.is_date32(kind) else getattr(kind, "unit", "ms")]
+    values = values.astype(np.float64)
+    values[missing] = np.nan
+    return Column(name, "date" if is_date else "number", values)
 
 
-def _encoded(name: str, data: Any, table_name: str) -> Column:
-    """Return a text column from strings, integers or an Arrow dictionary of scalars."""
-    if not types.is_dictionary(data.type):
-        data = data.dictionary_encode()
-    if types.is_nested(data.type.value_type) or types.is_binary(data.type.value_type):
-        return _unusable(name, data, table_name)
+def _encoded(name: str, data: Any) -> Column:
+    """Return a text column from an Arrow dictionary of scalars."""
     codes: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
     levels: list[str | None] = []
     # Every chunk has a dictionary of its own, laid behind the others; equal levels meet in `text_column`.
@@ -85,14 +79,7 @@ def _encoded(name: str, data: Any, table_name: str) -> Column:
     return text_column(name, np.concatenate(codes), levels)
 
 
-def _unusable(name: str, data: Any, table_name: str) -> Column:
-    """Return a column of a type that we cannot use, with the problem to raise when somebody does."""
-    return unusable_column(
-        name, len(data), f"is of type {data.type}, which is neither number, text, boolean nor date", table_name
-    )
-
-
-def unusable_column(name: str, n_rows: int, trouble: str, table_name: str) -> Column:
+def _unusable(name: str, n_rows: int, trouble: str, table_name: str) -> Column:
     """Return an empty column that raises, when used, that column `name` of the table `trouble`."""
     problem = ColumnProblem(
         message=f"{table_name}: column {name!r} {trouble}",
@@ -104,49 +91,53 @@ def unusable_column(name: str, n_rows: int, trouble: str, table_name: str) -> Co
     return Column(name, "text", np.full(n_rows, -1, dtype=np.int64), problem=problem)
 
 
-def table_of_arrow(
-    arrow: Any,
-    *,
-    name: str,
-    file_format: str,
-    sha256: str | None = None,
-    warnings: tuple[str, ...] = (),
-    categorical: Patterns = None,
-) -> Table:
+def table_of_arrow(arrow: Any, name: str, file_format: str, categorical: Patterns = None) -> Table:
     """Return the table that an Arrow table holds."""
-    names = [str(column_name) for column_name in arrow.column_names]
-    refuse_empty(name, arrow.num_rows, len(names))
-    refuse_duplicates(names, name)
-    as_category = set(match_names(categorical, names, name))
-    columns = tuple(
-        column_of(column_name, values, name, as_category=column_name in as_category)
-        for column_name, values in zip(names, arrow.columns, strict=True)
-    )
-    return Table(name, columns, arrow.num_rows, file_format, sha256=sha256, notes=warnings)
+    columns = zip(map(str, arrow.column_names), arrow.columns, strict=True)
+    return _table(name, file_format, arrow.num_rows, list(columns), categorical)
 
 
 def table_of_frame(frame: Any, name: str, categorical: Patterns = None) -> Table:
     """Return the table of a pandas DataFrame or Series; the index is left out."""
     frame = frame.to_frame() if frame.ndim == 1 else frame
-    names = [str(label) for label in frame.columns]
-    refuse_empty(name, len(frame), len(names))
+    columns: list[tuple[str, Any]] = []
+    for position, label in enumerate(frame.columns):
+        try:
+            values = pa.array(frame.iloc[:, position], from_pandas=True)
+            columns.append((str(label), values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])))
+        except (pa.ArrowException, TypeError, ValueError):
+            columns.append((str(label), None))
+    return _table(name, "frame", len(frame), columns, categorical)
+
+
+def _table(
+    name: str, file_format: str, n_rows: int, columns: Sequence[tuple[str, Any]], categorical: Patterns
+) -> Table:
+    """Return the table of Arrow columns; None stands for one of mixed Python objects."""
+    names = [column_name for column_name, _ in columns]
+    refuse_empty(name, n_rows, len(names))
     refuse_duplicates(names, name)
-    as_category = set(match_names(categorical, names, name))
-    columns = tuple(
-        _column(column_name, frame.iloc[:, position], name, as_category=column_name in as_category)
-        for position, column_name in enumerate(names)
+    texts = match_names(categorical, names, name)
+    typed = tuple(
+        _unusable(one, n_rows, "holds values of mixed or unknown types", name)
+        if data is None
+        else column_of(one, data, name, as_category=one in texts)
+        for one, data in columns
     )
-    return Table(name, columns, len(frame), "frame")
+    return Table(name, typed, n_rows, file_format)
 
 
-def _column(column_name: str, series: Any, table_name: str, *, as_category: bool) -> Column:
-    """Return the column of one Series; mixed Python objects cannot be used."""
-    try:
-        values = pa.array(series, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError):
-        return unusable_column(column_name, len(series), "holds values of mixed or unknown types", table_name)
-    chunked = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-    return column_of(column_name, chunked, table_name, as_category=as_category)
+def of_source(table: Table, source: Source, n_rows: Sequence[int], notes: tuple[str, ...] = ()) -> Table:
+    """Return the table with what is known of its files, which have so many rows each."""
+    return replace(
+        table,
+        sha256=source.sha256,
+        notes=(*source.warnings, *notes),
+        files=tuple(name for name, _ in source.parts),
+        file_of=np.repeat(np.arange(len(n_rows), dtype=np.int32), n_rows) if len(n_rows) > 1 else None,
+        compression=source.compression,
+        size=source.size,
+    )
 
 
 def frame_of(columns: Mapping[str, NDArray[Any]], kinds: Mapping[str, Kind]) -> Any:

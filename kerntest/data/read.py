@@ -2,50 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from kerntest.data.columns import Patterns, with_categories
-from kerntest.data.table import Column, Table, refuse_empty
-from kerntest.errors import DataError
-
-if TYPE_CHECKING:
-    from kerntest.data.columns import Patterns
-
 import sys
 import tempfile
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from shutil import copyfileobj
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kerntest.data.formats.dialect import CsvOptions, CsvWords
+import numpy as np
+
+from kerntest.data.columns import Patterns, with_categories
+from kerntest.data.formats.dialect import CsvOptions, CsvWords, utf8_lines
 from kerntest.data.source import (
     HEAD_BYTES,
     MAGIC_BYTES,
+    STDIN,
     Format,
     Found,
+    chunks_of,
     compression_of,
     find_files,
     format_of_head,
     head_of,
     open_file,
     open_source,
-    unpacking,
+    unpacked_stream,
 )
+from kerntest.data.table import Column, Table, refuse_empty
 from kerntest.engines.plan import note_read
-from kerntest.errors import UsageError
+from kerntest.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Unpack
 
-    from _typeshed import SupportsRead
-
     from kerntest.data.blocks import BlockReader
-    from kerntest.data.columns import Patterns
 
 
 def read_table(source: Any, *, name: str | None = None, categorical: Patterns = (), **csv: Unpack[CsvWords]) -> Table:
@@ -140,24 +131,22 @@ def _read_file(path: str | Path, name: str | None, categorical: Patterns, option
 def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
     """Read a pandas frame or series, a pyarrow table, or another frame that hands over Arrow data."""
     pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(source, pandas.DataFrame | pandas.Series):
-        from kerntest.data.in_memory import table_of_frame  # noqa: PLC0415  (70 ms that an array does not need)
+    is_pandas = pandas is not None and isinstance(source, pandas.DataFrame | pandas.Series)
+    if not is_pandas and not hasattr(source, "__arrow_c_stream__"):
+        raise UsageError(
+            f"{name} is a {type(source).__name__}, which cannot be read as a table",
+            hint="hand over a path, a numpy array, a pandas DataFrame or a pyarrow Table",
+            code="usage.unknown_source",
+        )
+    import pyarrow as pa  # noqa: PLC0415  (70 ms that an array does not need)
 
-        return table_of_frame(source, name, categorical)
-    if hasattr(source, "__arrow_c_stream__"):
-        import pyarrow as pa  # noqa: PLC0415  (70 ms that an array does not need)
+    from kerntest.data.in_memory import table_of_arrow, table_of_frame  # noqa: PLC0415  (the same)
 
-        from kerntest.data.in_memory import table_of_arrow  # noqa: PLC0415  (the same)
-
-        return table_of_arrow(pa.table(source), name=name, file_format="frame", categorical=categorical)
-    raise UsageError(
-        f"{name} is a {type(source).__name__}, which cannot be read as a table",
-        hint="hand over a path, a numpy array, a pandas DataFrame or a pyarrow Table",
-        code="usage.unknown_source",
+    return (
+        table_of_frame(source, name, categorical)
+        if is_pandas
+        else table_of_arrow(pa.table(source), name, "frame", categorical)
     )
-
-
-STDIN = "<stdin>"
 
 
 @contextmanager
@@ -167,59 +156,37 @@ def open_blocks(path: str | Path, *, block_bytes: int | None = None, **csv: Unpa
     with ExitStack() as stack:
         shown, found = located_files(path, stack)
         files, warnings = found.files, found.warnings
-        form, whole = begins_as(*files[0]), None
+        form, copied = begins_as(*files[0]), str(path) == "-"
         if form == "json":
             from kerntest.data.formats.json_lines import parquet_of_json  # noqa: PLC0415 - 90 ms that a CSV does not need
 
-            whole = open_source(files[0][1] if str(path) == "-" else path, shown)
-            copy = stack.enter_context(parquet_of_json(whole))
-            files, form = ((shown, copy),), "parquet"
+            whole = open_source(files[0][1] if copied else path, shown)
+            files, form, copied = ((shown, stack.enter_context(parquet_of_json(whole))),), "parquet", True
         if form == "parquet":
             from kerntest.data.formats.parquet import ParquetBlocks  # noqa: PLC0415 - 90 ms that a CSV does not need
 
-            plain = [(name, stack.enter_context(unpacked_file(name, location)), location) for name, location in files]
-            copied = str(path) == "-" or whole is not None
-            yield ParquetBlocks(
-                shown, [(name, one, copied or one != given) for name, one, given in plain], warnings, block_bytes
-            )
+            plain = [(name, stack.enter_context(unpacked_file(name, given)), given) for name, given in files]
+            seen = [(name, one, copied or one != given) for name, one, given in plain]
+            yield ParquetBlocks(shown, seen, warnings, block_bytes)
         else:
             from kerntest.data.formats.csv_blocks import CsvBlocks  # noqa: PLC0415 - the same the other way round
 
             if options.transcodes:
-                files = tuple(
-                    (name, stack.enter_context(_in_utf8(name, location, options))) for name, location in files
-                )
+                files = tuple((name, stack.enter_context(_in_utf8(name, given, options))) for name, given in files)
             yield CsvBlocks(shown, files, warnings, options, block_bytes)
 
 
 def located_files(path: str | Path, stack: ExitStack) -> tuple[str, Found]:
     """Return how messages call a path, and its files; stdin is copied into one, which the stack removes."""
     if str(path) == "-":
-        return STDIN, Found(((STDIN, stack.enter_context(spooled(sys.stdin.buffer))),))
-    if not str(path):
-        raise DataError("the name of the file is empty", code="data.missing_file", hint="name a file, or - for stdin")
+        return STDIN, Found(((STDIN, stack.enter_context(_copied(chunks_of(sys.stdin.buffer)))),))
     return str(path), find_files(path, str(path))
 
 
 @contextmanager
 def _in_utf8(name: str, location: Path, options: CsvOptions) -> Iterator[Path]:
     """Give a CSV file as UTF-8 without comments: a temporary copy."""
-    from kerntest.data.formats.csv_parts import utf8_lines  # noqa: PLC0415 - few files need it
-
-    with tempfile.TemporaryDirectory(prefix="kerntest-") as folder:
-        copy = Path(folder) / "input"
-        with unpacked_file(name, location) as plain, open_file(plain, name) as file, copy.open("wb") as written:
-            written.writelines(utf8_lines(file, name, options))
-        yield copy
-
-
-@contextmanager
-def spooled(stream: SupportsRead[bytes]) -> Iterator[Path]:
-    """Copy a stream into a temporary file, which can be read more than once."""
-    with tempfile.TemporaryDirectory(prefix="kerntest-") as folder:
-        copy = Path(folder) / "input"
-        with copy.open("wb") as file:
-            copyfileobj(stream, file, 1 << 20)
+    with open_file(location, name) as file, _copied(utf8_lines(unpacked_stream(file, name), name, options)) as copy:
         yield copy
 
 
@@ -227,13 +194,22 @@ def spooled(stream: SupportsRead[bytes]) -> Iterator[Path]:
 def unpacked_file(name: str, location: Path) -> Iterator[Path]:
     """Give a file without its compression: itself, or a temporary copy."""
     with open_file(location, name) as file:
-        method = compression_of(file.read(MAGIC_BYTES))
-        if method is None:
+        if compression_of(file.read(MAGIC_BYTES)) is None:
             yield location
             return
         file.seek(0)
-        with spooled(unpacking(file, name, method)) as copy:
+        with _copied(chunks_of(unpacked_stream(file, name))) as copy:
             yield copy
+
+
+@contextmanager
+def _copied(chunks: Iterable[bytes]) -> Iterator[Path]:
+    """Give a temporary file of what comes in chunks, which can be read more than once."""
+    with tempfile.TemporaryDirectory(prefix="kerntest-") as folder:
+        copy = Path(folder) / "input"
+        with copy.open("wb") as file:
+            file.writelines(chunks)
+        yield copy
 
 
 def begins_as(name: str, location: Path) -> Format:

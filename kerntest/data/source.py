@@ -24,7 +24,7 @@ from kerntest.engines.plan import bytes_to_read, refuse_to_read
 from kerntest.errors import DataError, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import BinaryIO
 
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
@@ -45,6 +45,8 @@ def find_files(path: str | Path, shown: str) -> Found:
     A path that exists is that file or folder, whatever characters are in its name. Otherwise ``*``, ``?`` and
     ``[...]`` make it a glob: all files that match, ``**`` for folders of any depth.
     """
+    if not str(path):
+        raise DataError("the name of the file is empty", code="data.missing_file", hint="name a file, or - for stdin")
     location = Path(path)
     try:
         entries = sorted(location.iterdir()) if location.is_dir() else None
@@ -58,21 +60,16 @@ def find_files(path: str | Path, shown: str) -> Found:
         return Found(((shown, location),))
     files = sorted({match for match in matches if not Path(match).is_dir()})
     if not files:
+        folder = location.parent
+        while glob.has_magic(str(folder)):
+            folder = folder.parent
         raise DataError(
             f"no file matches {shown}",
-            hint=f"looked in {_fixed_part(str(path))}",
+            hint=f"looked in {folder.absolute()}",
             code="data.missing_file",
             where={"file": shown},
         )
     return Found(tuple((match, Path(match)) for match in files))
-
-
-def _fixed_part(pattern: str) -> Path:
-    """Return the folder of a glob down to the first name with a wildcard."""
-    folder = Path(pattern).parent
-    while glob.has_magic(str(folder)):
-        folder = folder.parent
-    return folder.absolute()
 
 
 def _in_folder(folder: Path, shown: str, entries: list[Path]) -> Found:
@@ -81,30 +78,22 @@ def _in_folder(folder: Path, shown: str, entries: list[Path]) -> Found:
     files = [entry for entry in entries if entry.suffix.lower() in PARQUET_SUFFIXES and not entry.is_dir()]
     root = shown.rstrip("/")
     if not files:
-        raise _no_parquet(folder, shown, [entry for entry in entries if entry.is_dir()])
+        stars = ("/".join(["*"] * depth) for depth in range(1, _FOLDERS_BELOW + 1))
+        pattern = next((f"{some}/*.parquet" for some in stars if next(folder.glob(f"{some}/*.parquet"), None)), None)
+        raise DataError(
+            f"{shown} is a folder without Parquet files",
+            hint=f"folders in it hold some: '{root}/{pattern}' reads them"
+            if pattern
+            else "name one file, a folder that holds *.parquet files, or a quoted glob such as 'data/part-*.csv'",
+            code="data.empty_folder",
+            where={"file": shown},
+        )
     others = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries if entry not in set(files)]
     ignored = (f"of the folder {shown} only the Parquet files are read, not {listed(others, 5)}",) if others else ()
     return Found(tuple((f"{root}/{file.name}", file) for file in files), ignored)
 
 
-def _no_parquet(folder: Path, shown: str, below: list[Path]) -> DataError:
-    """Return the error for a folder without Parquet, with the glob that finds what is in the folders below it."""
-    pattern = ""
-    for depth in range(1, _FOLDERS_BELOW + 1):
-        stars = "/".join(["*"] * depth)
-        if below and not pattern and next(folder.glob(f"{stars}/*.parquet"), None) is not None:
-            pattern = f"{shown.rstrip('/')}/{stars}/*.parquet"
-    return DataError(
-        f"{shown} is a folder without Parquet files",
-        hint=f"folders in it hold some: '{pattern}' reads them"
-        if pattern
-        else "name one file, a folder that holds *.parquet files, or a quoted glob such as 'data/part-*.csv'",
-        code="data.empty_folder",
-        where={"file": shown},
-    )
-
-
-def read_bytes(location: Path, shown: str) -> bytes:
+def _read_bytes(location: Path, shown: str) -> bytes:
     """Read a whole file; every failure of the system becomes a DataError."""
     with _told_apart(location, shown):
         status = location.stat()
@@ -112,7 +101,7 @@ def read_bytes(location: Path, shown: str) -> bytes:
             refuse_to_read(status.st_size, shown)
             return location.read_bytes()
         with location.open("rb") as pipe:
-            return read_chunks(pipe, shown)
+            return _read_all(pipe, shown)
 
 
 def open_file(location: Path, shown: str) -> BinaryIO:
@@ -162,9 +151,7 @@ def _nearby(location: Path) -> str:
 Compression = Literal["gzip", "zstd", "bzip2", "xz"]
 
 # Suffixes of compressed files, behind which the true one stands: orders.parquet.gz.
-SUFFIXES = frozenset({".gz", ".zst", ".zstd", ".bz2", ".xz"})
-# What reading damaged bytes may raise.
-DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError)
+_SUFFIXES = frozenset({".gz", ".zst", ".zstd", ".bz2", ".xz"})
 # So many octets tell a compression.
 MAGIC_BYTES = 6
 # Unpacked, no file may be larger than this or than half of the machine's memory: 1 MB can hold 1 GB of zeros.
@@ -193,47 +180,53 @@ def unpacked(content: bytes, name: str) -> tuple[bytes, Compression | None]:
     """
     method = compression_of(content)
     if method is not None:
-        content = _read_all(unpacking(io.BytesIO(content), name, method), name)
-        again = compression_of(content)
-        if again is not None:
-            raise DataError(
-                f"{name} is compressed twice, with {again} within {method}",
-                hint=f"unpack it once: `{_UNPACK[method]}` does that",
-                code="data.compressed",
-                where={"file": name},
-            )
-    _refuse_others(content, name)
+        content = _read_all(unpacked_stream(io.BytesIO(content), name), name, largest_unpacked())
+    again = compression_of(content)
+    if again is not None or content.startswith(_ZIP_MAGIC):
+        raise DataError(
+            f"{name} is compressed twice, with {again} within {method}"
+            if again
+            else f"{name} is a zip archive or an Excel workbook, not CSV or Parquet",
+            hint=f"unpack it once: `{_UNPACK[method or again]}` does that"
+            if again
+            else "unpack it, or save the sheet as CSV",
+            code="data.compressed",
+            where={"file": name},
+        )
     return content, method
 
 
 def head_of(file: IO[bytes], n_bytes: int) -> bytes:
     """Return the first `n_bytes` of an open file without its compression; as many as there are in a damaged one."""
-    magic = file.read(MAGIC_BYTES)
-    file.seek(0)
-    method = compression_of(magic)
-    if method is None:
-        return file.read(n_bytes)
-    stream, head = unpacking(file, "", method), b""
+    stream, head = unpacked_stream(file, ""), b""
     with suppress(DataError):
         while len(head) < n_bytes and (chunk := stream.read(n_bytes - len(head))):
             head += chunk
     return head
 
 
-class _Unpacking:
-    """A stream of what is in an open compressed file; every failure to unpack it becomes a DataError."""
+def unpacked_stream(file: IO[bytes], shown: str) -> IO[bytes]:
+    """Return an open file without its compression, whose damage becomes a DataError."""
+    method = compression_of(file.read(MAGIC_BYTES))
+    file.seek(0)
+    return file if method is None else io.BufferedReader(_Unpacking(file, shown, method))
 
-    closed = False
+
+class _Unpacking(io.RawIOBase):
+    """What is in an open compressed file; every failure to unpack it becomes a DataError."""
 
     def __init__(self, file: IO[bytes], name: str, method: Compression) -> None:
-        self._stream = _opened(file, method)
-        self._name, self._method = name, method
+        self._stream, self._name, self._method = _opened(file, method), name, method
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes."""
+    def readable(self) -> bool:
+        """Say so to the buffer before it."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with the next bytes."""
         try:
-            return bytes(self._stream.read(size))
-        except DAMAGE as error:
+            chunk = self._stream.read1(len(buffer))
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             cut = isinstance(error, EOFError) or "truncated" in str(error).lower()
             raise DataError(
                 f"{self._name} is compressed with {self._method}, but it is truncated or damaged: "
@@ -242,14 +235,8 @@ class _Unpacking:
                 code="data.damaged_compression",
                 where={"file": self._name},
             ) from error
-
-    def close(self) -> None:
-        """Leave the file to its owner."""
-
-
-def unpacking(file: IO[bytes], name: str, method: Compression) -> _Unpacking:
-    """Return a stream of what is in an open compressed file, for readers that do not hold it in memory."""
-    return _Unpacking(file, name, method)
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
 
 
 def _opened(file: IO[bytes], method: Compression) -> Any:
@@ -265,22 +252,17 @@ def _opened(file: IO[bytes], method: Compression) -> Any:
 class _Members:
     """What is in members of bzip2 or xz one after the other; Python's own files pass over damage after the first."""
 
-    closed = False
-
     def __init__(self, file: IO[bytes], member: Callable[[], Any]) -> None:
-        self._file, self._member = file, member
-        self._current = member()
+        self._file, self._member, self._current = file, member, member()
         self._packed = b""
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes, fewer than asked for only at the end."""
-        pieces: list[bytes] = []
-        missing = size
-        while missing and self._fed():
-            pieces.append(self._current.decompress(self._packed, missing))
+    def read1(self, size: int) -> bytes:
+        """Return the next bytes, at most so many, and none at the end."""
+        piece = b""
+        while not piece and self._fed():
+            piece = self._current.decompress(self._packed, size)
             self._packed = b""
-            missing -= len(pieces[-1]) if size >= 0 else 0
-        return b"".join(pieces)
+        return piece
 
     def _fed(self) -> bool:
         """Say whether there is more to come, once the current member has what it needs for that."""
@@ -296,21 +278,17 @@ class _Members:
                 raise EOFError("the end is missing")
         return True
 
-    def close(self) -> None:
-        """Leave the file to its owner."""
+
+def chunks_of(stream: Any) -> Iterator[bytes]:
+    """Yield what is in a stream, a chunk at a time."""
+    return iter(lambda: stream.read(_CHUNK), b"")
 
 
-def _read_all(stream: _Unpacking, name: str) -> bytes:
-    """Read the stream to its end."""
-    limit = largest_unpacked()
-    return read_chunks(stream, name, limit)
-
-
-def read_chunks(stream: Any, name: str, limit: int | None = None) -> bytes:
+def _read_all(stream: Any, name: str, limit: int | None = None) -> bytes:
     """Read a stream to its end, or until it is clear that it is too large."""
     whole = io.BytesIO()
     allowed = bytes_to_read()
-    while chunk := stream.read(_CHUNK):
+    for chunk in chunks_of(stream):
         whole.write(chunk)
         if allowed is not None and whole.tell() > allowed:
             refuse_to_read(whole.tell(), name)
@@ -321,8 +299,7 @@ def read_chunks(stream: Any, name: str, limit: int | None = None) -> bytes:
 
 def largest_unpacked() -> int:
     """Return how many bytes a compressed file may unpack to on this machine."""
-    half = half_of_memory()
-    return LARGEST_UNPACKED if half is None else min(LARGEST_UNPACKED, half)
+    return min(LARGEST_UNPACKED, half_of_memory() or LARGEST_UNPACKED)
 
 
 def half_of_memory() -> int | None:
@@ -344,17 +321,7 @@ def too_large(name: str, limit: int) -> DataError:
     )
 
 
-def _refuse_others(content: bytes, name: str) -> None:
-    """Refuse compressed bytes that are not read, with a clear line."""
-    if content.startswith(_ZIP_MAGIC):
-        raise DataError(
-            f"{name} is a zip archive or an Excel workbook, not CSV or Parquet",
-            hint="unpack it, or save the sheet as CSV",
-            code="data.compressed",
-            where={"file": name},
-        )
-
-
+STDIN = "<stdin>"
 Format = Literal["csv", "parquet", "json"]
 PARQUET_MAGIC = b"PAR1"
 # So much of a file tells its format.
@@ -381,59 +348,47 @@ class Source:
 def open_source(path: str | Path, name: str | None = None) -> Source:
     """Read the bytes of a file, of those that a glob matches, of a folder of Parquet, or of stdin (``"-"``)."""
     if str(path) == "-":
-        return _source(name or "<stdin>", ((name or "<stdin>", read_chunks(sys.stdin.buffer, name or "<stdin>")),))
-    shown = name or str(path)
-    if not str(path):
-        raise DataError("the name of the file is empty", code="data.missing_file", hint="name a file, or - for stdin")
-    found = find_files(path, shown)
-    stored = tuple((part, read_bytes(location, part)) for part, location in found.files)
-    suffixes = tuple(_suffix(location) for _, location in found.files)
-    return _source(shown, stored, suffixes, found.warnings)
-
-
-def _suffix(location: Path) -> str:
-    """Return the suffix that tells the format: the one before that of a compression."""
-    return Path(location.stem).suffix if location.suffix.lower() in SUFFIXES else location.suffix
-
-
-def _source(
-    name: str,
-    stored: tuple[tuple[str, bytes], ...],
-    suffixes: tuple[str, ...] = ("",),
-    warnings: tuple[str, ...] = (),
-) -> Source:
-    """Digest the files as stored, unpack them, and tell their format."""
+        shown = name or STDIN
+        found, stored = Found(((shown, Path()),)), [_read_all(sys.stdin.buffer, shown)]
+    else:
+        shown = name or str(path)
+        found = find_files(path, shown)
+        stored = [_read_bytes(location, part) for part, location in found.files]
     parts, formats, methods = [], [], set()
-    for (part_name, content), suffix in zip(stored, suffixes, strict=True):
-        plain, method = unpacked(content, part_name)
-        formats.append(_format_of(part_name, plain, suffix))
-        parts.append((part_name, plain))
+    for (part, location), content in zip(found.files, stored, strict=True):
+        plain, method = unpacked(content, part)
+        formats.append(_format_of(part, plain, location))
+        parts.append((part, plain))
         methods.add(method or "")
-    for (part_name, _), part_format in zip(parts, formats, strict=True):
-        if part_format != formats[0]:
+    for (part, _), form in zip(parts, formats, strict=True):
+        if form != formats[0]:
             raise DataError(
-                f"{part_name} is {_TITLES[part_format]}, but {parts[0][0]} is {_TITLES[formats[0]]}",
+                f"{part} is {_TITLES[form]}, but {parts[0][0]} is {_TITLES[formats[0]]}",
                 hint="files that are read together must have one format",
                 code="data.formats_differ",
-                where={"file": part_name},
+                where={"file": part},
             )
     return Source(
-        name=name,
+        name=shown,
         format=formats[0],
         parts=tuple(parts),
-        sha256=_digest([content for _, content in stored]),
-        size=sum(len(content) for _, content in stored),
+        sha256=digest_of([content] for content in stored),
+        size=sum(map(len, stored)),
         compression=", ".join(sorted(methods - {""})) or None,
-        warnings=warnings,
+        warnings=found.warnings,
     )
 
 
-def _digest(contents: list[bytes]) -> str:
-    """Return the digest of one file's bytes, or of the digests of several."""
-    digests = [hashlib.sha256(content).hexdigest() for content in contents]
-    if len(digests) == 1:
-        return digests[0]
-    return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode("ascii")).hexdigest()
+def digest_of(contents: Iterable[Iterable[bytes]]) -> str:
+    """Return the digest of the bytes of one file, in chunks, or of the digests of several."""
+    digests = []
+    for chunks in contents:
+        digest = hashlib.sha256()
+        for chunk in chunks:
+            digest.update(chunk)
+        digests.append(digest.hexdigest())
+    lines = "".join(f"{digest}\n" for digest in digests)
+    return digests[0] if len(digests) == 1 else hashlib.sha256(lines.encode("ascii")).hexdigest()
 
 
 def format_of_head(head: bytes) -> Format:
@@ -451,15 +406,15 @@ def format_of_head(head: bytes) -> Format:
         return "json" if len(line) == len(text) and _JSON_KEY.match(text) else "csv"
 
 
-def _format_of(name: str, content: bytes, suffix: str) -> Format:
+def _format_of(name: str, content: bytes, location: Path) -> Format:
     """Tell what the bytes are from their first few, and refuse what cannot be read."""
     where = {"file": name}
     if not content:
         raise DataError(f"{name} is empty", hint="it has 0 bytes", code="data.empty_file", where=where)
     found = format_of_head(content[:HEAD_BYTES])
-    if found == "parquet":
-        return found
-    if suffix.lower() in PARQUET_SUFFIXES:
+    # The suffix of a compression stands behind that of the format.
+    suffix = Path(location.stem).suffix if location.suffix.lower() in _SUFFIXES else location.suffix
+    if found != "parquet" and suffix.lower() in PARQUET_SUFFIXES:
         text = b"\0" not in content[:4096]
         raise DataError(
             f"{name} is named {suffix} but it is not Parquet",

@@ -130,8 +130,8 @@ def counting(opened, reads):
         def __init__(self, stream):
             self.stream = stream
 
-        def read(self, size):
-            chunk = self.stream.read(size)
+        def read1(self, size):
+            chunk = self.stream.read1(size)
             reads.append(len(chunk))
             return chunk
 

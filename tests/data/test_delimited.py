@@ -6,12 +6,10 @@ import sys
 import numpy as np
 import pytest
 from counted import calls_of
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kerntest import read_table
 from kerntest.data.columns import select_columns
-from kerntest.data.formats.dialect import find_ragged, row_lines, sniff_delimiter, split_header
+from kerntest.data.formats.dialect import sniff_delimiter
 from kerntest.data.rows import apply_missing
 from kerntest.errors import DataError, UsageError
 
@@ -384,42 +382,14 @@ def test_sniffing_looks_at_a_cut_sample():
     assert sniff_delimiter(b"a;b\n" + b"1;" + b"x" * 70_000 + b"\n") == ";"
 
 
-def test_split_header():
-    assert split_header(b'a,"b\nc"\n1,2\n', ",") == (["a", "b\nc"], 8, 2)
-    assert split_header(b"a", ",") == (["a"], 1, 1)
-
-
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["x", "a b", "p\nq", "\n", 'say "hi"', "\n\n,"]), st.integers(0, 2)),
-        min_size=1,
-        max_size=12,
-    ),
-    st.booleans(),
-)
-def test_lines_of_rows_agree_with_counting(cells, ends_with_newline):
-    text, expected = "h,i\n", []
-    for value, n_blank in cells:
-        expected.append(text.count("\n") + 1)
-        quoted = value.replace('"', '""')
-        text += f'"{quoted}",1\n' + "\n" * n_blank
-    data = (text if ends_with_newline else text.rstrip("\n")).encode()
-    assert row_lines(data, 4, 1, len(cells)).tolist() == expected
-
-
-def test_lines_that_cannot_be_told():
-    assert row_lines(b'a\n5" x\n6\n\n7\n', 2, 1, 3) is None
-
-
 def test_without_known_lines_messages_count_rows(csv):
     # The quote within a field spoils the counting of quotes; Arrow reads the file all the same.
     text = 'c,t\n1,5" pipe\n\n' + "2,x\n" * 20 + "abc,y\n"
     refused(csv(text), r"a\.csv, row 22: column 'c' holds 'abc'", "data.not_a_number")
 
 
-def test_find_ragged_gives_up_on_what_python_cannot_read():
-    assert find_ragged(b"a\n" + b"x" * 200_000 + b"\n1,2\n", ",", 1) is None
-    assert find_ragged(b"a\n1\n", ",", 1) is None
+def test_rows_that_python_cannot_read_are_refused_all_the_same(csv):
+    refused(csv("a\n" + "x" * 200_000 + "\n1,2\n"), "a.csv is malformed CSV: ", "data.malformed_csv")
 
 
 # Speed

@@ -168,9 +168,9 @@ def test_folder_errors(tmp_path):
     parquet.write_table(pa.table({"v": [1]}), tmp_path / "a.parquet")
     parquet.write_table(pa.table({"v": ["x"]}), tmp_path / "b.parquet")
     differing = refused(tmp_path, r"b\.parquet has other columns or types than .*a\.parquet", "data.schemas_differ")
-    assert "column 'v'" in differing.hint
+    assert "column 'v' is string, not int64" in differing.message
     parquet.write_table(pa.table({"w": [1]}), tmp_path / "b.parquet")
-    assert "column 'v'" in refused(tmp_path, "other columns or types", "data.schemas_differ").hint
+    refused(tmp_path, "other columns or types than .*: it lacks v", "data.schemas_differ")
     write(tmp_path / "b.parquet", "v\n1\n")
     refused(tmp_path, r"b\.parquet is named \.parquet", "data.not_parquet")
 

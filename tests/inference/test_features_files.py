@@ -180,7 +180,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
     x.to_parquet(tmp_path / "parts" / "a.parquet", index=False)
     y.drop(columns="city").to_parquet(tmp_path / "parts" / "b.parquet", index=False)
     error = refused("has other columns or types than", "data.schemas_differ", tmp_path / "parts", y)
-    assert "column 'city'" in error.hint
+    assert error.message.endswith(": it lacks city")
 
 
 def test_columns_are_matched_as_ever(tmp_path):

@@ -336,7 +336,7 @@ def test_files_that_do_not_fit_together_are_refused_before_any_work(folder, tmp_
     last["size"] = last["size"].astype(str)
     parquet.write_table(pa.Table.from_pandas(last), tmp_path / "parts" / "9.parquet")
     engine = elsewhere(Elsewhere())
-    with pytest.raises(DataError, match=r"9\.parquet has other types than .*0\.parquet: column 'size'"):
+    with pytest.raises(DataError, match=r"9\.parquet has other columns or types than .*0\.parquet: column 'size'"):
         table_and_report(folder, "svm", tmp_path / "parts", tmp_path / "out.csv", block=50)
     assert engine.tasks == 0
 

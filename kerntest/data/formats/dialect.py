@@ -1,4 +1,4 @@
-"""How a CSV file is written: delimiter, header, decimal mark, missing words."""
+"""How a CSV file is written: options, delimiter, header, and what of its text cannot be read."""
 
 from __future__ import annotations
 
@@ -6,27 +6,22 @@ import csv
 import io
 import json
 import re
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import IO, TYPE_CHECKING, Literal, TypedDict
-
-import numpy as np
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from kerntest.data.columns import Patterns, split_patterns
-from kerntest.data.kinds import NEARLY_ALL, has_comma, present_counts, stray_problem
-from kerntest.data.messages import option_value
-from kerntest.data.source import PARQUET_MAGIC, find_files, format_of_head, head_of
-from kerntest.data.table import MISSING, Column, Remark, Table, is_number
-from kerntest.errors import UsageError, suggest
+from kerntest.data.messages import counted, listed
+from kerntest.data.source import PARQUET_MAGIC, find_files, format_of_head, head_of, open_file, unpacked_stream
+from kerntest.data.table import MISSING, no_header_hint
+from kerntest.engines.plan import BYTES_A_VALUE, bytes_to_read, refuse_to_read
+from kerntest.errors import DataError, UsageError, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-    from typing import Unpack
-
-    from numpy.typing import NDArray
-
-    from kerntest.data.table import Table
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import BinaryIO, Unpack
 
 Decimal = Literal["auto", ".", ","]
 DECIMALS: tuple[Decimal, ...] = ("auto", ".", ",")
@@ -65,38 +60,24 @@ class CsvOptions:
     @classmethod
     def of(cls, **words: Unpack[CsvWords]) -> CsvOptions:
         """Return the options that keyword arguments mean."""
-        for name in words.keys() - CsvWords.__optional_keys__:
-            raise TypeError(f"unexpected keyword argument {name!r}")
-        decimal = words.get("decimal", "auto")
-        if decimal not in DECIMALS:
-            close = suggest(str(decimal), DECIMALS)
+        given = cls(**cast("Any", words))
+        if given.decimal not in DECIMALS:
+            close = suggest(str(given.decimal), DECIMALS)
             raise _refused(
-                f"decimal must be auto, '.' or ',', not {decimal!r}",
+                f"decimal must be auto, '.' or ',', not {given.decimal!r}",
                 f"did you mean {close!r}?" if close else "auto tells it from the values",
-                decimal,
+                given.decimal,
             )
-        na, comment = words.get("na"), words.get("comment") or None
-        if comment is not None and ("\n" in comment or "\r" in comment or '"' in comment):
+        comment = given.comment or None
+        if comment is not None and set(comment) & set('\n\r"'):
             raise _refused(f"comment must be a few characters such as #, not {comment!r}", "# is usual", comment)
-        return cls(
-            decimal,
-            MISSING if na is None else tuple(dict.fromkeys(split_patterns(na))),
-            _delimiter(words.get("delimiter")),
-            _encoding(words.get("encoding")),
-            words.get("header", True),
-            comment,
-        )
+        na = MISSING if words.get("na") is None else tuple(dict.fromkeys(split_patterns(words.get("na"))))
+        delimiter, encoding = _delimiter(given.delimiter), _encoding(given.encoding)
+        return replace(given, na=na, delimiter=delimiter, encoding=encoding, comment=comment)
 
     def words(self) -> CsvWords:
         """Return the keyword arguments that mean these options."""
-        return {
-            "decimal": self.decimal,
-            "na": self.na,
-            "delimiter": self.delimiter,
-            "encoding": self.encoding,
-            "header": self.header,
-            "comment": self.comment,
-        }
+        return cast("CsvWords", asdict(self))
 
 
 def _delimiter(text: str | None) -> str | None:
@@ -115,13 +96,11 @@ def _delimiter(text: str | None) -> str | None:
 
 def _encoding(name: str | None) -> str | None:
     """Return the name of an encoding that Python knows."""
-    if name is None:
-        return None
     try:
         # Of the codecs some are no encodings: only text becomes bytes.
-        "a".encode(name)
+        "a".encode(name or "utf-8")
     except (LookupError, ValueError, TypeError):
-        close = suggest(name.casefold(), _ENCODINGS)
+        close = suggest(str(name).casefold(), _ENCODINGS)
         raise _refused(
             f"no encoding is called {name!r}",
             f"did you mean {close!r}?" if close else f"known are, among others, {', '.join(_ENCODINGS)}",
@@ -142,8 +121,18 @@ DELIMITERS = (",", ";", "\t", "|")
 _SAMPLE_BYTES = 65_536
 _SAMPLE_RECORDS = 100
 _SEPARATOR = re.compile(rb"\"?sep=([^\w\s\".+-]|\t| )\1*\"?[ \t]*(?=\r?\n)", re.IGNORECASE)
-_NUMBER_SIGN = re.compile(rb"^#", re.MULTILINE)
-_LINE_FEED, _CARRIAGE_RETURN, _QUOTE = 10, 13, 34
+_VISIBLE = re.compile(rb"\S")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Octets that Windows uses for quotes and the euro sign, and Latin-1 for control characters.
+_WINDOWS_ONLY = re.compile(rb"[\x80-\x9f]")
+
+
+def _first_records(data: bytes, delimiter: str) -> list[list[str]]:
+    """Return the first records that are not blank, without the last where the sample may cut it."""
+    sample = io.StringIO(data[:_SAMPLE_BYTES].decode("utf-8", errors="ignore"), newline="")
+    records = list(islice(filter(None, csv.reader(sample, delimiter=delimiter)), _SAMPLE_RECORDS + 1))
+    cut = len(data) > _SAMPLE_BYTES and 1 < len(records) <= _SAMPLE_RECORDS
+    return records[:-1] if cut else records
 
 
 def sniff_delimiter(data: bytes) -> str:
@@ -152,42 +141,20 @@ def sniff_delimiter(data: bytes) -> str:
     `csv.Sniffer` fails on files of one column and may answer with a letter; here there are four candidates, and
     the one wins under which most records have as many fields as the header, then the one with more fields.
     """
-    sample = data[:_SAMPLE_BYTES].decode("utf-8", errors="ignore")
-    cut = len(data) > _SAMPLE_BYTES
-    best, best_score = ",", (0.0, 1)
-    for delimiter in DELIMITERS:
-        widths = _widths(sample, delimiter, cut=cut)
-        if not widths or widths[0] < 2:
-            continue
-        rows = widths[1:]
-        agreement = sum(width == widths[0] for width in rows) / len(rows) if rows else 1.0
-        if (agreement, widths[0]) > best_score:
-            best, best_score = delimiter, (agreement, widths[0])
-    return best
+
+    def score(delimiter: str) -> tuple[float, int]:
+        width, *widths = map(len, _first_records(data, delimiter) or [[]])
+        if width < 2:
+            return 0.0, 1
+        return (sum(other == width for other in widths) / len(widths) if widths else 1.0), width
+
+    return max(DELIMITERS, key=score)
 
 
 def split_separator(data: bytes) -> tuple[bytes, str | None]:
     """Return the text without Excel's first line, such as ``sep=;``, of which the end stays, and the delimiter it names."""
     found = _SEPARATOR.match(data)
     return (data, None) if found is None else (data[found.end() :], found[1].decode())
-
-
-def ragged_hint(data: bytes, delimiter: str, shown: str) -> str:
-    """Return the hint for a row with too few or too many fields; `shown` says how many fields were expected, and why."""
-    if _NUMBER_SIGN.search(data):
-        return f"if lines that begin with # are comments, --comment '#' leaves them out; {shown}"
-    return f"{shown}; the delimiter was taken to be {delimiter!r}"
-
-
-def _widths(sample: str, delimiter: str, *, cut: bool) -> list[int]:
-    """Return the number of fields of the sample's first records; the last is dropped where the sample is cut."""
-    widths: list[int] = []
-    for record in csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter):
-        if record:
-            widths.append(len(record))
-        if len(widths) > _SAMPLE_RECORDS:
-            return widths
-    return widths[:-1] if cut and len(widths) > 1 else widths
 
 
 def split_header(data: bytes, delimiter: str) -> tuple[list[str], int, int]:
@@ -204,81 +171,251 @@ def split_header(data: bytes, delimiter: str) -> tuple[list[str], int, int]:
             yield line.decode("utf-8")
 
     reader = csv.reader(lines(), delimiter=delimiter)
-    for record in reader:
-        if any(field.strip() for field in record) or len(record) > 1:
-            return record, consumed, reader.line_num
-    return [], consumed, reader.line_num
+    header = next((record for record in reader if any(map(str.strip, record)) or len(record) > 1), [])
+    return header, consumed, reader.line_num
 
 
-def names_rows(header: Sequence[str], rows: bytes, delimiter: str) -> bool:
+def _names_rows(header: Sequence[str], rows: bytes, delimiter: str) -> bool:
     """Say whether the rows begin with a name that the header has no name for, as R writes them."""
-    cut = len(rows) > _SAMPLE_BYTES
-    sample = rows[:_SAMPLE_BYTES].decode("utf-8", errors="ignore")
-    reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
     try:
-        records = [record for record in islice(reader, _SAMPLE_RECORDS) if record]
+        records = _first_records(rows, delimiter)
     except csv.Error:
         return False
-    if cut and len(records) > 1 and len(records) < _SAMPLE_RECORDS:
-        records.pop()
     # A delimiter at the end of every row makes one field more, too.
-    return (
-        bool(records)
-        and all(len(record) == len(header) + 1 for record in records)
-        and any(record[-1].strip() for record in records)
+    return any(record[-1].strip() for record in records) and {*map(len, records)} == {len(header) + 1}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CsvFile:
+    """One file: its text, or where that is stored, and where in it the header ends."""
+
+    name: str
+    data: bytes
+    delimiter: str
+    header: tuple[str, ...] = ()
+    start: int = 0
+    n_header_lines: int = 0
+    location: Path | None = None
+
+    @contextmanager
+    def opened(self, start: int, seen: list[BinaryIO] | None = None) -> Iterator[IO[bytes]]:
+        """Open the text from `start` on; `seen` gets the file as stored, whose position tells how far one is."""
+        if self.location is None:
+            whole = io.BytesIO(self.data)
+            whole.seek(start)
+            yield whole
+            return
+        with open_file(self.location, self.name) as file:
+            if seen is not None:
+                seen[:] = [file]
+            stream = unpacked_stream(file, self.name)
+            while start and (head := stream.read(min(start, 1 << 20))):
+                start -= len(head)
+            yield stream
+
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the records below the header that are not blank, with the lines on which they begin."""
+        with self.opened(self.start) as stream:
+            reader = self._reader(stream)
+            line = self.n_header_lines + 1
+            for record in reader:
+                if record:
+                    yield line, record
+                line = self.n_header_lines + reader.line_num + 1
+
+    def _reader(self, stream: IO[bytes], *, strict: bool = False) -> Any:
+        return csv.reader(
+            io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline=""), delimiter=self.delimiter, strict=strict
+        )
+
+    def refuse_open_quote(self) -> None:
+        """Refuse a quote that is never closed: the parser would take the rest of the file for one value."""
+        with self.opened(self.start) as stream:
+            reader, line = self._reader(stream, strict=True), self.n_header_lines + 1
+            try:
+                for _ in reader:
+                    line = self.n_header_lines + reader.line_num + 1
+            except csv.Error as error:
+                if "unexpected end of data" in str(error):
+                    raise DataError(
+                        f"{self.name}, line {line}: a quote is opened and never closed",
+                        hint='close it, or double it (""), or quote the whole field',
+                        code="data.open_quote",
+                        where={"file": self.name, "line": line},
+                    ) from None
+
+    def refuse_ragged(self, *, header: bool) -> None:
+        """Refuse a row that has not as many fields as the header, or as the first row; slow, for the message."""
+        expected = len(self.header)
+        try:
+            line, found = next(((line, len(row)) for line, row in self.records() if len(row) != expected), (0, 0))
+        except csv.Error:
+            return
+        if not line:
+            return
+        said = counted(expected, "name" if header else "field")
+        said = f"the {'header' if header else 'first row'} has {said}"
+        with self.opened(0) as stream:
+            comments = any(text.startswith(b"#") for text in stream)
+        raise DataError(
+            f"{self.name}, line {line}: expected {counted(expected, 'field')}, found {found:,}",
+            hint=f"if lines that begin with # are comments, --comment '#' leaves them out; {said}"
+            if comments
+            else f"{said}; the delimiter was taken to be {self.delimiter!r}",
+            code="data.ragged_rows",
+            where={"file": self.name, "line": line},
+        )
+
+
+def malformed_csv(files: Sequence[CsvFile], name: str, error: Exception, *, header: bool) -> DataError:
+    """Return the error for text that Arrow cannot parse, with the file and line that Arrow does not tell."""
+    try:
+        for file in files:
+            n_quotes = 0
+            with file.opened(0) as stream:
+                for number, line in enumerate(stream):
+                    _refuse_not_utf8(file.name, line, number)
+                    n_quotes += line.count(b'"')
+            if n_quotes % 2:
+                file.refuse_open_quote()
+            file.refuse_ragged(header=header)
+    except DataError as found:
+        return found
+    return DataError(
+        f"{name} is malformed CSV: {str(error).splitlines()[0]}",
+        hint="open it in a text editor, or write it anew",
+        code="data.malformed_csv",
+        where={"file": name},
     )
 
 
-def row_lines(data: bytes, start: int, n_header_lines: int, n_rows: int) -> NDArray[np.int64] | None:
-    """Return the line on which each row begins, counted from 1; None where it cannot be told."""
-    n_lines = data.count(b"\n", start) + (not data.endswith(b"\n"))
-    if n_lines == n_rows:
-        return np.arange(n_header_lines + 1, n_header_lines + 1 + n_rows, dtype=np.int64)
-    octets = np.frombuffer(data, dtype=np.uint8, offset=start)
-    ends = np.flatnonzero(octets == _LINE_FEED)
-    if octets[-1] != _LINE_FEED:
-        ends = np.append(ends, octets.size)
-    begins = np.concatenate([[0], ends[:-1] + 1])
-    quotes = np.flatnonzero(octets == _QUOTE)
-    inside = np.searchsorted(quotes, begins) % 2 == 1
-    length = ends - begins
-    blank = (length == 0) | ((length == 1) & (octets[begins % octets.size] == _CARRIAGE_RETURN))
-    rows = np.flatnonzero(~inside & ~blank)
-    return rows + n_header_lines + 1 if rows.size == n_rows else None
+def csv_files(contents: Iterable[tuple[str, bytes]], options: CsvOptions = AS_USUAL) -> list[CsvFile]:
+    """Return files that are read as one table; the delimiter is the first one's."""
+    files: list[CsvFile] = []
+    size = 0
+    for name, content in contents:
+        plain = b"".join(utf8_lines(io.BytesIO(content), name, options)) if options.transcodes else content
+        files.append(csv_file(name, plain, options, files[0] if files else None))
+        if bytes_to_read() is not None:
+            n_values = plain.count(files[0].delimiter.encode()) + plain.count(b"\n")
+            size += len(plain) + BYTES_A_VALUE * n_values
+            refuse_to_read(size, name)
+    return files
 
 
-def find_ragged(data: bytes, delimiter: str, n_columns: int) -> tuple[int, int] | None:
-    """Return the line and the number of fields of the first record without `n_columns` fields; None without such.
-
-    The slow way, for the message only: the fast parser does not know lines.
-    """
-    reader = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter=delimiter)
-    line = 1
+def csv_file(name: str, content: bytes, options: CsvOptions, first: CsvFile | None, *, whole: bool = True) -> CsvFile:
+    """Return a file from its text or the beginning of it; refuse what is no text, and a header unlike that of the first."""
+    data, separator = split_separator(_checked_text(name, content))
+    delimiter = first.delimiter if first else options.delimiter or separator or sniff_delimiter(data)
+    file = CsvFile(name, data, delimiter)
+    if whole and data.count(b'"') % 2:
+        file.refuse_open_quote()
     try:
-        for record in reader:
-            if record and len(record) != n_columns:
-                return line, len(record)
-            line = reader.line_num + 1
-    except csv.Error:
-        return None
-    return None
-
-
-def find_open_quote(data: bytes, delimiter: str) -> int | None:
-    """Return the line of the record in which a quote is opened and never closed; None without such."""
-    if data.count(b'"') % 2 == 0:
-        return None
-    reader = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter=delimiter, strict=True)
-    line = 1
-    try:
-        for _ in reader:
-            line = reader.line_num + 1
+        fields, start, n_lines = split_header(data, delimiter)
     except csv.Error as error:
-        return line if "unexpected end of data" in str(error) else None
-    return None
+        raise DataError(
+            f"the header of {name} cannot be read: it does not end, or a carriage return stands in it",
+            hint="the first line names the columns; every line should end in the same way",
+            code="data.malformed_csv",
+            where={"file": name, "line": 1},
+        ) from error
+    if not fields:
+        raise _empty(name)
+    if options.header:
+        # Row names for which the header has no name, as R writes them, have the empty name.
+        unnamed = [""] * _names_rows(fields, data[start : start + 2 * _SAMPLE_BYTES], delimiter)
+        file = replace(file, header=(*unnamed, *fields), start=start, n_header_lines=n_lines)
+    else:
+        file = replace(file, header=tuple(f"x{number}" for number in range(1, len(fields) + 1)))
+    if first is not None:
+        _refuse_other_header(first, file)
+    return file
 
 
-_HEAD_BYTES = 1 << 16
+def _refuse_other_header(first: CsvFile, other: CsvFile) -> None:
+    """Refuse a file whose header is not that of the first, but for blanks around the names."""
+    names, others = ([field.strip() for field in file.header] for file in (first, other))
+    if names == others:
+        return
+    lacking = [name for name in names if name not in others]
+    added = [name for name in others if name and name not in names]
+    pieces = [f"{verb} {listed(some, 5)}" for verb, some in (("it lacks", lacking), ("it has", added)) if some]
+    pieces = pieces or ["the columns stand in another order"]
+    own = sniff_delimiter(other.data)
+    if own != first.delimiter:
+        pieces.append(f"its delimiter seems to be {own!r}, not {first.delimiter!r}")
+    raise DataError(
+        f"{other.name} has another header than {first.name}: {'; '.join(pieces)}",
+        hint=no_header_hint(lacking, added) or "files that are read together need one header and one delimiter",
+        code="data.headers_differ",
+        where={"file": other.name, "line": 1},
+    )
+
+
+def utf8_lines(stream: IO[bytes], name: str, options: CsvOptions) -> Iterator[bytes]:
+    """Yield the lines of a text as UTF-8; comments are blank, so that lines keep their numbers."""
+    done, quoted = 0, False
+    text = io.TextIOWrapper(stream, options.encoding or "utf-8-sig", newline="")
+    try:
+        for line in text:
+            if options.comment is not None and not quoted and line.startswith(options.comment):
+                yield line[len(line.rstrip("\r\n")) :].encode()
+            else:
+                quoted ^= line.count('"') % 2 == 1
+                yield line.encode()
+            done += 1
+    except UnicodeError as error:
+        raise DataError(
+            f"{name} is not {options.encoding or 'UTF-8'} text, in line {done + 1} or after it",
+            hint="--encoding names the encoding, such as latin-1 or utf-16",
+            code="data.not_in_encoding",
+            where={"file": name, "line": done + 1},
+        ) from error
+    finally:
+        # The stream is closed by its owner.
+        text.detach()
+
+
+def _checked_text(name: str, data: bytes) -> bytes:
+    """Return the bytes without byte order mark, once they are known to be UTF-8 text that is not blank."""
+    where: dict[str, str | int] = {"file": name}
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        hint = "--encoding utf-16 reads it"
+        raise DataError(f"{name} is UTF-16, not UTF-8", hint=hint, code="data.not_utf8", where=where)
+    if b"\0" in data:
+        raise DataError(
+            f"{name} is neither CSV nor Parquet: it holds binary data",
+            hint="CSV is UTF-8 text; Parquet begins with the letters PAR1",
+            code="data.not_text",
+            where=where,
+        )
+    _refuse_not_utf8(name, data)
+    data = data.removeprefix(_BYTE_ORDER_MARK)
+    if not _VISIBLE.search(data):
+        raise _empty(name)
+    # Lines of old Macintosh files end in a carriage return alone.
+    return data if b"\n" in data else data.replace(b"\r", b"\n")
+
+
+def _empty(name: str) -> DataError:
+    return DataError(f"{name} is empty", hint="it has no text", code="data.empty_file", where={"file": name})
+
+
+def _refuse_not_utf8(name: str, data: bytes, n_lines_before: int = 0) -> None:
+    """Refuse bytes that are not UTF-8: pyarrow would take a Latin-1 column for binary without a word."""
+    if data.isascii():
+        return
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = n_lines_before + data.count(b"\n", 0, error.start) + 1
+        encoding, title = ("windows-1252", "Windows-1252") if _WINDOWS_ONLY.search(data) else ("latin-1", "Latin-1")
+        raise DataError(
+            f"{name}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8",
+            hint=f"if it is {title}, --encoding {encoding} reads it",
+            code="data.not_utf8",
+            where={"file": name, "line": line},
+        ) from error
 
 
 def header_names(path: str | Path) -> tuple[str, ...]:
@@ -286,177 +423,25 @@ def header_names(path: str | Path) -> tuple[str, ...]:
 
     Stdin and everything that is no regular file has none, since reading it would take its data away or wait for it.
     """
-    if str(path) in {"", "-"}:
-        return ()
-    location = find_files(path, str(path)).files[0][1]
+    location = find_files(path, str(path)).files[0][1] if str(path) not in {"", "-"} else Path()
     if not location.is_file():
         return ()
     with location.open("rb") as file:
         if file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC:
-            return _parquet_names(file)
+            from pyarrow import parquet  # noqa: PLC0415 - 90 ms that a CSV does not need
+
+            return tuple(parquet.read_schema(file).names)
         file.seek(0)
-        head = head_of(file, _HEAD_BYTES)
-    return _csv_names(head)
-
-
-def _parquet_names(file: IO[bytes]) -> tuple[str, ...]:
-    """Return the names in the schema, which stands at the end of the file."""
-    from pyarrow import parquet  # noqa: PLC0415 - 90 ms that a CSV does not need
-
-    return tuple(parquet.read_schema(file).names)
-
-
-def _json_names(head: bytes) -> tuple[str, ...]:
-    """Return the names in the first object of JSON lines."""
+        head = head_of(file, _SAMPLE_BYTES)
     try:
-        return tuple(json.loads(head.split(b"\n", 1)[0]))
-    except ValueError:
-        return ()
-
-
-def _csv_names(head: bytes) -> tuple[str, ...]:
-    """Return the names in the first record of the beginning of a CSV file."""
-    # A line that the beginning cuts may end within a character.
-    if format_of_head(head) == "json":
-        return _json_names(head)
-    text = head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="ignore").encode("utf-8")
-    try:
-        text, separator = split_separator(text)
+        if format_of_head(head) == "json":
+            return tuple(json.loads(head.split(b"\n", 1)[0]))
+        # A line that the beginning cuts may end within a character.
+        head = head.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", errors="ignore").encode("utf-8")
+        text, separator = split_separator(head)
         fields, _, _ = split_header(text, separator or sniff_delimiter(text))
-    except csv.Error:
+    except (csv.Error, ValueError):
         return ()
     names = [field.strip() or f"unnamed_{position}" for position, field in enumerate(fields, start=1)]
     # A first column without a name is an index.
     return tuple(names[1:] if len(names) > 1 and not fields[0].strip() else names)
-
-
-_EXPONENT = r"(?:[eE][+-]?\d+)?"
-# Neither reading takes a number with a leading zero such as 007,5: that is a name.
-_WHOLE = r"(?:0|[1-9]\d*)"
-
-
-@dataclass(frozen=True, slots=True)
-class _Notation:
-    """One way to write numbers: the mark before the fraction, and the one between groups of thousands."""
-
-    decimal: str
-    thousands: str
-
-    def matcher(self) -> Callable[[str], re.Match[str] | None]:
-        """Return the function that says whether a text is a number in this notation."""
-        point, group = re.escape(self.decimal), re.escape(self.thousands)
-        whole = rf"(?:[1-9]\d{{0,2}}(?:{group}\d{{3}})+|{_WHOLE})"
-        number = rf"[ \t]*[+-]?(?:{whole}(?:{point}\d*)?|{point}\d+){_EXPONENT}[ \t]*"
-        return re.compile(number, re.ASCII).fullmatch
-
-    def value(self, text: str) -> float:
-        """Return the number that a text in this notation is."""
-        return float(text.replace(self.thousands, "").replace(self.decimal, "."))
-
-
-_NOTATIONS = {",": _Notation(",", "."), ".": _Notation(".", ",")}
-# 1,234 and 1.234: a fraction of three digits or a group of three.
-_EITHER = {
-    mark: re.compile(rf"[ \t]*[+-]?[1-9]\d{{0,2}}{re.escape(mark)}\d{{3}}[ \t]*", re.ASCII).fullmatch for mark in ",."
-}
-
-
-def read_numerals(
-    columns: Sequence[Column],
-    table: Table,
-    decimal: Decimal,
-    as_typed: Callable[[Sequence[str]], Sequence[Column]],
-) -> list[Column]:
-    """Return the columns with those as numbers that are numbers in another notation, and remarks on them."""
-    if decimal == "auto" and table.delimiter == ",":
-        return list(columns)
-    mark = "," if decimal == "auto" else decimal
-    read = {column.name: _in_notation(column, table, mark) for column in columns if column.kind == "text"}
-    found = {name: column for name, column in read.items() if column is not None}
-    texts = {column.name: column for column in columns if column.name in found}
-    sure = [name for name, column in texts.items() if _holds(column, mark) and not _is_ambiguous(column, mark)]
-    if decimal == "auto" and not sure:
-        # 1.234.567 alone may be the number of a version; beside a decimal comma it is 1234567.
-        found = {name: column for name, column in found.items() if _holds(texts[name], mark)}
-    if mark == "," and (sure or decimal == ","):
-        # In such a file 1.234 is 1234 unless its column says otherwise, and so the parser took it for a fraction.
-        pointed = [column.name for column in columns if column.kind == "number" and _has_fractions(column)]
-        for column in as_typed(pointed) if pointed else ():
-            if _is_ambiguous(column, ".") and (in_thousands := _in_notation(column, table, ",")) is not None:
-                found[column.name], texts[column.name] = in_thousands, column
-    if decimal == "auto":
-        found = {
-            name: replace(column, remarks=(_remark(texts[name]),)) if column.kind == "number" else column
-            for name, column in found.items()
-        }
-    return [found.get(column.name, column) for column in columns]
-
-
-def _has_fractions(column: Column) -> bool:
-    """Say whether some number of the column is not whole."""
-    present = column.values[np.isfinite(column.values)]
-    return bool(np.any(present != np.floor(present)))
-
-
-def _holds(column: Column, mark: str) -> bool:
-    """Say whether the mark stands in some value of a text column."""
-    return any(mark in level for level in column.levels)
-
-
-def _is_ambiguous(column: Column, mark: str) -> bool:
-    """Say whether the mark, wherever it stands in a column of text, could be decimal or between thousands."""
-    marked = [level for level in column.levels if mark in level or _NOTATIONS[mark].thousands in level]
-    return bool(marked) and all(map(_EITHER[mark], marked))
-
-
-def _in_notation(column: Column, table: Table, mark: str) -> Column | None:
-    """Return the text column as numbers; with a problem where less than half are none, and None where more are none.
-
-    Only a column in which the notation shows is taken: one with a comma before a fraction, say.
-    """
-    notation = _NOTATIONS[mark]
-    is_numeral = notation.matcher()
-    counts = present_counts(column, table.na)
-    total = int(counts.sum())
-    numbers = np.full(len(column.levels) + 1, np.nan)
-    strange: list[int] = []
-    n_strange = 0
-    shows = contradicts = False
-    for index, level in enumerate(column.levels):
-        if is_numeral(level):
-            numbers[index] = notation.value(level)
-            shows = shows or notation.decimal in level or notation.thousands in level
-            continue
-        if not counts[index]:
-            continue
-        strange.append(index)
-        n_strange += int(counts[index])
-        # Other numbers among the strange values may say that this is not the notation.
-        contradicts = contradicts or is_number(level) or has_comma(level)
-        if 2 * n_strange >= total or (contradicts and n_strange > (1 - NEARLY_ALL) * total + 1e-9):
-            return None
-    if not shows:
-        return None
-    if strange:
-        return replace(column, problem=stray_problem(column, table, strange, total - n_strange, total))
-    return Column(column.name, "number", numbers[column.values])
-
-
-def _remark(text: Column) -> Remark:
-    """Return what is told of a column of text that was read as numbers with a decimal comma: sure, or a guess."""
-    commas, points = _NOTATIONS[","], _NOTATIONS["."]
-    for mark in ",.":
-        if _is_ambiguous(text, mark):
-            example = _example(text, mark)
-            return Remark(
-                f"{example} in column {text.name!r} was read as {commas.value(example):.15g}, but could be "
-                f"{points.value(example):.15g}; --decimal . reads it so, --exclude {option_value([text.name])} leaves the "
-                "column out"
-            )
-    example = _example(text, ",.")
-    return Remark("numbers with a decimal comma were read as such", f"{example} is {commas.value(example):.15g}")
-
-
-def _example(column: Column, marks: str) -> str:
-    """Return the first value of a text column with one of the marks in it."""
-    return next(level for level in column.levels if any(mark in level for mark in marks)).strip()

@@ -15,12 +15,14 @@ import pyarrow as pa
 from pyarrow import json as arrow_json
 
 from kerntest.data.columns import Patterns, match_names
-from kerntest.data.in_memory import table_of_arrow
+from kerntest.data.in_memory import of_source, table_of_arrow
 from kerntest.data.kinds import understood, with_remark
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from kerntest.data.source import Source
     from kerntest.data.table import Column, Table
@@ -32,24 +34,9 @@ _IN_ROW = re.compile(r"JSON parse error: (?:Column\(/(.*?)\) )?(.*?)\.? in row (
 
 def read_json_lines(source: Source, categorical: Patterns = None) -> Table:
     """Parse JSON lines; several files are laid one below the other, and a name that a line lacks is missing there."""
-    arrow, lines, file_of = _parsed(source)
-    table = table_of_arrow(
-        arrow,
-        name=source.name,
-        file_format="json",
-        sha256=source.sha256,
-        warnings=source.warnings,
-        categorical=categorical,
-    )
-    table = replace(
-        table,
-        lines=lines,
-        file_of=file_of if len(source.parts) > 1 else None,
-        files=tuple(name for name, _ in source.parts),
-        compression=source.compression,
-        size=source.size,
-        na=(),
-    )
+    arrow, lines, n_rows = _parsed(source)
+    table = of_source(table_of_arrow(arrow, source.name, "json", categorical), source, n_rows)
+    table = replace(table, lines=lines, file_of=None if lines is None else table.file_of, na=())
     forced = match_names(categorical, table.names, source.name)
     return replace(
         table,
@@ -76,20 +63,22 @@ def parquet_of_json(source: Source) -> Iterator[Path]:
         yield copy
 
 
-def _parsed(source: Source) -> tuple[Any, Any, Any]:
-    """Return the Arrow table of all files, on which line each row stands, and in which file."""
-    tables, lines = [], []
-    for name, content in source.parts:
-        tables.append(_parse(name, content))
-        present = [number for number, line in enumerate(content.split(b"\n"), start=1) if line.strip()]
-        lines.append(np.array(present, dtype=np.int64))
+def _parsed(source: Source) -> tuple[Any, NDArray[np.int64] | None, list[int]]:
+    """Return the Arrow table of all files, on which line each row stands, and how many rows each file has."""
+    tables = [_parse(name, content) for name, content in source.parts]
     try:
         arrow = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise _malformed(source.name, str(error)) from error
-    known = all(len(one) == table.num_rows for one, table in zip(lines, tables, strict=True))
-    file_of = np.repeat(np.arange(len(tables), dtype=np.int32), [table.num_rows for table in tables])
-    return arrow, np.concatenate(lines) if known else None, file_of if known else None
+    lines = [number for _, content in source.parts for number, _ in _present(content)]
+    n_rows = [table.num_rows for table in tables]
+    known = n_rows == [len(_present(content)) for _, content in source.parts]
+    return arrow, np.array(lines, dtype=np.int64) if known else None, n_rows
+
+
+def _present(content: bytes) -> list[tuple[int, bytes]]:
+    """Return the lines that are not blank, with their numbers."""
+    return [(number, line) for number, line in enumerate(content.split(b"\n"), start=1) if line.strip()]
 
 
 def _parse(name: str, content: bytes) -> Any:
@@ -101,15 +90,15 @@ def _parse(name: str, content: bytes) -> Any:
             read_options=arrow_json.ReadOptions(block_size=min(len(content) + 1, _LARGEST_BLOCK), use_threads=False),
         )
     except pa.ArrowException as error:
-        lines = [(number, line) for number, line in enumerate(content.split(b"\n"), start=1) if line.strip()]
+        lines = _present(content)
         for number, line in lines:
             try:
                 is_object = isinstance(json.loads(line.removeprefix(b"\xef\xbb\xbf")), dict)
-            except json.JSONDecodeError as reason:
-                trouble = f"{reason.msg} at character {reason.colno}"
-                raise _malformed(name, trouble[:1].lower() + trouble[1:], number) from error
             except ValueError as reason:
-                raise _malformed(name, str(reason), number) from error
+                trouble = str(reason)
+                if isinstance(reason, json.JSONDecodeError):
+                    trouble = f"{reason.msg[:1].lower()}{reason.msg[1:]} at character {reason.colno}"
+                raise _malformed(name, trouble, number) from error
             if not is_object:
                 raise _malformed(name, "it holds no object", number) from error
         found = _IN_ROW.match(str(error))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import platform
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from kerntest.data.blocks import BlockReader, BlockTable, Pieces, RowBlock, loaded
-from kerntest.data.in_memory import column_of, table_of_arrow
+from kerntest.data.blocks import BlockReader, BlockTable, Piece, Pieces, RowBlock, loaded
+from kerntest.data.in_memory import column_of, of_source, table_of_arrow
 from kerntest.data.messages import listed
 from kerntest.data.source import PARQUET_MAGIC, Source, half_of_memory, too_large, unreadable
 from kerntest.data.table import refuse_duplicates
@@ -24,48 +24,28 @@ from kerntest.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from kerntest.data.blocks import Piece
     from kerntest.data.columns import Patterns
     from kerntest.data.table import Kind, Table
 
-# pandas writes its row labels as columns of this name.
-PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 # What is read ahead of all columns of a file together, and of one of them.
 AHEAD_BYTES, MOST_AHEAD = 1 << 25, 1 << 20
 
 
 def read_parquet(source: Source, categorical: Patterns = None) -> Table:
     """Parse Parquet bytes; several parts (of a folder) are laid one below the other."""
-    tables = [(name, _parse(name, content)) for name, content in source.parts]
-    first_name, first = tables[0]
-    for name, table in tables[1:]:
-        if not table.schema.equals(first.schema):
-            raise _other_schema(first_name, name, _difference(first.schema, table.schema))
-    arrow = pa.concat_tables([table for _, table in tables])
-    labels = [name for name in arrow.column_names if PANDAS_INDEX.fullmatch(name)]
-    warnings = tuple(f"{name!r} of {source.name} holds the row labels of pandas and is left out" for name in labels)
-    table = table_of_arrow(
-        arrow.drop_columns(labels) if labels else arrow,
-        name=source.name,
-        file_format="parquet",
-        sha256=source.sha256,
-        warnings=(*source.warnings, *warnings),
-        categorical=categorical,
-    )
-    return replace(
-        table,
-        files=tuple(name for name, _ in source.parts),
-        file_of=_file_of([part.num_rows for _, part in tables]),
-        compression=source.compression,
-        size=source.size,
-    )
+    tables = [_parse(name, content) for name, content in source.parts]
+    for (name, _), table in zip(source.parts, tables, strict=True):
+        refuse_other_schema((source.parts[0][0], tables[0].schema), (name, table.schema))
+    arrow = pa.concat_tables(tables)
+    labels, left_out = row_labels(arrow.column_names, source.name)
+    table = table_of_arrow(arrow.drop_columns(labels), source.name, "parquet", categorical)
+    return of_source(table, source, [part.num_rows for part in tables], left_out)
 
 
-def _file_of(n_rows: list[int]) -> NDArray[np.int32] | None:
-    """Return which of several files each row comes from; None where there is one."""
-    return None if len(n_rows) == 1 else np.repeat(np.arange(len(n_rows), dtype=np.int32), n_rows)
+def row_labels(names: Sequence[str], table_name: str) -> tuple[list[str], tuple[str, ...]]:
+    """Return the columns of row labels that pandas writes, and a warning for each."""
+    labels = [name for name in names if re.fullmatch(r"__index_level_\d+__", name)]
+    return labels, tuple(f"{name!r} of {table_name} holds the row labels of pandas and is left out" for name in labels)
 
 
 def _parse(name: str, content: bytes) -> Any:
@@ -114,29 +94,30 @@ def _refuse_too_large(name: str, metadata: Any) -> None:
     refuse_to_read(unpacked + arrays, name)
 
 
-def refuse_other_schema(first: tuple[str, Any], other: tuple[str, Any]) -> None:
-    """Refuse a further file, by its name and schema, whose columns are not those of the first."""
+def refuse_other_schema(first: tuple[str, Any], other: tuple[str, Any], names: Sequence[str] | None = None) -> None:
+    """Refuse a further file, by its name and schema, in which columns, by default all, are not those of the first."""
     # Files may differ in what is noted beside the columns.
-    if first[1].names != other[1].names or first[1].types != other[1].types:
-        raise _other_schema(first[0], other[0], _difference(first[1], other[1]))
-
-
-def _other_schema(first_name: str, name: str, difference: str) -> DataError:
-    return DataError(
-        f"{name} has other columns or types than {first_name}",
-        hint=f"Parquet files that are read together need one schema; these differ in {difference}",
+    ours, theirs = first[1], other[1]
+    lacking, where = [name for name in names or ours.names if name not in theirs.names], {"file": other[0]}
+    differing = [
+        name for name in names or ours.names if name not in lacking and ours.field(name).type != theirs.field(name).type
+    ]
+    if lacking:
+        difference = f"it lacks {listed(lacking, 5)}"
+    elif differing:
+        where["column"] = name = differing[0]
+        difference = f"column {name!r} is {theirs.field(name).type}, not {ours.field(name).type}"
+    elif names is None and ours.names != theirs.names:
+        added = [name for name in theirs.names if name not in ours.names]
+        difference = f"it has {listed(added, 5)}" if added else "its columns stand in another order"
+    else:
+        return
+    raise DataError(
+        f"{other[0]} has other columns or types than {first[0]}: {difference}",
+        hint="Parquet files that are read together need one schema",
         code="data.schemas_differ",
-        where={"file": name},
+        where=where,
     )
-
-
-def _difference(first: Any, other: Any) -> str:
-    """Return the first column in which two schemas differ."""
-    for name in (*first.names, *other.names):
-        kinds = [schema.field(name).type if name in schema.names else None for schema in (first, other)]
-        if kinds[0] != kinds[1]:
-            return f"column {name!r}"
-    return "the order of the columns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,21 +179,16 @@ def _footer(location: str, size: int, changed: int) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """Row groups one after another, from whose first row on blocks are counted."""
+class Stretch:
+    """The blocks of row groups one after another that begin at their rows from `start` on, before `stop`.
+
+    Before the row groups come `offset` rows of the file, and `first_row` of all files.
+    """
 
     file: SeenFile
     groups: range
-    n_rows: int
     offset: int
     first_row: int
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """The blocks of a span that begin at the rows from `start` on, before `stop`."""
-
-    span: Span
     start: int
     stop: int
 
@@ -220,11 +196,6 @@ class Stretch:
     def n_rows(self) -> int:
         """Number of rows."""
         return self.stop - self.start
-
-    @property
-    def end(self) -> int:
-        """Rows of all files up to the end of these."""
-        return self.span.first_row + self.stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,10 +214,16 @@ class Layout:
         """All columns to read."""
         return list(dict.fromkeys((*self.typed, *self.kept)))
 
-    def blocks(self, file: parquet.ParquetFile, stretch: Stretch) -> Iterator[RowBlock]:
-        """Yield the blocks of a stretch of an open file."""
-        span, at = stretch.span, 0
-        batches = file.iter_batches(batch_size=self.size, row_groups=list(span.groups), columns=self.columns)
+    def blocks(self, stretches: Sequence[Stretch]) -> Iterator[RowBlock]:
+        """Yield the rows of stretches; a file stays open while rows of it are read."""
+        for seen, some in groupby(stretches, lambda stretch: stretch.file):
+            with seen.opened(len(self.columns)) as file:
+                for stretch in some:
+                    yield from self._of_stretch(file, stretch)
+
+    def _of_stretch(self, file: parquet.ParquetFile, stretch: Stretch) -> Iterator[RowBlock]:
+        at, shown = 0, stretch.file.shown
+        batches = file.iter_batches(batch_size=self.size, row_groups=list(stretch.groups), columns=self.columns)
         while at < stretch.stop:
             try:
                 batch = next(batches, None)
@@ -256,37 +233,22 @@ class Layout:
                     # Damage can hide in text.
                     batch.validate(full=True)
             except (pa.ArrowException, OSError, ValueError) as error:
-                raise malformed_parquet(span.file.shown, error) from error
+                raise malformed_parquet(shown, error) from error
             if batch.num_rows and at >= stretch.start:
                 table = pa.table(batch)
-                yield RowBlock(self._typed(table, span, at), table.select(list(self.kept)), span.first_row + at)
+                columns = tuple(
+                    column_of(name, table[name], self.name, as_category=name in self.categorical) for name in self.typed
+                )
+                typed = BlockTable(
+                    self.name,
+                    columns,
+                    table.num_rows,
+                    "parquet",
+                    offset=stretch.offset + at,
+                    part=shown if self.several else "",
+                )
+                yield RowBlock(typed, table.select(list(self.kept)), stretch.first_row + at)
             at += batch.num_rows
-
-    def _typed(self, table: Any, span: Span, at: int) -> BlockTable:
-        columns = tuple(
-            column_of(name, table[name], self.name, as_category=name in self.categorical) for name in self.typed
-        )
-        part = span.file.shown if self.several else ""
-        return BlockTable(self.name, columns, table.num_rows, "parquet", offset=span.offset + at, part=part)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ParquetPiece:
-    """Rows that whoever works on them reads from the files."""
-
-    layout: Layout
-    stretches: tuple[Stretch, ...]
-
-    @property
-    def done(self) -> int:
-        """Rows of all files up to the end of these."""
-        return self.stretches[-1].end
-
-    def blocks(self) -> Iterator[RowBlock]:
-        """Read the rows."""
-        for stretch in self.stretches:
-            with stretch.span.file.opened(len(self.layout.columns)) as file:
-                yield from self.layout.blocks(file, stretch)
 
 
 BLOCK_ROWS = 1 << 16
@@ -309,13 +271,14 @@ class ParquetBlocks(BlockReader):
         self.name, self.warnings = name, warnings
         self.rows = block_rows or BLOCK_ROWS
         self._files: list[tuple[SeenFile, Any]] = []
-        self._spans: list[Span] = []
+        self._stretches: list[Stretch] = []
         self.total = 0
         for shown, location, copied in files:
             self._add(shown, location, copied=copied)
         names = [str(one) for one in self._files[0][1].names]
         refuse_duplicates(names, name)
-        self.names = tuple(one for one in names if not PANDAS_INDEX.fullmatch(one))
+        labels, self.left_out = row_labels(names, name)
+        self.names = tuple(one for one in names if one not in labels)
         if not self.total:
             raise DataError(
                 f"{name} has no rows",
@@ -339,7 +302,7 @@ class ParquetBlocks(BlockReader):
         offset = first = rows = 0
         for place, size in enumerate([*sizes, self.rows + 1]):
             if rows and rows + size > self.rows:
-                self._spans.append(Span(file, range(first, place), rows, offset, self.total + offset))
+                self._stretches.append(Stretch(file, range(first, place), offset, self.total + offset, 0, rows))
                 offset, first, rows = offset + rows, place, 0
             rows += size
         self.total += metadata.num_rows
@@ -352,89 +315,49 @@ class ParquetBlocks(BlockReader):
     def pieces(self, kinds: Mapping[str, Kind], keep: Sequence[str] = (), at_once: int = 1) -> Pieces:
         """Return all rows; the types are those of the files, whatever is asked for."""
         layout = Layout(self.name, tuple(kinds), tuple(keep), self.rows, len(self._files) > 1, self.categorical)
-        for file, schema in self._files:
-            self._check(file.shown, schema, layout.columns)
-        n_blocks = sum(self._blocks_of(span) for span in self._spans)
+        for other in self.schemas[1:]:
+            refuse_other_schema(self.schemas[0], other, layout.columns)
+        n_blocks = sum(map(self._n_blocks, self._stretches))
         if at_once == 1:
-            stretches = [Stretch(span, 0, span.n_rows) for span in self._spans]
-            return Pieces(self._read_here(layout, stretches), n_blocks)
-        together = max(1, min(PIECE_BLOCKS, n_blocks // (PIECES_EACH * at_once)))
-        jobs = self._jobs(together)
-        count = sum(self._blocks_of(job[0].span) if self._stays(job[0].span) else 1 for job in jobs)
-        return Pieces(self._apart(layout, jobs), count)
+            return Pieces(self._read_here(layout, self._stretches), n_blocks)
+        jobs = self._jobs(max(1, min(PIECE_BLOCKS, n_blocks // (PIECES_EACH * at_once))))
+        return Pieces(self._apart(layout, jobs), sum(self._n_blocks(job[0]) if stays else 1 for stays, job in jobs))
 
-    def _blocks_of(self, span: Span) -> int:
-        return -(-span.n_rows // self.rows)
+    def _n_blocks(self, stretch: Stretch) -> int:
+        return -(-stretch.n_rows // self.rows)
 
-    def _stays(self, span: Span) -> bool:
-        """Whether rows are read by this process and nobody else."""
-        return span.file.copied or self._blocks_of(span) > GROUP_PARTS * PIECE_BLOCKS
-
-    def _jobs(self, together: int) -> list[tuple[Stretch, ...]]:
-        """Return stretches, those in one piece side by side, of about so many blocks."""
-        jobs: list[tuple[Stretch, ...]] = []
+    def _jobs(self, together: int) -> list[tuple[bool, list[Stretch]]]:
+        """Return what is read as one piece: whether by this process alone, and stretches of about so many blocks."""
+        jobs: list[tuple[bool, list[Stretch]]] = []
         room = 0
-        for span in self._spans:
-            if self._stays(span):
-                jobs.append((Stretch(span, 0, span.n_rows),))
+        for whole in self._stretches:
+            if whole.file.copied or self._n_blocks(whole) > GROUP_PARTS * PIECE_BLOCKS:
+                jobs.append((True, [whole]))
                 room = 0
                 continue
-            step = self.rows * max(together, -(-self._blocks_of(span) // GROUP_PARTS))
-            for start in range(0, span.n_rows, step):
-                stretch = Stretch(span, start, min(start + step, span.n_rows))
-                if stretch.n_rows <= room:
-                    jobs[-1] = (*jobs[-1], stretch)
-                else:
-                    jobs.append((stretch,))
+            step = self.rows * max(together, -(-self._n_blocks(whole) // GROUP_PARTS))
+            for start in range(0, whole.stop, step):
+                stretch = replace(whole, start=start, stop=min(start + step, whole.stop))
+                if stretch.n_rows > room:
+                    jobs.append((False, []))
                     room = self.rows * together
+                jobs[-1][1].append(stretch)
                 room -= stretch.n_rows
         return jobs
 
-    def _apart(self, layout: Layout, jobs: list[tuple[Stretch, ...]]) -> Iterator[Piece]:
-        for job in jobs:
-            if self._stays(job[0].span):
+    def _apart(self, layout: Layout, jobs: Sequence[tuple[bool, Sequence[Stretch]]]) -> Iterator[Piece]:
+        for stays, job in jobs:
+            if stays:
                 yield from self._read_here(layout, job)
             else:
-                yield ParquetPiece(layout, job)
+                yield Piece(partial(layout.blocks, job), job[-1].first_row + job[-1].stop)
 
-    def _read_here(self, layout: Layout, stretches: Sequence[Stretch]) -> Iterator[Piece]:
+    @staticmethod
+    def _read_here(layout: Layout, stretches: Sequence[Stretch]) -> Iterator[Piece]:
         """Yield pieces that are read already."""
-
-        def blocks() -> Iterator[RowBlock]:
-            left = iter(stretches)
-            stretch = next(left, None)
-            while stretch is not None:
-                # A file stays open while its rows are read.
-                current = stretch.span.file
-                with current.opened(len(layout.columns)) as file:
-                    while stretch is not None and stretch.span.file is current:
-                        yield from layout.blocks(file, stretch)
-                        stretch = next(left, None)
-
-        return loaded(blocks(), lambda block: block.first_row + block.table.n_rows)
+        return loaded(layout.blocks(stretches), lambda block: block.first_row + block.table.n_rows)
 
     @staticmethod
     def located(block: RowBlock) -> BlockTable:
         """Return the table of a block: Parquet has no lines."""
         return block.table
-
-    def _check(self, shown: str, schema: Any, wanted: Sequence[str]) -> None:
-        """Refuse a further file that lacks a column, or a column whose type changes on its way through."""
-        first, first_schema = self._files[0]
-        lacking = [name for name in wanted if name not in schema.names]
-        if lacking:
-            raise DataError(
-                f"{shown} has other columns than {first.shown}: it lacks {listed(lacking, 5)}",
-                hint="Parquet files that are read together need the same columns",
-                code="data.schemas_differ",
-                where={"file": shown},
-            )
-        for name in wanted:
-            kinds = [one.field(name).type for one in (first_schema, schema)]
-            if kinds[0] != kinds[1]:
-                raise DataError(
-                    f"{shown} has other types than {first.shown}: column {name!r} is {kinds[1]}, not {kinds[0]}",
-                    hint="Parquet files that are read together need one schema",
-                    code="data.schemas_differ",
-                    where={"file": shown, "column": name},
-                )

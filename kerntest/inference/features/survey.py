@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from kerntest.data.blocks import BlockTable, Loaded, Pieces, RowBlock
+from kerntest.data.blocks import BlockTable, Piece, Pieces, RowBlock
 from kerntest.data.columns import match_names, match_tables, select_columns
 from kerntest.data.diagnostics import two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, TableFacts, complete_rows
@@ -430,12 +430,12 @@ class Input:
         return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode("ascii")).hexdigest()
 
 
-def _slices(table: Table, height: int) -> Iterator[Loaded]:
+def _slices(table: Table, height: int) -> Iterator[Piece]:
     for start in range(0, table.n_rows, height):
         part = table.take(np.arange(start, min(start + height, table.n_rows)))
         if part.lines is None:
             part = BlockTable(part.name, part.columns, part.n_rows, part.format, offset=start)
-        yield Loaded(RowBlock(cast("BlockTable", part), None, start), start + part.n_rows)
+        yield Piece(RowBlock(cast("BlockTable", part), None, start), start + part.n_rows)
 
 
 def _compression(found: Found) -> str | None:
@@ -481,7 +481,6 @@ def _size(found: Found) -> int:
 
 def _parquet_input(shown: str, found: Found, categorical: Patterns, stack: ExitStack) -> Input:
     from kerntest.data.formats.parquet import (  # noqa: PLC0415 - 70 ms that an array does not need
-        PANDAS_INDEX,
         ParquetBlocks,
         refuse_other_schema,
     )
@@ -497,11 +496,9 @@ def _parquet_input(shown: str, found: Found, categorical: Patterns, stack: ExitS
         refuse_other_schema(first, other)
     refuse_empty(shown, reader.total, len(reader.names))
     reader.categorical = frozenset(match_names(categorical, reader.names, shown))
-    labels = [one for one in first[1].names if PANDAS_INDEX.fullmatch(one)]
-    left_out = (f"{one!r} of {shown} holds the row labels of pandas and is left out" for one in labels)
     reader.rows = HEAD_ROWS
     head = _first_block(reader).table
-    return Input(replace(head, notes=(*found.warnings, *left_out)), reader, found)
+    return Input(replace(head, notes=(*found.warnings, *reader.left_out)), reader, found)
 
 
 def _csv_input(reader: Any, shown: str, found: Found, categorical: Patterns, options: CsvOptions) -> Input:
