@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from io import BufferedReader
 
-    from kerntest.data.blocks import Piece
     from kerntest.data.columns import Patterns
     from kerntest.data.source import Found
     from kerntest.data.table import Kind
