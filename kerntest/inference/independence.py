@@ -29,7 +29,7 @@ from kerntest.inference.exact import (
     series_warning,
 )
 from kerntest.inference.explain.coco import coco_verdict
-from kerntest.inference.explain.pictures import pair_figure
+from kerntest.inference.explain.pair_picture import pair_figure
 from kerntest.inference.explain.witness import Files, pair_columns
 from kerntest.inference.family import BandwidthOption, choose_pair
 from kerntest.inference.planning import Work, prepare

@@ -27,7 +27,7 @@ from kerntest.learning.rows.training_rows import (
     rows_like,
 )
 from kerntest.learning.saved_models import save_model
-from kerntest.report.plot import picture_kind
+from kerntest.report.figures import picture_kind
 from kerntest.report.results.record import InputRecord, Provenance
 from kerntest.report.write import check_writable, write_file, written_together
 

@@ -78,10 +78,10 @@ def p_values(draw, samples, rows, seed):
 
 
 def plot(found, rows, seed, path):
-    from kerntest.report.plot import figure_class, picture_bytes, picture_kind
+    from kerntest.report.figures import matplotlib, picture_bytes, picture_kind
 
     kind = picture_kind(path)
-    figure = figure_class()(figsize=(12.0, 7.4), layout="constrained")
+    figure = matplotlib("figure").Figure(figsize=(12.0, 7.4), layout="constrained")
     above, below = figure.subplots(2, len(KINDS))
     for axis, (name, draw) in zip(above, KINDS.items(), strict=True):
         axis.scatter(*draw(np.random.default_rng((seed, 0)), rows), s=14, color="#444444", linewidth=0)

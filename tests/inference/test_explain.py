@@ -8,15 +8,13 @@ import pandas as pd
 import pytest
 from tolerances import assert_close
 
-from kerntest import mmd_test, parse_kernel, read_table
+from kerntest import mmd_test, parse_kernel
 from kerntest.errors import DataError, MissingExtraError, UsageError
 from kerntest.inference.explain import differences
-from kerntest.inference.explain.pictures import two_sample_figure
 from kerntest.inference.explain.witness import witness_at
 from kerntest.inference.sides import Options
 from kerntest.inference.two_sample import analyse_two_samples
 from kerntest.kernels.base import Points
-from kerntest.report.summaries.words import shortened_kernel
 
 
 @pytest.fixture
@@ -257,24 +255,6 @@ def test_rows_of_two_samples_of_one_name_are_told_apart(tmp_path):
         assert (row.file, row.line) == (str(tmp_path / f"{(row.row - 1) // 15}.csv"), (row.row - 1) % 15 + 2)
 
 
-@pytest.mark.parametrize(
-    ("names", "legend"),
-    [
-        (("before.csv", "after.csv"), ["before.csv", "after.csv"]),
-        (
-            ("/data/of/last/year/january.csv", "/data/of/last/year/june.csv"),
-            ["…ta/of/last/year/january.csv", "/data/of/last/year/june.csv"],
-        ),
-        (("/2023" + "/long" * 6, "/2024" + "/long" * 6), ["X: …" + ("/long" * 6)[-27:], "Y: …" + ("/long" * 6)[-27:]]),
-    ],
-)
-def test_a_legend_tells_files_apart(names, legend):
-    pytest.importorskip("matplotlib")
-    x, y = (read_table(frame[["same"]], name=name) for frame, name in zip(frames(rows=20), names, strict=True))
-    figure = two_sample_figure(analyse_two_samples(x, y, OPTIONS, kernel="gaussian(1)"))
-    assert [text.get_text() for text in figure.axes[1].get_legend().get_texts()][:2] == legend
-
-
 def test_the_leave_one_out_witness_is_its_definition():
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(7, 2)), rng.normal(size=(9, 2))
@@ -361,57 +341,6 @@ def test_the_lower_bound_covers():
         covered += result.minimum_effect.lower_bound <= true
     # Below 87 with probability under 1e-3 at 95 %.
     assert covered >= 87
-
-
-PICTURES = {
-    "one column": (lambda: (frames()[0][["same"]], frames()[1][["same"]]), {}),
-    "two columns": (lambda: (frames()[0][["same", "wider"]], frames()[1][["same", "wider"]]), {"explain": True}),
-    "mixed": (frames, {"explain": True}),
-    "a curve": (frames, {"null": "moments"}),
-}
-
-
-MAGIC = {"png": b"\x89PNG", "svg": b"<?xml"}
-
-
-@pytest.mark.parametrize(("name", "suffix"), [("mixed", "png"), ("a curve", "svg")])
-def test_pictures_are_drawn(tmp_path, name, suffix):
-    pytest.importorskip("matplotlib")
-    make, options = PICTURES[name]
-    path = tmp_path / f"drawn.{suffix}"
-    mmd_test(*make(), plot=path, permutations=200, **options)
-    drawn = path.read_bytes()
-    assert drawn.startswith(MAGIC[suffix])
-    assert len(drawn) > 3000
-
-
-@pytest.mark.parametrize("name", ["one column", "two columns", "mixed"])
-def test_a_picture_says_whose_witness_function_it_shows(name):
-    pytest.importorskip("matplotlib")
-    analysis = analyse_two_samples(*PICTURES[name][0](), OPTIONS)
-    caption = two_sample_figure(analysis).get_supxlabel()
-    assert caption == f"The witness function is that of the kernel {shortened_kernel(analysis.result.kernel)}"
-
-
-@pytest.mark.usefixtures("columns_alone")
-def test_the_picture_shows_both_distributions_of_the_first_columns():
-    pytest.importorskip("matplotlib")
-    x, y = frames()
-    x["words"], y["words"] = np.arange(120) % 5 // 4, 0.0
-    analysis = analyse_two_samples(x, y, OPTIONS, kernel="wider: gaussian(1)", explain=True)
-    figure, explained = two_sample_figure(analysis), analysis.result.explanation.columns
-    drawn = {axis.get_title().split(":")[0]: axis for axis in figure.axes[3:]}
-    assert list(drawn) == [effect.column for effect in explained]
-    # Bars of X, then of Y.
-    shares = {patch.get_x() + 0.5 * patch.get_width(): patch.get_height() for patch in drawn["city"].patches}
-    labels = [label.get_text() for label in drawn["city"].get_xticklabels()]
-    for place, value in enumerate(labels):
-        assert_close(shares[place - 0.2], (x["city"] == value).mean())
-        assert_close(shares[place + 0.2], (y["city"] == value).mean())
-    assert drawn["words"].get_xlabel() == "not drawn: 0 in 80 % and 100 % of the rows"
-    assert_close(sum(patch.get_height() for patch in drawn["words"].patches), 0.2)
-    within = sum(patch.get_height() for patch in drawn["same"].patches)
-    assert 1.9 < within <= 2.0 + 1e-9
 
 
 def test_bad_outputs_are_refused_before_the_work(tmp_path, monkeypatch):

@@ -1,8 +1,8 @@
-"""What a picture of a test shows, from its analysis."""
+"""Pictures of a two-sample test: the null distribution, the witness function and the columns that differ."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,287 +11,187 @@ from kerntest.inference.explain.differences import common_number, moved
 from kerntest.inference.explain.witness import witness_at
 from kerntest.inference.sides import names_apart
 from kerntest.kernels.base import Points
-from kerntest.report.pair_contents import FunctionPicture, LagsPicture, PairColumn, PairPicture, SidePicture
-from kerntest.report.pair_plot import pair_picture_figure
-from kerntest.report.plot import ColumnPicture, NullPicture, WitnessPicture, figure
-from kerntest.report.summaries.words import shortened_kernel
+from kerntest.report.figures import (
+    COLOUR_X,
+    COLOUR_Y,
+    LEGEND,
+    NEUTRAL,
+    abridged,
+    bin_edges,
+    bins,
+    draw_bar,
+    draw_bars,
+    draw_curve,
+    evenly,
+    figure,
+    in_rows,
+    literal,
+    matplotlib,
+    named,
+    write_dates,
+)
+from kerntest.report.summaries.words import number, percent, shortened_kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from kerntest.data.table import Table
-    from kerntest.inference.exact import IndependenceAnalysis, TwoSampleAnalysis
-    from kerntest.inference.explain.coco import Coco
-    from kerntest.inference.sides import Sample, Variable
-    from kerntest.kernels.base import Array, Kernel
+    from kerntest.inference.exact import TwoSampleAnalysis
+    from kerntest.kernels.base import Array
+    from kerntest.report.figures import Panel
     from kerntest.report.results.record import ColumnEffect, Null
 
-LINE_POINTS = 400
-MAP_POINTS = 90
-# Columns of which both distributions are drawn, and values of a column of categories.
-DISTRIBUTIONS, VALUES = 6, 6
-# For so many rows, the witness functions of any kernels are found in seconds.
-ROWS_DRAWN = 2000
-PICTURE_STREAM = 4
-# Axes reach so many times the distance of the 5 % and 95 % quantiles beyond them; further away lie outliers.
-FAR = 2.0
+LINE_POINTS, MAP_POINTS = 400, 90
+# Columns of which both distributions are drawn, values of a column of categories, and bars.
+DISTRIBUTIONS, VALUES, BARS_DRAWN = 6, 6, 20
+NAME_DRAWN = 28
 
 
-def two_sample_figure(analysis: TwoSampleAnalysis) -> Any:
-    """Return a matplotlib figure of a test: null distribution, witness function and, if explained, the first columns."""
-    result = analysis.result
-    columns = () if result.explanation is None else result.explanation.columns
-    null = null_picture(
-        result.null,
-        analysis.verdict.relabelled,
-        observed=result.statistic,
-        p_value=result.p_value,
-        statistic=f"MMD$^2$ ({result.estimator})",
-        title="If there were no difference",
-        members=0 if result.family is None else len(result.family.members),
-        noun="kernels",
-    )
-    caption = f"The witness function is that of the kernel {shortened_kernel(result.kernel)}"
-    drawn = [_column(effect, analysis.tables) for effect in columns[:DISTRIBUTIONS]]
-    return figure(null, _two_sample_witness(analysis), columns, drawn, title=result.decision, caption=caption)
+def draw_null(axis: Any, analysis: Any, *, statistic: str, title: str, noun: str) -> None:
+    """Draw the null distribution, relabelled or a curve, with the observed statistic; of several kernels the clearest's."""
+    result, relabelled = analysis.result, analysis.verdict.relabelled
+    members = 0 if result.family is None else len(result.family.members)
+    if relabelled is None:
+        axis.fill_between(*null_curve(result.null), color=NEUTRAL, alpha=0.45, linewidth=0, label="null distribution")
+    else:
+        edges = bin_edges(relabelled, int(np.clip(np.sqrt(len(relabelled)), 20, 80)))
+        label = f"{len(relabelled):,} relabellings"
+        axis.hist(relabelled, bins=edges, color=NEUTRAL, alpha=0.55, density=True, label=label)
+    observed = f"observed, p = {number(result.p_value)}" + (f" of all {members}" if members else "")
+    axis.axvline(result.statistic, color=COLOUR_Y, linewidth=2, label=observed)
+    axis.set_xlabel(statistic + (f" of the clearest of {members} {noun}" if members else ""))
+    axis.set_ylabel("density")
+    axis.set_title(title, fontsize=10)
+    axis.margins(x=0.06)
+    axis.set_ylim(bottom=0)
+    axis.locator_params(axis="x", nbins=5)
+    axis.legend(**LEGEND)
 
 
-def _column(effect: ColumnEffect, tables: tuple[Table, Table]) -> ColumnPicture:
-    """Return what both samples hold in a column; of categories those whose shares moved most."""
-    x, y = (table[effect.column] for table in tables)
-    if not x.is_category:
-        common = common_number(x, y)
-        rest = [one.values if common is None else one.values[one.values != common] for one in (x, y)]
-        return ColumnPicture(effect, rest[0], rest[1], dates=x.kind == "date")
-    values, in_x, in_y = zip(*moved(x, y)[:VALUES], strict=True)
-    return ColumnPicture(effect, np.array(in_x), np.array(in_y), values)
-
-
-def null_picture(
-    null: Null,
-    relabelled: Array | None,
-    *,
-    observed: float,
-    p_value: float,
-    statistic: str,
-    title: str,
-    members: int = 0,
-    noun: str = "",
-) -> NullPicture:
-    """Return the relabelled statistics, or without them a Pearson III curve through the moments of the null.
-
-    `members` and `noun` say how many kernels, or pairs of them, the p-value judges; 0 for one, whose statistic is drawn.
-    """
-    judged = f" of all {members}" if members else ""
-    statistic += f" of the clearest of {members} {noun}" if members else ""
-    if relabelled is not None:
-        return NullPicture(relabelled, None, observed, p_value, statistic, title, judged)
-    mean, deviation = null.mean or 0.0, null.standard_deviation or 1.0
-    skewness = null.skewness or 0.0
+def null_curve(null: Null) -> tuple[Array, Array]:
+    """Return abscissae and density of a Pearson III curve through the moments of a null."""
+    mean, deviation, skewness = null.mean or 0.0, null.standard_deviation or 1.0, null.skewness or 0.0
     # A Gamma variable of this shape has that skewness; mirrored where it is negative.
     shape = 4.0 / max(abs(skewness), 1e-3) ** 2
     z = np.linspace(-min(3.5, np.sqrt(shape)), 5.0, 400)[1:]
     x = shape + z * np.sqrt(shape)
     log_density = (shape - 1.0) * np.log(np.maximum(x, 1e-300)) - x
     density = np.exp(log_density - log_density.max())
-    step = deviation * (z[1] - z[0])
-    curve = (mean + np.copysign(deviation, skewness) * z, density / (density.sum() * step))
-    return NullPicture(np.empty(0), curve, observed, p_value, statistic, title, judged)
+    return mean + np.copysign(deviation, skewness) * z, density / (density.sum() * deviation * (z[1] - z[0]))
 
 
-def _two_sample_witness(analysis: TwoSampleAnalysis) -> WitnessPicture:
-    sample, kernel = analysis.sample, analysis.verdict.kernels[0]
-    names = names_apart(analysis.tables)
-    in_x = sample.labels == 1
-    if not sample.category_names and len(sample.numeric_names) in {1, 2}:
-        rows = sample.points.numeric * sample.spread + sample.centre
-        grid, values = _on_grid(sample, kernel)
-        own_units = tuple(g * s + c for g, s, c in zip(grid, sample.spread, sample.centre, strict=True))
-        return WitnessPicture(sample.numeric_names, own_units, values, rows[in_x], rows[~in_x], names)
-    at_rows = analysis.verdict.found.witness[:, None]
-    return WitnessPicture((), (), np.empty(0), at_rows[in_x], at_rows[~in_x], names)
+def two_sample_figure(analysis: TwoSampleAnalysis) -> Any:
+    """Return a figure of a test: null distribution, witness function and, if explained, effects and the first columns."""
+    result = analysis.result
+    columns = () if result.explanation is None else result.explanation.columns
+    names = _legend_names(*names_apart(analysis.tables))
+    statistic, title = f"MMD$^2$ ({result.estimator})", "If there were no difference"
+    panels: list[Panel] = [
+        partial(draw_null, analysis=analysis, statistic=statistic, title=title, noun="kernels"),
+        partial(_draw_witness, analysis=analysis, names=names),
+    ]
+    if columns:
+        panels.append(partial(_draw_effects, columns=columns))
+    drawn = in_rows(
+        [partial(_draw_column, effect=one, tables=analysis.tables, names=names) for one in columns[:DISTRIBUTIONS]], 3
+    )
+    caption = f"The witness function is that of the kernel {shortened_kernel(result.kernel)}"
+    return figure([panels, *drawn], result.decision, width=5.2, heights=[4.2] + [2.9] * len(drawn), caption=caption)
 
 
-def _on_grid(sample: Sample, kernel: Kernel) -> tuple[tuple[Array, ...], Array]:
-    """Return a grid over the middle of the rows, and the witness function there."""
-    count = LINE_POINTS if len(sample.numeric_names) == 1 else MAP_POINTS
+def _legend_names(*names: str) -> list[str]:
+    """Return names of samples for a legend: of a long path the end, with X or Y where both have the same one."""
+    cut = [name if len(name) <= NAME_DRAWN else f"…{name[1 - NAME_DRAWN :]}" for name in names]
+    told = cut if cut[0] != cut[1] else [f"{letter}: {name}" for letter, name in zip("XY", cut, strict=True)]
+    return [literal(name) for name in told]
+
+
+def _draw_samples(axis: Any, samples: Sequence[Array], edges: Array, names: Sequence[str], alpha: float = 0.5) -> None:
+    """Draw the densities of both samples."""
+    for values, colour, name in zip(samples, (COLOUR_X, COLOUR_Y), names, strict=True):
+        axis.hist(values, bins=edges, color=colour, alpha=alpha, density=True, label=name)
+
+
+def _draw_witness(axis: Any, analysis: TwoSampleAnalysis, names: Sequence[str]) -> None:
+    """Draw the witness function over one or two columns, or its values at the rows where there are more."""
+    sample, in_x = analysis.sample, analysis.sample.labels == 1
+    if sample.category_names or len(sample.numeric_names) > 2:
+        values = analysis.verdict.found.witness
+        edges = np.linspace(values.min(), values.max(), bins(len(values)))
+        _draw_samples(axis, (values[in_x], values[~in_x]), edges, names)
+        axis.axvline(0.0, color="black", linewidth=0.8)
+        axis.set_xlabel("witness function at the rows")
+        axis.set_ylabel("density")
+        axis.set_title("Left: more typical of Y. Right: more typical of X", fontsize=10)
+        axis.legend(**LEGEND)
+        return
     # Far outliers would squeeze everything else: the grid covers 99 % of the rows with a margin.
     low, high = np.quantile(sample.points.numeric, [0.005, 0.995], axis=0)
-    margin = 0.08 * (high - low) + 1e-12
-    grid = tuple(np.linspace(a, b, count) for a, b in zip(low - margin, high + margin, strict=True))
+    margin, count = 0.08 * (high - low) + 1e-12, LINE_POINTS if len(low) == 1 else MAP_POINTS
+    scaled = [np.linspace(a, b, count) for a, b in zip(low - margin, high + margin, strict=True)]
+    grid = [g * s + c for g, s, c in zip(scaled, sample.spread, sample.centre, strict=True)]
+    mesh = np.meshgrid(*scaled)
+    at = Points.of(np.column_stack([part.ravel() for part in mesh]))
+    values = witness_at(analysis.verdict.kernels[0], sample, at).reshape(mesh[0].shape)
+    rows = sample.points.numeric * sample.spread + sample.centre
+    axis.set_xlabel(named(sample.numeric_names[0]))
     if len(grid) == 1:
-        return grid, witness_at(kernel, sample, Points.of(grid[0]))
-    across, up = np.meshgrid(*grid)
-    points = Points.of(np.column_stack([across.ravel(), up.ravel()]))
-    return grid, witness_at(kernel, sample, points).reshape(across.shape)
+        _draw_samples(
+            axis, (rows[in_x, 0], rows[~in_x, 0]), np.linspace(grid[0][0], grid[0][-1], bins(len(rows))), names, 0.35
+        )
+        axis.set_ylabel("density of the rows")
+        draw_curve(axis, grid[0], values, "witness function")
+    else:
+        axis.set_ylabel(named(sample.numeric_names[1]))
+        reach = float(np.abs(values).max()) or 1.0
+        drawn = axis.contourf(*grid, values, levels=np.linspace(-reach, reach, 22), cmap="RdBu", alpha=0.75)
+        axis.contour(*grid, values, levels=[0.0], colors="black", linewidths=0.8)
+        for own, marker, colour, name in zip((rows[in_x], rows[~in_x]), "o^", (COLOUR_X, COLOUR_Y), names, strict=True):
+            across, up = own[evenly(len(own))].T
+            style = {"marker": marker, "color": colour, "edgecolor": "white", "linewidth": 0.4}
+            axis.scatter(across, up, s=16, label=name, **style)
+        draw_bar(axis, drawn, "witness function", shrink=1.0, ticks=matplotlib("ticker").MaxNLocator(6))
+        axis.legend(**LEGEND)
+    axis.set_title("Above 0: X is denser. Below: Y is", fontsize=10)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Witness:
-    """A witness function: its kernel, its values at the rows that are drawn, and its coefficients."""
-
-    kernel: Kernel
-    at_rows: Array
-    coefficients: Array
-
-    def at(self, drawn: Points, points: Points) -> Array:
-        """Return the function of the rows that are drawn elsewhere."""
-        from kerntest.inference.explain.coco import coco_function  # noqa: PLC0415 - scipy.linalg takes 0.1 s to load
-
-        return coco_function(self.kernel, drawn, self.coefficients, points)
+def _draw_effects(axis: Any, columns: tuple[ColumnEffect, ...]) -> None:
+    """Draw a bar for each of the first columns, the first on top."""
+    shown = columns[:BARS_DRAWN][::-1]
+    sizes = np.array([column.effect_size for column in shown])
+    colours = [COLOUR_Y if column.p_adjusted <= 0.05 else NEUTRAL for column in shown]
+    texts = [f"p = {number(column.p_adjusted, 2)}" for column in shown]
+    draw_bars(axis, [abridged(column.column, 24) for column in shown], sizes, texts, color=colours)
+    axis.set_xlim(0.0, 1.3 * max(*sizes, 0.05))
+    axis.set_xlabel("effect size (coloured: corrected p <= 0.05)")
+    more = f" (first {len(shown)} of {len(columns)})" if len(columns) > len(shown) else ""
+    axis.set_title(f"Each column alone{more}", fontsize=10)
 
 
-def pair_figure(analysis: IndependenceAnalysis) -> Any:
-    """Return a matplotlib figure of a test: null distribution, rows, witness functions and, for series, the lags.
-
-    The witness functions are the pair f(x), g(y) of unit norm with the largest covariance, for the reported kernels;
-    of more than 2,000 rows, those of 2,000 drawn at random.
-    """
-    return pair_picture_figure(pair_picture(analysis))
-
-
-def pair_picture(analysis: IndependenceAnalysis) -> PairPicture:
-    """Return what `pair_figure` draws."""
-    result, n = analysis.result, analysis.paired.n
-    names = {"hsic": f"HSIC ({result.estimator})", "coco": "COCO"}
-    null = null_picture(
-        result.null,
-        analysis.verdict.relabelled,
-        observed=result.statistic,
-        p_value=result.p_value,
-        statistic=names[result.statistic_name],
-        title="If x and y were independent",
-        members=0 if result.family is None else len(result.family.members),
-        noun="pairs",
-    )
-    rows = _drawn_rows(n, result.provenance.seed)
-    first, second = analysis.paired.variables
-    found = _functions(analysis.verdict.kernels, first.take(rows), second.take(rows))
-    f = g = None
-    if found is not None:
-        f = _Witness(analysis.verdict.kernels[0], found.f, found.alpha)
-        g = _Witness(analysis.verdict.kernels[1], found.g, found.beta)
-    return PairPicture(
-        null=null,
-        x=_side("x", first, result.columns_x, rows, f, table=analysis.groups.tables[0]),
-        y=_side("y", second, result.columns_y, rows, g, table=analysis.groups.tables[1]),
-        correlation=found.correlation if found is not None and found.value > 0 else None,
-        rows=f"{len(rows):,} of {n:,} rows" if len(rows) < n else "",
-        lags=_lags(analysis),
-        kernels=result.kernel,
-        title=result.decision,
-    )
-
-
-def _drawn_rows(n: int, seed: int) -> NDArray[np.intp]:
-    """Return the rows that are drawn: all, or 2,000 at random in their order."""
-    if n <= ROWS_DRAWN:
-        return np.arange(n)
-    rng = np.random.default_rng((seed, PICTURE_STREAM))
-    return np.sort(rng.choice(n, ROWS_DRAWN, replace=False))
-
-
-def _functions(kernels: tuple[Kernel, ...], x: Variable, y: Variable) -> Coco | None:
-    """Return the witness functions; None where a kernel may have no space of functions."""
-    if not all(kernel.positive_definite for kernel in kernels):
-        return None
-    from kerntest.inference.explain.coco import coco  # noqa: PLC0415 - scipy.linalg takes 0.1 s to load
-
-    return coco(kernels[0], x.points, kernels[1], y.points)
-
-
-def _side(
-    letter: str,
-    whole: Variable,
-    used: tuple[str, ...],
-    rows: NDArray[np.intp],
-    witness: _Witness | None,
-    *,
-    table: Table,
-) -> SidePicture:
-    """Return what is shown of x or y, where `used` are the columns that its kernel sees."""
-    drawn = whole.take(rows)
-    if len(used) == 1:
-        place = whole.names.index(used[0])
-        p = len(whole.numeric_names)
-        if place >= p:
-            return SidePicture(letter, 1, *_levels(whole, drawn, place - p, witness))
-        column, function = _number_column(whole, drawn, place, witness)
-        kind = next(one.kind for one in table.columns if one.name == used[0])
-        return SidePicture(letter, 1, replace(column, dates=kind == "date"), function)
-    nowhere = np.empty(0)
-    return SidePicture(
-        letter, len(used), None, None if witness is None else FunctionPicture(witness.at_rows, nowhere, nowhere)
-    )
-
-
-def _number_column(
-    whole: Variable, drawn: Variable, place: int, witness: _Witness | None
-) -> tuple[PairColumn, FunctionPicture | None]:
-    """Return a numeric column and the function over it."""
-    centre, spread = whole.centre[place], whole.spread[place]
-    low, high = _limits(whole.points.numeric[:, place])
-    values = drawn.points.numeric[:, place] * spread + centre
-    column = PairColumn(whole.numeric_names[place], values, (low * spread + centre, high * spread + centre))
-    if witness is None:
-        return column, None
-    grid = np.linspace(low, high, LINE_POINTS)
-    points = _elsewhere(drawn.points, LINE_POINTS)
-    points.numeric[:, place] = grid
-    curve = witness.at(drawn.points, points)
-    return column, FunctionPicture(witness.at_rows, grid * spread + centre, curve)
-
-
-def _levels(
-    whole: Variable, drawn: Variable, place: int, witness: _Witness | None
-) -> tuple[PairColumn, FunctionPicture | None]:
-    """Return a category column and the function at its levels, in ascending order of the function."""
-    levels = whole.levels[place]
-    order, function = np.arange(len(levels)), None
-    if witness is not None:
-        points = _elsewhere(drawn.points, len(levels))
-        points.codes[:, place] = order
-        curve = witness.at(drawn.points, points)
-        order = np.argsort(curve, kind="stable")
-        function = FunctionPicture(witness.at_rows, np.arange(float(len(levels))), curve[order])
-    rank = np.empty(len(levels))
-    rank[order] = np.arange(len(levels))
-    counts = np.bincount(whole.points.codes[:, place], minlength=len(levels))
-    column = PairColumn(
-        whole.category_names[place],
-        rank[drawn.points.codes[:, place]],
-        (-0.5, len(levels) - 0.5),
-        tuple(levels[code] for code in order),
-        tuple(counts[order].tolist()),
-    )
-    return column, function
-
-
-def _elsewhere(points: Points, count: int) -> Points:
-    """Return so many copies of the first row, for a column of it to vary: the kernel sees that column only."""
-    return Points(np.repeat(points.numeric[:1], count, axis=0), np.repeat(points.codes[:1], count, axis=0))
-
-
-def _limits(values: Array) -> tuple[float, float]:
-    """Return the ends of an axis for these values with a margin: of all, unless a few lie far away from the others."""
-    low, high = float(values.min()), float(values.max())
-    inner_low, inner_high = np.quantile(values, [0.05, 0.95])
-    reach = FAR * float(inner_high - inner_low)
-    if reach > 0:
-        low, high = max(low, inner_low - reach), min(high, inner_high + reach)
-    margin = 0.06 * (high - low)
-    return low - margin, high + margin
-
-
-def _lags(analysis: IndependenceAnalysis) -> LagsPicture | None:
-    """Return the statistic at every shift that the test used."""
-    result, shifted = analysis.result, analysis.verdict.relabelled
-    if result.lags is None or shifted is None:
-        return None
-    n, minimum = analysis.paired.n, result.lags.minimum
-    statistics = shifted[1:]
-    lags = np.arange(minimum, n - minimum + 1)
-    lags = np.where(lags <= n // 2, lags, lags - n)
-    order = np.argsort(lags)
-    strongest = (result.lags.strongest, result.lags.statistic_at_strongest)
-    return LagsPicture(lags[order], statistics[order], minimum, result.statistic, strongest)
+def _draw_column(axis: Any, effect: ColumnEffect, tables: tuple[Table, Table], names: Sequence[str]) -> None:
+    """Draw what both samples hold in a column, as shares of their rows; of categories those whose shares moved most."""
+    x, y = (table[effect.column] for table in tables)
+    if x.is_category:
+        values, *shares = zip(*moved(x, y)[:VALUES], strict=True)
+        for share, colour, name, offset in zip(shares, (COLOUR_X, COLOUR_Y), names, (-0.2, 0.2), strict=True):
+            axis.bar(np.arange(len(values)) + offset, share, width=0.4, color=colour, label=name)
+        axis.set_xticks(range(len(values)), [named(value, 10) for value in values])
+    else:
+        common = common_number(x, y)
+        drawn = [one.values if common is None else one.values[one.values != common] for one in (x, y)]
+        if len(both := np.concatenate(drawn)):
+            # Far outliers would squeeze everything else: drawn is where 99 % of the rows lie.
+            edges = bin_edges(np.clip(both, *np.quantile(both, [0.005, 0.995])), bins(len(both)))
+            for own, whole, colour, name in zip(drawn, (x, y), (COLOUR_X, COLOUR_Y), names, strict=True):
+                weights = np.full(len(own), 1.0 / max(len(whole.values), 1))
+                axis.hist(own, edges, weights=weights, color=colour, alpha=0.5, label=name)
+            if x.kind != "date" or not write_dates(axis.xaxis, edges[0], edges[-1]):
+                axis.locator_params(axis="x", nbins=6)
+        if effect.x is not None and effect.y is not None and effect.x.value is not None:
+            shares_of = " and ".join(percent(one.share or 0.0) for one in (effect.x, effect.y))
+            axis.set_xlabel(literal(f"not drawn: {effect.x.value} in {shares_of} of the rows"), fontsize=9)
+    told = f"effect {number(effect.effect_size, 2)}, p = {number(effect.p_adjusted, 2)}"
+    axis.set_title(f"{named(effect.column)}: {told}", fontsize=10)
+    axis.set_ylabel("share of the rows")
+    axis.margins(y=0.25)
+    axis.legend(frameon=False, fontsize=8)

@@ -23,8 +23,8 @@ from kerntest.inference.explain.witness import Files
 from kerntest.inference.nulls.permutation import descending
 from kerntest.inference.planning import held_by_stacks
 from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down
+from kerntest.inference.screens.screen_picture import screen_figure
 from kerntest.inference.sides import FEWEST_ROWS, MissingPolicy, Options, Variable
-from kerntest.report.heatmap import screen_figure
 from kerntest.report.results.independence_record import PairEffect, ScreenResult
 from kerntest.report.summaries.independence_summary import screen_sentence
 

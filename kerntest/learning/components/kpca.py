@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from kerntest.data.in_memory import frame_of
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import DataError, warn_of
+from kerntest.learning.components.component_picture import draw_components, draw_scree
 from kerntest.learning.components.kpca_fit import (
     KpcaFit,
     KpcaModel,
@@ -33,9 +35,7 @@ from kerntest.learning.rows.training_rows import (
 from kerntest.matrices.expansion import as_points
 from kerntest.matrices.factor import parse_features
 from kerntest.matrices.matrix import KEPT_BYTES
-from kerntest.report.component_plot import ComponentPicture, ScreePicture
-from kerntest.report.learning_plot import learning_figure
-from kerntest.report.plot import picture_bytes
+from kerntest.report.figures import picture_bytes, side_by_side
 from kerntest.report.results.learning_record import ComponentAssociation, KpcaPart, KpcaResult
 from kerntest.report.summaries.learner_summary import kpca_sentence
 
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Points
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import Labelled
-
-# Axes of larger numbers would not have a finite length.
-LARGEST_DRAWN = 1e307
 
 
 class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
@@ -356,14 +353,11 @@ class KpcaLearner(Learner[KpcaFit, JudgedComponents, KpcaResult]):
     ) -> bytes:
         """Return a picture of the rows in the first two components and of the scree, as "png", "svg" or "pdf"."""
         del engine
-        ratios, seen = result.explained_variance_ratio, judged.scores[:, :2]
-        rows = ComponentPicture(seen, ratios[:2], None, None, (), dates=False)
-        if learned.beside:
-            color = learned.beside[0]
-            values = color.values if color.is_category else np.clip(color.values, -LARGEST_DRAWN, LARGEST_DRAWN)
-            rows = ComponentPicture(seen, ratios[:2], color.name, values, color.levels, dates=color.kind == "date")
+        ratios, color = result.explained_variance_ratio, learned.beside[0] if learned.beside else None
+        rows = partial(draw_components, scores=judged.scores[:, :2], ratios=ratios[:2], color=color)
+        scree = partial(draw_scree, ratios=ratios, explained=result.explained)
         title = f"{result.provenance.inputs[0].name}: {kpca_sentence(result).removesuffix('.')}"
-        return picture_bytes(learning_figure((rows, ScreePicture(ratios, result.explained)), title), kind)
+        return picture_bytes(side_by_side([rows, scree], title), kind)
 
 
 def _constants(table: Table, encoder: Encoder) -> tuple[ConstantColumn, ...]:

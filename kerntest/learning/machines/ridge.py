@@ -13,7 +13,7 @@ from kerntest.errors import DataError, UsageError, warn_of
 from kerntest.learning.estimator import Estimator, as_rows, rows_of_matrix, target_names, with_targets
 from kerntest.learning.learner import Learner, trains
 from kerntest.learning.learner import train as train_learner
-from kerntest.learning.machines.machine_pictures import ridge_picture
+from kerntest.learning.machines.regression_pictures import ridge_picture
 from kerntest.learning.machines.ridge_machine import (
     MULTIPLES,
     JudgedRidge,

@@ -333,7 +333,7 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
 
     def picture(self, result: SvmResult, judged: JudgedMachine, learned: Labelled, kind: str, engine: Engine) -> bytes:
         """Return a picture as "png", "svg" or "pdf"."""
-        from kerntest.learning.machines.machine_pictures import svm_picture  # noqa: PLC0415 - only to draw
+        from kerntest.learning.machines.decision_pictures import svm_picture  # noqa: PLC0415 - only to draw
 
         del learned
         return svm_picture(result, judged, self.options.epsilon, kind, engine)

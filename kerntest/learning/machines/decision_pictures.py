@@ -1,0 +1,298 @@
+"""Pictures of a classifier or an outlier detector: its regions over two columns, ROC curves, confusion and scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kerntest.kernels.base import Points
+from kerntest.learning.machines.regression_pictures import (
+    draw_fit,
+    draw_residuals,
+    draw_search,
+    draw_truth,
+    over_one_column,
+)
+from kerntest.learning.scores import roc_auc, roc_curve
+from kerntest.matrices.expansion import as_points
+from kerntest.report.figures import (
+    CELLS_WITH_TEXT,
+    COLOUR_X,
+    COLOUR_Y,
+    LEGEND,
+    NEUTRAL,
+    abridged,
+    class_colour,
+    class_marks,
+    draw_cells,
+    evenly,
+    label_cells,
+    legend_below,
+    literal,
+    mark,
+    matplotlib,
+    named,
+    picture_bytes,
+    point_size,
+    scatter_classes,
+    side_by_side,
+    thinning,
+    write_cells,
+    write_title,
+)
+from kerntest.report.summaries.learner_summary import svm_sentence
+from kerntest.report.summaries.words import counted, number, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.engines.engine import Engine
+    from kerntest.kernels.base import Array
+    from kerntest.learning.machines.svm_learner import JudgedMachine, ScoredRows
+    from kerntest.report.figures import Panel
+    from kerntest.report.results.learning_record import SvmResult
+
+# Points of a grid over two columns, along each; it covers this share of the rows, with a margin.
+GRID_POINTS, COVERED = 300, 0.99
+CURVES_DRAWN, CURVE_POINTS = 8, 2000
+# Up to so many classes, cells have room for shares.
+CELLS_WITH_SHARES = 6
+SCORE_BINS = 40
+OUTLIER_CLASSES = ("outliers", "inliers")
+# How much of a class's colour is left in its region: rows must stand out from it.
+TINT = 0.25
+LINES: dict[float, tuple[str, float]] = {0.0: ("solid", 1.6), -1.0: ("dashed", 0.9), 1.0: ("dashed", 0.9)}
+
+
+def svm_picture(result: SvmResult, judged: JudgedMachine, epsilon: float, kind: str, engine: Engine) -> bytes:
+    """Return a picture of a machine as "png", "svg" or "pdf"."""
+    encoder, seen = judged.train.rows.encoder, judged.seen
+    shown = f"{'train' if judged.test is None else 'test'} rows"
+    panels: list[Panel] = []
+    if result.task == "regress":
+        panels += _regression_panels(judged, epsilon, engine)
+    elif encoder is not None and not encoder.category_names and len(encoder.numeric_names) == 2:
+        panels.append(_regions(judged, engine).draw)
+    if result.task == "one-class":
+        test = np.empty(0) if judged.test is None else judged.test.scores[:, 0]
+        panels.append(partial(draw_scores, train=judged.train.scores[:, 0], test=test))
+    elif result.task != "regress":
+        names = () if seen.rows.classes is None else seen.rows.classes.names
+        by_class = judged.fit.model.class_scores(seen.scores)
+        panels.append(partial(draw_roc, codes=seen.rows.codes, by_class=by_class, names=names, rows=shown))
+    if result.confusion is not None:
+        counts, rows = np.array(result.confusion), f"{result.judged_on} rows"
+        panels.append(partial(draw_confusion, counts=counts, classes=result.classes, rows=rows))
+    if (grid := result.grid) is not None and len(grid.cells) > 1:
+        cells = [(cell.multiple, cell.bandwidth, cell.C, cell.mean) for cell in grid.cells]
+        score = f"{grid.score} over {grid.folds} folds"
+        panels.append(partial(draw_search, cells=cells, chosen=grid.chosen, name="C", score=score))
+    sentence = svm_sentence(result).removesuffix(".")
+    title = sentence if result.target is None else f"{result.target}: {sentence}"
+    return picture_bytes(side_by_side(panels, title), kind)
+
+
+def _regression_panels(judged: JudgedMachine, epsilon: float, engine: Engine) -> list[Panel]:
+    """Return the fit with its tube over the one column there is, or predictions against the truth; and residuals."""
+    rows, seen = judged.train.rows, judged.seen
+    test = None if judged.test is None else judged.test.rows
+    shown = "training rows" if test is None else "test rows"
+    own = (rows.names[0], seen.rows.targets[:, 0], seen.scores[:, 0], shown)
+    if not over_one_column(rows.encoder):
+        return [partial(draw_truth, judged=own), partial(draw_residuals, judged=own)]
+
+    def curve(grid: Points) -> tuple[Array, Array, Array]:
+        mean = judged.fit.model.scores(grid, engine)[:, 0]
+        return mean, mean - epsilon, mean + epsilon
+
+    band = f"tube of epsilon {number(epsilon)}"
+    remark = f"{counted(len(judged.fit.support), 'support vector')} on or outside the tube"
+    fit = partial(draw_fit, rows=rows, test=test, place=0, curve=curve, band=band, remark=remark)
+    return [fit, partial(draw_residuals, judged=own)]
+
+
+def _regions(judged: JudgedMachine, engine: Engine) -> Regions:
+    """Return the decision regions over two columns, in their own units."""
+    rows, model = judged.train.rows, judged.fit.model
+    if rows.encoder is None:
+        message = "regions need columns"
+        raise TypeError(message)
+    spread, centre = np.array([(column.spread, column.centre) for column in rows.encoder.numeric]).T
+    parts = [one for one in (judged.train, judged.test) if one is not None]
+    points = [as_points(one.rows.points).numeric for one in parts]
+    tail = (1.0 - COVERED) / 2.0
+    low, high = np.quantile(np.concatenate(points), [tail, 1.0 - tail], axis=0)
+    margin = 0.1 * (high - low) + 1e-9
+    across, up = (np.linspace(a, b, GRID_POINTS) for a, b in zip(low - margin, high + margin, strict=True))
+    mesh = np.meshgrid(across, up)
+    scores = model.scores(Points.of(np.column_stack([part.ravel() for part in mesh])), engine)
+
+    def predicted(found: Array) -> NDArray[np.intp]:
+        """Return classes; of an outlier detector 0 for outliers and 1 for the others."""
+        return (found[:, 0] >= 0).astype(np.intp) if model.classes is None else model.codes(found)
+
+    def labels(scored: ScoredRows) -> NDArray[np.intp]:
+        return predicted(scored.scores) if scored.rows.classes is None else scored.rows.codes
+
+    support = np.zeros(len(rows), dtype=bool)
+    support[judged.fit.support] = judged.fit.model.method == "svm"
+    return Regions(
+        rows.encoder.numeric_names,
+        (across * spread[0] + centre[0], up * spread[1] + centre[1]),
+        predicted(scores).reshape(mesh[0].shape),
+        # The scores of an outlier detector have a boundary, but no margin.
+        scores[:, 0].reshape(mesh[0].shape) if rows.classes and scores.shape[1] == 1 else None,
+        OUTLIER_CLASSES if rows.classes is None else rows.classes.names,
+        [(own * spread + centre, labels(one)) for own, one in zip(points, parts, strict=True)],
+        support,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regions:
+    """What a classifier predicts over a grid of two columns, the rows of the fit, and test rows where there are any.
+
+    `predicted` and the rows' labels are places in `classes`; `scores` are those of the second of two classes, None where
+    no boundary and margin are to be drawn. `support` says which rows of the fit are support vectors.
+    """
+
+    columns: Sequence[str]
+    grid: tuple[Array, Array]
+    predicted: NDArray[np.integer]
+    scores: Array | None
+    classes: Sequence[str]
+    rows: list[tuple[Array, NDArray[np.integer]]]
+    support: NDArray[np.bool_]
+
+    def draw(self, axis: Any) -> None:
+        """Draw the regions, the boundary and the margin, rows of the fit, support vectors and test rows."""
+        self._fill(axis)
+        handles = [*class_marks(self.classes), *self._row_marks(), *self._draw_lines(axis)]
+        kept = [evenly(len(points)) for points, _ in self.rows]
+        size = max(point_size(sum(map(len, kept))), 12.0)
+        remarks = []
+        for (points, labels), shown, noun in zip(self.rows, kept, ("row", "test row"), strict=False):
+            scatter_classes(axis, points[shown], labels[shown], size, hollow=noun == "test row")
+            remarks.append(thinning(len(shown), len(points), noun))
+        rings = self.rows[0][0][kept[0][self.support[kept[0]]]]
+        ring = {"facecolor": "none", "edgecolor": "black", "linewidth": 0.5 if size < 20 else 0.7}
+        axis.scatter(rings[:, 0], rings[:, 1], s=3.0 * size, zorder=2.5, **ring)
+        low, high = ([line[end] for line in self.grid] for end in (0, -1))
+        axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+        axis.set(xlabel=named(self.columns[0]), ylabel=named(self.columns[1]))
+        every = np.concatenate([points for points, _ in self.rows])
+        outside = int(((every < low) | (every > high)).any(axis=1).sum())
+        write_title(axis, "Regions of the classes", *remarks, f"{counted(outside, 'row')} beyond" if outside else "")
+        legend_below(axis, handles, ncols=3)
+
+    def _fill(self, axis: Any) -> None:
+        """Fill each class's region with its colour, pale; between more than two classes draw a thin line."""
+        colors, count = matplotlib("colors"), len(self.classes)
+        colours = [1.0 - TINT * (1.0 - np.array(colors.to_rgb(class_colour(place)))) for place in range(count)]
+        if self.scores is not None:
+            # Levels beyond the scores and the margin: every point lies in one of two bands that meet at 0.
+            reach = 1.0 + max(1.0, float(np.abs(self.scores).max()))
+            axis.contourf(*self.grid, self.scores, levels=[-reach, 0.0, reach], colors=colours[:2], zorder=0)
+            return
+        style = {"shading": "nearest", "cmap": colors.ListedColormap(colours), "rasterized": True, "zorder": 0}
+        axis.pcolormesh(*self.grid, self.predicted, vmin=-0.5, vmax=count - 0.5, **style)
+        there = np.unique(self.predicted)
+        for place in there if len(there) > 1 else []:
+            inside = (self.predicted == place).astype(np.float64)
+            axis.contour(*self.grid, inside, levels=[0.5], colors="black", linewidths=0.7, zorder=0.5)
+
+    def _draw_lines(self, axis: Any) -> list[Any]:
+        """Draw the scores -1, 0 and 1 where they occur, and return what stands for them in the legend."""
+        if self.scores is None:
+            return []
+        handles = {}
+        for level, (style, width) in LINES.items():
+            if self.scores.min() < level < self.scores.max():
+                look = {"colors": "black", "linestyles": style, "linewidths": width, "zorder": 1}
+                axis.contour(*self.grid, self.scores, levels=[level], **look)
+                label = "margin (scores -1, 1)" if level else "boundary"
+                handles[label] = mark(label, color="black", linestyle=style, linewidth=width)
+        return list(handles.values())
+
+    def _row_marks(self) -> list[Any]:
+        """Return what stands for support vectors and test rows in the legend."""
+        hollow: dict[str, Any] = {
+            "marker": "o",
+            "markerfacecolor": "none",
+            "markeredgecolor": "black",
+            "markersize": 7.5,
+        }
+        vectors = int(np.count_nonzero(self.support))
+        marks = [mark(counted(vectors, "support vector"), **hollow)] if vectors else []
+        if len(self.rows) > 1:
+            look = {"markerfacecolor": "white", "markeredgecolor": NEUTRAL, "markersize": 5}
+            marks.append(mark(counted(len(self.rows[1][0]), "test row"), **(hollow | look)))
+        return marks
+
+
+def draw_roc(axis: Any, codes: NDArray[np.intp], by_class: Array, names: Sequence[str], rows: str) -> None:
+    """Draw the ROC curve of the second of two classes, or of each class against all others, and the diagonal."""
+    axis.plot([0, 1], [0, 1], color=NEUTRAL, linewidth=0.9, linestyle="dotted")
+    count = 0
+    for place in (1,) if len(names) == 2 else range(len(names)):
+        scores = by_class if by_class.ndim == 1 else by_class[:, place]
+        area = roc_auc(codes == place, scores)
+        if area is None:
+            continue
+        count += 1
+        if count <= CURVES_DRAWN:
+            false, true, _ = roc_curve(codes == place, scores)
+            kept = evenly(len(false), CURVE_POINTS)
+            label = f"AUC {area:.3f}: {named(names[place], 24)}"
+            style = {"color": class_colour(place), "linewidth": 1.6, "clip_on": False}
+            axis.plot(false[kept], true[kept], label=label, **style)
+    axis.set(xlim=(0, 1), ylim=(0, 1), xlabel="false positive rate", ylabel="true positive rate")
+    axis.legend(**LEGEND, loc="lower right")
+    heading = "ROC curve" if count == 1 else "ROC curves, each class against all others"
+    more = f"first {CURVES_DRAWN} of {count} classes" if count > CURVES_DRAWN else ""
+    write_title(axis, heading, more, rows)
+
+
+def draw_confusion(axis: Any, counts: NDArray[np.integer], classes: Sequence[str], rows: str) -> None:
+    """Draw true classes down and predicted ones across: colours are shares of the true class, numbers are rows."""
+    support = counts.sum(axis=1, keepdims=True)
+    shares = np.where(support > 0, counts / np.maximum(support, 1), np.nan)
+    draw_cells(axis, shares, 0.0, 1.0, "share of the true class")
+    if len(counts) <= CELLS_WITH_TEXT:
+        wide = len(counts) <= CELLS_WITH_SHARES
+        texts = [[_cell_text(int(count), int(line.sum()), with_share=wide) for count in line] for line in counts]
+        write_cells(axis, texts, shares, size=8.5)
+    names = [abridged(name, 18) for name in classes]
+    label_cells(axis, names, names)
+    axis.invert_yaxis()
+    axis.set(xlabel="predicted class", ylabel="true class")
+    right, total = int(np.trace(counts)), int(counts.sum())
+    write_title(axis, f"Confusion: {right:,} of {total:,} {literal(rows)} predicted correctly")
+
+
+def _cell_text(count: int, support: int, *, with_share: bool) -> str:
+    """Return what a cell of a confusion matrix says: rows and, below, their share of the true class."""
+    if count == 0 or not with_share:
+        return f"{count:,}"
+    # Only what is all is called 100 %, and only what is nothing would be 0 %.
+    share = "<1%" if count < 0.01 * support else f"{min(count / support, 1.0 if count == support else 0.99):.0%}"
+    return f"{count:,}\n{share}"
+
+
+def draw_scores(axis: Any, train: Array, test: Array) -> None:
+    """Draw the share of training and of test rows by their score, and the line below which rows are outliers."""
+    edges = np.histogram_bin_edges(np.concatenate([train, test]), bins=SCORE_BINS)
+    for scores, name, colour in ((train, "training row", COLOUR_X), (test, "test row", COLOUR_Y)):
+        if len(scores):
+            label = f"{counted(len(scores), name)}: {percent(float(np.mean(scores < 0)))} below 0"
+            weights = np.full(len(scores), 1.0 / len(scores))
+            axis.hist(scores, bins=edges, weights=weights, color=colour, alpha=0.45, label=label)
+    axis.axvline(0.0, color="black", linewidth=1.1)
+    axis.set(xlabel="score (decision function)", ylabel="share of the rows")
+    axis.legend(**LEGEND)
+    write_title(axis, "Scores of the rows", "below 0: outliers")

@@ -1,0 +1,313 @@
+"""Figures of panels, and what panels have in common. Needs matplotlib, the extra `plot`.
+
+A panel is a function that draws into an axis. Tests and learners draw their own; six kinds make them all: histograms,
+curves over a column, rows in a plane, regions of a plane, cells of a table, and bars.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import textwrap
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kerntest.errors import MissingExtraError, UsageError
+from kerntest.report.summaries.words import counted, visible
+
+Array: TypeAlias = NDArray[np.float64]
+Panel: TypeAlias = Callable[[Any], None]
+
+# Okabe and Ito, which people with any colour vision tell apart, in an order in which the first few differ most. One
+# marker fewer than colours: together they tell 56 classes apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+MARKERS = ("o", "^", "s", "D", "v", "P", "X")
+COLOUR_X, COLOUR_Y, NEUTRAL = *COLOURS[:2], "#7A7A7A"
+# One hue from pale to dark: no colour vision is needed to read it, and no grey occurs in it. Its palest part is left
+# out, so that a value of 0 is not the blank of a diagonal. On darker cells than this, white has more contrast.
+SHADES, PALEST, WHITE_ABOVE = "Blues", 0.12, 0.68
+HATCHED: dict[str, Any] = {"facecolor": "#D9D9D9", "edgecolor": "#9A9A9A", "hatch": "////", "linewidth": 0}
+LEGEND: dict[str, Any] = {"framealpha": 0.85, "edgecolor": "none", "fontsize": 8}
+FORMATS = ("png", "svg", "pdf")
+POINTS_PER_INCH, TITLE_SIZE, CAPTION_PER_INCH = 72, 11, 13
+POINTS_DRAWN, CLASSES_IN_LEGEND = 2000, 8
+# Up to so many cells a side, there is room for what they say; of more than these, every so manieth is named.
+CELLS_WITH_TEXT, CELLS_PARTED, CELLS_NAMED = 12, 20, 30
+# Days of the years that the calendar of matplotlib has: 1 to 9999.
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896
+
+
+def matplotlib(module: str) -> Any:
+    """Return a module of matplotlib, which is loaded by pictures only."""
+    try:
+        return import_module(f"matplotlib.{module}")
+    except ImportError as error:
+        raise MissingExtraError(
+            "pictures need matplotlib, which is not installed", hint="pip install 'kerntest[plot]'"
+        ) from error
+
+
+def figure(
+    rows: Sequence[Sequence[Panel | None]],
+    title: str,
+    *,
+    width: float = 5.4,
+    heights: Sequence[float] | float = 4.0,
+    caption: str = "",
+) -> Any:
+    """Return a figure of rows of panels, `width` inches each; a panel alone in its row fills it, None stays empty."""
+    columns = max(map(len, rows))
+    heights = list(heights) if isinstance(heights, Sequence) else [heights] * len(rows)
+    # Drawn without a window or a global state.
+    made = matplotlib("figure").Figure(figsize=(width * columns, sum(heights) + 0.4), layout="constrained")
+    made.get_layout_engine().set(w_pad=0.12, h_pad=0.1)
+    grid = made.add_gridspec(len(rows), columns, height_ratios=heights)
+    for line, panels in enumerate(rows):
+        for place, draw in enumerate(panels):
+            if draw is not None:
+                axis = made.add_subplot(grid[line, place if len(panels) > 1 else slice(None)])
+                axis.spines[["top", "right"]].set_visible(False)
+                draw(axis)
+    room = int(width * columns * POINTS_PER_INCH / (0.58 * TITLE_SIZE))
+    wrapped = textwrap.wrap(visible(title), room, max_lines=4, placeholder=" …")
+    made.suptitle("\n".join(map(literal, wrapped)), fontsize=TITLE_SIZE)
+    if caption:
+        most = int(width * columns * CAPTION_PER_INCH)
+        shown = caption if len(caption) <= most else f"{caption[: most - 1]}…"
+        made.supxlabel(literal(shown), fontsize=9)
+    return made
+
+
+def in_rows(panels: Sequence[Panel], columns: int) -> list[list[Panel | None]]:
+    """Return panels in rows, the last one filled with empty places."""
+    filled = [*panels, *[None] * (-len(panels) % columns)]
+    return [filled[start : start + columns] for start in range(0, len(filled), columns)]
+
+
+def side_by_side(panels: Sequence[Panel], title: str) -> Any:
+    """Return a figure of panels, at most three side by side."""
+    return figure(in_rows(panels, len(panels) if len(panels) <= 3 else 2), title, heights=4.6)
+
+
+def picture_bytes(made: Any, kind: str) -> bytes:
+    """Return a figure as "png", "svg" or "pdf", without the time of drawing and with names that stay."""
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+    stream = io.BytesIO()
+    with import_module("matplotlib").rc_context({"svg.hashsalt": "kerntest"}), warnings.catch_warnings():
+        # A character that the font lacks is drawn as a box: that is no news for standard error.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        made.savefig(stream, format=kind, dpi=150, metadata=dates)
+    return stream.getvalue()
+
+
+def picture_kind(path: str | os.PathLike[str]) -> str:
+    """Return the kind of picture that a file name asks for, refused before anything is computed."""
+    kind = Path(path).suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise UsageError(
+            f"a picture cannot be drawn into {os.fspath(path)}",
+            hint="end its name in .png, .svg or .pdf",
+            code="usage.picture",
+            where={"file": os.fspath(path)},
+        )
+    matplotlib("figure")
+    return kind
+
+
+def literal(text: str) -> str:
+    """Return text that matplotlib shows as it is: a dollar would start a formula."""
+    return visible(text).replace("$", r"\$")
+
+
+def abridged(text: str, most: int) -> str:
+    """Return printable text of at most `most` characters, cut in the middle: names often differ at their ends."""
+    text = visible(text)
+    if len(text) <= most:
+        return text
+    tail = (most - 1) // 2
+    return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def named(text: str, most: int = 40) -> str:
+    """Return a name as a picture shows it."""
+    return literal(abridged(text, most))
+
+
+def write_title(axis: Any, heading: str, *remarks: str) -> None:
+    """Write what a panel shows, with remarks in brackets on a line of their own."""
+    told = "; ".join(named(remark, 70) for remark in remarks if remark)
+    axis.set_title(f"{heading}\n({told})" if told else heading, fontsize=10)
+
+
+def write_dates(axis: Any, low: float, high: float) -> bool:
+    """Write days since 1970-01-01 as dates, if the calendar of matplotlib, which counts them so too, has them."""
+    known = FIRST_DAY < low < high < LAST_DAY
+    if known:
+        dates = matplotlib("dates")
+        axis.set_major_locator(locator := dates.AutoDateLocator(minticks=3, maxticks=6))
+        axis.set_major_formatter(dates.ConciseDateFormatter(locator))
+    return known
+
+
+def write_levels(
+    axis: Any, which: str, names: Sequence[str], places: Sequence[int] | None = None, **style: Any
+) -> None:
+    """Write names at 0, 1, 2, ... or other places of an axis, aslant where they are crowded across."""
+    if which == "x" and sum(len(name) + 2 for name in names) > 60:
+        style |= {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    at = range(len(names)) if places is None else places
+    getattr(axis, f"set_{which}ticks")(at, [literal(name) for name in names], **({"fontsize": 8} | style))
+
+
+def evenly(count: int, most: int = POINTS_DRAWN) -> NDArray[np.intp]:
+    """Return at most so many of `count` places, evenly spread, both ends among them."""
+    return np.arange(count) if count <= most else np.linspace(0, count - 1, most).astype(np.intp)
+
+
+def thinning(shown: int, rows: int, noun: str = "row") -> str:
+    """Return that not all rows are drawn, as a remark."""
+    return f"{shown:,} of {counted(rows, noun)} drawn" if shown < rows else ""
+
+
+def point_size(count: int) -> float:
+    """Return the size of so many points."""
+    return float(np.clip(5000.0 / max(count, 1), 8.0, 26.0))
+
+
+def bins(rows: int) -> int:
+    """Return into how many bins a histogram of so many rows is divided."""
+    return int(np.clip(1.3 * np.sqrt(rows), 10, 45))
+
+
+def bin_edges(values: Array, count: int | None = None) -> Array:
+    """Return the edges of bins over values, of a width even where all values are equal but for rounding."""
+    low, high = float(values.min()), float(values.max())
+    narrowest = 1e-6 * max(abs(low), abs(high)) or 1e-6
+    if high - low < narrowest:
+        low, high = (low + high - narrowest) / 2, (low + high + narrowest) / 2
+    return np.linspace(low, high, (count or bins(len(values))) + 1)
+
+
+def draw_curve(axis: Any, grid: Array, values: Array, name: str) -> None:
+    """Draw a function over what an axis shows, with a scale of its own: 0 at mid height, so that its sign can be read."""
+    above = axis.twinx()
+    above.spines["top"].set_visible(False)
+    (line,) = above.plot(grid, values, color="black", linewidth=1.6, label=name)
+    above.axhline(0.0, color="black", linewidth=0.6, linestyle=":")
+    above.set_ylabel(name)
+    reach = 1.15 * float(np.abs(values).max()) or 1.0
+    above.set_ylim(-reach, reach)
+    above.legend(handles=[*axis.get_legend_handles_labels()[0], line], **LEGEND)
+
+
+def draw_bars(axis: Any, names: Sequence[str], sizes: Array, texts: Sequence[str] = (), **style: Any) -> None:
+    """Draw a bar for each name, by place, since shortened names may be equal, with a text at its end."""
+    axis.barh(range(len(names)), sizes, **({"height": 0.72} | style))
+    write_levels(axis, "y", names)
+    axis.tick_params(axis="y", length=0)
+    for place, text in enumerate(texts):
+        write_beside(axis, text, (sizes[place], place), 3)
+
+
+def write_beside(axis: Any, text: str, place: Any, points: float) -> None:
+    """Write a text so many points to the right of a place."""
+    axis.annotate(text, place, xytext=(points, 0), textcoords="offset points", va="center", fontsize=8)
+
+
+def draw_cells(axis: Any, values: Array, low: float, high: float, label: str, *, reverse: bool = False) -> None:
+    """Draw a heat map of one hue, with its bar; cells without a value show a hatched ground."""
+    lines, columns = values.shape
+    shades = np.linspace(PALEST, 1.0, 256)[:: -1 if reverse else 1]
+    axis.add_patch(matplotlib("patches").Rectangle((-0.5, -0.5), columns, lines, zorder=0, **HATCHED))
+    drawn = axis.pcolormesh(
+        np.arange(columns + 1) - 0.5,
+        np.arange(lines + 1) - 0.5,
+        np.ma.masked_invalid(values),
+        cmap=matplotlib("colors").ListedColormap(import_module("matplotlib").colormaps[SHADES](shades)),
+        vmin=low,
+        vmax=high,
+        edgecolors="white",
+        linewidth=0.5 if max(lines, columns) <= CELLS_PARTED else 0.0,
+    )
+    axis.set(xlim=(-0.5, columns - 0.5), ylim=(-0.5, lines - 0.5))
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
+    below, above = bool(np.nanmin(values, initial=low) < low), bool(np.nanmax(values, initial=high) > high)
+    draw_bar(axis, drawn, label, extend=("neither", "max", "min", "both")[2 * below + above])
+
+
+def draw_bar(axis: Any, drawn: Any, label: str, **style: Any) -> Any:
+    """Say beside an axis which colour is which number, and return the bar."""
+    bar = axis.figure.colorbar(drawn, ax=axis, **({"shrink": 0.8, "aspect": 25, "pad": 0.02} | style))
+    bar.set_label(named(label))
+    bar.outline.set_visible(False)
+    return bar
+
+
+def write_cells(axis: Any, texts: Sequence[Sequence[str]], darkness: Array, *, size: float = 8.0) -> None:
+    """Write a text into each cell, white on dark cells, grey where it is nothing."""
+    for row, line in enumerate(texts):
+        for column, text in enumerate(line):
+            colour = "white" if darkness[row, column] > WHITE_ABOVE else NEUTRAL if text == "0" else "black"
+            axis.text(column, row, text, ha="center", va="center", fontsize=size, color=colour)
+
+
+def label_cells(axis: Any, across: Sequence[str], up: Sequence[str]) -> None:
+    """Name the columns and the lines of a map; of many every so manieth."""
+    for which, names in (("x", across), ("y", up)):
+        step = max(1, -(-len(names) // CELLS_NAMED))
+        places = range(0, len(names), step)
+        write_levels(axis, which, names[::step], places, fontsize=8.0 if len(places) <= CELLS_WITH_TEXT else 6.0)
+
+
+def class_colour(place: int) -> str:
+    """Return the colour of a class."""
+    return COLOURS[place % len(COLOURS)]
+
+
+def class_marker(place: int) -> str:
+    """Return the marker of a class."""
+    return MARKERS[place % len(MARKERS)]
+
+
+def scatter_classes(axis: Any, rows: Array, codes: NDArray[Any], size: float, *, hollow: bool = False) -> None:
+    """Draw rows in the colour and with the marker of their class; test rows are hollow, and lie on top."""
+    for place in np.unique(codes):
+        own, colour = rows[codes == place], class_colour(place)
+        # A hollow mark needs a strong line, a filled one a thin bright edge that parts it from its neighbours.
+        look = {"color": colour, "edgecolor": "white", "linewidth": 0.015 * size, "zorder": 2.0}
+        if hollow:
+            look = {"facecolor": "white", "edgecolor": colour, "linewidth": 0.6 + 0.02 * size, "zorder": 3.0}
+        axis.scatter(own[:, 0], own[:, 1], s=size, marker=class_marker(place), **look)
+
+
+def mark(label: str, **style: Any) -> Any:
+    """Return a mark for a legend."""
+    return matplotlib("lines").Line2D([], [], label=label, **({"linestyle": "none", "markersize": 5} | style))
+
+
+def class_marks(names: Sequence[str], **style: Any) -> list[Any]:
+    """Return the marks of the first classes; matplotlib passes over names that start with an underscore."""
+    shown = [named(name, 20) for name in names[:CLASSES_IN_LEGEND]]
+    marks = [
+        mark(
+            f" {name}" if name[:1] == "_" else name,
+            **({"marker": class_marker(place)} | style),
+            color=class_colour(place),
+        )
+        for place, name in enumerate(shown)
+    ]
+    more = len(names) - len(shown)
+    return [*marks, mark(f"and {more} more", marker="none")] if more else marks
+
+
+def legend_below(axis: Any, handles: Sequence[Any], **style: Any) -> None:
+    """Write a legend below the panel: over the rows it would hide some."""
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15), "handletextpad": 0.5, "columnspacing": 1.2}
+    axis.legend(handles=handles, frameon=False, fontsize=8, **place, **style)

@@ -1,0 +1,367 @@
+"""Pictures of learners: regions, ROC curves, confusion, fits, predictions, residuals, searches, scores, components."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from pictures import HOSTILE, drawn_by, layers, legend, panel, panels, points, scatters, texts, tick_labels
+
+pytest.importorskip("matplotlib")
+
+from matplotlib.colors import to_rgba
+
+from kerntest import SVM, train_kpca, train_ridge, train_svm
+from kerntest.learning.components.component_picture import draw_components, draw_scree
+from kerntest.learning.machines.decision_pictures import draw_confusion, draw_roc
+from kerntest.learning.machines.regression_pictures import draw_residuals, draw_search, draw_truth
+from kerntest.report.figures import COLOUR_Y, COLOURS, POINTS_DRAWN, figure
+
+TINT = 0.25
+
+
+def drawn(draw, *values, **options):
+    """Return the axis into which a panel was drawn."""
+    made = figure([[lambda axis: draw(axis, *values, **options)]], "")
+    made.draw_without_rendering()
+    return made.axes[0]
+
+
+def numbers(columns, rows=60):
+    rng = np.random.default_rng(columns)
+    X = 100.0 + 10.0 * rng.normal(size=(rows, columns))
+    return pd.DataFrame(X, columns=[f"x{place}" for place in range(columns)]).assign(y=np.sin(X[:, 0] / 5.0))
+
+
+def classes(names, columns=2, rows=80):
+    rng = np.random.default_rng(len(names))
+    codes = rng.integers(0, len(names), rows)
+    X = rng.normal(size=(rows, columns)) + codes[:, None]
+    return pd.DataFrame(X, columns=[f"x{place}" for place in range(columns)]).assign(kind=np.array(list(names))[codes])
+
+
+def tinted(place):
+    return 1 - TINT * (1 - np.array(to_rgba(COLOURS[place % len(COLOURS)])[:3]))
+
+
+def test_boundary_and_margin_are_drawn_where_the_scores_say():
+    data = classes("ab")
+    result, made = drawn_by(train_svm, data, target="kind", kernel="gaussian(1)", C=10.0)
+    axis = panel(made, "Regions of the classes")
+    filled, *lines = layers(axis, "QuadContourSet")
+    assert filled.levels[1] == 0.0
+    np.testing.assert_allclose([face[:3] for face in filled.get_facecolor()], [tinted(0), tinted(1)], rtol=1e-9)
+    assert [float(line.levels[0]) for line in lines] == [0.0, -1.0, 1.0]
+    machine = SVM(kernel="gaussian(1)", C=10.0).fit(data[["x0", "x1"]], data["kind"])
+    for line in lines:
+        vertices = np.concatenate([path.vertices for path in line.get_paths()])
+        scores = machine.decision_function(pd.DataFrame(vertices, columns=["x0", "x1"]))
+        np.testing.assert_allclose(scores, float(line.levels[0]), rtol=0, atol=0.01)
+    told = ["a", "b", f"{result.n_support} support vectors", "boundary", "margin (scores -1, 1)"]
+    assert legend(axis) == told
+    (rings,) = [found for found, face, _ in scatters(axis) if len(face) == 0]
+    assert len(rings) == result.n_support
+    # The grid covers 99 % of the rows, and a tenth more on either side.
+    low, high = np.quantile(data[["x0", "x1"]], [0.005, 0.995], axis=0)
+    ends = np.array([axis.get_xlim(), axis.get_ylim()]).T
+    np.testing.assert_allclose(ends, [low - 0.1 * (high - low), high + 0.1 * (high - low)], rtol=1e-7)
+
+
+@pytest.mark.parametrize(("C", "seen"), [(1e-4, [0.0]), (10.0, [0.0, -1.0, 1.0])])
+def test_lines_that_do_not_occur_are_not_drawn(C, seen):
+    even = classes("ab").groupby("kind").head(30)
+    _, made = drawn_by(train_svm, even, target="kind", C=C, kernel="linear")
+    axis = panel(made, "Regions of the classes")
+    assert [float(line.levels[0]) for line in layers(axis, "QuadContourSet")[1:]] == seen
+    assert ("boundary" in legend(axis), "margin (scores -1, 1)" in legend(axis)) == (0.0 in seen, 1.0 in seen)
+
+
+@pytest.mark.parametrize("names", ["abc", [f"_{place:02}" for place in range(10)]])
+def test_regions_and_rows_of_several_classes_have_their_colours(names):
+    data = classes(names, rows=100)
+    _, made = drawn_by(train_svm, data, target="kind", test_fraction=0.2, method="mean")
+    axis = panel(made, "Regions of the classes")
+    (mesh,) = layers(axis, "QuadMesh")
+    shown = mesh.cmap(mesh.norm(np.arange(len(names))))[:, :3]
+    np.testing.assert_allclose(shown, [tinted(place) for place in range(len(names))], rtol=1e-6)
+    filled = {tuple(edge[0]): [] for _, _, edge in scatters(axis)}
+    for found, face, edge in scatters(axis):
+        hollow = tuple(face[0]) == to_rgba("white")
+        filled[tuple(edge[0])].append(len(found))
+        colour = tuple((edge if hollow else face)[0])
+        for row in found:
+            (kind,) = data.loc[np.isclose(data[["x0", "x1"]], row).all(axis=1), "kind"]
+            assert colour == to_rgba(COLOURS[names.index(kind) % len(COLOURS)])
+    assert sum(filled[to_rgba("white")]) == 80
+    assert sum(map(sum, filled.values())) == 100
+    first = names[0]
+    assert legend(axis)[0] == (f" {first}" if first[0] == "_" else first)
+    assert ("and 2 more" in legend(axis)) == (len(names) == 10)
+    assert "20 test rows" in legend(axis)
+
+
+def test_of_many_rows_some_are_drawn_and_the_title_says_so():
+    data = classes("ab", rows=POINTS_DRAWN + 500)
+    _, made = drawn_by(train_svm, data, target="kind", method="mean")
+    axis = panel(made, "Regions of the classes")
+    assert re.search(r"\(2,000 of 2,500 rows drawn; \d+ rows beyond\)", axis.get_title())
+    assert len(points(axis)) == POINTS_DRAWN
+
+
+def test_an_outlier_detector_shows_where_rows_are_outliers_and_their_scores():
+    data = numbers(2).drop(columns="y")
+    result, made = drawn_by(train_svm, data, task="one-class", nu=0.2, test=data + 25.0)
+    regions, scores = panels(made)
+    assert legend(regions)[:2] == ["outliers", "inliers"]
+    assert not {"boundary", "margin (scores -1, 1)"} & set(legend(regions))
+    rows = {to_rgba(COLOURS[place]): 0 for place in (0, 1)}
+    for found, face, edge in scatters(regions):
+        if len(face) and tuple(edge[0]) in rows:
+            rows[tuple(edge[0])] += len(found)
+    assert list(rows.values()) == [round(60 * result.outliers), 60 - round(60 * result.outliers)]
+    assert legend(scores)[1].startswith("60 test rows: ")
+    assert sum(patch.get_height() for patch in scores.patches) == pytest.approx(2.0)
+    assert "of 60 test rows are outliers" in made.get_suptitle()
+    _, made = drawn_by(train_svm, numbers(3).drop(columns="y"), task="one-class")
+    assert legend(made.axes[0]) == ["60 training rows: 10 % below 0"]
+
+
+def test_roc_curves_go_from_corner_to_corner_in_the_colour_of_their_class():
+    rng = np.random.default_rng(0)
+    codes, by_class = rng.integers(0, 11, 9000), rng.normal(size=(9000, 11))
+    names = [f"class {place}" for place in range(11)]
+    axis = drawn(draw_roc, codes, by_class, names, "test rows")
+    assert axis.get_title() == "ROC curves, each class against all others\n(first 8 of 11 classes; test rows)"
+    for place, line in enumerate(axis.lines[1:]):
+        assert line.get_color() == COLOURS[place]
+        assert len(line.get_xdata()) <= 2000
+        np.testing.assert_array_equal(line.get_xydata()[[0, -1]], [[0, 0], [1, 1]])
+    axis = drawn(draw_roc, np.arange(4) // 2, np.array([0.0, 2.0, 1.0, 3.0]), ["a", "b"], "train rows")
+    assert (axis.get_title(), legend(axis)) == ("ROC curve\n(train rows)", ["AUC 0.750: b"])
+
+
+@pytest.mark.parametrize("count", [2, 6, 7, 12, 40])
+def test_cells_of_a_confusion_matrix_say_their_rows_where_there_is_room(count):
+    counts = np.random.default_rng(1).integers(1, 20, (count, count))
+    axis = drawn(draw_confusion, counts, [f"class {place}" for place in range(count)], "test rows")
+    written = texts(axis)
+    assert len(written) == (count**2 if count <= 12 else 0)
+    for place, text in written.items():
+        assert text.splitlines()[0] == str(counts[place])
+        assert len(text.splitlines()) == (2 if count <= 6 else 1)
+    right = f"{np.trace(counts):,} of {counts.sum():,}"
+    assert axis.get_title() == f"Confusion: {right} test rows predicted correctly"
+
+
+def test_true_classes_are_down_and_shares_are_theirs():
+    counts = np.array([[999, 1, 0], [0, 50, 50], [0, 0, 0]])
+    axis = drawn(draw_confusion, counts, HOSTILE[:3], "rows")
+    written = texts(axis)
+    assert written[0, 0] == "999\n99%"  # not 100 %: one is missing
+    assert (written[0, 1], written[1, 2], written[2, 2]) == ("1\n<1%", "50\n50%", "0")
+    assert axis.get_ylim()[0] > axis.get_ylim()[1]
+    assert tick_labels(axis, "x")[1] == "two\\nlines"
+    (mesh,) = layers(axis, "QuadMesh")
+    shares = mesh.get_array().reshape(3, 3)
+    np.testing.assert_allclose(shares[:2], [[0.999, 0.001, 0], [0, 0.5, 0.5]], rtol=1e-12)
+    assert np.ma.getmaskarray(shares)[2].all()  # a class without rows has no shares
+
+
+def search(scores, chosen=0, **options):
+    """Return a drawn search over two bandwidths, 1 and 2, and powers of ten."""
+    cells = [
+        (float(k + 1), float(k + 1), 10.0**up, score) for up, line in enumerate(scores) for k, score in enumerate(line)
+    ]
+    return drawn(draw_search, cells, chosen, name="C", score="accuracy", **options)
+
+
+def test_the_chosen_cell_is_framed_and_said():
+    axis = search([[0.91, 0.95], [0.625, np.nan], [0.7, 0.8]], 4, heading="Leave-one-out")
+    (frame,) = [patch for patch in axis.patches if patch.get_edgecolor() == to_rgba(COLOUR_Y)]
+    assert (frame.get_xy(), frame.get_width(), frame.get_height()) == ((-0.5, 1.5), 1, 1)
+    assert axis.get_title() == "Leave-one-out: 0.7 at the framed cell\n(bandwidth = 1, C = 100)"
+    assert (tick_labels(axis, "x"), tick_labels(axis, "y")) == (["1", "2"], ["1", "10", "100"])
+    # Nothing is written where a fit failed, and the ground shows.
+    assert texts(axis) == {
+        (0, 0): "0.910",
+        (0, 1): "0.950",
+        (1, 0): "0.625",
+        (1, 1): "",
+        (2, 0): "0.700",
+        (2, 1): "0.800",
+    }
+    (mesh,) = layers(axis, "QuadMesh")
+    np.testing.assert_array_equal(np.ma.getmaskarray(mesh.get_array()).ravel(), [0, 0, 0, 1, 0, 0])
+
+
+@pytest.mark.parametrize("smaller_is_better", [False, True])
+def test_the_best_cell_is_the_darkest(smaller_is_better):
+    scores = np.random.default_rng(2).uniform(0.6, 0.99, (4, 2))
+    (mesh,) = layers(search(scores, smaller_is_better=smaller_is_better), "QuadMesh")
+    brightness = mesh.cmap(mesh.norm(scores))[..., :3].sum(axis=2).ravel()
+    best = scores.argmin() if smaller_is_better else scores.argmax()
+    assert brightness.argmin() == best
+    assert brightness[best] < np.delete(brightness, best).min()
+
+
+def test_one_disaster_does_not_hide_the_differences_between_the_others():
+    axis = search([[0.90, 0.91], [0.92, 0.1]])
+    (mesh,) = layers(axis, "QuadMesh")
+    assert mesh.norm.vmin > 0.8
+    assert axis.figure.axes[1].get_ylim()[0] > 0.8
+
+
+@pytest.mark.parametrize(
+    ("scores", "pattern"),
+    [
+        ([[0.5]], r"0\.500"),
+        ([[0.0] * 2] * 2, "0"),
+        ([[np.nan] * 2] * 2, ""),
+        ([[1234.5, 99.0]], r"\d+"),
+        ([[3.2e-9, 1e-9]], r"\d(\.\d)?e-09"),
+        ([[1.0, 0.5], [0.25, 1.0]], r"\d\.\d\d"),
+    ],
+)
+def test_scores_of_any_size_are_drawn(scores, pattern):
+    written = texts(search(scores))
+    assert len(written) == np.size(scores)
+    assert all(re.fullmatch(pattern, text) for text in written.values())
+
+
+def test_large_searches_have_no_texts_and_a_kernel_without_a_bandwidth_has_multiples():
+    assert not search(np.random.default_rng(0).random((30, 2))).texts
+    _, made = drawn_by(train_ridge, numbers(2), target="y", kernel="gaussian + linear")
+    axis = panel(made, "Leave-one-out: ")
+    assert "bandwidth / median = " in axis.get_title()
+    assert axis.get_ylabel() == "lambda"
+
+
+@pytest.mark.parametrize(
+    ("train", "options", "band"),
+    [
+        (train_svm, {"task": "regress", "epsilon": 0.25, "C": 10.0}, "tube of epsilon 0.25"),
+        (train_ridge, {}, "90 % interval of new values"),
+    ],
+)
+def test_a_regression_over_one_column_shows_its_band_in_the_units_of_the_table(train, options, band):
+    data = numbers(1)
+    _, made = drawn_by(train, data, target="y", test_fraction=0.25, render=True, **options)
+    fit, residuals, *_ = panels(made)
+    assert legend(fit) == [band, "training rows", "test rows", "fit"]
+    assert (fit.get_xlabel(), fit.get_ylabel()) == ("x0", "y")
+    np.testing.assert_allclose(points(fit), sorted(data[["x0", "y"]].to_numpy().tolist()), rtol=1e-12)
+    low, high = fit.get_xlim()
+    margin = 0.05 * np.ptp(data["x0"])
+    np.testing.assert_allclose([low, high], [data["x0"].min() - margin, data["x0"].max() + margin], rtol=1e-12)
+    (path,) = layers(fit, "FillBetweenPolyCollection")[0].get_paths()
+    (line,) = [one for one in fit.lines if one.get_label() == "fit"]
+    mean, ends = line.get_ydata(), path.vertices[:, 1]
+    assert (ends.min(), ends.max()) < (mean.min(), ends.max())
+    if train is train_svm:
+        np.testing.assert_allclose([ends.min(), ends.max()], [mean.min() - 0.25, mean.max() + 0.25], rtol=1e-12)
+    rms = np.sqrt(np.mean(np.square(np.array(points(residuals))[:, 1])))
+    assert [line.get_ydata()[0] for line in residuals.lines] == pytest.approx([0.0, -rms, rms], rel=1e-12)
+    assert residuals.get_title().startswith("Residuals: test rows\n(dotted: RMSE ")
+
+
+def test_without_intervals_or_test_rows_a_fit_shows_neither():
+    _, made = drawn_by(train_svm, numbers(1), target="y", task="regress", epsilon=0.1)
+    assert legend(made.axes[0]) == ["tube of epsilon 0.1", "training rows", "fit"]
+
+
+def test_a_regression_over_several_columns_shows_predictions_residuals_and_the_grid():
+    _, made = drawn_by(train_ridge, numbers(3), target="y")
+    truth, residuals, grid = panels(made)
+    assert re.fullmatch(r"Predicted and true: .*\n\(90 % intervals hold [0-9.]+ %\)", truth.get_title())
+    found, expected = np.array(points(truth)), np.array(points(residuals))
+    np.testing.assert_allclose(
+        sorted((found[:, 0] - found[:, 1]).tolist()), sorted(expected[:, 1].tolist()), rtol=0, atol=1e-12
+    )
+    assert grid.get_title().startswith("Leave-one-out: ")
+    _, made = drawn_by(train_ridge, numbers(3), target="y,x1,x2")
+    assert [axis.get_ylabel() for axis in panels(made)[:3]] == ["x1", "x2", "y"]
+
+
+def test_predictions_show_their_intervals_and_the_diagonal():
+    truth = np.random.default_rng(0).normal(size=30)
+    axis = drawn(draw_truth, ("y", truth, 0.8 * truth, "test rows"), np.full(30, 0.3), 0.9)
+    held = np.mean(np.abs(0.2 * truth) <= 0.3)
+    assert axis.get_title() == f"Predicted and true: test rows\n(90 % intervals hold {100 * held:.3g} %)"
+    np.testing.assert_array_equal(*axis.lines[0].get_data())
+    assert len(axis.containers) == 1
+    plain = drawn(draw_truth, ("y", truth, truth, "test rows"))
+    assert not plain.containers
+    assert plain.get_title() == "Predicted and true: test rows"
+
+
+@pytest.mark.parametrize("rows", [1, 5, 3 * POINTS_DRAWN])
+def test_few_and_equal_and_very_many_rows_can_be_drawn(rows):
+    same = np.ones(rows)
+    for axis in (
+        drawn(draw_truth, (HOSTILE[3], same, same, HOSTILE[5]), same, 0.5),
+        drawn(draw_residuals, (HOSTILE[0], same, same, HOSTILE[3])),
+    ):
+        assert len(points(axis)) == min(rows, POINTS_DRAWN)
+    low, high = axis.get_ylim()
+    assert low == -high
+    assert [line.get_ydata()[0] for line in axis.lines] == [0.0, 0.0, 0.0]
+
+
+COMPONENTS = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=list("abc")).assign(
+    kind=[["a", "_b", "c $"][place % 3] for place in range(60)],
+    many=[f"class {place % 12:02}" for place in range(60)],
+    price=np.linspace(5, 9, 60),
+    day=pd.date_range("2024-03-01", periods=60),
+    huge=np.where(np.arange(60) % 2, 1.7e308, -1.7e308),
+)
+
+
+def components(color=None, count=2):
+    others = [name for name in COMPONENTS.columns[3:] if name != color]
+    return drawn_by(
+        train_kpca, COMPONENTS.drop(columns=others), color=color, components=count, kernel="gaussian", render=True
+    )
+
+
+@pytest.mark.parametrize("color", [None, "kind", "many", "price", "day", "huge"])
+def test_rows_lie_in_the_plane_of_two_components_and_have_the_colour_of_a_column(color):
+    result, made = components(color)
+    axis, scree = panels(made)
+    first, second = result.explained_variance_ratio
+    assert axis.get_xlabel() == f"pc1 ({100 * first:.3g} % of the variance)"
+    assert axis.get_ylabel() == f"pc2 ({100 * second:.3g} % of the variance)"
+    assert len(points(axis)) == 60
+    if color in {"kind", "many"}:
+        assert axis.get_legend().get_title().get_text() == color
+        told = [" _b", "a", "c \\$"] if color == "kind" else [*(f"class {k:02}" for k in range(8)), "and 4 more"]
+        assert legend(axis) == told
+        faces = [tuple(face[0]) for _, face, _ in scatters(axis)]
+        assert faces == [to_rgba(COLOURS[place % len(COLOURS)]) for place in range(len(faces))]
+    elif color is not None:
+        (bar,) = [one for one in made.axes if one.get_label() == "<colorbar>"]
+        assert bar.get_ylabel() == color
+        dated = any("Mar" in text for text in tick_labels(bar, "y"))
+        assert dated == (color == "day")
+        largest = {"price": 9, "day": 19_842, "huge": 1e307}[color]
+        assert axis.collections[0].get_array().max() == largest
+    np.testing.assert_allclose([bar.get_height() for bar in scree.patches], [100 * first, 100 * second], rtol=1e-12)
+    np.testing.assert_allclose(scree.lines[0].get_ydata(), [100 * first, 100 * (first + second)], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("color", "expected"), [(None, 60), ("kind", 60 + 40 + 20), ("price", 0), ("huge", 0)])
+def test_one_component_alone_is_drawn_too(color, expected):
+    axis = panel(components(color, 1)[1], "Rows on the component")
+    assert axis.get_ylabel() == ("rows" if expected else color)
+    heights = sum(patch.get_height() for patch in axis.patches)
+    assert heights in {expected, 60}
+
+
+def test_very_many_rows_and_components_are_counted():
+    scores = np.random.default_rng(0).normal(size=(POINTS_DRAWN + 500, 2))
+    axis = drawn(draw_components, scores, (0.4, 0.25), None)
+    assert len(points(axis)) == POINTS_DRAWN
+    assert "2,000 of 2,500 rows drawn" in axis.get_title()
+    axis = drawn(draw_scree, (0.01,) * 80, 0.8)
+    assert len(axis.patches) == 50
+    assert axis.get_title() == "Scree: 80 % explained\n(the first 50 of 80)"
+    assert [text.get_text() for text in drawn(draw_scree, (0.4, 0.25, 0.1), 0.75).texts] == ["40", "25", "10"]

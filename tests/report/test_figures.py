@@ -1,0 +1,120 @@
+"""What all pictures share: formats, names of any kind, titles, dates and bins."""
+
+import re
+
+import numpy as np
+import pytest
+from pictures import HOSTILE, panels, tick_labels
+
+pytest.importorskip("matplotlib")
+
+from kerntest.errors import MissingExtraError
+from kerntest.report.figures import (
+    abridged,
+    bin_edges,
+    class_colour,
+    class_marker,
+    draw_bars,
+    evenly,
+    figure,
+    in_rows,
+    label_cells,
+    picture_bytes,
+    write_dates,
+)
+
+MAGIC = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+
+
+def bars(axis):
+    draw_bars(axis, [abridged(name, 20) for name in HOSTILE], np.arange(8.0), [f"{place}" for place in range(8)])
+    axis.set_title("bars")
+
+
+@pytest.mark.parametrize("kind", MAGIC)
+def test_a_picture_says_not_when_it_was_drawn_and_its_parts_keep_their_names(kind):
+    title = "A model of $\\frac{1}{0$ and \n " + "y" * 400
+    drawn, again = (picture_bytes(figure([[bars]], title, caption=HOSTILE[3] * 40), kind) for _ in range(2))
+    assert drawn.startswith(MAGIC[kind])
+    assert len(drawn) > 3000
+    assert drawn == again
+    assert not re.search(rb"<dc:date>|CreationDate", drawn)
+
+
+def test_names_are_shown_as_they_are_and_bars_of_equal_names_are_two():
+    made = figure([[bars]], "$x$", caption="z" * 500)
+    (axis,) = panels(made)
+    # One backslash keeps a dollar from starting a formula; a second one would be seen.
+    assert tick_labels(axis, "y")[:2] == ["price \\$ per \\$", "two\\nlines"]
+    assert made.get_suptitle() == "\\$x\\$"
+    assert made.get_supxlabel() == "z" * 69 + "…"
+    assert len({bar.get_y() for bar in axis.patches}) == 8
+
+
+def test_panels_stand_in_rows_and_one_alone_fills_its_row():
+    assert in_rows([bars] * 5, 3) == [[bars] * 3, [bars, bars, None]]
+    made = figure([[bars, bars], [bars]], "")
+    with pytest.warns(UserWarning, match="Glyph"):
+        made.draw_without_rendering()
+    first, second, alone = (axis.get_position() for axis in panels(made))
+    assert first.y0 == second.y0 > alone.y1
+    assert alone.x1 - alone.x0 > 0.8 > second.x0 > first.x1
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "shown"),
+    [
+        ("price", 5, "price"),
+        ("balance_of_2021", 9, "bala…2021"),
+        ("balance_of_2021", 8, "bala…021"),
+        ("a\nb", 4, "a\\nb"),
+    ],
+)
+def test_names_are_cut_in_the_middle(name, most, shown):
+    assert abridged(name, most) == shown
+
+
+def test_evenly_spread_places():
+    np.testing.assert_array_equal(evenly(3, 5), [0, 1, 2])
+    for count, most in ((10, 4), (1001, 1000), (5, 5)):
+        places = evenly(count, most)
+        assert len(np.unique(places)) == most
+        assert (places[0], places[-1]) == (0, count - 1)
+
+
+def test_many_classes_are_told_apart_by_colour_and_marker():
+    assert len({(class_colour(place), class_marker(place)) for place in range(56)}) == 56
+
+
+def test_labels_of_many_cells_thin_out():
+    made = figure([[lambda axis: label_cells(axis, [f"class {k}" for k in range(100)], list("abc"))]], "")
+    assert tick_labels(made.axes[0], "x") == [f"class {k}" for k in range(0, 100, 4)]
+    assert made.axes[0].get_xticks().tolist() == list(range(0, 100, 4))
+    assert tick_labels(made.axes[0], "y") == list("abc")
+
+
+@pytest.mark.parametrize(("days", "known"), [((19_723, 19_823), True), ((2_932_800, 2_933_000), False)])
+def test_days_are_written_as_dates_where_the_calendar_has_them(days, known):
+    def draw(axis):
+        axis.plot(days, [0, 1])
+        assert write_dates(axis.xaxis, *days) == known
+
+    made = figure([[draw]], "")
+    made.draw_without_rendering()
+    texts = [made.axes[0].xaxis.get_offset_text().get_text(), *tick_labels(made.axes[0], "x")]
+    assert any("2024" in text for text in texts) == known
+
+
+@pytest.mark.parametrize("value", [0.0, 0.25, -1e-9])
+def test_bins_have_a_width_even_where_values_differ_by_rounding(value):
+    values = np.array([value, np.nextafter(value, 1.0), value])
+    edges = bin_edges(values, 20)
+    assert (np.diff(edges) > 0).all()
+    assert np.histogram(values, edges)[0].sum() == 3
+
+
+def test_without_matplotlib_an_error_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match="matplotlib") as caught:
+        figure([[bars]], "")
+    assert caught.value.hint == "pip install 'kerntest[plot]'"
