@@ -9,11 +9,10 @@ from kerntest.report.results.independence_record import (
     GroupPair,
     JointGroup,
     KernelPair,
-    KernelPairs,
     PairEffect,
     SelectedColumn,
 )
-from kerntest.report.results.record import InputRecord, Provenance
+from kerntest.report.results.record import FamilyRecord, InputRecord, Provenance
 from kerntest.report.summaries.independence_summary import (
     independence_sentence,
     joint_sentence,
@@ -66,7 +65,7 @@ def independence_result(p_value=0.034, alpha=0.05, names=("machines.csv",), **ch
         coco=None,
         witness_correlation=None,
         null=PERMUTATION,
-        family=KernelPairs(
+        family=FamilyRecord(
             judge="together",
             combination="how far the vector of statistics lies towards an excess",
             members=(

@@ -20,7 +20,7 @@ from kerntest.errors import UsageError
 from kerntest.inference.verdict import judged_together
 from kerntest.kernels.catalogue import why_not_characteristic
 from kerntest.report.results import record
-from kerntest.report.results.independence_record import IndependenceResult, KernelPair, KernelPairs
+from kerntest.report.results.independence_record import IndependenceResult, KernelPair
 from kerntest.report.summaries.independence_summary import independence_sentence
 from kerntest.report.summaries.two_sample_summary import decision_sentence
 
@@ -171,7 +171,7 @@ def two_sample_result(
         mmd_standard_error=found.standard_error if clear else None,
         effect_size=found.effect_size,
         null=verdict.null,
-        family=judged_together(family, verdict.judged, options.judge, record.FamilyRecord, record.FamilyMember),
+        family=judged_together(family, verdict.judged, options.judge, record.FamilyMember),
         minimum_effect=minimum,
         explanation=explanation,
         warnings=warnings,
@@ -224,7 +224,7 @@ def independence_result(
         coco=verdict.coco,
         witness_correlation=verdict.witness_correlation,
         null=verdict.null,
-        family=judged_together(family, verdict.judged, options.judge, KernelPairs, KernelPair),
+        family=judged_together(family, verdict.judged, options.judge, KernelPair),
         lags=verdict.lags,
         warnings=warnings,
         provenance=provenance,

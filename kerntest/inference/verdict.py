@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from kerntest.inference.statistic import Effect, LabelMatrix
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.report.results.independence_record import Lags
-
-FamilyRecord = TypeVar("FamilyRecord")
 
 # What helps where relabellings are too few.
 MORE, MORE_ROWS = "use more --permutations", "it takes more rows"
@@ -224,12 +222,8 @@ def permutation_null(
 
 
 def judged_together(
-    family: Family,
-    judged: Judged | None,
-    how: Judge,
-    of_family: Callable[..., FamilyRecord],
-    of_member: Callable[..., Any],
-) -> FamilyRecord | None:
+    family: Family, judged: Judged | None, how: Judge, of_member: Callable[..., Any]
+) -> record.FamilyRecord | None:
     """Return the record of a family that was judged, and of its members: their kernels, z, p-value and excess.
 
     None for a single member.
@@ -241,7 +235,7 @@ def judged_together(
         of_member(*map(str, kernels), float(z), float(p), u)
         for kernels, z, p, u in zip(family.members, judged.z, judged.p_values, excess, strict=True)
     )
-    return of_family(how, JUDGES[how], members, family.thinning, judged.p_clearest)
+    return record.FamilyRecord(how, JUDGES[how], members, family.thinning, judged.p_clearest)
 
 
 class TestedPair:

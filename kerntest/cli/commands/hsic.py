@@ -72,7 +72,6 @@ class Mode(NamedTuple):
     notes: Callable[[Any], list[str]]
     summarise: Callable[[Any], Summary]
     others: str = ""
-    rows: str = ""
 
 
 _TEST = ("hsic_test", record.IndependenceResult, words.independence_notes, words.independence_summary)
@@ -81,11 +80,9 @@ _PAIRS = ("hsic_pairs", record.ScreenResult, words.screen_notes, words.screen_su
 MODES = {
     "": Mode(*_TEST, "time_series min_lag"),
     "--time-series": Mode(*_TEST, "statistic null permutations resampling method features"),
-    "--pairwise": Mode(*_PAIRS, "target", "pairs"),
-    "--target": Mode(*_PAIRS, "x_columns y_columns", "pairs"),
-    "--select": Mode(
-        "hsic_select", record.SelectionResult, words.selection_notes, words.selection_summary, rows="selected"
-    ),
+    "--pairwise": Mode(*_PAIRS, "target"),
+    "--target": Mode(*_PAIRS, "x_columns y_columns"),
+    "--select": Mode("hsic_select", record.SelectionResult, words.selection_notes, words.selection_summary),
     "--joint": Mode("hsic_joint", record.JointResult, words.joint_notes, words.joint_summary),
 }
 # What parameters of the functions are called here.
@@ -352,7 +349,7 @@ def hsic(ctx: click.Context, /, **options: Any) -> int:
         point_at(error, *texts)
         raise
     delivery.messages.explain(mode.notes(result))
-    delivery.deliver(result, mode.summarise, [row.to_dict() for row in getattr(result, mode.rows, ())])
+    delivery.deliver(result, mode.summarise, result.to_dict().get(result.rows_from, []))
     delivery.messages.wrote(outputs["--witness"], outputs["--plot"])
     return delivery.code(result)
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from kerntest.report.results.record import Null, Provenance, Record, plain_data
+from kerntest.report.results.record import Record
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from kerntest.report.results.record import PairApproximation
+    from kerntest.report.results.record import FamilyRecord, Null, PairApproximation, Provenance
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,30 +21,10 @@ class KernelPair(Record):
     p_value: float
     excess: float | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class KernelPairs(Record):
-    """Several pairs of kernels judged together by one exact p-value.
-
-    Parameters
-    ----------
-    judge : str
-        "together" or "smallest".
-    combination : str
-        How the pairs were combined, in words.
-    members : tuple of KernelPair
-        Their own p-values are not corrected for one another; the result's p-value is.
-    thinning : str
-        How the choice of kernels depends on the number of rows, in words.
-    p_clearest : float or None
-        The p-value of the largest z alone, corrected for having looked at all members.
-    """
-
-    judge: str
-    combination: str
-    members: tuple[KernelPair, ...]
-    thinning: str
-    p_clearest: float | None = None
+    @property
+    def kernel(self) -> str:
+        """Both in one text."""
+        return f"{self.kernel_x} on x, {self.kernel_y} on y"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +124,7 @@ class IndependenceResult(Record):
     coco: float | None
     witness_correlation: float | None
     null: Null
-    family: KernelPairs | None
+    family: FamilyRecord | None
     lags: Lags | None
     warnings: tuple[str, ...]
     provenance: Provenance
@@ -232,6 +210,7 @@ class ScreenResult(Record):
         Columns that take part.
     """
 
+    rows_from: ClassVar[str] = "pairs"
     schema: str
     command: str
     target: str | None
@@ -249,12 +228,6 @@ class ScreenResult(Record):
     warnings: tuple[str, ...]
     provenance: Provenance
     columns_left_out: tuple[str, ...] = ()
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return a pandas DataFrame with one row for each pair."""
-        import pandas as pd  # noqa: PLC0415 - pandas takes 0.3 s to import and only this method needs it
-
-        return pd.DataFrame([plain_data(pair) for pair in self.pairs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +278,7 @@ class SelectionResult(Record):
         How many of the first steps are significant in a row.
     """
 
+    rows_from: ClassVar[str] = "selected"
     schema: str
     command: str
     target: str
@@ -319,12 +293,6 @@ class SelectionResult(Record):
     warnings: tuple[str, ...]
     provenance: Provenance
     columns_left_out: tuple[str, ...] = ()
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return a pandas DataFrame with one row for each step."""
-        import pandas as pd  # noqa: PLC0415 - pandas takes 0.3 s to import and only this method needs it
-
-        return pd.DataFrame([plain_data(step) for step in self.selected])
 
 
 @dataclass(frozen=True, slots=True)

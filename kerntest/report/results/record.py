@@ -5,19 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from kerntest.report.results.independence_record import KernelPair
 
 # Says of relabellings that there are no others.
 ALL_PERMUTATIONS = "all permutations"
 
 
 class Record:
-    """Base of all records: conversion to plain Python data."""
+    """Base of all records: conversion to plain Python data.
+
+    `rows_from` names the field of a record of many tests that holds them.
+    """
 
     __slots__ = ()
+    rows_from: ClassVar[str] = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain dicts, lists, numbers and texts; a number that is not finite becomes None."""
@@ -25,10 +31,11 @@ class Record:
         return plain
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the record as one row of a pandas DataFrame, nested fields as `null.method` and so on."""
+        """Return a pandas DataFrame with a row for each of many tests, or one with nested fields as `null.method`."""
         import pandas as pd  # noqa: PLC0415 - pandas takes 0.3 s to import and only this method needs it
 
-        return pd.DataFrame([flatten(self.to_dict())])
+        plain = self.to_dict()
+        return pd.DataFrame(plain[self.rows_from] if self.rows_from else [flatten(plain)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +145,7 @@ class FamilyMember(Record):
 
 @dataclass(frozen=True, slots=True)
 class FamilyRecord(Record):
-    """Several kernels judged together by one exact p-value.
+    """Several kernels, or pairs of kernels, judged together by one exact p-value.
 
     Parameters
     ----------
@@ -146,7 +153,7 @@ class FamilyRecord(Record):
         "together" or "smallest".
     combination : str
         How the kernels were combined, in words.
-    members : tuple of FamilyMember
+    members : tuple of FamilyMember, or of KernelPair
         In the order of the family. Their own p-values are not corrected for one another; the result's p-value is.
     thinning : str
         How the choice of kernels depends on the number of rows, in words.
@@ -156,7 +163,7 @@ class FamilyRecord(Record):
 
     judge: str
     combination: str
-    members: tuple[FamilyMember, ...]
+    members: tuple[FamilyMember | KernelPair, ...]
     thinning: str
     p_clearest: float | None = None
 

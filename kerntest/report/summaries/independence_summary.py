@@ -11,9 +11,9 @@ from kerntest.report.summaries.words import (
     clearest_lines,
     compared,
     counted,
+    family_notes,
     input_notes,
     input_text,
-    member_text,
     name_list,
     null_text,
     number,
@@ -26,6 +26,7 @@ from kerntest.report.summaries.words import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     from kerntest.report.results.independence_record import (
         IndependenceResult,
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
         ScreenResult,
         SelectionResult,
     )
-    from kerntest.report.results.record import PairApproximation, Provenance
+    from kerntest.report.results.record import PairApproximation
+
+    AnyResult: TypeAlias = IndependenceResult | ScreenResult | SelectionResult | JointResult
 
 INDEPENDENT = "x and y are independent"
 PAIRS_SHOWN, UNTESTED_SHOWN = 30, 5
@@ -48,21 +51,51 @@ NARROWEST = 78
 
 def independence_sentence(p_value: float, alpha: float, names: tuple[str, str]) -> str:
     """Return the answer of an independence test as a sentence, with the comparison that made it."""
+    x, y = names
+    return _decided(p_value, alpha, f"{x} and {y} depend on each other", f"No dependence found between {x} and {y}")
+
+
+def joint_sentence(p_value: float, alpha: float, groups: int) -> str:
+    """Return the answer of a joint test as a sentence, with the comparison that made it."""
+    none = f"No joint dependence of the {groups} groups found"
+    return _decided(p_value, alpha, f"The {groups} groups are not jointly independent", none)
+
+
+def _decided(p_value: float, alpha: float, found: str, none: str) -> str:
     p_text, sign, alpha_text = compared(p_value, alpha)
     if p_value <= alpha:
-        return f"{names[0]} and {names[1]} depend on each other (p = {p_text} {sign} alpha = {alpha_text})."
-    return (
-        f"No dependence found between {names[0]} and {names[1]} at alpha = {alpha_text} (p = {p_text}). That is not "
-        "proof that there is none."
-    )
+        return f"{found} (p = {p_text} {sign} alpha = {alpha_text})."
+    return f"{none} at alpha = {alpha_text} (p = {p_text}). That is not proof that there is none."
+
+
+def _summary(title: str, result: AnyResult, lines: Sequence[tuple[str, str]], *tables: ResultTable) -> Summary:
+    """Return lines and tables below those of the inputs, with the decision and the warnings."""
+    inputs = result.provenance.inputs
+    labels = ("data",) if len(inputs) == 1 else ("X", "Y")
+    read = [(label, input_text(one)) for label, one in zip(labels, inputs, strict=True)]
+    warnings = tuple(visible(warning) for warning in result.warnings)
+    return Summary(title, (*read, *lines), visible(result.decision), warnings, tables)
+
+
+def _notes(result: AnyResult, columns: Sequence[str], found: Sequence[str] = (), null: str = "") -> list[str]:
+    """Return what was read, which columns were taken, what was chosen and how long it took, one line each."""
+    notes = [*input_notes(result.provenance), *columns]
+    if columns and result.columns_left_out:
+        notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
+    null = null or (result.null if isinstance(result.null, str) else null_text(result.null))
+    notes += [*found, f"null: {null}, seed {result.provenance.seed}", run_note(result.provenance)]
+    return [visible(note) for note in notes]
+
+
+def _labelled(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return a label beside the first of several lines."""
+    return [("" if place else label, text) for place, text in enumerate(texts)]
 
 
 def independence_summary(result: IndependenceResult) -> Summary:
     """Return the result of an independence test in words."""
-    provenance = result.provenance
     kernels = [visible(shortened_kernel(kernel)) for kernel in (result.kernel_x, result.kernel_y)]
     lines = [
-        *_data_lines(provenance),
         ("x", name_list(result.columns_x)),
         ("y", name_list(result.columns_y)),
         ("kernels", f"{kernels[0]} on x, {kernels[1]} on y"),
@@ -90,9 +123,8 @@ def independence_summary(result: IndependenceResult) -> Summary:
         lines.append(("lags", f"shifts by {result.lags.minimum:,} rows and more stand for independence"))
         lines.append(("", _strongest(result.lags.strongest)))
     lines.append(("effect size", f"{number(result.effect_size)} on a scale from 0 (independent) to 1"))
-    warnings = tuple(visible(warning) for warning in result.warnings)
     name = "constrained covariance" if result.coco is not None else "Hilbert-Schmidt independence criterion"
-    return Summary(f"Independence test ({name})", tuple(lines), visible(result.decision), warnings)
+    return _summary(f"Independence test ({name})", result, lines)
 
 
 def pair_features_text(approximation: PairApproximation) -> str:
@@ -121,25 +153,13 @@ def _strongest(lag: int) -> str:
 
 def independence_notes(result: IndependenceResult) -> list[str]:
     """Return what was found out and chosen on the way to a result, one line each."""
-    notes = input_notes(result.provenance)
-    notes.append(f"columns of x: {name_list(result.columns_x, shown=None)}")
-    notes.append(f"columns of y: {name_list(result.columns_y, shown=None)}")
-    if result.columns_left_out:
-        notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
     provenance = result.provenance
-    notes.append(f"kernels {provenance.kernel}, bandwidths: {provenance.bandwidth}, scale {provenance.scale}")
+    columns = [f"columns of x: {name_list(result.columns_x, shown=None)}"]
+    columns.append(f"columns of y: {name_list(result.columns_y, shown=None)}")
+    notes = [f"kernels {provenance.kernel}, bandwidths: {provenance.bandwidth}, scale {provenance.scale}"]
     notes.append(f"kernels as resolved: {result.kernel}")
-    if result.family is not None:
-        members = sorted(result.family.members, key=lambda member: -member.z)
-        notes.append(
-            f"pairs of kernels tried: {len(members)}, combined by {result.family.combination}; each by itself:"
-        )
-        notes += [
-            f"  {member_text(one)}: {shortened_kernel(one.kernel_x)} on x, {shortened_kernel(one.kernel_y)} on y"
-            for one in members
-        ]
-    notes += [f"null: {null_text(result.null)}, seed {provenance.seed}", run_note(provenance)]
-    return [visible(note) for note in notes]
+    notes += family_notes(result.family, "pairs of kernels")
+    return _notes(result, columns, notes)
 
 
 def screen_sentence(tests: int, rejected: int, alpha: float, correction: str, target: str | None) -> str:
@@ -171,18 +191,19 @@ def screen_summary(result: ScreenResult) -> Summary:
     """Return a screen in words."""
     provenance = result.provenance
     what = "every pair of columns" if result.target is None else f"{visible(result.target)!r} and every other column"
+    how = f"HSIC ({result.estimator}), kernel {visible(provenance.kernel)}, {provenance.bandwidth} bandwidth"
     lines = [
-        *_data_lines(provenance),
         ("columns", name_list(result.columns)),
-        (
-            "each pair",
-            f"HSIC ({result.estimator}), kernel {visible(provenance.kernel)}, {provenance.bandwidth} bandwidth",
-        ),
+        ("each pair", how),
         ("p-values", f"by {result.null}, for {counted(result.tests, 'test')}; {CORRECTIONS[result.correction]}"),
     ]
-    warnings = tuple(visible(warning) for warning in result.warnings)
-    title = f"Independence tests of {what} (HSIC)"
-    return Summary(title, tuple(lines), visible(result.decision), warnings, (_pairs_table(result),))
+    return _summary(f"Independence tests of {what} (HSIC)", result, lines, _pairs_table(result))
+
+
+def screen_notes(result: ScreenResult) -> list[str]:
+    """Return what was chosen on the way to a screen, one line each."""
+    columns = [f"columns: {name_list(result.columns, shown=None)}"]
+    return _notes(result, columns, null=f"{result.null}, corrected by {result.correction}")
 
 
 def _pairs_table(result: ScreenResult) -> ResultTable:
@@ -259,54 +280,6 @@ def _coefficient(value: float | None) -> str:
     return ABSENT if value is None else f"{round(value, 2) + 0.0:.2f}"
 
 
-def selection_summary(result: SelectionResult) -> Summary:
-    """Return a selection in words."""
-    lines = [
-        *_data_lines(result.provenance),
-        ("columns", name_list(result.columns)),
-        ("null", null_text(result.null)),
-    ]
-    warnings = tuple(visible(warning) for warning in result.warnings)
-    title = f"Columns that {visible(result.target)!r} depends on, selected one after another (HSIC)"
-    numbers = ("step", "effect", "gain", "p", "p alone")
-    steps = ResultTable(
-        (("", "mark"), ("column", "name"), *((name, "number") for name in numbers)),
-        tuple(
-            (
-                MARKS[step.significant],
-                visible(step.column),
-                str(step.step),
-                *map(_short_number, (step.effect_size, step.gain, step.p_value, step.p_alone)),
-            )
-            for step in result.selected
-        ),
-        notes=(
-            f"* in this step and all before it p is at most alpha = {number(result.alpha)} and the effect grew",
-            "effect: of the columns up to this step together; p: of the step; p alone: of the column by itself",
-        ),
-        narrowest=NARROWEST,
-    )
-    return Summary(title, tuple(lines), visible(result.decision), warnings, (steps,))
-
-
-def _data_lines(provenance: Provenance) -> list[tuple[str, str]]:
-    """Return the inputs, one line each."""
-    if len(provenance.inputs) == 1:
-        return [("data", input_text(provenance.inputs[0]))]
-    return [(letter, input_text(one)) for letter, one in zip("XY", provenance.inputs, strict=True)]
-
-
-def screen_notes(result: ScreenResult) -> list[str]:
-    """Return what was chosen on the way to a screen, one line each."""
-    notes = input_notes(result.provenance)
-    notes.append(f"columns: {name_list(result.columns, shown=None)}")
-    if result.columns_left_out:
-        notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
-    notes.append(f"null: {result.null}, corrected by {result.correction}, seed {result.provenance.seed}")
-    notes.append(run_note(result.provenance))
-    return [visible(note) for note in notes]
-
-
 def selection_sentence(target: str, names: Sequence[str], significant: int) -> str:
     """Return what a selection found as a sentence."""
     if not significant:
@@ -316,55 +289,56 @@ def selection_sentence(target: str, names: Sequence[str], significant: int) -> s
     return f"{target!r} depends on {chosen}{more}."
 
 
-def joint_sentence(p_value: float, alpha: float, groups: int) -> str:
-    """Return the answer of a joint test as a sentence, with the comparison that made it."""
-    p_text, sign, alpha_text = compared(p_value, alpha)
-    if p_value <= alpha:
-        return f"The {groups} groups are not jointly independent (p = {p_text} {sign} alpha = {alpha_text})."
-    return (
-        f"No joint dependence of the {groups} groups found at alpha = {alpha_text} (p = {p_text}). That is not proof that "
-        "there is none."
-    )
-
-
-def joint_summary(result: JointResult) -> Summary:
-    """Return the result of a joint test in words."""
-    lines = [("data", input_text(result.provenance.inputs[0]))]
-    label = "groups"
-    for group in result.groups:
-        lines.append((label, f"{name_list(group.columns)}: {visible(shortened_kernel(group.kernel))}"))
-        label = ""
-    lines += [
-        ("statistic", f"dHSIC = {number(result.dhsic)}"),
-        ("null", null_text(result.null)),
-        ("p-value", p_value_text(result.p_value, result.null)),
-        ("", p_value_meaning(result.p_value, "the groups are independent")),
-    ]
-    label = "in pairs"
-    for pair in result.pairs:
-        lines.append(
-            (
-                label,
-                f"{visible(pair.first)} and {visible(pair.second)}: p = {number(pair.p_value)}, effect {number(pair.effect_size)}",
-            )
+def selection_summary(result: SelectionResult) -> Summary:
+    """Return a selection in words."""
+    numbers = ("step", "effect", "gain", "p", "p alone")
+    rows: tuple[tuple[str | Cell, ...], ...] = tuple(
+        (
+            MARKS[step.significant],
+            visible(step.column),
+            str(step.step),
+            *map(_short_number, (step.effect_size, step.gain, step.p_value, step.p_alone)),
         )
-        label = ""
-    warnings = tuple(visible(warning) for warning in result.warnings)
-    return Summary("Test of joint independence (dHSIC)", tuple(lines), visible(result.decision), warnings)
-
-
-def joint_notes(result: JointResult) -> list[str]:
-    """Return what was chosen on the way to a joint test, one line each."""
-    notes = input_notes(result.provenance)
-    notes += [f"null: {null_text(result.null)}, seed {result.provenance.seed}", run_note(result.provenance)]
-    return [visible(note) for note in notes]
+        for step in result.selected
+    )
+    notes = (
+        f"* in this step and all before it p is at most alpha = {number(result.alpha)} and the effect grew",
+        "effect: of the columns up to this step together; p: of the step; p alone: of the column by itself",
+    )
+    title = f"Columns that {visible(result.target)!r} depends on, selected one after another (HSIC)"
+    lines = [("columns", name_list(result.columns)), ("null", null_text(result.null))]
+    steps = ResultTable(
+        (("", "mark"), ("column", "name"), *((name, "number") for name in numbers)),
+        rows,
+        notes=notes,
+        narrowest=NARROWEST,
+    )
+    return _summary(title, result, lines, steps)
 
 
 def selection_notes(result: SelectionResult) -> list[str]:
     """Return what was chosen on the way to a selection, one line each."""
-    notes = input_notes(result.provenance)
-    notes.append(f"candidates: {name_list(result.columns, shown=None)}")
-    if result.columns_left_out:
-        notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
-    notes += [f"null: {null_text(result.null)}, seed {result.provenance.seed}", run_note(result.provenance)]
-    return [visible(note) for note in notes]
+    return _notes(result, [f"candidates: {name_list(result.columns, shown=None)}"])
+
+
+def joint_summary(result: JointResult) -> Summary:
+    """Return the result of a joint test in words."""
+    groups = [f"{name_list(one.columns)}: {visible(shortened_kernel(one.kernel))}" for one in result.groups]
+    pairs = [
+        f"{visible(one.first)} and {visible(one.second)}: p = {number(one.p_value)}, effect {number(one.effect_size)}"
+        for one in result.pairs
+    ]
+    lines = [
+        *_labelled("groups", groups),
+        ("statistic", f"dHSIC = {number(result.dhsic)}"),
+        ("null", null_text(result.null)),
+        ("p-value", p_value_text(result.p_value, result.null)),
+        ("", p_value_meaning(result.p_value, "the groups are independent")),
+        *_labelled("in pairs", pairs),
+    ]
+    return _summary("Test of joint independence (dHSIC)", result, lines)
+
+
+def joint_notes(result: JointResult) -> list[str]:
+    """Return what was chosen on the way to a joint test, one line each."""
+    return _notes(result, ())

@@ -11,9 +11,9 @@ from kerntest.report.summaries.words import (
     Summary,
     clearest_lines,
     compared,
+    family_notes,
     input_notes,
     input_text,
-    member_text,
     name_list,
     null_text,
     number,
@@ -78,10 +78,7 @@ def two_sample_notes(result: TwoSampleResult) -> list[str]:
         notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
     notes.append(f"kernel {provenance.kernel}, bandwidth {provenance.bandwidth}, scale {provenance.scale}")
     notes.append(f"kernel as resolved: {result.kernel}")
-    if result.family is not None:
-        members = sorted(result.family.members, key=lambda member: -member.z)
-        notes.append(f"kernels tried: {len(members)}, combined by {result.family.combination}; each by itself:")
-        notes += [f"  {member_text(member)}: {shortened_kernel(member.kernel)}" for member in members]
+    notes += family_notes(result.family, "kernels")
     if result.explanation is not None:
         notes.append("columns alone, each by the kernel that shows it most clearly:")
         notes += [

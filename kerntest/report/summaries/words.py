@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.report.results.independence_record import KernelPair, KernelPairs
     from kerntest.report.results.record import (
-        FamilyMember,
         FamilyRecord,
         InputRecord,
         Null,
@@ -145,9 +143,7 @@ def p_value_meaning(p_value: float, nothing: str = "there is no difference") -> 
     return f"{share} as much where {nothing}"
 
 
-def clearest_lines(
-    family: FamilyRecord | KernelPairs, noun: str, p_value: float, alpha: float
-) -> list[tuple[str, str]]:
+def clearest_lines(family: FamilyRecord, noun: str, p_value: float, alpha: float) -> list[tuple[str, str]]:
     """Return that the kernel shown is one of several, how these came to one p-value, and if none shows it alone."""
     together = family.judge == "together"
     how = "that the test judged together" if together else "of which the smallest p-value counts, corrected"
@@ -161,10 +157,15 @@ def clearest_lines(
     return lines
 
 
-def member_text(member: FamilyMember | KernelPair) -> str:
-    """Return what one kernel, or pair of them, says by itself, and what it adds to those that are judged together."""
-    excess = "" if member.excess is None else f", excess = {number(member.excess)}"
-    return f"z = {number(member.z)}, p = {number(member.p_value)}{excess}"
+def family_notes(family: FamilyRecord | None, noun: str) -> list[str]:
+    """Return what each kernel, or pair of them, says by itself, and what it adds to those that are judged together."""
+    if family is None:
+        return []
+    notes = [f"{noun} tried: {len(family.members)}, combined by {family.combination}; each by itself:"]
+    for one in sorted(family.members, key=lambda member: -member.z):
+        excess = "" if one.excess is None else f", excess = {number(one.excess)}"
+        notes.append(f"  z = {number(one.z)}, p = {number(one.p_value)}{excess}: {shortened_kernel(one.kernel)}")
+    return notes
 
 
 def null_text(null: Null) -> str:
