@@ -50,7 +50,7 @@ class Relabelled:
 
     `tolerances` say how far rounding can move a sum, `resampling` what the relabellings are; `different` of them can be
     different, `floor` is the smallest p-value, `way_out` what helps where that is too large. `orders` counts random orders
-    for shifts, `effects` what the members measure as far as it is known, `every` all shifts of series.
+    for shifts, `effects` what the members measure where it is known, `every` all shifts of series.
     """
 
     sums: Array
@@ -61,7 +61,7 @@ class Relabelled:
     way_out: str
     orders: int | None = None
     exact: bool = True
-    effects: Sequence[Effect | None] = ()
+    effects: Sequence[Effect] = ()
     every: Array | None = None
 
 
@@ -120,12 +120,24 @@ class ExactTest(ABC):
         """Return <A, B> of all members under at least so many shared relabellings."""
 
     @abstractmethod
-    def measured(self, kernels: tuple[Kernel, ...]) -> Effect:
-        """Return what kernels measure."""
+    def effect(self, kernels: tuple[Kernel, ...]) -> Effect:
+        """Return what kernels measure, if it is in the range of numbers."""
 
     @abstractmethod
     def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
         """Return the error for kernels under which no relabelling changes the statistic."""
+
+    def measured(self, kernels: tuple[Kernel, ...]) -> Effect:
+        """Return what kernels measure, unless it is beyond the range of numbers."""
+        found = self.effect(kernels)
+        if not math.isfinite(found.estimate(self.options.estimator)):
+            raise self.overflow(kernels)
+        return found
+
+    def overflow(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
+        """Return the error that names the kernel whose values overflow, as far as its diagonal tells."""
+        beyond = [kernel for kernel, points in self.sides(kernels) if not np.isfinite(kernel.diagonal(points)).all()]
+        return overflow((beyond or kernels)[0])
 
     def rounding(self, kernels: tuple[Kernel, ...]) -> float:
         """Return how far rounding can move <A, B>."""
@@ -148,6 +160,9 @@ def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
     """Judge all members of a family over shared relabellings."""
     options = test.options
     relabelled = test.relabelled(family, options.permutations)
+    finite = np.isfinite(relabelled.sums).all(axis=1)
+    if not finite.all():
+        raise test.overflow(family.members[int(np.argmin(finite))])
     judged = judge(relabelled.sums, relabelled.tolerances, options.judge, family.halvings)
     # A few relabellings of a few rows can all give one value (p = 1): all permutations tell what the kernels see.
     if judged.degenerate.all() and not (
@@ -165,11 +180,10 @@ def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
         scale=test.factor,
         exact=relabelled.exact,
     )
-    known = relabelled.effects[chosen] if relabelled.effects else None
     return Verdict(
         judged.p_value,
         family.members[chosen],
-        known or test.measured(family.members[chosen]),
+        relabelled.effects[chosen] if relabelled.effects else test.measured(family.members[chosen]),
         null,
         test.factor * relabelled.sums[chosen],
         relabelling_warning(judged.p_value, relabelled.different, options.alpha, relabelled.way_out, relabelled.floor),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ from kerntest.kernels.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -277,27 +278,31 @@ class KernelStack:
         hollow: bool = False,
         centred_by_rows: bool = False,
     ) -> None:
+        self.sources, self.orders, self.circle, self.n = sources, orders, circle, len(orders[0])
+        self.hollow, self.centred_by_rows = hollow, centred_by_rows
         self.members = sum(len(kernels) for _, kernels in sources)
-        self.centred_by_rows = centred_by_rows
-        self._hollow = hollow
-        self._sources, self._orders, self._circle = sources, orders, circle
-        self._kernels = [tuple(kernels) for _, kernels in sources]
-        self._laid = [[LaidOut(points.take(order), circle) for points, _ in sources] for order in orders]
+        self.laid = [[LaidOut(points.take(order), circle) for points, _ in sources] for order in orders]
 
-    def __reduce__(self) -> tuple[Callable[..., KernelStack], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """To other processes rows travel once, to be laid out there in every order."""
-        return _stacked, (self._sources, self._orders, self._circle, self._hollow, self.centred_by_rows)
+        made = partial(KernelStack, hollow=self.hollow, centred_by_rows=self.centred_by_rows)
+        return made, (self.sources, self.orders, self.circle)
 
     def sent(self, engine: Engine) -> KernelStack:
         """Return the same with its rows where an engine computes."""
         there = copy(self)
-        there._laid = [[rows.sent(engine) for rows in of_order] for of_order in self._laid]  # noqa: SLF001 - made here
+        there.laid = [[rows.sent(engine) for rows in of_order] for of_order in self.laid]
         return there
+
+    def diagonals(self) -> Array:
+        """Return the diagonals of the matrices along the places of the first order, shape (members, n)."""
+        every = [kernel.diagonal(points) for points, kernels in self.sources for kernel in kernels]
+        return np.stack(every)[:, self.orders[0]]
 
     def lines(self, order: int, block: Block, out: Array) -> Iterator[int]:
         """Write the block's entries of one member after another into `out`; yields its number."""
         number = 0
-        for rows, kernels in zip(self._laid[order], self._kernels, strict=True):
+        for rows, (_, kernels) in zip(self.laid[order], self.sources, strict=True):
             # Kept alive, the tiles share their distances between the kernels; a single kernel needs no such memory.
             kept = list(rows.tiles(block)) if len(kernels) > 1 else None
             for pairs, _ in kept or ():
@@ -305,7 +310,7 @@ class KernelStack:
             for kernel in kernels:
                 for pairs, columns in kept if kept is not None else rows.tiles(block):
                     out[:, columns] = kernel.evaluate(pairs)
-                if self._hollow and block.kind == "lags" and block.start == 0:
+                if self.hollow and block.kind == "lags" and block.start == 0:
                     out[0] = 0.0
                 yield number
                 number += 1
@@ -313,21 +318,11 @@ class KernelStack:
     def fixed_entries(self, order: int) -> Array:
         """Return the entries between fixed rows in one order, shape (members, fixed, fixed)."""
         entries: list[NDArray[Any]] = []
-        for rows, kernels in zip(self._laid[order], self._kernels, strict=True):
+        for rows, (_, kernels) in zip(self.laid[order], self.sources, strict=True):
             pairs = DensePairs(rows.fixed, rows.fixed)
             entries += [kernel.evaluate(pairs) for kernel in kernels]
         stacked: Array = np.stack(entries)
-        if self._hollow:
+        if self.hollow:
             places = np.arange(stacked.shape[1])
             stacked[:, places, places] = 0.0
         return stacked
-
-
-def _stacked(
-    sources: Sequence[tuple[Points, Sequence[Kernel]]],
-    orders: Sequence[NDArray[np.intp]],
-    circle: int,
-    hollow: bool,
-    centred_by_rows: bool,
-) -> KernelStack:
-    return KernelStack(sources, orders, circle, hollow=hollow, centred_by_rows=centred_by_rows)

@@ -47,13 +47,9 @@ def sources_of(counts, n, seed):
 
 
 def summed(first, second, orders, circle, *, hollow=False, threads=1, progress=None):
-    n = len(orders[0])
     return shift_sums(
         KernelStack(first, orders[:1], circle, hollow=hollow, centred_by_rows=True),
         KernelStack(second, orders, circle, hollow=hollow, centred_by_rows=True),
-        n=n,
-        circle=circle,
-        orders=len(orders),
         engine=Engine(threads),
         progress=progress,
     )
@@ -80,7 +76,7 @@ def assert_sums(found, sides, orders, circle, shifts_looked_at):
     size = np.abs(A).max(axis=(1, 2))[:, None] * np.abs(B).max(axis=(1, 2)) * n**2
     error = np.abs(found.values[..., shifts_looked_at] - expected)
     assert (error <= 1e-13 * size[:, :, None, None]).all()
-    for rows, side in ((found.rows_first, A), (found.rows_second, B)):
+    for rows, side in ((found.rows[0], A), (found.rows[1], B)):
         for member, K in zip(rows, side, strict=True):
             # Along the places of the first order.
             assert_close(member, K.sum(axis=1)[orders[0]], scale=n * np.abs(K).max())
@@ -146,8 +142,8 @@ def test_both_ways_give_the_same_sums(monkeypatch):
         monkeypatch.setattr(shifts, "MANY", many)
         found.append(summed(first, second, orders, 75))
     assert_close(found[1].values, found[0].values)
-    assert_close(found[1].rows_first, found[0].rows_first, share=SAME_MACHINE)
-    assert_close(found[1].rows_second, found[0].rows_second, share=SAME_MACHINE)
+    assert_close(found[1].rows[0], found[0].rows[0], share=SAME_MACHINE)
+    assert_close(found[1].rows[1], found[0].rows[1], share=SAME_MACHINE)
 
 
 @pytest.mark.parametrize(
@@ -155,14 +151,10 @@ def test_both_ways_give_the_same_sums(monkeypatch):
     [([4], [4], 1, True), ([4], [2], 2, True), ([3], [4], 9, False), ([4], [3], 1, False), ([1], [1], 50, False)],
 )
 def test_matrices_are_stacked_where_there_are_many_on_both_sides(monkeypatch, first, second, orders, stacked):
-    used = []
-    for name in ("_SingleLines", "_StackedLines"):
-        original = getattr(shifts, name)
-        monkeypatch.setattr(
-            shifts, name, lambda *args, name=name, original=original: used.append(name) or original(*args)
-        )
+    used, original = [], shifts._Lines
+    monkeypatch.setattr(shifts, "_Lines", lambda *args, **how: used.append(how["stacked"]) or original(*args, **how))
     summed(sources_of(first, 12, 1), sources_of(second, 12, 2), orders_of(12, orders, 1), 12)
-    assert used == ["_StackedLines" if stacked else "_SingleLines"]
+    assert used == [stacked]
 
 
 @pytest.mark.parametrize("many", [NEVER, ALWAYS], ids=["pair by pair", "stacked"])
@@ -171,8 +163,8 @@ def test_the_same_on_any_number_of_threads(monkeypatch, many):
     first, second = sources_of([2, 2], 500, 1), sources_of([4], 500, 8)
     orders = orders_of(500, 2, 1)
     one, several = (summed(first, second, orders, 480, threads=count) for count in (1, 3))
-    for name in ("values", "rows_first", "rows_second"):
-        assert_close(getattr(several, name), getattr(one, name), share=SAME_MACHINE)
+    for found, expected in zip((several.values, *several.rows), (one.values, *one.rows), strict=True):
+        assert_close(found, expected, share=SAME_MACHINE)
 
 
 def test_a_member_among_many_is_what_it_is_alone():
@@ -185,8 +177,8 @@ def test_a_member_among_many_is_what_it_is_alone():
     for f, g in np.ndindex(5, 5):
         alone = summed(one_by_one[f], others[g], orders, 27)
         assert_close(together.values[f, g], alone.values[0, 0])
-        assert_close(together.rows_first[f], alone.rows_first[0], share=SAME_MACHINE)
-        assert_close(together.rows_second[g], alone.rows_second[0], share=SAME_MACHINE)
+        assert_close(together.rows[0][f], alone.rows[0][0], share=SAME_MACHINE)
+        assert_close(together.rows[1][g], alone.rows[1][0], share=SAME_MACHINE)
 
 
 def test_row_sums_are_left_out_where_nobody_wants_them():
@@ -195,9 +187,9 @@ def test_row_sums_are_left_out_where_nobody_wants_them():
         KernelStack([(points, [kernel_of("linear")])], [np.arange(20)], 20, centred_by_rows=wanted)
         for wanted in (True, False)
     ]
-    found = shift_sums(*stacks, n=20, circle=20, orders=1, engine=Engine(1))
-    assert_close(found.rows_first[0], matrices([(points, [kernel_of("linear")])])[0].sum(axis=1))
-    assert not found.rows_second.any()
+    found = shift_sums(*stacks, engine=Engine(1))
+    assert_close(found.rows[0][0], matrices([(points, [kernel_of("linear")])])[0].sum(axis=1))
+    assert not found.rows[1].any()
 
 
 def test_progress_of_a_stack_covers_all_passes(monkeypatch):

@@ -80,7 +80,7 @@ def test_shifts_move_the_second_matrix_alone(n, circle, factor):
     moved = mixed_points(n, 3)
     kernel = kernel_of("gaussian(1.5)*hamming(2)")
     others = KernelStack([(moved, (kernel,))], orders, circle)
-    sums = shift_sums(stack, others, n=n, circle=circle, orders=2, engine=Engine(2))
+    sums = shift_sums(stack, others, engine=Engine(2))
     found = sums.values[0, 0]
     K, back = kernel(moved), np.argsort(orders[0])
     for order in range(2):

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.inference.relabelling.shifts import (
-    circle_length,
-    correlations_needed,
-    low_rank_sums,
-    orders_needed,
-    shift_sums,
-)
+from kerntest.inference.relabelling.shifts import correlations_needed, cyclic_orders, low_rank_sums, shift_sums
 from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, dependence, factor, low_rank_dependence
-from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled, TestedPair, degenerate_pair, overflow
+from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled, TestedPair, degenerate_pair
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Gaussian, Linear
 from kerntest.kernels.groups import is_additive, plain
@@ -50,8 +44,7 @@ LINES, LINES_PER_COLUMN = 0.6, 0.01
 SHARE = 20
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Member:
+class _Member(NamedTuple):
     """A kernel of one side on its rows, or what stands for its matrix, and the centred matrix of low rank if it is known."""
 
     points: Points
@@ -83,20 +76,9 @@ class TwoVariables(ExactTest):
         """What turns <A, B> into HSIC."""
         return factor(self.n, self.options.estimator)
 
-    def measured(self, kernels: tuple[Kernel, ...]) -> Effect:
+    def effect(self, kernels: tuple[Kernel, ...]) -> Effect:
         """Return what a pair of kernels measures."""
-        (kernel_x, kernel_y), (x, y) = kernels, self.points
-        found = dependence(kernel_x, x, kernel_y, y, self.engine)
-        if not (math.isfinite(found.unbiased) and math.isfinite(found.biased)):
-            raise self._overflow(kernels)
-        return found
-
-    def _overflow(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
-        """Return the error that names the kernel whose values overflow, as far as its diagonal tells."""
-        for kernel, points in zip(kernels, self.points, strict=True):
-            if not np.isfinite(kernel.diagonal(points)).all():
-                return overflow(kernel)
-        return overflow(kernels[0])
+        return dependence(kernels[0], self.points[0], kernels[1], self.points[1], self.engine)
 
     def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
         """Return the error for kernels under which no pairing changes the statistic, with what works if something does."""
@@ -111,11 +93,8 @@ class TwoVariables(ExactTest):
         return error
 
     def different(self, relabellings: int) -> int:
-        """Return how many of so many relabellings, or of all cyclic ones, can be different."""
-        return self._different(max(relabellings, self.n))
-
-    def _different(self, used: int) -> int:
-        # Of few rows there are fewer pairings.
+        """Return how many of so many relabellings, or of all cyclic ones, can be different: of few rows all pairings."""
+        used = max(relabellings, self.n)
         return min(used, math.factorial(self.n)) if self.n < self.fewest_for_curves else used
 
     def relabelled(self, family: Family, at_least: int) -> Relabelled:
@@ -124,40 +103,32 @@ class TwoVariables(ExactTest):
         Cost: of shifts as in `shift_sums`, or as in `low_rank_sums` where that is less; of random permutations
         O(F G n^2) time each and 8 (F + G) n^2 bytes.
         """
-        rng = np.random.default_rng((self.options.seed, ORDER_STREAM))
         tolerances = np.array([self.rounding(kernels) for kernels in family.members])
-        effects: list[Effect | None] = []
-        orders = None
+        effects: list[Effect] = []
+        circle, orders = cyclic_orders(self.n, at_least, self.options.seed)
+        randomly = self.options.resampling == "random"
         with np.errstate(over="ignore", invalid="ignore"):
-            if self.options.resampling == "random":
-                sums = self._permuted(family, [rng.permutation(self.n) for _ in range(at_least - 1)])
+            if randomly:
+                sums = self._permuted(family, at_least)
             else:
-                circle = circle_length(self.n)
-                orders = orders_needed(at_least, circle)
-                sums, doubt, effects = self._shifted(family, [rng.permutation(self.n) for _ in range(orders)], circle)
+                sums, doubt, effects = self._shifted(family, orders, circle)
                 tolerances += doubt
-        self._refuse_overflow(family, sums)
         used = sums.shape[1]
-        different = self._different(used)
+        different = min(used, self.different(used))
         return Relabelled(
             sums,
             tolerances,
-            "random permutations" if orders is None else "cyclic shifts",
+            "random permutations" if randomly else "cyclic shifts",
             different,
             1.0 / different,
             MORE if different == used else MORE_ROWS,
-            orders=orders,
+            orders=None if randomly else len(orders),
             effects=effects,
         )
 
-    def _refuse_overflow(self, family: Family, sums: Array) -> None:
-        finite = np.isfinite(sums).all(axis=1)
-        if not finite.all():
-            raise self._overflow(family.members[int(np.argmin(finite))])
-
     def _shifted(
-        self, family: Family, places: Sequence[NDArray[np.intp]], circle: int
-    ) -> tuple[Array, Array, list[Effect | None]]:
+        self, family: Family, orders: Sequence[NDArray[np.intp]], circle: int
+    ) -> tuple[Array, Array, list[Effect]]:
         """Return the sums of all pairs over all shifts, their doubt beyond rounding, and what they measure if it is known.
 
         Pairs whose correlations of factors spare the lines of a matrix and cost less take these, all of them or none.
@@ -168,65 +139,46 @@ class TwoVariables(ExactTest):
         share = LEFT_OUT if len(pairs) > 1 else TOLERANCE
         correlated = _cheaper_by_factors(sides, pairs, share)
         lined = [pair for pair in pairs if pair not in correlated]
-        sums, doubt = np.empty((len(pairs), len(places) * circle)), np.zeros(len(pairs))
-        effects: list[Effect | None] = [None] * len(pairs)
-        values = self._by_lines(sides, lined, places, circle) if lined else {}
-        for place, (f, g) in enumerate(pairs):
-            if (f, g) in values:
-                sums[place], effects[place] = values[f, g]
-                continue
-            x, y = correlated[f, g]
-            sums[place] = low_rank_sums(
+        values = self._by_lines(sides, lined, orders, circle) if lined else {}
+        doubt = dict.fromkeys(pairs, 0.0)
+        for pair, (x, y) in correlated.items():
+            sums = low_rank_sums(
                 x,
                 y,
-                places,
+                orders,
                 circle,
                 hollow=self.options.hollow,
                 engine=self.engine,
                 progress=None if lined else self.progress,
                 tolerance=share,
-            ).ravel()
+            )
+            # Through the engine, which holds BLAS to one thread.
+            values[pair] = sums.ravel(), next(self.engine.here.map(lambda both: low_rank_dependence(*both), [(x, y)]))
             # The trace of what is left out of one matrix, times the trace of the other, bounds what it could add.
             trace_x, trace_y = float(x.lengths.sum()), float(y.lengths.sum())
-            doubt[place] = x.residual * trace_y + y.residual * trace_x + share * trace_x * trace_y
-            # Through the engine, which holds BLAS to one thread.
-            effects[place] = next(self.engine.here.map(lambda both: low_rank_dependence(*both), [(x, y)]))
-        return sums, doubt, effects
+            doubt[pair] = x.residual * trace_y + y.residual * trace_x + share * trace_x * trace_y
+        found = [values[pair] for pair in pairs]
+        return np.stack([sums for sums, _ in found]), np.array(list(doubt.values())), [effect for _, effect in found]
 
     def _by_lines(
         self,
         sides: Sequence[Sequence[_Member]],
         pairs: Sequence[tuple[int, int]],
-        places: Sequence[NDArray[np.intp]],
+        orders: Sequence[NDArray[np.intp]],
         circle: int,
-    ) -> dict[tuple[int, int], tuple[Array, Effect | None]]:
+    ) -> dict[tuple[int, int], tuple[Array, Effect]]:
         """Return the sums of some pairs over all shifts from the lines of both matrices, and what they measure."""
-        n, hollow = self.n, self.options.hollow
         kept = [sorted(set(side)) for side in zip(*pairs, strict=True)]
-        members = [[side[place] for place in some] for side, some in zip(sides, kept, strict=True)]
         stacks = [
-            KernelStack(_sources(some), orders, circle, hollow=hollow, centred_by_rows=True)
-            for some, orders in zip(members, (places[:1], places), strict=True)
+            KernelStack(
+                _sources([side[k] for k in some]), drawn, circle, hollow=self.options.hollow, centred_by_rows=True
+            )
+            for side, some, drawn in zip(sides, kept, (orders[:1], orders), strict=True)
         ]
-        found = shift_sums(
-            *stacks,
-            n=n,
-            circle=circle,
-            orders=len(places),
-            engine=self.engine,
-            progress=self.progress,
-            pairs=[(kept[0].index(f), kept[1].index(g)) for f, g in pairs],
-        )
-        effects = None
-        if n > FEW_ROWS:
-            diagonals = [np.stack([one.kernel.diagonal(one.points)[places[0]] for one in some]) for some in members]
-            effects = found.measured(*diagonals, hollow=hollow)
-        values = found.centred(places, hollow=hollow)
-        summed = {}
-        for f, g in pairs:
-            here, there = kept[0].index(f), kept[1].index(g)
-            summed[f, g] = values[here, there].ravel(), None if effects is None else effects[here][there]
-        return summed
+        places = [(kept[0].index(f), kept[1].index(g)) for f, g in pairs]
+        found = shift_sums(*stacks, engine=self.engine, progress=self.progress, pairs=places)
+        effects, values = found.effects(), found.centred()
+        return {pair: (values[f, g].ravel(), effects[f][g]) for pair, (f, g) in zip(pairs, places, strict=True)}
 
     def _members(self, family: Family, side: int) -> list[_Member]:
         """Return the kernels of one side, and which matrices are products of few columns.
@@ -239,21 +191,21 @@ class TwoVariables(ExactTest):
         many = len(points) > FEW_ROWS
 
         def member(kernel: Kernel) -> _Member:
-            smooth = not single and points.numeric.shape[1] == 1 and isinstance(plain(kernel), Gaussian)
+            additive = many and is_additive(kernel)
+            smooth = many and points.numeric.shape[1] == 1 and isinstance(plain(kernel), Gaussian)
             known = None
-            if single or (many and (smooth or is_additive(kernel))):
+            if single or additive or smooth:
                 known = low_rank_factor(kernel, points, TOLERANCE if single else LEFT_OUT)
             if known is None:
                 return _Member(points, kernel)
-            centred = centred_factor(known)
-            if many and is_additive(kernel):
-                return _Member(Points.of(known.columns), Linear(), centred)
-            return _Member(points, kernel, centred)
+            if additive:
+                return _Member(Points.of(known.columns), Linear(), centred_factor(known))
+            return _Member(points, kernel, centred_factor(known))
 
         return list(self.engine.here.map(member, family.sides()[side]))
 
-    def _permuted(self, family: Family, permutations: Sequence[NDArray[np.intp]]) -> Array:
-        """Return <A, B> of all pairs when row p(i) of y is paired with row i of x, for the identity and every p."""
+    def _permuted(self, family: Family, at_least: int) -> Array:
+        """Return <A, B> of all pairs when row p(i) of y is paired with row i of x, for the identity and random p."""
         n, sides, estimator = self.n, family.sides(), self.options.estimator
         refuse_whole(n, sum(map(len, sides)))
         left, right = (
@@ -261,7 +213,8 @@ class TwoVariables(ExactTest):
             for kernels, points in zip(sides, self.points, strict=True)
         )
         left = left.reshape(-1, n * n)
-        every = [np.arange(n), *permutations]
+        rng = np.random.default_rng((self.options.seed, ORDER_STREAM))
+        every = [np.arange(n), *(rng.permutation(n) for _ in range(at_least - 1))]
         parts = [every[start : start + TOGETHER] for start in range(0, len(every), TOGETHER)]
 
         def work(part: Sequence[NDArray[np.intp]]) -> Array:
@@ -273,7 +226,7 @@ class TwoVariables(ExactTest):
 
         # Whole matrices stay where they are: other processes would each need a copy.
         sums = np.concatenate(list(self.engine.here.map(work, parts, self.progress)), axis=2)
-        return np.stack([sums[f, g] for f, g in _pairs(family)])
+        return np.stack([sums[pair] for pair in _pairs(family)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +255,7 @@ class TwoSeries(TwoVariables):
     def different(self, relabellings: int) -> int:
         """Return how many shifts stand for independence, and none among them; at least 1."""
         del relabellings
-        return self._different(max(self.shifts + 1, 1))
+        return max(self.shifts + 1, 1)
 
     def relabelled(self, family: Family, at_least: int) -> Relabelled:
         """Return <A, B> of all pairs, observed and for the shifts from `minimum` to n - minimum rows."""
@@ -317,9 +270,8 @@ class TwoSeries(TwoVariables):
             [_Member(points, kernel) for kernel in kernels]
             for kernels, points in zip(family.sides(), self.points, strict=True)
         ]
-        pairs = _pairs(family)
-        values = self._by_lines(sides, pairs, [np.arange(self.n)], self.n)
-        every = np.stack([values[pair][0] for pair in pairs])
+        values = self._by_lines(sides, _pairs(family), [np.arange(self.n)], self.n)
+        every = np.stack([sums for sums, _ in values.values()])
         return Relabelled(
             every[:, np.r_[0, self.minimum : self.n - self.minimum + 1]],
             np.array([self.rounding(kernels) for kernels in family.members]),
@@ -366,18 +318,16 @@ def _cheaper_by_factors(
     sides: Sequence[Sequence[_Member]], pairs: Sequence[tuple[int, int]], share: float
 ) -> dict[tuple[int, int], tuple[LowRank, LowRank]]:
     """Return the pairs whose correlations spare the lines of a matrix and cost less, with their factors; all or none."""
-    left, right = ([one.low_rank for one in side] for side in sides)
-    possible = {(f, g): (x, y) for f, g in pairs if (x := left[f]) is not None and (y := right[g]) is not None}
+    factors = [{place: one.low_rank for place, one in enumerate(side) if one.low_rank is not None} for side in sides]
+    possible = {(f, g): (factors[0][f], factors[1][g]) for f, g in pairs if f in factors[0] and g in factors[1]}
     if len(pairs) == 1:
         worthwhile = all(x.rank * y.rank <= CORRELATIONS_PER_ROW * len(x.columns) for x, y in possible.values())
         return possible if worthwhile else {}
-    lined = [pair for pair in pairs if pair not in possible]
-    needless = [{pair[side] for pair in possible} - {pair[side] for pair in lined} for side in (0, 1)]
+    needless = [{pair[side] for pair in possible} - {pair[side] for pair in {*pairs} - {*possible}} for side in (0, 1)]
     spared = sum(
-        len(one.columns) * (LINES + LINES_PER_COLUMN * one.rank)
-        for side, members in zip((left, right), needless, strict=True)
-        for member in members
-        if (one := side[member]) is not None
+        len(known[place].columns) * (LINES + LINES_PER_COLUMN * known[place].rank)
+        for known, places in zip(factors, needless, strict=True)
+        for place in places
     )
     chosen = {pair: both for pair, both in possible.items() if pair[0] in needless[0] or pair[1] in needless[1]}
     needed = sum(int(correlations_needed(x, y, share).sum()) for x, y in chosen.values())

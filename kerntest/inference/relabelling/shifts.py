@@ -28,12 +28,15 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kerntest.engines.engine import PIECES, enough_for, in_pieces
+from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import centring_divisors, dependences
 from kerntest.matrices.factor import TOLERANCE
 from kerntest.matrices.lags import Block, KernelStack, add_row_sums, halved_lines, plan_blocks, square_sum
@@ -88,48 +91,52 @@ def orders_needed(relabellings: int, circle: int) -> int:
     return -(-relabellings // circle)
 
 
+def cyclic_orders(n: int, relabellings: int, seed: int) -> tuple[int, list[NDArray[np.intp]]]:
+    """Return the length of the circle of n rows, and as many random orders of them as the relabellings take."""
+    circle = circle_length(n)
+    rng = np.random.default_rng((seed, ORDER_STREAM))
+    return circle, [rng.permutation(n) for _ in range(orders_needed(relabellings, circle))]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ShiftSums:
-    """Sums over all relabellings, and what centring them needs.
+    """Sums over all relabellings of two stacks, and what centring them needs.
 
-    `values`, shape (F, G, C, n'), holds <A_f, B_g> in the order c shifted by t; [:, :, 0, 0] is observed. Row sums, shapes
-    (F, n) and (G, n), stand along the places of the first order; squares are sums of squared entries.
+    `values`, shape (F, G, C, n'), holds <A_f, B_g> in the order c shifted by t; [:, :, 0, 0] is observed. Row sums of both
+    sides, shapes (F, n) and (G, n), stand along the places of the first order; squares are sums of squared entries.
     """
 
+    stacks: tuple[KernelStack, KernelStack]
     values: Array
-    rows_first: Array
-    rows_second: Array
-    squares_first: Array
-    squares_second: Array
+    rows: tuple[Array, Array]
+    squares: tuple[Array, Array]
 
-    def measured(self, on_x: Array, on_y: Array, *, hollow: bool) -> list[list[Effect]]:
-        """Return what every pair measures, from the observed sums of matrices with these diagonals, or hollow without them."""
-        product, rows, squares = self.values[:, :, 0, 0], [self.rows_first, self.rows_second], []
-        for side, (diagonals, square) in enumerate(((on_x, self.squares_first), (on_y, self.squares_second))):
-            squares.append(square if hollow else square - np.square(diagonals).sum(axis=1))
-            rows[side] = rows[side] if hollow else rows[side] - diagonals
-        product = product if hollow else product - on_x @ on_y.T
-        return dependences(product, (rows[0], rows[1]), (squares[0], squares[1]), (on_x, on_y))
+    def effects(self) -> list[list[Effect]]:
+        """Return what every pair measures, from the observed sums."""
+        product, rows, squares = self.values[:, :, 0, 0], list(self.rows), list(self.squares)
+        diagonals = self.stacks[0].diagonals(), self.stacks[1].diagonals()
+        if not self.stacks[0].hollow:
+            product = product - diagonals[0] @ diagonals[1].T
+            for side, own in enumerate(diagonals):
+                rows[side], squares[side] = rows[side] - own, squares[side] - np.square(own).sum(axis=1)
+        return dependences(product, (rows[0], rows[1]), (squares[0], squares[1]), diagonals)
 
-    def centred(self, places: Sequence[NDArray[np.intp]], *, hollow: bool) -> Array:
-        """Return the sums over the centred matrices instead, in place: HKH, or U(K) of matrices with a zero diagonal.
-
-        `places` says which row stands at each place in each order of the second side; the first is that of the first side.
-        """
-        values, circle = self.values, self.values.shape[-1]
-        rows_x = self.rows_first
-        back = np.argsort(places[0])
-        rows_y = np.stack([self.rows_second[:, back[place]] for place in places], axis=1)
+    def centred(self) -> Array:
+        """Return the sums over the centred matrices instead, in place: HKH, or U(K) of matrices with a zero diagonal."""
+        values, circle, n = self.values, self.values.shape[-1], self.stacks[0].n
+        orders, rows_x = self.stacks[1].orders, self.rows[0]
+        back = np.argsort(orders[0])
+        rows_y = np.stack([self.rows[1][:, back[order]] for order in orders], axis=1)
         # sum_i r_i s_{i+t} of the row sums, for every order and shift.
         left = np.conj(np.fft.rfft(rows_x[:, :circle], axis=-1))
         right = np.fft.rfft(rows_y[:, :, :circle], axis=-1)
         crossed = np.fft.irfft(left[:, None, None] * right[None], n=circle, axis=-1)
-        if circle < rows_x.shape[1]:
+        if circle < n:
             crossed += np.einsum("fi,gci->fgc", rows_x[:, circle:], rows_y[:, :, circle:])[..., None]
-        centre, grand = centring_divisors(rows_x.shape[1], hollow=hollow)
+        centre, grand = centring_divisors(n, hollow=self.stacks[0].hollow)
         crossed *= 2.0 / centre
         values -= crossed
-        values += (np.outer(rows_x.sum(axis=1), self.rows_second.sum(axis=1)) / grand)[:, :, None, None]
+        values += (np.outer(rows_x.sum(axis=1), self.rows[1].sum(axis=1)) / grand)[:, :, None, None]
         return values
 
 
@@ -137,21 +144,19 @@ def shift_sums(
     first: KernelStack,
     second: KernelStack,
     *,
-    n: int,
-    circle: int,
-    orders: int,
     engine: Engine,
     progress: Progress | None = None,
     pairs: Sequence[tuple[int, int]] | None = None,
 ) -> ShiftSums:
     """Return <A_f, B_g> for all pairs of matrices, or for some (others mean nothing), and every relabelling.
 
-    F matrices over n rows in one order, G over the same rows in `orders` orders of which the first is that of `first`.
+    F matrices over n rows in one order, G over the same rows in C orders of which the first is that of `first`.
 
     Cost: O((F + G C) n^2 (p + log n) + F G C n^2) time for p columns; O(64 n) to O(128 n) numbers per thread for
     one matrix on either side, up to 2^23 for more, and F G C n for the result; never n x n. Sums have a fixed order:
     the result does not depend on the number of threads.
     """
+    n, circle, orders = second.n, second.circle, len(second.orders)
     wanted = tuple(np.ndindex(first.members, second.members)) if pairs is None else tuple(pairs)
     matrices = second.members * orders
     stacked = min(first.members, matrices) >= MANY
@@ -159,38 +164,38 @@ def shift_sums(
     blocks = plan_blocks(circle, n - circle, first.members + second.members if stacked else 1)
     held = max(1, HELD_ENTRIES // (second.members * circle * max(block.count for block in blocks)))
     values = np.empty((first.members, second.members, orders, circle))
-    engine = enough_for(engine, (first.members + second.members * orders) * n * circle / 2)
-    work = (_StackedLines if stacked else _SingleLines)(first, second, circle, n, wanted).sent(engine)
+    engine = enough_for(engine, (first.members + matrices) * n * circle / 2)
+    work = _Lines(first, second, wanted, stacked=stacked).sent(engine)
+    passes = [range(start, min(start + held, orders)) for start in range(0, orders, held)]
+    pieces = [piece for some in passes for piece in in_pieces([(block, some) for block in blocks])]
+    results = engine.map(work, pieces, progress)
     margins: Partial = ()
-    for start in range(0, orders, held):
-        some = range(start, min(start + held, orders))
-        pieces = in_pieces([(block, some) for block in blocks])
+    for some in passes:
         # Kept in the layout in which blocks hand it over.
-        total = _added(engine.map(work, pieces, _shifted(progress, start, held, orders, len(pieces))))
+        total = _added(islice(results, len(pieces) // len(passes)))
         margins = margins or total[1:]
         spectrum = np.ascontiguousarray(total[0]).reshape(first.members, second.members, len(some), -1)
         np.conj(spectrum, out=spectrum)
         spectrum *= 2.0
         values[:, :, some.start : some.stop] = np.fft.irfft(spectrum, n=circle, axis=-1)
-    rows_first, squares_first, rows_second, squares_second = margins
+    # Progress of a piece is told when the next one is asked for.
+    next(results, None)
+    rows, squares = margins[::2], margins[1::2]
     if n > circle:
         fixed_first = first.fixed_entries(0)
         fixed_second = np.stack([second.fixed_entries(order) for order in range(orders)])
         values += np.einsum("fij,cgij->fgc", fixed_first, fixed_second)[..., None]
-        for rows, squares, entries in (
-            (rows_first, squares_first, fixed_first),
-            (rows_second, squares_second, fixed_second[0]),
-        ):
-            rows[:, circle:] += entries.sum(axis=2)
-            np.add(squares, np.square(entries).sum(axis=(1, 2)), out=squares)
-    return ShiftSums(values, rows_first, rows_second, squares_first, squares_second)
+        for side, entries in enumerate((fixed_first, fixed_second[0])):
+            rows[side][:, circle:] += entries.sum(axis=2)
+            np.add(squares[side], np.square(entries).sum(axis=(1, 2)), out=squares[side])
+    return ShiftSums((first, second), values, (rows[0], rows[1]), (squares[0], squares[1]))
 
 
 def _added(partials: Iterator[Partial]) -> Partial:
     """Return the sums of all, in the arrays of the first."""
     total = next(partials)
-    for partial in partials:
-        for one, more in zip(total, partial, strict=True):
+    for some in partials:
+        for one, more in zip(total, some, strict=True):
             np.add(one, more, out=one)
     return total
 
@@ -203,96 +208,74 @@ class _Lines:
     """
 
     def __init__(
-        self, first: KernelStack, second: KernelStack, circle: int, n: int, wanted: tuple[tuple[int, int], ...]
+        self, first: KernelStack, second: KernelStack, wanted: tuple[tuple[int, int], ...], *, stacked: bool
     ) -> None:
-        self.first, self.second, self.circle, self.n, self.wanted = first, second, circle, n, wanted
-        self.frequencies = circle // 2 + 1
+        self.sides, self.wanted, self.stacked = (first, second), wanted, stacked
+        self.circle, self.frequencies = second.circle, second.circle // 2 + 1
         self.scratch = _Scratch(np.empty(0))
 
     def sent(self, engine: Engine) -> Self:
         """Compute where an engine does; return itself."""
-        self.first, self.second = self.first.sent(engine), self.second.sent(engine)
+        self.sides = self.sides[0].sent(engine), self.sides[1].sent(engine)
         self.scratch = _Scratch(engine.send(np.empty(0)))
         return self
 
-    def __reduce__(self) -> tuple[type[_Lines], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Other processes have arrays of their own."""
-        return type(self), (self.first, self.second, self.circle, self.n, self.wanted)
+        return partial(_Lines, stacked=self.stacked), (*self.sides, self.wanted)
 
     def __call__(self, passes: Sequence[Pass]) -> Partial:
         """Return the sums over the blocks, in their order."""
-        return _added(map(self.of_block, passes))
+        return _added(map(self._of_block, passes))
 
-    def of_block(self, item: Pass) -> Partial:
-        """Return what one block adds."""
-        margins = [
-            sums
-            for side in (self.first, self.second)
-            for sums in (np.zeros((side.members, self.n)), np.zeros(side.members))
-        ]
-        return self.spectrum(item, margins), *margins
+    def _of_block(self, item: Pass) -> Partial:
+        """Return what one block adds to the spectrum, shape (F, G C, frequencies), to row sums and to squares."""
+        margins = [sums for side in self.sides for sums in (np.zeros((side.members, side.n)), np.zeros(side.members))]
+        return (self._by_frequency if self.stacked else self._by_pair)(item, margins), *margins
 
-    def spectrum(self, item: Pass, margins: list[Array]) -> Spectrum:
-        """Return what one block adds to the spectrum, and add to row sums and squares."""
-        raise NotImplementedError
-
-    def lines(self, side: int, order: int, item: Pass, margins: list[Array]) -> Iterator[tuple[int, Array]]:
-        """Yield the number of each matrix of a side with the block's lines of it."""
-        block, orders = item
-        stack = (self.first, self.second)[side]
+    def _transforms(self, side: int, order: int, item: Pass, margins: list[Array]) -> Iterator[tuple[int, Spectrum]]:
+        """Yield the number of each matrix of a side with the transforms of the block's lines of it."""
+        (block, orders), stack = item, self.sides[side]
         values = self.scratch.array("values", (block.count, self.circle), np.float64)
+        transformed = self.scratch.array("transformed", (block.count, self.frequencies), np.complex128)
         for member in stack.lines(order, block, values):
             if order == 0 and orders.start == 0 and stack.centred_by_rows:
                 rows, squares = margins[2 * side : 2 * side + 2]
                 add_row_sums(rows[member], values, block, self.circle)
                 squares[member] += square_sum(values, block, self.circle)
-            yield member, values
+            yield member, np.fft.rfft(values, axis=1, out=transformed)
 
-
-class _SingleLines(_Lines):
-    """One pair of matrices after another."""
-
-    def spectrum(self, item: Pass, margins: list[Array]) -> Spectrum:
-        """Return what one block adds to the spectrum, shape (F, G C, frequencies)."""
-        (block, orders), frequencies, members = item, self.frequencies, self.second.members
+    def _by_pair(self, item: Pass, margins: list[Array]) -> Spectrum:
+        """Take one pair of matrices after another."""
+        (block, orders), frequencies, members = item, self.frequencies, self.sides[1].members
         others = self.scratch.array("others", (members, len(orders), block.count, frequencies), np.complex128)
         for place, order in enumerate(orders):
-            for member, values in self.lines(1, order, item, margins):
-                np.fft.rfft(values, axis=1, out=others[member, place])
-        np.conj(others, out=others)
+            for member, lines in self._transforms(1, order, item, margins):
+                np.conj(lines, out=others[member, place])
         others[:, :, halved_lines(block, self.circle)] *= 0.5
         together = others.reshape(-1, block.count, frequencies)
-        transformed = self.scratch.array("transformed", (block.count, frequencies), np.complex128)
         product = self.scratch.array("product", (block.count, frequencies), np.complex128)
-        spectrum = np.zeros((self.first.members, len(together), frequencies), dtype=np.complex128)
-        for member, values in self.lines(0, 0, item, margins):
-            np.fft.rfft(values, axis=1, out=transformed)
+        spectrum = np.zeros((self.sides[0].members, len(together), frequencies), dtype=np.complex128)
+        for member, lines in self._transforms(0, 0, item, margins):
             for place, partner in enumerate(together):
                 if (member, place // len(orders)) in self.wanted:
                     # In two steps: `einsum` takes twice as long.
-                    np.multiply(transformed, partner, out=product)
+                    np.multiply(lines, partner, out=product)
                     np.add.reduce(product, axis=0, out=spectrum[member, place])
         return spectrum
 
-
-class _StackedLines(_Lines):
-    """All pairs as one matrix product for each frequency, over the lines of the block."""
-
-    def spectrum(self, item: Pass, margins: list[Array]) -> Spectrum:
-        """Return what one block adds to the spectrum, shape (F, G C, frequencies)."""
+    def _by_frequency(self, item: Pass, margins: list[Array]) -> Spectrum:
+        """Take all pairs as one matrix product for each frequency, over the lines of the block."""
         (block, orders), frequencies = item, self.frequencies
-        matrices = self.second.members * len(orders)
-        transformed = self.scratch.array("transformed", (block.count, frequencies), np.complex128)
-        left = self.scratch.array("left", (frequencies, self.first.members, block.count), np.complex128)
+        matrices = self.sides[1].members * len(orders)
+        left = self.scratch.array("left", (frequencies, self.sides[0].members, block.count), np.complex128)
         right = self.scratch.array("right", (frequencies, matrices, block.count), np.complex128)
         for place, order in enumerate(orders):
-            for member, values in self.lines(1, order, item, margins):
-                np.fft.rfft(values, axis=1, out=transformed)
-                np.conj(transformed.T, out=right[:, member * len(orders) + place])
+            for member, lines in self._transforms(1, order, item, margins):
+                np.conj(lines.T, out=right[:, member * len(orders) + place])
         right[:, :, halved_lines(block, self.circle)] *= 0.5
-        for member, values in self.lines(0, 0, item, margins):
-            np.fft.rfft(values, axis=1, out=transformed)
-            left[:, member] = transformed.T
+        for member, lines in self._transforms(0, 0, item, margins):
+            left[:, member] = lines.T
         return np.asarray(np.matmul(left, right.transpose(0, 2, 1)).transpose(1, 2, 0))
 
 
@@ -309,15 +292,6 @@ class _Scratch(threading.local):
         if name not in self._held or self._held[name].size < size:
             self._held[name] = np.empty_like(self._like, shape=size, dtype=dtype)
         return self._held[name][:size].reshape(shape)
-
-
-def _shifted(progress: Progress | None, first: int, held: int, orders: int, pieces: int) -> Progress | None:
-    """Return `progress` as seen by one of several passes over the pieces."""
-    if progress is None:
-        return None
-    done_before = first // held * pieces
-    total = -(-orders // held) * pieces
-    return lambda done, _: progress(done_before + done, total)
 
 
 # Correlations of the columns of factors

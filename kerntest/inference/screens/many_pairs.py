@@ -24,8 +24,8 @@ from kerntest.inference.nulls.curves import moments_p_value
 from kerntest.inference.nulls.invariants import kernel_invariants, low_rank_invariants, permutation_moments
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.planning import ABOUT_COLUMNS
-from kerntest.inference.relabelling.shifts import circle_length, low_rank_sums, orders_needed, shift_sums
-from kerntest.inference.sides import ORDER_STREAM, Groups, Reading, pair_up, read_one
+from kerntest.inference.relabelling.shifts import cyclic_orders, low_rank_sums, shift_sums
+from kerntest.inference.sides import Groups, Reading, pair_up, read_one
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, Effect, low_rank_dependence
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.matrices.factor import low_rank
@@ -143,13 +143,6 @@ class _Matrix:
         )
 
 
-def random_orders(n: int, options: Options) -> tuple[int, list[NDArray[np.intp]]]:
-    """Return the length of the circle of n rows, and as many random orders of them as the relabellings take."""
-    circle = circle_length(n)
-    rng = np.random.default_rng((options.seed, ORDER_STREAM))
-    return circle, [rng.permutation(n) for _ in range(orders_needed(options.permutations, circle))]
-
-
 def screen(
     sides: Sequence[tuple[Points, Kernel]],
     pairs: Sequence[tuple[int, int]],
@@ -165,7 +158,7 @@ def screen(
     Cost: O(P n^2 + n^2 log n P^2 / 32 + pairs n^2 / 4) time for P sides; matrices are never held.
     """
     n = len(sides[0][0])
-    circle, orders = random_orders(n, options)
+    circle, orders = cyclic_orders(n, options.permutations, options.seed)
     together = max(1, min(TOGETHER, int(np.sqrt(HELD_NUMBERS / (len(orders) * circle)))))
     squares: dict[tuple[int, int], list[int]] = {}
     for index, (a, b) in enumerate(pairs):
@@ -218,9 +211,8 @@ def _measured(
         KernelStack([(one.points, (one.kernel,)) for one in side], some, circle, hollow=hollow, centred_by_rows=True)
         for side, some in ((left, orders[:1]), (right, orders))
     )
-    found = shift_sums(first, second, n=n, circle=circle, orders=len(orders), engine=engine)
-    on_x, on_y = (np.stack([one.diagonal[orders[0]] for one in side]) for side in (left, right))
-    effects, values = found.measured(on_x, on_y, hollow=hollow), found.centred(orders, hollow=hollow)
+    found = shift_sums(first, second, engine=engine)
+    effects, values = found.effects(), found.centred()
     for x, y in pairs:
         f, g = left.index(x), right.index(y)
         yield effects[f][g], values[f, g].ravel()

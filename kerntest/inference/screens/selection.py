@@ -12,8 +12,8 @@ from kerntest.errors import telling
 from kerntest.inference.nulls.invariants import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.planning import held_by_stacks
-from kerntest.inference.relabelling.shifts import shift_sums
-from kerntest.inference.screens.many_pairs import Screen, random_orders, step_down
+from kerntest.inference.relabelling.shifts import cyclic_orders, shift_sums
+from kerntest.inference.screens.many_pairs import Screen, step_down
 from kerntest.inference.sides import MissingPolicy, Options, Variable
 from kerntest.inference.statistic import dependence, factor
 from kerntest.kernels.bandwidth import BandwidthChooser
@@ -181,7 +181,7 @@ class _Selection:
         self.numeric, self.codes = candidates.points.numeric / np.array(medians), candidates.points.codes
         self.goal, self.target = shared.kernel(target, "auto", "median").kernels[0], target.points
         self.centring = centre(self.goal, self.target, self.engine, hollow=True)[0]
-        self.circle, self.places = random_orders(self.n, shared.options)
+        self.circle, self.places = cyclic_orders(self.n, shared.options.permutations, shared.options.seed)
         # |L| <= n bounds what U(L) was made of: where U(L) is 0, its own norm is rounding.
         self.tolerance = tie_tolerance(1.0, self.n, float(self.n))
 
@@ -253,11 +253,11 @@ class _Selection:
         selected = self.product(taken, columns) if taken else None
         points, kernel = CentredProduct.of(self.goal, self.target, self.centring, selected and selected[::-1])
         weights = KernelStack([(points, (kernel,))], self.places[:1], self.circle, hollow=True)
-        sums, orders = [], len(self.places)
+        sums = []
         for start in range(0, len(left), TOGETHER):
             alone = [self.product([c], columns) for c in left[start : start + TOGETHER]]
             stack = KernelStack([(rows, (kernel,)) for rows, kernel in alone], self.places, self.circle)
-            found = shift_sums(weights, stack, n=self.n, circle=self.circle, orders=orders, engine=self.engine)
+            found = shift_sums(weights, stack, engine=self.engine)
             sums.append(found.values[0].reshape(len(alone), -1))
         values = np.concatenate(sums)
         p: list[float] = step_down(scores(values, np.full(len(values), self.tolerance))[0]).tolist()
