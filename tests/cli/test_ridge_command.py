@@ -7,7 +7,7 @@ from example_ridge import metrics, ridge_grid, ridge_result, target_fit
 import kerntest as package
 from kerntest.cli.drawing import summary_text
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.report.summaries.ridge_summary import ridge_notes, ridge_sentence, ridge_summary
+from kerntest.report.summaries.learner_summary import learner_notes, ridge_sentence, ridge_summary
 
 PLAIN = ["shop.csv", "--target", "wear"]
 DEFAULTS = {
@@ -200,7 +200,7 @@ def test_a_report_may_go_to_a_file(kerntest, train_ridge, tmp_path):
 def test_verbose_says_what_was_chosen(kerntest, train_ridge):
     train_ridge.result = ridge_result(grid=ridge_grid(), columns_left_out=("id",))
     assert "columns left out: id" in kerntest("ridge", *PLAIN, "-v").err
-    assert any("of the grid was chosen" in note for note in ridge_notes(train_ridge.result))
+    assert any("of the grid was chosen" in note for note in learner_notes(train_ridge.result))
 
 
 @pytest.mark.parametrize(

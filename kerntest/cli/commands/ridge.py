@@ -184,6 +184,6 @@ def ridge(train: str, **options: Any) -> int:
     if len(options["target"]) == 1:
         (options["target"],) = options["target"]
     result = run.fitted("train_ridge")
-    from kerntest.report.summaries.ridge_summary import ridge_notes, ridge_summary  # noqa: PLC0415 - --help must start at once
+    from kerntest.report.summaries.learner_summary import learner_notes, ridge_summary  # noqa: PLC0415 - --help must start at once
 
-    return run.deliver(result, ridge_notes(result), ridge_summary)
+    return run.deliver(result, learner_notes(result), ridge_summary)

@@ -29,7 +29,7 @@ from kerntest.report.figures import (
     write_cells,
     write_title,
 )
-from kerntest.report.summaries.ridge_summary import left_out_rows, ridge_sentence
+from kerntest.report.summaries.learner_summary import left_out_rows, ridge_sentence
 from kerntest.report.summaries.words import number, percent
 
 if TYPE_CHECKING:

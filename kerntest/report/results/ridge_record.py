@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kerntest.report.results.learning_record import RegressionMetrics
 from kerntest.report.results.record import Record
 
 if TYPE_CHECKING:
@@ -69,28 +70,17 @@ class RidgeGrid(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalMetrics(Record):
+class IntervalMetrics(RegressionMetrics):
     """How well numbers are predicted; of several targets each value is a mean, of the RMSE the root mean square.
 
     Parameters
     ----------
-    n : int
-        Rows.
-    rmse, mae : float
-        Root mean squared and mean absolute error, in the units of the target.
-    r2 : float or None
-        1 - (sum of squared errors) / (sum of squares about the mean of these rows).
-    max_error : float
-        Largest absolute error.
+    n, rmse, mae, r2, max_error
+        As in `RegressionMetrics`.
     coverage : float or None
         Share of the rows within their predictive interval; None without intervals.
     """
 
-    n: int
-    rmse: float
-    mae: float
-    r2: float | None
-    max_error: float
     coverage: float | None
 
 

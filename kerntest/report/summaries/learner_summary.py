@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from kerntest.report.results.learning_record import GridCell, GridSearch, KpcaResult, SvmResult
-    from kerntest.report.results.ridge_record import RidgeResult
+    from kerntest.report.results.ridge_record import RidgeCell, RidgeGrid, RidgeResult
 
     LearnerResult: TypeAlias = SvmResult | RidgeResult | KpcaResult
 
@@ -272,8 +272,106 @@ def _number_lines(result: SvmResult, judged: RegressionMetrics) -> list[tuple[st
     if judged.r2 is not None:
         lines.append(("r2", number(judged.r2)))
     if result.judged_on == "test" and isinstance(result.train, RegressionMetrics):
-        explained = "" if result.train.r2 is None else f", r2 {number(result.train.r2)}"
-        lines.append(("training", f"RMSE {number(result.train.rmse)}{explained}"))
+        lines.append(("training", _trained(result.train)))
+    return lines
+
+
+def _trained(train: RegressionMetrics) -> str:
+    """Return how good a regression is on the rows that it has learned."""
+    return f"RMSE {number(train.rmse)}{'' if train.r2 is None else f', r2 {number(train.r2)}'}"
+
+
+CRITERIA = {
+    "loo": "exact leave-one-out",
+    "gcv": "generalised cross-validation",
+    "cv": "exact {folds}-fold cross-validation",
+    "evidence": "the evidence of the Gaussian process",
+}
+
+
+def ridge_summary(result: RidgeResult) -> Summary:
+    """Return a fitted regression in words."""
+    lines = [("lambda", f"{number(result.lambda_)}, lambda/n = {number(result.lambda_per_row)}")]
+    if (grid := result.grid) is not None:
+        of = f" of {grid.n_rows:,} rows" if grid.n_rows < result.n_train else ""
+        best = f"{grid.score} {number(grid.cells[grid.chosen].score)}, the best of {len(grid.cells)} cells"
+        lines.append(("chosen by", f"{CRITERIA[grid.criterion].format(folds=grid.folds)}{of}: {best}"))
+    how = f"{number(result.effective_df)} effective degrees of freedom, condition number {result.condition_number:.2g}"
+    if result.solver != "eigenvalues":
+        state = "" if result.converged else ", not converged"
+        how += f", {counted(result.iterations, 'step')} of conjugate gradients{state}"
+    lines += [("solver", how), *_ridge_lines(result)]
+    tables = [] if grid is None or len(grid.cells) < 2 else [_penalty_table(grid)]
+    targets, sentence = name_list(result.targets), ridge_sentence(result)
+    return learner_summary(result, "Kernel ridge regression", lines, sentence, target=targets, tables=tables)
+
+
+def _penalty_table(grid: RidgeGrid) -> ResultTable:
+    """Return the scores of a grid: lambdas down, bandwidths across."""
+    cells = {(cell.multiple, cell.lambda_): cell for cell in grid.cells}
+    multiples, lambdas = (sorted(set(values)) for values in zip(*cells, strict=True))
+    chosen = grid.cells[grid.chosen]
+    widths = [cells[multiple, lambdas[0]].bandwidth for multiple in multiples]
+    headings = [
+        number(multiple) if width is None else number(width, 3)
+        for multiple, width in zip(multiples, widths, strict=True)
+    ]
+
+    def shown(cell: RidgeCell) -> Cell:
+        text = number(cell.score, 4)
+        return Cell(f"*{text}", "chosen") if cell is chosen else Cell(text)
+
+    of = "bandwidths" if chosen.bandwidth is not None else "bandwidths / median"
+    return ResultTable(
+        (("lambda", "word"), *_numbers(headings)),
+        tuple((number(one), *(shown(cells[multiple, one]) for multiple in multiples)) for one in lambdas),
+        f"Grid, {grid.score}, {of} across (* chosen):",
+        (f"tie rule: {grid.tie_rule}",),
+        keep=headings[multiples.index(chosen.multiple)],
+    )
+
+
+def ridge_sentence(result: RidgeResult) -> str:
+    """Return how good a regression is, as a sentence."""
+    rows, rmse, r2, several = judged_rows(result), result.rmse, result.r2, len(result.targets) > 1
+    if result.judged_on == "train" and result.loo_rmse is not None:
+        rows, rmse, r2 = left_out_rows(together=result.n_clusters is not None), result.loo_rmse, result.loo_r2
+        rows += "" if several else ","
+    if not several:
+        return error_sentence(rows, rmse, r2)
+    explained = "unknown" if r2 is None else number(r2)
+    return f"Predictions of {rows} have r2 = {explained}, the mean over {len(result.targets)} targets."
+
+
+def left_out_rows(*, together: bool) -> str:
+    """Return the rows that are predicted by a fit without them."""
+    return f"rows left out, one {'cluster ' if together else ''}at a time"
+
+
+def _ridge_lines(result: RidgeResult) -> list[tuple[str, str]]:
+    """Return how good the regression is: on test rows, left out, on training rows; of several targets each."""
+    lines, left_out = list[tuple[str, str]](), left_out_rows(together=result.n_clusters is not None)
+    for fit in result.fits:
+        judged = fit.train if fit.test is None else fit.test
+        rows = counted(judged.n, f"{PARTS[result.judged_on]} row")
+        error, covered, of = f"{number(judged.rmse)} on {rows}", judged.coverage, f" of {rows}"
+        if len(result.fits) > 1:
+            parts = [f"RMSE {error}"] + ([] if judged.r2 is None else [f"r2 {number(judged.r2)}"])
+            parts += [] if covered is None else [f"intervals of {percent(result.interval)} hold {percent(covered)}"]
+            lines.append((visible(fit.name)[:20], ", ".join(parts)))
+            continue
+        lines += [("RMSE", error), ("", f"MAE {number(judged.mae)}, largest error {number(judged.max_error)}")]
+        lines += [] if judged.r2 is None else [("r2", number(judged.r2))]
+        if covered is None:
+            covered, of = result.loo_coverage, f" of {left_out}"
+        if covered is not None:
+            lines.append(("intervals", f"of {percent(result.interval)} hold {percent(covered)}{of}"))
+        lines.append(("noise", f"standard deviation {number(fit.noise)}, estimated from the training rows"))
+        loo = f"{number(result.gcv_rmse)} by generalised cross-validation"
+        if result.loo_rmse is not None:
+            loo = f"{number(result.loo_rmse)} of training {left_out}"
+        lines.append(("left out", f"RMSE {loo}"))
+        lines += [("training", _trained(result.train))] if result.judged_on == "test" else []
     return lines
 
 
