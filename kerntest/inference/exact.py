@@ -18,7 +18,7 @@ from kerntest.data.facts import counts_rows
 from kerntest.data.messages import listed
 from kerntest.errors import UsageError
 from kerntest.inference.verdict import judged_together
-from kerntest.kernels.catalogue import why_not_characteristic
+from kerntest.kernels.text import why_not_characteristic
 from kerntest.report.results import record
 from kerntest.report.results.independence_record import IndependenceResult, KernelPair
 from kerntest.report.summaries.independence_summary import independence_sentence

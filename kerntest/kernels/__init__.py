@@ -1,6 +1,6 @@
 """Kernels, and here the names that their texts may contain, which shell completion reads without loading any of them.
 
-The catalogue holds the classes behind the names; a test keeps the two in step.
+`text.KERNELS` holds the classes behind the names; a test keeps the two in step.
 """
 
 from __future__ import annotations

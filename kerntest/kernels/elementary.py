@@ -47,6 +47,13 @@ class Atom(Expression):
 
     kind: ClassVar[Kind] = "numeric"
     remark: ClassVar[str]
+    # All that have a name, by it.
+    NAMED: ClassVar[dict[str, type[Atom]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Keep the class under its name."""
+        if "name" in vars(cls):
+            Atom.NAMED[cls.name] = cls
 
     def __post_init__(self) -> None:
         """Check every argument and keep it as a float."""

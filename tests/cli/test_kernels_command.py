@@ -6,7 +6,7 @@ import pytest
 
 from kerntest import parse_kernel
 from kerntest.kernels import NAMES
-from kerntest.kernels.catalogue import KERNELS
+from kerntest.kernels.text import KERNELS
 
 
 def test_the_list_for_people(kerntest):

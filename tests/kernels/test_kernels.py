@@ -19,8 +19,8 @@ from kerntest.errors import UsageError
 from kerntest.kernels import ALIASES
 from kerntest.kernels import NAMES as NAMES_OF_KERNELS
 from kerntest.kernels.base import Columns, DensePairs, Points
-from kerntest.kernels.catalogue import KERNELS
 from kerntest.kernels.groups import bind
+from kerntest.kernels.text import KERNELS
 from kerntest.matrices.lags import LagPairs
 
 NUMBERS, CODES, ROW = slice(0, 3), slice(3, 5), slice(0, 5)

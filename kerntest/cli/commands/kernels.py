@@ -44,7 +44,7 @@ MANUAL = Manual(
 def kernels(*, output_format: str | None, as_json: bool) -> None:
     """List the kernels that --kernel knows, with their formulas, and how to combine them."""
     shown_as = chosen_format(output_format, as_json=as_json)
-    from kerntest.kernels.catalogue import kernel_entries  # noqa: PLC0415 - numerics are loaded only when used
+    from kerntest.kernels.text import kernel_entries  # noqa: PLC0415 - numerics are loaded only when used
 
     rows = kernel_entries()
     if shown_as == "table":
