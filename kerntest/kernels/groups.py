@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 from kerntest.errors import UsageError, suggest
 from kerntest.kernels import ADDITIVE
@@ -19,9 +17,9 @@ from kerntest.kernels.algebra import (
     POSITIVE,
     Expression,
     Modified,
+    Product,
     Sum,
     check_number,
-    combined,
     format_number,
     leaves,
 )
@@ -37,13 +35,47 @@ QUOTES = "'\"`"
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnName:
+    """A column as the user wrote it; in a wildcard `*` stands for any characters, alone for all that no other group names."""
+
+    text: str
+    wildcard: bool = False
+    # Where it stands in the kernel text, counted from 1; 0 when it comes from elsewhere.
+    position: int = field(default=0, compare=False)
+
+    @property
+    def is_rest(self) -> bool:
+        """Whether this is the lone `*`."""
+        return self.wildcard and self.text == "*"
+
+    def matches(self, name: str) -> bool:
+        """Return whether the column called `name` is meant."""
+        if not self.wildcard:
+            return name == self.text
+        return re.fullmatch(".*".join(map(re.escape, self.text.split("*"))), name, flags=re.DOTALL) is not None
+
+    def __str__(self) -> str:
+        """Return the name, in quotes where it would be read as something else without them."""
+        special = ",:;" if self.wildcard else ",:;*"
+        odd = self.text != self.text.strip() or any(mark in self.text for mark in special)
+        if self.text and self.text[0] not in QUOTES and not odd:
+            return self.text
+        quote = next((quote for quote in QUOTES if quote not in self.text), QUOTES[0])
+        return quote + self.text.replace(quote, 2 * quote) + quote
+
+
+@dataclass(frozen=True, slots=True)
 class OnColumns(Modified):
-    """A kernel that is given only some of the columns, by their positions among those that this one is given."""
+    """A kernel that is given only some of the columns, by their positions among those that this one is given.
+
+    One that is a factor of `BoundGroups` knows their names, too.
+    """
 
     name: ClassVar[str] = "columns"
     formula: ClassVar[str] = "k(x_c,y_c)"
 
     columns: Columns
+    names: tuple[ColumnName, ...] = ()
 
     @property
     def kinds(self) -> frozenset[Kind]:
@@ -80,41 +112,11 @@ class OnColumns(Modified):
 
     def enclosed(self, at_least: int) -> str:
         """Return the text of the kernel, in parentheses where it binds less tightly than that."""
-        return self.kernel.enclosed(at_least)
+        return str(self) if self.names else self.kernel.enclosed(at_least)
 
     def __str__(self) -> str:
-        """Return the text of the kernel."""
-        return str(self.kernel)
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnName:
-    """A column as the user wrote it; in a wildcard `*` stands for any characters, alone for all that no other group names."""
-
-    text: str
-    wildcard: bool = False
-    # Where it stands in the kernel text, counted from 1; 0 when it comes from elsewhere.
-    position: int = field(default=0, compare=False)
-
-    @property
-    def is_rest(self) -> bool:
-        """Whether this is the lone `*`."""
-        return self.wildcard and self.text == "*"
-
-    def matches(self, name: str) -> bool:
-        """Return whether the column called `name` is meant."""
-        if not self.wildcard:
-            return name == self.text
-        return re.fullmatch(".*".join(map(re.escape, self.text.split("*"))), name, flags=re.DOTALL) is not None
-
-    def __str__(self) -> str:
-        """Return the name, in quotes where it would be read as something else without them."""
-        special = ",:;" if self.wildcard else ",:;*"
-        odd = self.text != self.text.strip() or any(mark in self.text for mark in special)
-        if self.text and self.text[0] not in QUOTES and not odd:
-            return self.text
-        quote = next((quote for quote in QUOTES if quote not in self.text), QUOTES[0])
-        return quote + self.text.replace(quote, 2 * quote) + quote
+        """Return the text of the kernel, behind the names of its columns."""
+        return f"{', '.join(map(str, self.names))}: {self.kernel}" if self.names else str(self.kernel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,27 +132,10 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupedKernel(Kernel):
-    """A product of kernels for groups of columns."""
-
-    name: ClassVar[str] = "groups"
-    formula: ClassVar[str] = "k_1(x_1,y_1) k_2(x_2,y_2) ..."
+class ColumnGroups(Kernel):
+    """Groups of columns that are known by name only: a product of their kernels, once `bind` has found the columns."""
 
     groups: tuple[Group, ...]
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        """The kernel of every group."""
-        return tuple(group.kernel for group in self.groups)
-
-    def __str__(self) -> str:
-        """Return the groups joined by semicolons."""
-        return "; ".join(map(str, self.groups))
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnGroups(GroupedKernel):
-    """Groups of columns that are known by name only."""
 
     def __post_init__(self) -> None:
         """Check that only one group takes the rest of the columns."""
@@ -163,22 +148,23 @@ class ColumnGroups(GroupedKernel):
                 where={"value": "*", "position": rests[1].position},
             )
 
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """The kernel of every group."""
+        return tuple(group.kernel for group in self.groups)
 
-@dataclass(frozen=True, slots=True)
-class BoundGroups(GroupedKernel):
-    """Groups of columns of one table: each has an `OnColumns` as its kernel, and their columns do not overlap."""
+    def __str__(self) -> str:
+        """Return the groups joined by semicolons."""
+        return "; ".join(map(str, self.groups))
 
-    def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> BoundGroups:
-        """Return this kernel with each missing bandwidth set to rule(metric, columns of its group)."""
-        return BoundGroups(tuple(replace(group, kernel=group.kernel.resolve(rule, columns)) for group in self.groups))
 
-    def evaluate(self, pairs: Pairs) -> Array:
-        """Return the product over the groups, in their order."""
-        return combined(self, np.multiply, (part.evaluate(pairs) for part in self.parts))
+class BoundGroups(Product):
+    """A product over groups of columns of one table: each an `OnColumns`, and their columns do not overlap."""
 
-    def diagonal(self, points: Points) -> Array:
-        """Return the product of the diagonals."""
-        return combined(self, np.multiply, (part.diagonal(points) for part in self.parts))
+    __slots__ = ()
+
+    symbol = "; "
+    characteristic = Kernel.characteristic
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +244,7 @@ class AdditiveSum(Sum):
 def plain(kernel: Kernel) -> Kernel:
     """Return the kernel of the first group of columns, without its columns."""
     if isinstance(kernel, BoundGroups):
-        kernel = kernel.groups[0].kernel
+        kernel = kernel.parts[0]
     return kernel.kernel if isinstance(kernel, OnColumns) else kernel
 
 
@@ -283,7 +269,7 @@ def bind(kernel: Kernel, numeric_names: Sequence[str], category_names: Sequence[
     groups is one group of all columns. Parsing the text of what is returned and binding that again gives an equal kernel.
     """
     numeric, categories = tuple(numeric_names), tuple(category_names)
-    groups: list[Group] = []
+    factors: list[OnColumns] = []
     unused = set(numeric + categories)
     for expression, chosen in _assigned(kernel, numeric + categories):
         unused -= chosen
@@ -293,20 +279,21 @@ def bind(kernel: Kernel, numeric_names: Sequence[str], category_names: Sequence[
         )
         for part, seen in _covering(expression, columns, categories):
             names = [*(numeric[place] for place in seen.numeric), *(categories[place] for place in seen.categories)]
-            groups.append(Group(tuple(map(ColumnName, names)), OnColumns(_localised(part, seen), seen)))
-    if len(groups) == 1 and not (numeric and categories) and not unused:
-        return Bound(groups[0].kernel.parts[0], ())
-    return Bound(BoundGroups(tuple(groups)), tuple(name for name in numeric + categories if name in unused))
+            factors.append(OnColumns(_localised(part, seen), seen, tuple(map(ColumnName, names))))
+    if len(factors) == 1 and not (numeric and categories) and not unused:
+        return Bound(factors[0].kernel, ())
+    return Bound(BoundGroups(tuple(factors)), tuple(name for name in numeric + categories if name in unused))
 
 
 def _assigned(kernel: Kernel, names: tuple[str, ...]) -> list[tuple[Expression, set[str]]]:
     """Return the expression of each group with the names of its columns; groups left without columns drop out."""
-    if isinstance(kernel, ColumnGroups):
-        groups = kernel.groups
-    elif isinstance(kernel, Expression):
-        groups = (Group((ColumnName("*", wildcard=True),), kernel),)
-    else:
-        raise _bound_already(kernel)
+    everything = ColumnName("*", wildcard=True)
+    whole = (
+        kernel
+        if isinstance(kernel, ColumnGroups)
+        else ColumnGroups((Group((everything,), cast("Expression", kernel)),))
+    )
+    groups = whole.groups
     owners = _owners(groups, names)
     rest = next((number for number, group in enumerate(groups) if any(one.is_rest for one in group.names)), None)
     chosen = [{name for name in names if owners.get(name, rest) == number} for number in range(len(groups))]

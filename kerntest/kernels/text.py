@@ -29,10 +29,10 @@ from kerntest.kernels.groups import (
     QUOTES,
     Additive,
     AdditiveSum,
+    BoundGroups,
     ColumnGroups,
     ColumnName,
     Group,
-    GroupedKernel,
     OnColumns,
     is_additive,
 )
@@ -404,15 +404,13 @@ def why_not_characteristic(kernel: Kernel) -> str | None:
     """Return what any kernel, bound to columns or not, does not see, as one sentence; None for a characteristic one."""
     if kernel.characteristic:
         return None
-    culprit: Kernel | Group = kernel
-    part: Kernel = kernel
-    if isinstance(kernel, GroupedKernel):
-        culprit = next(group for group in kernel.groups if not group.kernel.characteristic)
-        part = culprit.kernel
-    limit = _limit(part) if isinstance(part, Expression) else None
+    culprit = kernel
+    if isinstance(kernel, BoundGroups):
+        culprit = next(one for one in kernel.parts if not one.characteristic)
+    limit = _limit(culprit) if isinstance(culprit, Expression) else None
     consequence = "a value of zero does not mean that the distributions are equal"
     # Its text has a number for each column.
-    name = ADDITIVE if is_additive(part) else str(culprit)
+    name = ADDITIVE if is_additive(culprit) else str(culprit)
     return f"'{name}' {limit or 'is not known to see every difference'}: {consequence}"
 
 

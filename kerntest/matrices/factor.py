@@ -218,8 +218,8 @@ class LowRank:
 
 def terms(kernel: Kernel) -> tuple[Kernel, ...]:
     """Return the kernels of which this one is the sum."""
-    if isinstance(kernel, BoundGroups) and len(kernel.groups) == 1:
-        return terms(kernel.groups[0].kernel)
+    if isinstance(kernel, BoundGroups) and len(kernel.parts) == 1:
+        return terms(kernel.parts[0])
     return kernel.operands if isinstance(kernel, Sum) else (kernel,)
 
 

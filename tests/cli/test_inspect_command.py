@@ -110,11 +110,6 @@ def test_mistakes(kerntest, arguments, code, message):
     assert outcome.err.startswith(message)
 
 
-def test_errors_are_json_where_the_result_would_be(kerntest):
-    document = json.loads(kerntest("inspect", "nowhere.csv", "--json").err)
-    assert document["error"]["code"] == "data.missing_file"
-
-
 def test_a_terminal_is_no_table(kerntest, monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     outcome = kerntest("inspect", "-")
@@ -153,15 +148,6 @@ def test_a_wide_table_is_a_long_list_and_nothing_is_cut_off(wide, width):
         assert len(lines) <= 203 + 2 * sum(column.use != "used" for column in wide.columns)
         for column in wide.columns:
             assert f"  {column.name}  " in text
-
-
-def test_colours_change_no_content(wide):
-    plain = summary_text(table_summary(wide), width=100, colour=False)
-    coloured = summary_text(table_summary(wide), width=100, colour=True)
-    assert "\x1b" not in plain
-    assert "\x1b" in coloured
-    stripped = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
-    assert "".join(f"{line.rstrip()}\n" for line in stripped.splitlines()) == plain
 
 
 def test_names_and_values_cannot_move_the_cursor(tmp_path):

@@ -146,10 +146,10 @@ def test_one_number(number):
 def test_a_number_is_for_the_numeric_columns_where_there_are_any():
     (kernel,) = choose("gaussian", 2.0, q=2).kernels
     hamming = BandwidthChooser(points_of(2, 2), 0)
-    groups = dict(zip(("numbers", "categories"), kernel.groups, strict=True))
+    groups = dict(zip(("numbers", "categories"), kernel.parts, strict=True))
     assert str(groups["numbers"]) == "price, weight: gaussian(2)"
-    columns = groups["categories"].kernel.columns
-    assert groups["categories"].kernel.kernel.bandwidth == hamming.median("mismatches", columns)
+    columns = groups["categories"].columns
+    assert groups["categories"].kernel.bandwidth == hamming.median("mismatches", columns)
     (alone,) = choose("hamming", 2.0, p=0, q=2).kernels
     assert str(alone) == "hamming(2)"
 

@@ -9,8 +9,6 @@ import naive
 import numpy as np
 import pytest
 from catalogue_kernels import GROUPED, UNBOUND, cosine, kernel_of, mixed_points, on, plus, times, to_the, weighted
-from hypothesis import given
-from hypothesis import strategies as st
 from tolerances import SAME_MACHINE, assert_close
 
 import kerntest
@@ -139,7 +137,7 @@ def test_positive_definite_where_it_claims(kernel):
 
 def test_its_text_reads_back(kernel):
     again = parse_kernel(str(kernel))
-    if hasattr(kernel, "groups"):
+    if ": " in str(kernel):
         again = bind(again, NAMES, CATEGORIES).kernel
     assert again == kernel
     assert hash(again) == hash(kernel)
@@ -210,13 +208,6 @@ def test_open_bandwidths_are_asked_for_with_their_metric_and_columns():
     ]
 
 
-def test_the_bandwidths_of_an_additive_kernel_are_asked_for_column_by_column():
-    asked = []
-    kernel = bind(parse_kernel("weight, depth: additive; *: delta"), NAMES, CATEGORIES).kernel
-    kernel.resolve(lambda *question: asked.append(question) or 1.0)
-    assert asked[:2] == [("euclidean", Columns((1,), ())), ("euclidean", Columns((2,), ()))]
-
-
 def test_a_kernel_is_bound_once():
     bound = bind(parse_kernel("price: linear; *: delta"), NAMES, CATEGORIES).kernel
     with pytest.raises(UsageError, match="is bound to columns already"):
@@ -274,15 +265,6 @@ STATIONARY = [
 
 
 @pytest.mark.parametrize("text", STATIONARY)
-@given(shift=st.floats(-100, 100))
-def test_stationary_kernels_ignore_translation(text, shift):
-    kernel = parse_kernel(text)
-    np.testing.assert_allclose(
-        kernel(X.numeric + shift, Y.numeric + shift), kernel(X.numeric, Y.numeric), rtol=1e-9, atol=1e-6
-    )
-
-
-@pytest.mark.parametrize("text", STATIONARY)
 def test_stationary_kernels_stay_between_0_and_1_at_any_distance(text):
     K = parse_kernel(text)(np.array([0.0, 1e-150, 1e-10, 1.0, 1e3, 1e100, 1e150, -1e153]))
     assert np.isfinite(K).all()
@@ -327,11 +309,6 @@ def test_matern_falls_smoothly_where_the_bessel_function_overflows(nu):
         np.testing.assert_allclose(1 - K[z > 0.05], z[z > 0.05] ** 2 / (4 * (nu - 1)), rtol=0.0125, atol=0)
 
 
-def test_periodic_does_not_see_whole_periods():
-    kernel = parse_kernel("periodic(2)")
-    np.testing.assert_allclose(kernel(X.numeric + 10.0, X.numeric), kernel(X.numeric), rtol=1e-10, atol=0)
-
-
 def test_a_row_of_size_zero_is_normalised_to_zero():
     rows, kernel = np.array([[0.0, 0.0], [1.0, 2.0]]), parse_kernel("normalise(linear)")
     np.testing.assert_allclose(kernel(rows), [[0, 0], [0, 1]], rtol=0, atol=1e-12)
@@ -346,11 +323,6 @@ def test_equal_rows_are_not_told_apart_by_rounding():
     twice = Points.of(np.concatenate([rows, rows]))
     values = parse_kernel("laplacian2(0.0001)")(twice)
     np.testing.assert_array_equal(np.diag(values[:300, 300:]), 1.0)
-
-
-@pytest.mark.parametrize(("m", "n"), [(0, 0), (0, 3), (3, 0)])
-def test_no_rows_have_no_distances(m, n):
-    assert DensePairs(Points.of(np.ones((m, 2))), Points.of(np.zeros((n, 2)))).squared_distance().shape == (m, n)
 
 
 def test_distances_of_a_slice_are_computed_as_those_of_the_whole():

@@ -138,18 +138,6 @@ def test_whoever_works_on_the_pieces_gives_the_same_table_and_the_same_report(fo
         assert_alike(other, found[0], run)
 
 
-def test_the_report_is_that_of_the_rows_read_as_a_whole(folder, tmp_path):
-    _, cut = table_and_report(folder, "ridge", folder / "groups.parquet", tmp_path / "out.csv", block=7, threads=3)
-    _, whole = table_and_report(folder, "ridge", folder / "one.parquet", tmp_path / "out.csv", block=ROWS)
-    assert (cut["rows"], cut["predicted"], cut["incomplete"]) == (ROWS, ROWS - 2, 2)
-    for name, value in whole["numbers"].items():
-        assert cut["numbers"][name] == pytest.approx(value, rel=1e-9)
-    _, cut = table_and_report(folder, "preimages", folder / "groups.parquet", tmp_path / "out.csv", block=40, threads=2)
-    _, whole = table_and_report(folder, "preimages", folder / "one.parquet", tmp_path / "out.csv", block=ROWS)
-    assert cut["reconstruction_error"] == pytest.approx(whole["reconstruction_error"], rel=1e-6)
-    assert [one["column"] for one in cut["by_column"]] == [one["column"] for one in whole["by_column"]]
-
-
 def test_the_size_of_the_pieces_changes_nothing(folder, elsewhere, monkeypatch):
     output = folder / "out.parquet"
     layouts = ("tiny.parquet", "one.parquet")

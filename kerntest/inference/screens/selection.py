@@ -19,7 +19,7 @@ from kerntest.inference.statistic import dependence, factor
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.elementary import Gaussian, Hamming
-from kerntest.kernels.groups import BoundGroups, ColumnName, Group, OnColumns
+from kerntest.kernels.groups import BoundGroups, ColumnName, OnColumns
 from kerntest.matrices.lags import KernelStack
 from kerntest.matrices.matrix import CentredProduct
 from kerntest.report.results.independence_record import SelectedColumn, SelectionResult
@@ -200,7 +200,7 @@ class _Selection:
         seen = (Columns(tuple(range(len(numeric))), ()), Columns((), tuple(range(len(categories)))))
         return points, BoundGroups(
             tuple(
-                Group((ColumnName("*", wildcard=True),), OnColumns(kernel, places))
+                OnColumns(kernel, places, (ColumnName("*", wildcard=True),))
                 for kernel, places in zip((gaussian, hamming), seen, strict=True)
             )
         )

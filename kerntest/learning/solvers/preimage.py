@@ -37,7 +37,7 @@ from kerntest.kernels.elementary import (
     RationalQuadratic,
     StudentT,
 )
-from kerntest.kernels.groups import BoundGroups, OnColumns
+from kerntest.kernels.groups import OnColumns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -229,13 +229,12 @@ def attractions(kernel: Kernel, pairs: DensePairs, columns: tuple[int, ...] | No
         return attractions(kernel.kernel, pairs.restrict(kernel.columns), inner)
     if isinstance(kernel, Sum):
         return [found for part in kernel.parts for found in attractions(part, pairs, columns)]
-    if isinstance(kernel, (BoundGroups, Product)):
+    if isinstance(kernel, Product):
         # Of k_1 k_2 ... those of each factor times the other factors.
-        parts = kernel.parts if isinstance(kernel, Product) else [group.kernel for group in kernel.groups]
-        factors = [part.evaluate(pairs) for part in parts]
+        factors = [part.evaluate(pairs) for part in kernel.parts]
         return [
             (own, math.prod((*factors[:place], *factors[place + 1 :]), start=weights))
-            for place, part in enumerate(parts)
+            for place, part in enumerate(kernel.parts)
             for own, weights in attractions(part, pairs, columns)
         ]
     if isinstance(kernel, Power) and kernel.exponent >= 1.0:
