@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from kerntest.engines.engine import enough_for
+from kerntest.engines.engine import Engine, enough_for
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.matrices.factor import BLOCK as FEATURES_BLOCK
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import FeatureMap
 
@@ -76,6 +75,11 @@ def expanded(
         result[part] = product
     result += expansion.intercepts
     return result
+
+
+def sum_of_kernels(kernel: Kernel, centres: Points, weights: Array, points: Points) -> Array:
+    """Return sum_i w_i k(c_i, x) at n points, shape (n,)."""
+    return expanded(Expansion(kernel, centres, weights[:, None], np.zeros(1)), None, points, Engine(1))[:, 0]
 
 
 def _against(kernel: Kernel, centres: Points, points: Points) -> Array:

@@ -12,7 +12,7 @@ from kerntest import parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.inference.explain import coco as module
-from kerntest.inference.explain.coco import RELATIVE_ERROR, coco, coco_function, relabelled_coco
+from kerntest.inference.explain.coco import RELATIVE_ERROR, CrossCovariance, coco_function
 from kerntest.kernels.base import Points
 
 ENGINE = Engine(1)
@@ -25,6 +25,14 @@ KERNELS = [
 ]
 # The largest singular values of G_x' G_y from the whole matrix, and by the Lanczos method.
 WAYS = {"decomposition": 10**6, "Lanczos": 0}
+
+
+def coco(kernel_x, x, kernel_y, y):
+    return CrossCovariance((kernel_x, kernel_y), (x, y)).functions()
+
+
+def relabelled_coco(kernel_x, x, kernel_y, y, permutations, *, engine=ENGINE, progress=None):
+    return CrossCovariance((kernel_x, kernel_y), (x, y), engine).relabelled(permutations, engine, progress)
 
 
 @pytest.fixture(params=WAYS)
@@ -140,14 +148,6 @@ def test_a_function_elsewhere_is_its_definition():
     assert_close(coco_function(k, x, found.alpha, Points.of(at)), expected)
 
 
-def test_functions_are_computed_a_block_of_points_at_a_time(monkeypatch):
-    k = parse_kernel("laplacian(1)")
-    x, y = dependent(30)
-    found = coco(k, x, k, y)
-    monkeypatch.setattr(module, "BLOCK", 100)
-    assert_close(coco_function(k, x, found.alpha, x), found.f)
-
-
 def test_linear_kernels_have_the_covariance():
     rng = np.random.default_rng(2)
     x = rng.normal(size=50)
@@ -198,7 +198,7 @@ def test_a_constant_column_has_nothing_to_do_with_any_other(text):
         assert found.correlation == 0
         for values in (found.f, found.g, found.alpha, found.beta):
             np.testing.assert_array_equal(values, np.zeros(40))
-        relabelled = relabelled_coco(kernel, points[0], kernel, points[1], permutations_of(40, 5), ENGINE)
+        relabelled = relabelled_coco(kernel, points[0], kernel, points[1], permutations_of(40, 5))
         np.testing.assert_array_equal(relabelled, np.zeros(5))
 
 
@@ -259,7 +259,7 @@ def test_the_value_is_at_most_the_root_of_hsic():
 def test_relabelled_values_are_those_of_relabelled_rows(texts):
     (kx, ky), (x, y) = kernels(texts), dependent(60)
     permutations = permutations_of(60, 9)
-    found = relabelled_coco(kx, x, ky, y, permutations, ENGINE)
+    found = relabelled_coco(kx, x, ky, y, permutations)
     assert_close(found, naive_coco.relabelled(kx(x), ky(y), permutations))
     again = [coco(kx, x, ky, y.take(p)).value for p in permutations]
     np.testing.assert_allclose(found, again, rtol=RELATIVE_ERROR)
@@ -269,7 +269,7 @@ def test_relabelled_values_are_those_of_relabelled_rows(texts):
 @pytest.mark.usefixtures("way")
 def test_the_identity_gives_the_value_itself(texts):
     (kx, ky), (x, y) = kernels(texts), dependent(60)
-    found = relabelled_coco(kx, x, ky, y, [np.arange(60), np.arange(60)[::-1]], ENGINE)
+    found = relabelled_coco(kx, x, ky, y, [np.arange(60), np.arange(60)[::-1]])
     assert_close(found[0], coco(kx, x, ky, y).value)
 
 
@@ -279,9 +279,8 @@ def test_high_ranks_are_left_to_the_lanczos_method():
     permutations = permutations_of(200, 5)
     expected = naive_coco.relabelled(k(x), k(y), permutations)
     for points, ranks in (((x, y), True), ((Points.of(x.numeric[:, 0]), y), False)):
-        sides = [module._side(k, side) for side in points]
-        assert module._small(*sides) != ranks
-    assert_close(relabelled_coco(k, x, k, y, permutations, ENGINE), expected)
+        assert CrossCovariance((k, k), points).small != ranks
+    assert_close(relabelled_coco(k, x, k, y, permutations), expected)
 
 
 @pytest.mark.usefixtures("way")
@@ -290,7 +289,7 @@ def test_a_kernel_near_the_identity_matrix():
     k = parse_kernel("gaussian(0.8)")
     x, y = dependent(120, p=8)
     permutations = permutations_of(120, 8)
-    found = relabelled_coco(k, x, k, y, permutations, ENGINE)
+    found = relabelled_coco(k, x, k, y, permutations)
     assert_close(found, naive_coco.relabelled(k(x), k(y), permutations))
 
 
@@ -306,8 +305,8 @@ def test_a_kernel_that_is_nearly_constant_keeps_its_digits():
 def test_the_number_of_threads_changes_nothing():
     (kx, ky), (x, y) = kernels(["gaussian(0.5)", "laplacian(1)"]), dependent(130)
     permutations = permutations_of(130, 60)
-    one = relabelled_coco(kx, x, ky, y, permutations, Engine(1))
-    other = relabelled_coco(kx, x, ky, y, permutations, Engine(3))
+    one = relabelled_coco(kx, x, ky, y, permutations, engine=Engine(1))
+    other = relabelled_coco(kx, x, ky, y, permutations, engine=Engine(3))
     assert_close(other, one, share=SAME_MACHINE)
 
 
@@ -321,7 +320,7 @@ def test_permutations_that_pair_equal_rows_tie():
     groups = np.arange(90).reshape(30, 3)
     within = rng.permuted(groups, axis=1).ravel()
     equal = [within[p] for p in permutations] + [p[within] for p in permutations]
-    found = relabelled_coco(k, x, k, y, permutations + equal, ENGINE).reshape(3, 40)
+    found = relabelled_coco(k, x, k, y, permutations + equal).reshape(3, 40)
     np.testing.assert_allclose(found[1:], np.stack([found[0]] * 2), rtol=RELATIVE_ERROR)
 
 
@@ -329,10 +328,10 @@ def test_progress_is_told_of_every_batch_and_no_permutation_is_none():
     k = parse_kernel("gaussian(1)")
     x, y = dependent(30)
     told = []
-    relabelled_coco(k, x, k, y, permutations_of(30, 150), ENGINE, lambda done, every: told.append((done, every)))
+    relabelled_coco(k, x, k, y, permutations_of(30, 150), progress=lambda done, every: told.append((done, every)))
     assert told == [(i + 1, len(told)) for i in range(len(told))]
     assert len(told) > 1
-    assert relabelled_coco(k, x, k, y, [], ENGINE).shape == (0,)
+    assert relabelled_coco(k, x, k, y, []).shape == (0,)
 
 
 def test_dependence_that_no_covariance_shows():
@@ -341,7 +340,7 @@ def test_dependence_that_no_covariance_shows():
     k = parse_kernel("gaussian(0.5)")
     points, y = Points.of(x), Points.of(x**2 + 0.1 * rng.normal(size=300))
     observed = coco(k, points, k, y)
-    others = relabelled_coco(k, points, k, y, permutations_of(300, 99), ENGINE)
+    others = relabelled_coco(k, points, k, y, permutations_of(300, 99))
     assert observed.value > 1.5 * others.max()
     assert observed.correlation > 0.9
     assert abs(np.corrcoef(np.abs(x), observed.f)[0, 1]) > 0.8
@@ -359,7 +358,7 @@ def test_more_rows_than_a_matrix_may_have():
     assert_close(found.value, np.linalg.svd(covariance)[1][0])
     assert_close(coco_function(linear, x, found.alpha, x), found.f, scale=1.0)
     p = rng.permutation(n)
-    (relabelled,) = relabelled_coco(linear, x, linear, y, [p], ENGINE)
+    (relabelled,) = relabelled_coco(linear, x, linear, y, [p])
     assert_close(relabelled, coco(linear, x, linear, y.take(p)).value)
 
 
@@ -387,7 +386,7 @@ def test_beyond_that_a_high_rank_is_refused(most, monkeypatch):
     assert refusal.value.hint == "--statistic hsic"
     assert refusal.value.code == "undecided.coco_rank"
     with pytest.raises(UndecidedError, match="these 150 rows"):
-        relabelled_coco(narrow, x, narrow, y, permutations_of(150, 2), ENGINE)
+        relabelled_coco(narrow, x, narrow, y, permutations_of(150, 2))
 
 
 def test_kernels_that_are_not_positive_definite_are_refused():

@@ -96,9 +96,9 @@ def _sides(analysis: IndependenceAnalysis, rows: NDArray[np.intp]) -> tuple[Side
     x, y = Side(analysis, 0, whole_x, rows), Side(analysis, 1, whole_y, rows)
     if not all(kernel.positive_definite for kernel in kernels):
         return x, y, "The rows"
-    from kerntest.inference.explain.coco import coco, coco_function  # noqa: PLC0415 - scipy.linalg takes 0.1 s to load
+    from kerntest.inference.explain.coco import CrossCovariance, coco_function  # noqa: PLC0415 - scipy.linalg takes 0.1 s to load
 
-    found = coco(kernels[0], x.drawn, kernels[1], y.drawn)
+    found = CrossCovariance(kernels, (x.drawn, y.drawn)).functions()
     x.take_function(found.f, partial(coco_function, kernels[0], x.drawn, found.alpha))
     y.take_function(found.g, partial(coco_function, kernels[1], y.drawn, found.beta))
     if found.value <= 0:

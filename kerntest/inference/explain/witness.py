@@ -15,7 +15,7 @@ import numpy as np
 
 from kerntest.errors import UsageError
 from kerntest.inference.sides import names_apart
-from kerntest.kernels.base import DensePairs
+from kerntest.matrices.expansion import sum_of_kernels
 from kerntest.report.figures import picture_bytes, picture_kind
 from kerntest.report.write import check_writable, write_file, written_together
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from kerntest.inference.exact import IndependenceAnalysis, TwoSampleAnalysis
     from kerntest.inference.sides import Sample
     from kerntest.kernels.base import Array, Kernel, Points
-
-# Entries of one block of kernel values.
-BLOCK = 2**20
 
 
 class Files:
@@ -67,15 +64,10 @@ def witness_kind(path: str | PathLike[str]) -> str:
 
 
 def witness_at(kernel: Kernel, sample: Sample, points: Points) -> Array:
-    """Return the witness function at m points, scaled like the n rows of the sample. Cost: O(m n p) time, 8 MB."""
+    """Return the witness function at m points, scaled like the n rows of the sample. Cost: O(m n p) time, 2 MB."""
     in_x = sample.labels == 1
     weights = np.where(in_x, 1.0 / in_x.sum(), -1.0 / (~in_x).sum())
-    values = np.empty(len(points))
-    step = max(1, BLOCK // len(sample.points))
-    for start in range(0, len(points), step):
-        block = DensePairs(points.take(slice(start, start + step)), sample.points)
-        values[start : start + step] = kernel.evaluate(block) @ weights
-    return values
+    return sum_of_kernels(kernel, sample.points, weights, points)
 
 
 def sample_columns(analysis: TwoSampleAnalysis) -> dict[str, Any]:
@@ -92,12 +84,12 @@ def sample_columns(analysis: TwoSampleAnalysis) -> dict[str, Any]:
 
 def pair_columns(analysis: IndependenceAnalysis) -> dict[str, Any]:
     """Return f(x) and g(y) of the reported kernels at every row that was used, in the order of the table."""
-    from kerntest.inference.explain.coco import coco  # noqa: PLC0415 - scipy.linalg takes 0.1 s to load
+    from kerntest.inference.explain.coco import CrossCovariance  # noqa: PLC0415 - scipy.linalg takes 0.1 s to load
 
-    (kernel_x, kernel_y), origin = analysis.verdict.kernels, analysis.paired.origin
-    x, y = (variable.points for variable in analysis.paired.variables)
-    found = coco(kernel_x, x, kernel_y, y)
-    return {"row": origin + 1, "line": _lines(analysis.groups.tables[0])[origin], "f": found.f, "g": found.g}
+    paired = analysis.paired
+    found = CrossCovariance(analysis.verdict.kernels, tuple(one.points for one in paired.variables)).functions()
+    lines = _lines(analysis.groups.tables[0])[paired.origin]
+    return {"row": paired.origin + 1, "line": lines, "f": found.f, "g": found.g}
 
 
 def _lines(table: Table) -> NDArray[np.intp]:
