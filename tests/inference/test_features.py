@@ -1,0 +1,444 @@
+"""Both tests by features: what the exact test says, at its level, refused or warned of where that is due."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from same_results import assert_same, numbers
+from tolerances import assert_close
+from two_samples import arrays, frames
+from two_variables import columns_of, frame
+
+from kerntest import compute_on, hsic_test, mmd_test, parse_kernel
+from kerntest.errors import DataError, UndecidedError, UsageError
+
+FEATURES = {"method": "features", "features": "nystroem:30", "permutations": 200, "threads": 1}
+GAUSSIAN = FEATURES | {"kernel": "gaussian(1.5)"}
+
+
+def long_frame(n=3000, seed=0, strength=0.2):
+    rng = np.random.default_rng(seed)
+    x, other = rng.normal(size=(n, 2)), rng.normal(size=n)
+    names = rng.choice(["u", "v", "w"], n)
+    return pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "c": other + strength * x[:, 0] ** 2, "s": names})
+
+
+def of_pair(n=500, seed=0, **options):
+    """Return an independence test by features of two columns against a number and a text."""
+    return hsic_test(long_frame(n, seed), x_columns="a,b", **FEATURES | options)
+
+
+def said(result, words):
+    return [text for text in result.warnings if words in text]
+
+
+# Agreement
+
+
+def test_many_landmarks_give_the_estimates_of_the_exact_test():
+    x, y = frames(260, 240)
+    options = {"kernel": "price: gaussian(1); weight: laplacian(2); city, new: hamming(1)", "permutations": 300}
+    exact, result = mmd_test(x, y, **options), mmd_test(x, y, **FEATURES | options | {"features": "nystroem:500"})
+    assert result.approximation.rows_per_block == 1
+    for name in ("mmd2_unbiased", "mmd2_biased", "effect_size"):
+        np.testing.assert_allclose(getattr(result, name), getattr(exact, name), rtol=1e-4)
+    np.testing.assert_allclose(result.mmd_standard_error, exact.mmd_standard_error, rtol=0.02)
+    np.testing.assert_allclose(result.null.standard_deviation, exact.null.standard_deviation, rtol=0.2)
+    objects = [mmd_test(x, y, **FEATURES | {"kernel": kernel}) for kernel in ("matern(2)", parse_kernel("matern(2)"))]
+    assert objects[0].p_value == objects[1].p_value
+
+
+@pytest.mark.parametrize("null", ["moments", "spectral"])
+def test_as_many_landmarks_as_rows_give_the_exact_test_of_independence(null):
+    """The features then lack nothing but eigenvalues below 1e-7 of the largest."""
+    options = {"y_columns": "price,city", "null": null}
+    exact, found = (
+        hsic_test(frame(300), **options | more) for more in ({}, {"method": "features", "features": "nystroem:300"})
+    )
+    assert (found.method, exact.method, exact.approximation) == ("features", "exact", None)
+    for name in ("hsic_unbiased", "hsic_biased", "effect_size"):
+        assert getattr(found, name) == pytest.approx(getattr(exact, name), rel=1e-4)
+    # The eigenvalues of U(K) are those of a constant diagonal: right but for a share of 1/n.
+    share = 1 / 300 if null == "spectral" else 1e-4
+    assert found.null.standard_deviation == pytest.approx(exact.null.standard_deviation, rel=share)
+    assert np.log(found.p_value) == pytest.approx(np.log(exact.p_value), rel=0.01)
+
+
+def test_samples_and_blocks_give_nearly_the_same():
+    x, y = arrays(2500, 2300, shift=0.3)
+    exact, found = (
+        mmd_test(x, y, **GAUSSIAN | {"features": None} | {"method": method}) for method in ("exact", "features")
+    )
+    assert found.approximation.rows_per_block == 4
+    for name, share in {
+        "mmd2_biased": 1e-4,
+        "mmd2_unbiased": 0.01,
+        "effect_size": 0.02,
+        "mmd_standard_error": 0.15,
+    }.items():
+        # The spread of some 1,200 block means is known to a twentieth.
+        np.testing.assert_allclose(getattr(found, name), getattr(exact, name), rtol=share)
+    data = long_frame(2200, strength=0.5)
+    exact = hsic_test(data, x_columns="a,b", null="moments")
+    found = hsic_test(data, x_columns="a,b", method="features")
+    assert found.null.method == "moments"
+    assert found.hsic_unbiased == pytest.approx(exact.hsic_unbiased, rel=0.1)
+    assert max(found.p_value, exact.p_value) < 1e-4
+    assert 10 < found.approximation.number_x < 200
+    assert found.approximation.matrix_error_y < 0.02
+
+
+@pytest.mark.parametrize("null", ["moments", "gamma", "spectral", "pearson"])
+def test_curves_agree_with_many_permutations(null):
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(1500, 2)), rng.normal(size=(1500, 2)) + 0.05
+    options = GAUSSIAN | {"estimator": "biased"}
+    by_curve, permuted = (mmd_test(x, y, **options | more) for more in ({"null": null}, {"permutations": 4000}))
+    assert (by_curve.null.method, by_curve.null.p_floor) == (null, None)
+    assert_close(by_curve.statistic, permuted.statistic)
+    np.testing.assert_allclose(by_curve.p_value, permuted.p_value, rtol=0.25)
+    if null == "moments":
+        np.testing.assert_allclose(by_curve.null.mean, permuted.null.mean, rtol=0.05)
+        np.testing.assert_allclose(by_curve.null.standard_deviation, permuted.null.standard_deviation, rtol=0.1)
+
+
+def test_neither_threads_nor_the_names_of_the_sides_change_the_result():
+    one, more = (of_pair(900, y_columns="c,s", threads=threads) for threads in (1, 2))
+    turned = hsic_test(long_frame(900), x_columns="c,s", y_columns="a,b", **FEATURES)
+    assert_same(numbers(more), numbers(one))
+    assert_close(turned.statistic, one.statistic)
+    assert turned.p_value == pytest.approx(one.p_value, rel=1e-6)
+    assert (turned.kernel_x, turned.kernel_y) == (one.kernel_y, one.kernel_x)
+
+
+def test_paired_tables_are_one():
+    data = long_frame(500)
+    found = hsic_test(data[["a", "b"]].to_numpy(), data["c"].to_numpy(), **FEATURES)
+    together = hsic_test(columns_of(data[["a", "b"]].to_numpy(), data[["c"]].to_numpy()), y_columns="y1", **FEATURES)
+    assert_close(found.statistic, together.statistic)
+    assert found.columns_x == ("x1", "x2")
+    found = hsic_test(data[["a", "c"]], data[["c"]], **FEATURES)
+    assert (found.columns, found.reject) == (("a", "c of x", "c of y"), True)
+
+
+def test_categories_alone_and_beside_numbers():
+    x, y = frames(400, 400)
+    alone = mmd_test(x[["city", "new"]], y[["city", "new"]], method="features")
+    assert alone.kernel.startswith("hamming")
+    assert alone.approximation.kernel_error < 1e-6
+    assert "city, new: hamming" in mmd_test(x, y, method="features", features="nystroem:50").kernel
+
+
+def test_a_smallest_effect():
+    x, y = arrays(500, 500, shift=0.5)
+    exact, found = (mmd_test(x, y, min_effect=0.05, method=method).minimum_effect for method in ("exact", "features"))
+    assert found.reached
+    assert found.kernel.startswith("gaussian(")
+    np.testing.assert_allclose(found.mmd, exact.mmd, rtol=0.04)
+    np.testing.assert_allclose(found.lower_bound, exact.lower_bound, rtol=0.1)
+    assert not mmd_test(x, y, min_effect=1.0, **GAUSSIAN).reject
+
+
+def test_a_column_that_is_rare_or_large_says_the_same_as_the_exact_test():
+    rng = np.random.default_rng(5)
+    tables = [
+        pd.DataFrame({"rare": np.where(rng.random(n) < share, "b", "a"), "far": 1e8 + rng.normal(size=n)})
+        for n, share in ((400, 0.01), (600, 0.06))
+    ]
+    options = {"kernel": "rare: hamming(1); far: gaussian(1)", "null": "moments"}
+    exact, found = (mmd_test(*tables, method=method, **options) for method in ("exact", "features"))
+    np.testing.assert_allclose(found.statistic, exact.statistic, rtol=0.0, atol=0.02 * exact.null.standard_deviation)
+    np.testing.assert_allclose(found.p_value, exact.p_value, rtol=0.05)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "x1, x2: linear"])
+def test_a_linear_kernel_sees_columns_of_any_origin_spread_and_unit(kernel):
+    x, y = arrays(500, 400, shift=0.2)
+    options, origin = FEATURES | {"kernel": kernel, "scale": "none"}, np.array([1e6, 0.0])
+    near, far = mmd_test(x, y, **options), mmd_test(x + origin, y + origin, **options)
+    np.testing.assert_allclose(far.statistic, near.statistic, rtol=1e-6)
+    np.testing.assert_allclose(far.statistic, mmd_test(x, y, kernel="linear", scale="none").statistic, rtol=1e-6)
+    assert far.p_value == near.p_value
+    options = {"kernel_x": "linear", "scale": "none"}
+    near, far = (
+        hsic_test(data.assign(a=data["a"] + origin), x_columns="a,b", **FEATURES | options)
+        for data, origin in ((long_frame(500), 0.0), (long_frame(500), 1e6))
+    )
+    np.testing.assert_allclose(far.statistic, near.statistic, rtol=1e-6)
+    # Of more rows than are sampled, whose mean the sample is off.
+    x, y = arrays(2500, 2300, shift=0.2)
+    found, tiny = (mmd_test(unit * x, unit * y, **FEATURES | {"kernel": kernel}) for unit in (1.0, 1e-15))
+    np.testing.assert_allclose(tiny.statistic, found.statistic, rtol=1e-6)
+    assert tiny.p_value == found.p_value
+
+
+# The level
+
+
+def test_the_level_is_kept_in_sorted_files_in_a_few_tests():
+    rng, found = np.random.default_rng(1), 0
+    for seed in range(24):
+        options = GAUSSIAN | {"features": "nystroem:20", "alpha": 0.25, "seed": seed}
+        found += mmd_test(np.sort(rng.normal(size=500)), np.sort(rng.normal(size=400)), **options).reject
+    # Binomial(24, 0.25): outside of 1 to 14 twice in 1,000.
+    assert 1 <= found <= 14
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("tests", "sizes", "order", "most"),
+    [(100, (3000, 2400), np.array, 22), (100, (3000, 2400), np.sort, 22), (60, (20_000, 205), np.array, 15)],
+    ids=["random", "sorted", "unequal"],
+)
+def test_the_level_is_kept(tests, sizes, order, most):
+    rng, found = np.random.default_rng(0), 0
+    for seed in range(tests):
+        data = [order(rng.normal(size=n)) for n in sizes]
+        found += mmd_test(*data, **GAUSSIAN | {"features": "nystroem:20", "alpha": 0.1, "seed": seed}).reject
+    # Binomial(100, 0.1): outside of 1 to 22 once in 5,000; Binomial(60, 0.1): more than 15 once in 2,000.
+    assert found <= most
+
+
+@pytest.mark.thorough
+def test_what_the_exact_test_sees_features_see():
+    rng = np.random.default_rng(4)
+    exact = features = 0
+    for seed in range(15):
+        x, y = rng.normal(size=(300, 3)), rng.normal(size=(300, 3))
+        y[:, 0] *= 1.35
+        exact += mmd_test(x, y, seed=seed, permutations=200).reject
+        features += mmd_test(x, y, seed=seed, **FEATURES | {"features": "nystroem:60"}).reject
+    assert exact >= 4
+    assert abs(features - exact) <= 6
+
+
+@pytest.mark.parametrize("tests", [25, pytest.param(100, marks=pytest.mark.thorough)])
+def test_the_level_of_independence_holds_in_sorted_files_too(tests):
+    """Rows are sorted by a mixture of both sides."""
+    p = []
+    for seed in range(tests):
+        x, y = np.random.default_rng((7, seed)).normal(size=(2, 200))
+        order = np.argsort(x + y)
+        options = FEATURES | {"features": "nystroem:8", "alpha": 0.1, "seed": seed}
+        p.append(hsic_test(columns_of(x[order, None], y[order, None]), **options).p_value)
+    # Five standard errors of a share, and of a mean of uniform numbers.
+    assert np.mean(np.array(p) <= 0.1) <= 0.1 + 5 * np.sqrt(0.09 / tests)
+    assert abs(np.mean(p) - 0.5) < 5 * np.sqrt(1 / 12 / tests)
+    assert min(p) > 1e-6
+
+
+# Features
+
+
+def test_the_record_says_what_was_done():
+    x, y = arrays(1050, 1300)
+    result = mmd_test(x, y, method="features", features="Nystroem:50")
+    found = result.approximation
+    assert (result.method, found.features, found.kind, found.number) == ("features", "nystroem:50", "nystroem", 50)
+    assert (found.rows_sampled, found.rows_per_block) == (2000, 2)
+    assert found.blocks * 2 + found.fixed_rows == 2350
+    assert 0 < found.kernel_error < 0.05
+    assert (result.null.resampling, result.null.exact) == ("permuted blocks of random rows", True)
+    assert json.loads(json.dumps(result.to_dict()))["approximation"]["blocks"] == found.blocks
+    assert mmd_test(*arrays()).approximation is None
+
+
+def test_rows_of_the_longer_file_beyond_the_blocks_stay_in_it():
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(20_000, 1)), rng.normal(size=(205, 1))
+    permuted, by_curve = (mmd_test(x, y, **GAUSSIAN, null=null) for null in ("permutation", "moments"))
+    found = permuted.approximation
+    assert (found.rows_per_block, found.blocks, found.fixed_rows) == (4, 2051, 12_001)
+    assert said(by_curve, "the moments null looks at whole blocks: 12,001 rows")
+
+
+def test_there_are_as_many_features_as_were_asked_for_and_no_row_is_a_landmark_twice():
+    few, many = arrays(300, 300), arrays(1200, 1200)
+    found = mmd_test(*many, **GAUSSIAN | {"features": "nystroem:1300"}).approximation
+    assert (found.number, found.rows_sampled) == (1300, 2100)
+    for asked, number in {"nystroem:1000": 600, "fourier:9": 8}.items():
+        assert mmd_test(*few, **GAUSSIAN | {"features": asked}).approximation.number == number
+    rng = np.random.default_rng(0)
+    x, y = (pd.DataFrame({"level": rng.integers(0, 60, 2000).astype(str)}) for _ in "xy")
+    pair = hsic_test(
+        x.assign(other=rng.normal(size=2000)),
+        x_columns="level",
+        kernel_x="delta",
+        **FEATURES | {"features": "nystroem:100"},
+    )
+    assert pair.approximation.number_x == 60
+    x.loc[::100, "level"] = "rare"
+    found = mmd_test(x, y, **FEATURES | {"features": "nystroem:100", "kernel": "delta"}).approximation
+    assert found.number == 61
+    assert max(found.matrix_error, pair.approximation.matrix_error_x) < 1e-9
+
+
+def test_more_features_are_nearer_to_the_kernel():
+    x, y = arrays(700, 700, p=3)
+    for kind, sizes in (("nystroem", (10, 40, 160)), ("fourier", (50, 1600))):
+        found = [mmd_test(x, y, **GAUSSIAN | {"features": f"{kind}:{size}"}) for size in sizes]
+        errors = [one.approximation.kernel_error for one in found]
+        assert errors == sorted(errors, reverse=True)
+        assert errors[-1] < errors[0] / 4
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    ["gaussian(1.5)", "laplacian(2)", "laplacian2(2)", "matern(1.5)", "student-t(2)", "rational-quadratic(1, alpha=2)"],
+)
+def test_random_waves_average_to_the_kernel(kernel):
+    x, y = arrays(300, 300, p=3)
+    found = mmd_test(x, y, **FEATURES | {"kernel": kernel, "features": "fourier:2000", "permutations": 1})
+    # 1,000 frequencies: a standard error of at most 1 / sqrt(2,000) for each pair.
+    assert found.approximation.kernel_error < 0.03
+    np.testing.assert_allclose(found.mmd2_unbiased, mmd_test(x, y, kernel=kernel).mmd2_unbiased, rtol=0.2)
+
+
+def test_errors_are_those_of_rows_that_had_no_say_in_the_features():
+    """On landmarks the features lack nothing."""
+    narrow = {"kernel": "gaussian(0.05)", "features": "nystroem:900", "permutations": 1}
+    found = mmd_test(*arrays(1200, 1200), **FEATURES | narrow).approximation
+    assert found.rows_sampled >= 1700
+    assert found.matrix_error > 0.2
+    narrow = {"kernel_x": "gaussian(0.05)", "kernel_y": "linear", "features": "nystroem:1000", "y_columns": "c"}
+    found = of_pair(2600, **narrow).approximation
+    assert found.rows_sampled == 2000
+    assert found.matrix_error_x > 0.2
+
+
+# Warnings and refusals
+
+
+def test_rows_with_missing_values_can_be_dropped():
+    x, y = arrays(400, 300)
+    holed = np.concatenate([x, [[np.nan, 1.0]]])
+    result, whole = mmd_test(holed, y, missing="drop", **GAUSSIAN), mmd_test(x, y, **GAUSSIAN)
+    assert (result.n_x, result.p_value) == (400, whole.p_value)
+    assert result.warnings[0] == "x: 1 row of 401 with missing values left out"
+    data = long_frame(450)
+    holes, options = data.copy(), FEATURES | {"x_columns": "a,b", "features": "nystroem:400"}
+    holes.loc[::9, "a"] = np.nan
+    with pytest.raises(DataError, match="missing"):
+        hsic_test(holes, **options)
+    found, fewer = hsic_test(holes, **options, missing="drop"), hsic_test(data.drop(index=data.index[::9]), **options)
+    assert found.n == fewer.n == 400
+    # All rows are landmarks, in another order.
+    assert found.hsic_biased == pytest.approx(fewer.hsic_biased, rel=1e-4)
+    assert said(found, "50 rows of 450")
+
+
+def test_what_misleads_is_warned_of():
+    one = mmd_test(*arrays(300, 300), **GAUSSIAN | {"permutations": 1})
+    assert one.p_value == 1.0
+    assert said(one, "the smallest p-value that 1 relabelling can give is 1")
+    assert said(
+        mmd_test(*arrays(500, 500), **GAUSSIAN | {"kernel": "gaussian(0.05)"}), "the nystroem:30 features leave out "
+    )
+    assert not mmd_test(*arrays(500, 500), **GAUSSIAN).warnings
+    assert said(of_pair(kernel_x="gaussian(0.05)"), "x: the features leave out ")
+    walk = np.cumsum(np.random.default_rng(0).normal(size=(500, 2)), axis=0)
+    assert said(hsic_test(walk, **FEATURES), "neighbouring rows are alike")
+
+
+def test_repeated_and_shared_rows_are_warned_of():
+    x, y = arrays(400, 500)
+    for first, second in ((np.repeat(x[:100], 4, axis=0), y), (x, np.concatenate([x[:300], y[:200]]))):
+        (warning,) = mmd_test(first, second, **GAUSSIAN).warnings
+        assert warning in mmd_test(first, second, kernel="gaussian(1.5)").warnings
+    rng = np.random.default_rng(0)
+    few, many = np.repeat(rng.normal(size=100), 40), rng.normal(size=4000)
+    (warning,) = mmd_test(few, many, **GAUSSIAN).warnings
+    assert warning.startswith(
+        "x: 1,900 rows of 2,000 sampled ones repeat another row, so that a row is there 40 times on "
+    )
+    (warning,) = mmd_test(many[:2500], many[:2500], **GAUSSIAN).warnings
+    assert warning.startswith("the files share rows: ")
+    assert "% of 2,000 sampled rows of x are also among 2,000 of y; the samples are not independent" in warning
+    assert not mmd_test(*rng.integers(0, 50, (2, 3000)), **GAUSSIAN).warnings
+    x, y = np.repeat(rng.normal(size=(2, 150)), 20, axis=1)[:, rng.permutation(3000)]
+    assert "of 2,000 sampled ones" in said(hsic_test(x, y, **FEATURES), "repeat another row")[0]
+    assert said(hsic_test(x[:600], y[:600], **FEATURES), "repeat") == said(hsic_test(x[:600], y[:600]), "repeat")
+    # Of so many rows a sample holds few copies, and they tell how many there are of each.
+    (found,) = said(hsic_test(*np.tile(rng.normal(size=(2, 3000)), (1, 36)), **FEATURES), "repeat another row")
+    assert 25 < float(found.split("is there ")[1].split(" times")[0]) < 50
+    assert not hsic_test(*rng.normal(size=(2, 3000)), **FEATURES).warnings
+
+
+LINEAR_WAVES = {"features": "fourier:9", "kernel": "linear"}
+DEGENERATE = (UndecidedError, "finds all pairs of different rows", "undecided.degenerate_kernel")
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message", "code"),
+    [
+        ({"explain": True}, UsageError, "^--explain needs --method exact$", "usage.method"),
+        ({"witness": "w.csv"}, UsageError, "^--witness needs --method exact$", "usage.method"),
+        ({"plot": "p.png"}, UsageError, "^--plot needs --method exact$", "usage.method"),
+        ({"method": "feature"}, UsageError, "^method must be exact or features, not 'feature'$", "usage.method"),
+        ({"method": "exact"}, UsageError, "^features 'nystroem:30' need method features$", "usage.method"),
+        ({"resampling": "random"}, UsageError, "^--resampling random needs --method exact$", "usage.method"),
+        ({"features": "nystroem"}, UsageError, "are no features", "usage.features"),
+        (LINEAR_WAVES, UsageError, "Fourier features are for kernels of differences", "usage.features"),
+        ({"kernel": "polynomial(3, 1, -2)"}, UsageError, "is not positive definite: no features", "usage.features"),
+        ({"y": np.arange(199.0)}, DataError, "^y has 199 rows; .* at least 200", "data.too_few_rows"),
+        ({"null": "moments", "bandwidth": [1, 2]}, UsageError, "one bandwidth", "usage.bandwidth_family"),
+        ({"min_effect": -1}, UsageError, "^min_effect must be positive", "usage.min_effect"),
+        ({"kernel": "gaussian(1e9)"}, *DEGENERATE),
+        ({"kernel": "gaussian(1e9)", "permutations": 1}, *DEGENERATE),
+        ({"kernel": "gaussian(1e9)", "null": "moments"}, *DEGENERATE),
+        ({"x": np.zeros(300), "y": np.zeros(300)}, DataError, "no column of x and y is left", "data.no_columns"),
+    ],
+)
+def test_what_cannot_be_is_refused(options, kind, message, code):
+    with pytest.raises(kind, match=message) as caught:
+        mmd_test(**{"x": np.arange(300.0), "y": np.arange(300.0) + 0.5} | FEATURES | options)
+    assert caught.value.code == code
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"plot": "a.png"}, UsageError, "^--plot needs --method exact$"),
+        ({"witness": "a.csv"}, UsageError, "^--witness needs --method exact$"),
+        ({"time_series": True}, UsageError, "^--time-series needs --method exact$"),
+        ({"statistic": "coco"}, UsageError, "^--statistic coco needs --method exact$"),
+        ({"min_lag": 3}, UsageError, "^--min-lag needs --method exact$"),
+        ({"resampling": "random"}, UsageError, "^--resampling random needs --method exact$"),
+        ({"null": "pearson"}, UsageError, "^--null pearson needs relabelled values"),
+        ({"null": "permutation"}, UsageError, "^--null permutation needs relabelled values"),
+        ({"bandwidth": (1.0, 2.0)}, UsageError, "^features stand for one pair of kernels"),
+        ({"method": "exact"}, UsageError, "^features 'nystroem:30' need method features$"),
+        ({"features": "nystrom"}, UsageError, "^'nystrom' are no features$"),
+        ({"kernel_y": "polynomial(3, 1, -2)", "y_columns": "c"}, UsageError, "is not positive definite"),
+        ({"n": 3}, DataError, "needs at least 4"),
+        ({"kernel_x": "gaussian(1e9)", "y_columns": "c"}, UndecidedError, "give one value of the statistic only"),
+    ],
+)
+def test_what_features_cannot_do_for_two_variables_is_refused(options, kind, message):
+    with pytest.raises(kind, match=message) as caught:
+        of_pair(**{"n": 100} | options)
+    assert caught.value.hint
+
+
+def test_two_files_of_one_pair_are_refused(tmp_path):
+    long_frame(100).to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(UsageError, match=r"^--method features reads one file with the columns of both sides$"):
+        hsic_test(tmp_path / "a.csv", tmp_path / "a.csv", **FEATURES)
+
+
+def test_what_takes_too_much_memory_is_refused():
+    def refused(x, y, **options):
+        with pytest.raises(UndecidedError, match="the sums over blocks take") as caught:
+            mmd_test(x, y, **{"method": "features"} | options)
+        assert caught.value.code == "undecided.memory"
+
+    with compute_on(memory="230MB"):
+        refused(*arrays(300, 300), features="nystroem:600")
+    with compute_on(memory="260MB", threads=2):
+        assert mmd_test(*arrays(300, 300), **GAUSSIAN | {"threads": None}).provenance.threads == 1
+    x, y = arrays(300, 300, p=60)
+    with compute_on(memory="350MB"):
+        refused(x, y, kernel="gaussian(1.5)")
+        assert mmd_test(x[:, :2], y[:, :2], **GAUSSIAN).n_x == 300
