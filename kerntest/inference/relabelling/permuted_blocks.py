@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import combinations, takewhile
+from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from kerntest.inference.sides import Labels, Options, Resampling, Sample
     from kerntest.inference.statistic import Effect
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.matrices.factor import Factor
 
 # Blocks of both files together at most, where both can have so many, and of the smaller one at least: with more the power
 # grows no further (measured).
@@ -123,26 +122,30 @@ class TwoSamples(ExactTest):
         """
         points = self.sample.points
         sums, left_out = np.zeros((len(kernels), *2 * blocks.in_x.shape)), np.zeros(len(kernels))
-        whole = [(place, term) for place, kernel in enumerate(kernels) for term in terms(kernel)]
-        if len(points) > FEW_ROWS:
+        chains: dict[tuple[str, int], list[tuple[int, Kernel]]] = {}
+        for place, kernel in enumerate(kernels):
+            for number, term in enumerate(terms(kernel)):
+                chains.setdefault((str(kernel).partition("(")[0], number), []).append((place, term))
+
+        def by_factors(chain: list[tuple[int, Kernel]]) -> list[tuple[Array, float]]:
+            found: list[tuple[Array, float]] = []
             # From wide to narrow: where a bandwidth is too narrow for a factor, the next of the same kind is too.
-            chains: dict[tuple[str, int], list[tuple[int, Kernel]]] = {}
-            for place, kernel in enumerate(kernels):
-                for number, term in enumerate(terms(kernel)):
-                    chains.setdefault((str(kernel).partition("(")[0], number), []).append((place, term))
+            for _, term in chain if len(points) > FEW_ROWS else ():
+                factor = low_rank_factor(term, points, LEFT_OUT)
+                if factor is None:
+                    break
+                columns = blocks.summed(factor.columns)
+                between = columns @ columns.T - np.diag(blocks.summed(term.diagonal(points)))
+                found.append((between, factor.residual))
+            return found
 
-            def by_factors(chain: list[tuple[int, Kernel]]) -> list[tuple[Array, float]]:
-                factors = ((term, low_rank_factor(term, points, LEFT_OUT)) for _, term in chain)
-                some = takewhile(lambda one: one[1] is not None, factors)
-                return [(factor_sums(factor, points, term, blocks), factor.residual) for term, factor in some if factor]
-
-            whole = []
-            known = self.engine.here.map(by_factors, list(chains.values()))
-            for chain, found in zip(chains.values(), known, strict=True):
-                for (place, _), (between, residual) in zip(chain, found, strict=False):
-                    sums[place] += between
-                    left_out[place] += residual
-                whole += chain[len(found) :]
+        whole: list[tuple[int, Kernel]] = []
+        known = self.engine.here.map(by_factors, list(chains.values()))
+        for chain, found in zip(chains.values(), known, strict=True):
+            for (place, _), (between, residual) in zip(chain, found, strict=False):
+                sums[place] += between
+                left_out[place] += residual
+            whole += chain[len(found) :]
         if whole:
             over_tiles = block_sums([term for _, term in whole], points, blocks, self.engine, self.progress)
             for (place, _), between in zip(whole, over_tiles, strict=True):
@@ -263,67 +266,42 @@ def block_sums(
     engine = enough_for(engine, len(kernels) * len(points) ** 2 / 2)
     # Columns side by side in memory, as the tiles walk down them.
     placed = Points(np.asfortranarray(placed.numeric), np.asfortranarray(placed.codes)).sent(engine)
-    work = _Strips(tuple(kernels), placed, tuple(_tiles(blocks, TILE * placed.scale)), count)
+    tiles = _tiles(blocks, TILE * placed.scale)
+
+    def strip(number: int) -> Array:
+        """Return the sums over the blocks of a tile and those from its first on, shape (F, blocks of the tile, ...)."""
+        rows, own = tiles[number]
+        here, high = placed.take(rows), own.stop - own.start
+        sums = np.zeros((len(kernels), high, count - own.start))
+        for columns, others in tiles[number:]:
+            pairs = DensePairs(here, placed.take(columns))
+            pairs.halve_bandwidths()
+            for member, kernel in enumerate(kernels):
+                values = kernel.evaluate(pairs)
+                found = _summed(values, high, others.stop - others.start)
+                # A tile above the diagonal stands for its mirror image too.
+                found = found - _summed_diagonal(values, high) if columns is rows else 2.0 * found
+                sums[member, :, others.start - own.start : others.stop - own.start] += found
+        return sums
+
     sums = np.zeros((len(kernels), count, count))
-    tiles = range(len(work.tiles))
-    for number, strip in zip(tiles, engine.map(work, tiles, progress), strict=True):
-        first = work.tiles[number].first
-        sums[:, first : first + strip.shape[1], first:] += strip
+    for (_, own), some in zip(tiles, engine.map(strip, range(len(tiles)), progress), strict=True):
+        sums[:, own, own.start :] += some
     return sums
 
 
-@dataclass(frozen=True, slots=True)
-class _Tile:
-    """Rows [start, stop): `blocks` whole blocks from number `first` on, or a part of one."""
-
-    start: int
-    stop: int
-    first: int
-    blocks: int
-
-
-def _tiles(blocks: BlockedRows, most: int) -> list[_Tile]:
-    """Return the rows in tiles of whole blocks of one size, or of parts of a block that is larger than a tile."""
-    tiles: list[_Tile] = []
-    size = int(blocks.starts[1])
-    together = max(1, most // size)
+def _tiles(blocks: BlockedRows, most: int) -> list[tuple[slice, slice]]:
+    """Return the rows and the blocks of tiles: whole blocks of one size, or parts of a block that is larger than a tile."""
+    tiles = []
+    together = max(1, most // int(blocks.starts[1]))
     number = 0
     while number < len(blocks.in_x):
         last = min(number + together, blocks.free) if number < blocks.free else number + 1
         start, stop = int(blocks.starts[number]), int(blocks.starts[last])
-        if last > number + 1:
-            tiles.append(_Tile(start, stop, number, last - number))
-        else:
-            tiles += [_Tile(some, min(some + most, stop), number, 1) for some in range(start, stop, most)]
+        step = most if last == number + 1 else stop - start
+        tiles += [(slice(some, min(some + step, stop)), slice(number, last)) for some in range(start, stop, step)]
         number = last
     return tiles
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Strips:
-    """The work on one tile of rows against itself and all after it."""
-
-    kernels: tuple[Kernel, ...]
-    points: Points
-    tiles: tuple[_Tile, ...]
-    count: int
-
-    def __call__(self, number: int) -> Array:
-        """Return the sums over its blocks and those from its first on, shape (F, blocks of the tile, ...)."""
-        rows = self.tiles[number]
-        here = self.points.take(slice(rows.start, rows.stop))
-        sums = np.zeros((len(self.kernels), rows.blocks, self.count - rows.first))
-        for columns in self.tiles[number:]:
-            pairs = DensePairs(here, self.points.take(slice(columns.start, columns.stop)))
-            pairs.halve_bandwidths()
-            left = columns.first - rows.first
-            for member, kernel in enumerate(self.kernels):
-                values = kernel.evaluate(pairs)
-                found = _summed(values, rows.blocks, columns.blocks)
-                # A tile above the diagonal stands for its mirror image too.
-                found = found - _summed_diagonal(values, rows.blocks) if columns is rows else 2.0 * found
-                sums[member, :, left : left + columns.blocks] += found
-        return sums
 
 
 def _summed(values: Array, high: int, wide: int) -> Array:
@@ -336,12 +314,6 @@ def _summed(values: Array, high: int, wide: int) -> Array:
 def _summed_diagonal(values: Array, blocks: int) -> Array:
     """Return the sums over the diagonals of the blocks on the diagonal, on the diagonal of a matrix."""
     return np.diag(np.diagonal(values).reshape(blocks, -1).sum(axis=1))
-
-
-def factor_sums(factor: Factor, points: Points, kernel: Kernel, blocks: BlockedRows) -> Array:
-    """Return the same sums of one kernel matrix K = G G'. Cost: O(n r + b^2 r) time."""
-    columns = blocks.summed(factor.columns)
-    return np.asarray(columns @ columns.T - np.diag(blocks.summed(kernel.diagonal(points))))
 
 
 def relabelled_sums(
