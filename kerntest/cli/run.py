@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import click
 
-    from kerntest.engines.plan import Plan
+    from kerntest.engines.setting import Plan
     from kerntest.report.results.record import Record
     from kerntest.report.summaries.words import Summary
 

@@ -138,6 +138,15 @@ def in_pieces(items: Sequence[Item], most: int = PIECES) -> list[Sequence[Item]]
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
+def show_memory(size: float) -> str:
+    """Return an amount of memory as people read it: 1.4 GB."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 999.5:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
 def available_threads() -> int:
     """Return the number of processors this process may use."""
     if hasattr(os, "sched_getaffinity"):

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from kerntest.engines.engine import Engine
-from kerntest.engines.plan import show_memory
+from kerntest.engines.engine import Engine, show_memory
 from kerntest.errors import MissingExtraError, UndecidedError, UsageError
 
 try:

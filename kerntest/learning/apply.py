@@ -23,8 +23,7 @@ from kerntest.data.messages import counted, listed, one_of
 from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table
 from kerntest.engines.engine import Engine
-from kerntest.engines.plan import PROGRAM_BYTES, plan_wanted, tell
-from kerntest.engines.setting import engine_of
+from kerntest.engines.setting import PROGRAM_BYTES, engine_of, plan_wanted, tell
 from kerntest.errors import DataError, ModelError, UsageError, telling
 from kerntest.kernels.base import Points
 from kerntest.learning.components.kpca_fit import KpcaModel

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, T
 
 import kerntest
 from kerntest.data.formats.dialect import CsvOptions
-from kerntest.engines.plan import prepare_fit
+from kerntest.engines.setting import prepare_fit
 from kerntest.errors import UsageError, warn_of
 from kerntest.learning.cross_validation import train_test_split
 from kerntest.learning.estimator import FitT, LearnerOptions, as_rows, training_matrix

@@ -13,7 +13,7 @@ from kerntest.data.rows import standardize
 from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family, choose_kernels
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance
-from kerntest.inference.planning import Further, Work, operations_of
+from kerntest.inference.planning import Further, Work
 from kerntest.inference.relabelling.permuted_blocks import (
     BLOCKS,
     BlockedRows,
@@ -124,7 +124,7 @@ def explanation_work(sample: Sample, options: Options) -> tuple[Further, ...]:
         others = sample.with_columns(set(range(1, columns)))
         test = Work("mmd", [(others.points, _family(others, options).kernels)], columns - 1, options)
         which = "each" if first == columns else f"each of the first {first}"
-        operations = {name: first * count for name, count in operations_of(test).items()}
+        operations = {name: first * count for name, count in test.operations().items()}
         further.append(Further(f"tests of all columns without {which}", test.matrices[0], operations))
     return tuple(further)
 

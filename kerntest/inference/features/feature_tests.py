@@ -18,7 +18,7 @@ from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.data.messages import listed
 from kerntest.data.table import Table
 from kerntest.engines.engine import Engine
-from kerntest.engines.plan import fitting
+from kerntest.engines.setting import fitting
 from kerntest.errors import DataError, UsageError
 from kerntest.inference import exact
 from kerntest.inference.family import Family, check_bandwidth, choose_kernels, choose_pair, two_sample_exponents

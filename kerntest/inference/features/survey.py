@@ -25,8 +25,7 @@ from kerntest.data.read import begins_as, located_files, open_blocks, read_table
 from kerntest.data.rows import apply_missing, missing_error, no_rows_left, reason_from_facts
 from kerntest.data.source import MAGIC_BYTES, Source, compression_of, open_file
 from kerntest.data.table import Column, Table, refuse_empty
-from kerntest.engines.plan import tell
-from kerntest.engines.setting import engine_of
+from kerntest.engines.setting import engine_of, tell
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.inference import exact
 from kerntest.inference.planning import piece_bytes, pieces_read_twice

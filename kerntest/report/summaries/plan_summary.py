@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kerntest.engines.plan import show_memory
+from kerntest.engines.engine import show_memory
 from kerntest.report.summaries.words import Summary, visible
 
 if TYPE_CHECKING:
-    from kerntest.engines.plan import Plan
+    from kerntest.engines.setting import Plan
 
 
 def plan_summary(plan: Plan) -> Summary:
