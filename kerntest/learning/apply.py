@@ -324,6 +324,7 @@ class _RowWork:
             engine = work.planned(reader, engine)
             with open_rows(output) as writer:
                 applied = work.run(reader, engine, writer, progress)
+            told = columns.told(applied.sums)
             return {
                 "schema": f"kerntest.{columns.command}/1",
                 "command": columns.command,
@@ -338,9 +339,9 @@ class _RowWork:
                 "unknown": tuple(
                     UnknownLevels(name, one.values[:VALUES_TOLD], one.n_rows) for name, one in applied.unknown.items()
                 ),
-                "warnings": work.warnings(reader, applied),
+                "warnings": work.warnings(reader, applied, told),
                 "version": __version__,
-                **columns.told(applied.sums),
+                **told,
             }
 
     def _pieces(self, reader: BlockReader, engine: Engine) -> Pieces:
@@ -471,14 +472,14 @@ class _RowWork:
             )
         return incomplete
 
-    def warnings(self, reader: BlockReader, applied: Applied) -> tuple[str, ...]:
+    def warnings(self, reader: BlockReader, applied: Applied, told: dict[str, Any]) -> tuple[str, ...]:
         """Return what a reader of the output must know."""
         warnings = list(reader.warnings)
         if incomplete := applied.rows - applied.done:
             what = "left out" if self.missing == "drop" else f"without a {self.columns.made}"
             warnings.append(f"{reader.name}: {counted(incomplete, 'row')} with missing values {what}")
-        return (
-            *warnings,
-            *(one.warning(reader.name, self.columns.shown) for one in applied.unknown.values()),
-            *self.columns.warnings(applied.sums),
-        )
+        warnings += [one.warning(reader.name, self.columns.shown) for one in applied.unknown.values()]
+        if unsettled := told.get("not_converged"):
+            what = counted(unsettled, "pre-image")
+            warnings.append(f"{what} did not settle: the best row met is written for each of them")
+        return tuple(warnings)

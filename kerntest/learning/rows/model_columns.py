@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from kerntest.data.messages import check_probability, counted
+from kerntest.data.messages import check_probability
 from kerntest.errors import ModelError, UndecidedError, UsageError
 from kerntest.learning.components.kpca_fit import KpcaModel, distances, in_units
 from kerntest.learning.machines.ridge_machine import RidgeModel
@@ -53,9 +53,7 @@ class Sums:
     @classmethod
     def of(cls, values: NDArray[Any]) -> Sums:
         """Return those of some values."""
-        if not len(values):
-            return cls()
-        return cls(float(values.sum()), float(values.min()), float(values.max()), len(values))
+        return cls(float(values.sum()), float(values.min()), float(values.max()), len(values)) if len(values) else cls()
 
     def add(self, other: Sums) -> None:
         """Take in those of the next rows."""
@@ -101,11 +99,6 @@ class ModelColumns(ABC):
     def takes(self, name: str) -> bool:
         """Say whether the output may have a column of this name."""
         return name in self.names
-
-    def warnings(self, sums: Mapping[str, Sums]) -> tuple[str, ...]:
-        """Return what a reader of the columns must know."""
-        del sums
-        return ()
 
     @abstractmethod
     def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
@@ -182,21 +175,19 @@ class SvmColumns(ModelColumns):
 
     def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
         """Return what a report tells of the model and its predictions."""
-        model = self.model
-        if model.task == "regress":
-            return _numbers_told(sums, model.target)
+        if self.model.task == "regress":
+            return _numbers_told(sums, self.model.target)
         counts = {name: int(one.total) for name, one in sums.items()}
-        told = {"task": model.task, "target": model.target, "predictions": counts}
+        told = {"task": self.model.task, "target": self.model.target, "predictions": counts}
         return {**told, "numbers": None, "by_target": None}
 
 
 def _numbers_told(sums: Mapping[str, Sums], target: str | None) -> dict[str, Any]:
     """Return what a report tells of predicted numbers."""
     ranges = {name: NumberSummary(one.low, one.total / one.count, one.high) for name, one in sums.items() if one.count}
-    several = len(sums) > 1
-    told = {"task": "regress", "target": target, "predictions": None}
-    numbers = None if several else next(iter(ranges.values()), None)
-    return {**told, "numbers": numbers, "by_target": ranges if several else None}
+    one_of_all = {"numbers": next(iter(ranges.values()), None), "by_target": None}
+    told = {"numbers": None, "by_target": ranges} if len(sums) > 1 else one_of_all
+    return {"task": "regress", "target": target, "predictions": None, **told}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -319,12 +310,6 @@ class ComponentColumns(ModelColumns):
         for name, one in images.items():
             sums[OF + name] = one != given[name] if one.dtype == object else (one - given[name]) ** 2
         return [*(_in_arrow(one, kinds.get(name, "number")) for name, one in images.items()), errors], sums
-
-    def warnings(self, sums: Mapping[str, Sums]) -> tuple[str, ...]:
-        """Return what a reader of the pre-images must know."""
-        count = self.told(sums)["not_converged"]
-        what = f"{counted(count, 'pre-image')} did not settle: the best row met is written for each of them"
-        return (what,) if count else ()
 
     def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
         """Return what a report tells of the model and its columns."""

@@ -111,23 +111,22 @@ def hardly_classes(target: Column, count: int, table: str) -> DataError:
     fewer = (
         f"merge rare values, or name another --target: classes have several rows, and there are at most {MOST_CLASSES}"
     )
-    return DataError(
-        f"column {target.name!r} of {table} has {count:,} different values, which are too many for classes",
-        hint=fewer if target.is_category else "--task regress predicts numbers",
-        code="data.too_many_classes",
-        where={"file": table, "column": target.name},
-    )
+    hint = fewer if target.is_category else "--task regress predicts numbers"
+    what = f"has {count:,} different values, which are too many for classes"
+    return _unfit(target, table, what, hint, "data.too_many_classes")
+
+
+def _unfit(column: Column, table: str, what: str, hint: str, code: str) -> DataError:
+    """Return the error for a column that is not what it was named for."""
+    where = {"file": table, "column": column.name}
+    return DataError(f"column {column.name!r} of {table} {what}", hint=hint, code=code, where=where)
 
 
 def numbers_of(target: Column, table: str) -> Array:
     """Return a target of numbers; DataError if it holds text."""
     if target.is_category:
-        raise DataError(
-            f"column {target.name!r} of {table} holds {target.kind}, not numbers to predict",
-            hint="`kerntest svm --task classify` predicts classes",
-            code="data.target_not_numeric",
-            where={"file": table, "column": target.name},
-        )
+        hint, what = "`kerntest svm --task classify` predicts classes", f"holds {target.kind}, not numbers to predict"
+        raise _unfit(target, table, what, hint, "data.target_not_numeric")
     return np.asarray(target.values, dtype=np.float64)
 
 
@@ -135,12 +134,8 @@ def varied_numbers_of(target: Column, table: str) -> Array:
     """Return a target of numbers to learn from, which are not all the same."""
     numbers = numbers_of(target, table)
     if numbers.min() == numbers.max():
-        raise DataError(
-            f"column {target.name!r} of {table} has one value in all rows: there is nothing to predict",
-            hint="name another --target",
-            code="data.constant_target",
-            where={"file": table, "column": target.name},
-        )
+        what = "has one value in all rows: there is nothing to predict"
+        raise _unfit(target, table, what, "name another --target", "data.constant_target")
     return numbers
 
 
@@ -149,12 +144,8 @@ def numbers_to_learn(columns: Sequence[Column], table: str) -> Array:
     targets = np.stack([varied_numbers_of(column, table) for column in columns], axis=1)
     for column, largest in zip(columns, np.abs(targets).max(axis=0), strict=True):
         if largest > LARGEST_TARGET:
-            raise DataError(
-                f"column {column.name!r} of {table} has numbers too large to learn: one of size {largest:.3g}",
-                hint="bring them to other units",
-                code="data.target_size",
-                where={"file": table, "column": column.name},
-            )
+            what = f"has numbers too large to learn: one of size {largest:.3g}"
+            raise _unfit(column, table, what, "bring them to other units", "data.target_size")
     return targets
 
 
@@ -178,12 +169,7 @@ def checked_weights(column: Column, table: str) -> Array:
         wanted = f"0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}"
     else:
         return weights
-    raise DataError(
-        f"column {column.name!r} of {table} holds {what}, and weights are {wanted}",
-        hint=hint,
-        code="data.weights",
-        where={"file": table, "column": column.name},
-    )
+    raise _unfit(column, table, f"holds {what}, and weights are {wanted}", hint, "data.weights")
 
 
 def target_of(values: Any, n_rows: int, *, name: str = "y") -> Column:
