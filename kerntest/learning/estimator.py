@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from kerntest.data.columns import match_names, split_patterns
 from kerntest.data.messages import one_of, whole_number
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError
-from kerntest.learning.rows.targets import checked_weights, given_targets, numbers_to_learn, target_of
 from kerntest.learning.rows.training_rows import (
     TrainingOptions,
-    TrainingRows,
     check_bandwidth,
     check_kernel,
     read_labelled,
@@ -26,13 +22,10 @@ from kerntest.learning.saved_models import load_model, save_model
 from kerntest.matrices.factor import parse_features
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from os import PathLike
 
-    from kerntest.data.table import Table
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.learning.rows.encoding import Scale
-    from kerntest.learning.rows.training_rows import Labelled
 
 
 class Fit(Protocol):
@@ -252,49 +245,3 @@ def _matrix(X: Any) -> Array:
             code="data.wrong_shape",
         )
     return matrix
-
-
-def with_targets(X: Any, y: Any, sample_weight: Any) -> Labelled:
-    """Return X with its targets, columns of X or values beside it, and weights."""
-    if y is None:
-        raise UsageError("a regression needs y", hint="fit(X, y)", code="usage.target")
-    names = [y] if isinstance(y, str) else y
-    if isinstance(names, (list, tuple)) and names and all(isinstance(name, str) for name in names):
-        labelled = read_labelled(X, names, TrainingOptions(), name="X")
-    else:
-        labelled = read_labelled(X, (), TrainingOptions(), name="X")
-        labelled = replace(labelled, targets=tuple(given_targets(y, labelled.n)))
-    if sample_weight is None:
-        return labelled
-    return replace(labelled, beside=(target_of(sample_weight, labelled.n, name="sample_weight"),))
-
-
-def rows_of_matrix(X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-    """Return the rows of a precomputed matrix."""
-    matrix = training_matrix(X)
-    if y is None:
-        raise UsageError("a regression needs y", hint="fit(K, y)", code="usage.target")
-    columns = given_targets(y, len(matrix))
-    numbers, weights = numbers_to_learn(columns, "y"), None
-    if sample_weight is not None:
-        weights = checked_weights(target_of(sample_weight, len(matrix), name="sample_weight"), "K")
-        if not weights.all():
-            raise UsageError(
-                "weights of 0 leave rows out, which a precomputed matrix still has",
-                hint="leave the rows and columns out of the matrix",
-                code="usage.weights",
-            )
-    return TrainingRows(matrix, names=tuple(column.name for column in columns), targets=numbers, weights=weights)
-
-
-def target_names(target: str | Sequence[str], table: Table) -> tuple[str, ...]:
-    """Return the targets that names ask for; a text may name several with commas between them, unless it is a name."""
-    if target is not None and not isinstance(target, Iterable):
-        raise UsageError(
-            f"target must be the name of a column, or a list of names, not {target!r}",
-            hint=f"the columns are {', '.join(table.names[:12])}",
-            code="usage.target",
-        )
-    texts = [target] if isinstance(target, str) else map(str, () if target is None else target)
-    patterns = [pattern for text in texts for pattern in ([text] if text in table.names else split_patterns(text))]
-    return tuple(match_names(patterns, table.names, table.name))

@@ -18,7 +18,7 @@ from kerntest.errors import UsageError, warn_of
 from kerntest.learning.cross_validation import train_test_split
 from kerntest.learning.estimator import FitT, LearnerOptions, as_rows, training_matrix
 from kerntest.learning.rows.leakage import guarded, kept_together, told_of_shared
-from kerntest.learning.rows.targets import Classes
+from kerntest.learning.rows.targets import Classes, checked_weights, target_of
 from kerntest.learning.rows.training_rows import (
     TrainingOptions,
     TrainingRows,
@@ -95,15 +95,20 @@ class Learner(ABC, Generic[FitT, JudgedT, ResultT]):
         del targets, table
         return rows
 
-    def handed_over(self, X: Any, y: Any) -> TrainingRows:
-        """Return the rows of what Python callers hand over: a table, or a matrix of kernel values, and targets."""
+    def handed_over(self, X: Any, y: Any, weights: Any = None) -> TrainingRows:
+        """Return the rows of what Python callers hand over: a table, or a matrix of kernel values, targets and weights."""
         if self.options.precomputed:
             matrix = training_matrix(X)
-            return self.with_targets(TrainingRows(matrix), self.target_values(y, len(matrix)), "y")
+            rows = self.with_targets(TrainingRows(matrix), self.target_values(y, len(matrix)), "y")
+            if weights is None:
+                return rows
+            return replace(rows, weights=checked_weights(_weights(weights, len(matrix)), "K", positive=True))
         names = self.target_columns(y)
         labelled = read_labelled(as_rows(X), names, TrainingOptions(), name="X")
         if not names:
             labelled = replace(labelled, targets=self.target_values(y, labelled.n))
+        if weights is not None:
+            labelled = replace(labelled, beside=(_weights(weights, labelled.n),))
         if self.JUDGED:
             labelled = kept_together(labelled)
         rows = self.rows(labelled)
@@ -136,6 +141,10 @@ class Learner(ABC, Generic[FitT, JudgedT, ResultT]):
     @abstractmethod
     def picture(self, result: ResultT, judged: JudgedT, learned: Labelled, kind: str, engine: Engine) -> bytes:
         """Return a picture as "png", "svg" or "pdf"."""
+
+
+def _weights(values: Any, n: int) -> Column:
+    return target_of(values, n, name="sample_weight")
 
 
 def train(

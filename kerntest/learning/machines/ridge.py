@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.data.columns import match_names, split_patterns
 from kerntest.data.messages import check_probability, counted
 from kerntest.errors import DataError, UsageError, warn_of
-from kerntest.learning.estimator import Estimator, as_rows, rows_of_matrix, target_names, with_targets
+from kerntest.learning.estimator import Estimator
 from kerntest.learning.learner import Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.regression_pictures import ridge_picture
@@ -24,7 +26,6 @@ from kerntest.learning.machines.ridge_machine import (
     fit_ridge,
     interval_metrics,
 )
-from kerntest.learning.rows.leakage import kept_together
 from kerntest.learning.rows.targets import checked_weights, given_targets, numbers_of, numbers_to_learn, told_of_dates
 from kerntest.learning.rows.training_rows import TrainingOptions, TrainingRows, encoded_rows, read_labelled
 from kerntest.learning.scores import covered_share, over_targets, regression_metrics, root_mean_square
@@ -35,6 +36,7 @@ from kerntest.report.results.ridge_record import RidgeResult
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kerntest.data.table import Column
     from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Array
     from kerntest.learning.rows.training_rows import Labelled
@@ -117,15 +119,10 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
             If the options, the rows or the kernel do not allow it.
         """
         learner = RidgeLearner(self)
-        warnings: tuple[str, ...] = ()
-        if self.precomputed:
-            rows = rows_of_matrix(X, y, sample_weight)
-        else:
-            labelled = kept_together(with_targets(as_rows(X), y, sample_weight))
-            rows, warnings = learner.encoded(labelled), labelled.warnings
+        rows = learner.handed_over(X, y, sample_weight)
         self.fit_ = learner.fit(rows, self.engine)
         self._model = self.fit_.model
-        warn_of([*warnings, *rows.warnings, *fit_warnings(rows, self.fit_)])
+        warn_of([*rows.warnings, *fit_warnings(rows, self.fit_)])
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -278,7 +275,11 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
     COMMAND, ESTIMATOR = "ridge", "KernelRidge"
 
     def __init__(
-        self, options: RidgeOptions, target: str | Sequence[str] = (), weights: str | None = None, interval: float = 0.9
+        self,
+        options: RidgeOptions,
+        target: str | Sequence[str] | None = None,
+        weights: str | None = None,
+        interval: float = 0.9,
     ) -> None:
         check_probability(interval)
         self.options: RidgeOptions = options
@@ -287,7 +288,16 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
     def read(self, data: Any, reading: TrainingOptions) -> Labelled:
         """Return a table with its targets, and the weights beside it."""
         table = reading.read(data)
-        names = target_names(self.target, table)
+        if self.target is not None and not isinstance(self.target, Iterable):
+            raise UsageError(
+                f"target must be the name of a column, or a list of names, not {self.target!r}",
+                hint=f"the columns are {', '.join(table.names[:12])}",
+                code="usage.target",
+            )
+        # A text may name several with commas between them, unless it is a name.
+        texts = [self.target] if isinstance(self.target, str) else map(str, () if self.target is None else self.target)
+        patterns = [one for text in texts for one in ([text] if text in table.names else split_patterns(text))]
+        names = tuple(match_names(patterns, table.names, table.name))
         if not names:
             raise UsageError("--target names no column", hint="name the column to predict", code="usage.target")
         if self.weights in names:
@@ -299,41 +309,49 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
         return read_labelled(table, names, reading, beside=() if self.weights is None else (self.weights,))
 
     def rows(self, labelled: Labelled) -> TrainingRows:
-        """Return the rows of a table; refuse a criterion that has nothing to choose."""
-        rows, criterion = self.encoded(labelled), self.options.criterion
-        if all(self.options.fixed(rows)) and criterion != "loo":
+        """Return the rows of a table that have a weight; refuse a criterion that has nothing to choose."""
+        name, criterion, targets = labelled.read.name, self.options.criterion, labelled.targets
+        numbers = numbers_to_learn(targets, name)
+        weights = checked_weights(labelled.beside[0], name) if labelled.beside else None
+        if weights is not None and not weights.all():
+            kept = np.flatnonzero(weights)
+            rows = self.rows(labelled.take(kept))
+            left_out = f"{name}: {counted(len(weights) - len(kept), 'row')} of weight 0 left out"
+            return replace(rows, warnings=(left_out, *rows.warnings))
+        rows = encoded_rows(labelled, self.options)
+        # From Python it is let pass.
+        if self.target is not None and all(self.options.fixed(rows)) and criterion != "loo":
             raise UsageError(
                 f"--criterion {criterion} has nothing to choose: lambda and the bandwidth are given",
                 hint="leave out --criterion, or --lambda",
                 code="usage.criterion",
             )
-        return rows
-
-    def encoded(self, labelled: Labelled) -> TrainingRows:
-        """Return the rows of a table that have a weight, with their targets."""
-        name, options, targets = labelled.read.name, self.options, labelled.targets
-        numbers = numbers_to_learn(targets, name)
-        weights = checked_weights(labelled.beside[0], name) if labelled.beside else None
-        if weights is not None and not weights.all():
-            kept = np.flatnonzero(weights)
-            rows = self.encoded(labelled.take(kept))
-            left_out = f"{name}: {counted(len(weights) - len(kept), 'row')} of weight 0 left out"
-            return replace(rows, warnings=(left_out, *rows.warnings))
-        rows = encoded_rows(labelled, options)
         warnings, clusters = told_of_dates(targets), rows.clusters
         if clusters is not None and clusters.min() == clusters.max():
             clusters = None
             warnings.append(
                 "all rows that are learned from are in one cluster, which cannot be left out: they are, one at a time"
             )
-        return replace(
-            rows,
-            names=tuple(column.name for column in targets),
-            targets=numbers,
-            weights=weights,
-            clusters=clusters,
-            warnings=(*rows.warnings, *warnings),
-        )
+        names = tuple(column.name for column in targets)
+        told = (*rows.warnings, *warnings)
+        return replace(rows, names=names, targets=numbers, weights=weights, clusters=clusters, warnings=told)
+
+    def target_columns(self, y: Any) -> tuple[str, ...]:
+        """Return the names of the targets, where y is one or several."""
+        names = (y,) if isinstance(y, str) else y
+        listed = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
+        return tuple(names) if listed else ()
+
+    def target_values(self, y: Any, n: int) -> tuple[Column, ...]:
+        """Return the targets of n rows."""
+        if y is None:
+            rows = "K" if self.options.precomputed else "X"
+            raise UsageError("a regression needs y", hint=f"fit({rows}, y)", code="usage.target")
+        return tuple(given_targets(y, n))
+
+    def with_targets(self, rows: TrainingRows, targets: Sequence[Column], table: str) -> TrainingRows:
+        """Return the rows of a matrix with their targets."""
+        return replace(rows, names=tuple(column.name for column in targets), targets=numbers_to_learn(targets, table))
 
     def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:
         """Return how it is solved in a word and in a sentence, the bytes that are held then, and operations by their kind."""

@@ -12,7 +12,7 @@ from kerntest.data.kinds import as_text, number_text
 from kerntest.data.messages import counted, listed
 from kerntest.data.rows import EXACT_INTEGERS, recoded
 from kerntest.data.table import Column, Kind
-from kerntest.errors import DataError
+from kerntest.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,8 +155,8 @@ def told_of_dates(columns: Sequence[Column]) -> list[str]:
     return [told.format(column.name) for column in columns if column.kind == "date"]
 
 
-def checked_weights(column: Column, table: str) -> Array:
-    """Return weights of rows: 0, or numbers whose products are neither too large nor too small; not all 0."""
+def checked_weights(column: Column, table: str, *, positive: bool = False) -> Array:
+    """Return weights of rows: 0, or numbers whose products are neither too large nor too small; not all 0, or none."""
     weights = np.empty(0) if column.is_category else np.asarray(column.values, dtype=np.float64)
     wrong = ~(weights >= 0) | ~np.isfinite(weights)
     extreme = (weights > 0) & ((weights < SMALLEST_WEIGHT) | (weights > LARGEST_WEIGHT))
@@ -167,6 +167,12 @@ def checked_weights(column: Column, table: str) -> Array:
     elif extreme.any():
         what, hint = f"{weights[extreme][0]:g}", "bring them to other units"
         wanted = f"0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}"
+    elif positive and not weights.all():
+        raise UsageError(
+            "weights of 0 leave rows out, which a precomputed matrix still has",
+            hint="leave the rows and columns out of the matrix",
+            code="usage.weights",
+        )
     else:
         return weights
     raise _unfit(column, table, f"holds {what}, and weights are {wanted}", hint, "data.weights")
