@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,7 @@ from kerntest.kernels.elementary import Delta, Gaussian
 from kerntest.report.results import record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -75,37 +76,32 @@ def explain_columns(
     """
     places = range(len(sample.names))
     first = columns_left_out(sample)
-    total = len(places) + first
+    told = progress or (lambda _done, _all: None)
 
     def tell(done: int) -> None:
-        if progress is not None:
-            progress(done, total)
+        told(done, len(places) + first)
 
     kernels, z, effect_sizes = _each_alone(sample, options, engine, tell)
     order = descending(z[:, 0], SAME * np.maximum(1.0, np.abs(z[:, 0])))
     order = order[descending(effect_sizes[order], SAME)]
-    p_without: list[float | None] = [None] * len(places)
-    for done, place in enumerate(order[:first], 1):
-        p_without[place] = _p_value(sample.with_columns(set(places) - {int(place)}), options, engine)
+    without: dict[int, float] = {}
+    for done, place in enumerate(order[:first].tolist(), 1):
+        without[place] = _p_value(sample.with_columns({*places} - {place}), options, engine)
         tell(len(places) + done)
-    adjusted = step_down(z)
-    effects = []
-    for place in order:
-        x, y = contents(sample.names[place], read, used)
-        effects.append(
-            record.ColumnEffect(
-                column=sample.names[place],
-                kernel=kernels[place],
-                z=float(z[place, 0]),
-                p_value=float(np.mean(z[place] >= z[place, 0])),
-                p_adjusted=float(adjusted[place]),
-                p_without=p_without[place],
-                effect_size=float(effect_sizes[place]),
-                x=x,
-                y=y,
-            )
+    alone, adjusted = np.mean(z >= z[:, :1], axis=1), step_down(z)
+    return tuple(
+        record.ColumnEffect(
+            sample.names[place],
+            kernels[place],
+            float(z[place, 0]),
+            float(alone[place]),
+            float(adjusted[place]),
+            without.get(place),
+            float(effect_sizes[place]),
+            *contents(sample.names[place], read, used),
         )
-    return tuple(effects)
+        for place in order.tolist()
+    )
 
 
 def columns_left_out(sample: Sample) -> int:
@@ -141,68 +137,49 @@ def _each_alone(
     label = LabelMatrix(*sample.sizes, options.estimator)
     blocks = BlockedRows.of(sample.labels, options.seed)
     moved = blocks.relabellings(options.permutations, options.seed)
-    work = _ColumnWork(sample, blocks, BandwidthChooser(sample.points, options.seed))
+    work = partial(_column_sums, sample, blocks, BandwidthChooser(sample.points, options.seed))
     kernels, z, effect_sizes = [], [], []
     columns = len(sample.names)
     for start in range(0, columns, TOGETHER):
         found = list(engine.here.map(work, range(start, min(start + TOGETHER, columns))))
-        sums = np.concatenate([one.sums for one in found])
+        sums = np.concatenate([one for _, one, _ in found])
         diagonals = np.broadcast_to(np.diff(blocks.starts).astype(np.float64), sums.shape[:2])
         relabelled = relabelled_sums(sums, diagonals, label, blocks, moved, engine=engine)
         scored, _ = standardised(relabelled, np.full(len(sums), tie_tolerance(1.0, n, float(n))))
-        first = 0
-        for one in found:
-            mine = scored[first : first + len(one.kernels)]
-            first += len(mine)
+        ends = np.cumsum([len(tried) for tried, _, _ in found])
+        for (tried, _, effects), mine in zip(found, np.split(scored, ends[:-1]), strict=True):
             clearest = first_of(mine[:, 0], np.arange(len(mine)))
-            kernels.append(str(one.kernels[clearest]))
-            effect_sizes.append(one.effect_sizes[clearest])
+            kernels.append(str(tried[clearest]))
+            effect_sizes.append(effects[clearest])
             z.append(mine.max(axis=0))
         tell(len(z))
     return kernels, np.stack(z), np.array(effect_sizes)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Summed:
-    """The kernels of one column, their sums over pairs of rows of two blocks, shape (F, b, b), and their effect sizes."""
+def _column_sums(
+    sample: Sample, blocks: BlockedRows, chooser: BandwidthChooser, place: int
+) -> tuple[Sequence[Kernel], Array, list[float]]:
+    """Return kernels of the column at this place, their sums over pairs of rows of two blocks, and their effect sizes.
 
-    kernels: list[Gaussian] | list[Delta]
-    sums: Array
-    effect_sizes: list[float]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _ColumnWork:
-    """The work on one column: kernels of its few different values, not of pairs of rows."""
-
-    sample: Sample
-    blocks: BlockedRows
-    chooser: BandwidthChooser
-
-    def __call__(self, place: int) -> _Summed:
-        """Return what is known of the column at this place, numeric ones counted first."""
-        points, in_x = self.sample.points, self.sample.labels == 1
-        p = points.numeric.shape[1]
-        kernels: list[Gaussian] | list[Delta] = [Delta()]
-        matrices: list[Array | None] = [None]
-        if place < p:
-            values, codes = levels(points.numeric[:, place])
-            bandwidth = _bandwidth(self.chooser, place)
-            kernels = [Gaussian(bandwidth * 2.0**-halvings) for halvings in range(BANDWIDTHS)]
-            matrices = [kernel(Points.of(values)) for kernel in kernels]
-        else:
-            values, codes = np.unique(points.codes[:, place - p], return_inverse=True)
-        size, count = len(values), len(self.blocks.in_x)
-        of_place = np.repeat(np.arange(count), np.diff(self.blocks.starts))
-        held = np.bincount(of_place * size + codes[self.blocks.order], minlength=count * size)
-        held = held.reshape(count, size).astype(np.float64)
-        diagonal = np.diag(np.diff(self.blocks.starts))
-        counts = [np.bincount(codes[side], minlength=size).astype(np.float64) for side in (in_x, ~in_x)]
-        return _Summed(
-            kernels,
-            np.stack([held @ (held.T if matrix is None else matrix @ held.T) - diagonal for matrix in matrices]),
-            [effect_of_levels(matrix, *counts) for matrix in matrices],
-        )
+    The sums, shape (F, b, b), come from kernels of the column's few different values, not of pairs of rows.
+    """
+    points, p = sample.points, sample.points.numeric.shape[1]
+    kernels: Sequence[Kernel] = [Delta()]
+    matrices: list[Array | None] = [None]
+    if place < p:
+        values, codes = levels(points.numeric[:, place])
+        bandwidth = _bandwidth(chooser, place)
+        kernels = [Gaussian(bandwidth * 2.0**-halvings) for halvings in range(BANDWIDTHS)]
+        matrices = [kernel(Points.of(values)) for kernel in kernels]
+    else:
+        values, codes = np.unique(points.codes[:, place - p], return_inverse=True)
+    size, rows = len(values), np.diff(blocks.starts)
+    of_place = np.repeat(np.arange(len(rows)), rows)
+    held = np.bincount(of_place * size + codes[blocks.order], minlength=len(rows) * size)
+    held = held.reshape(len(rows), size).astype(np.float64)
+    in_y, in_x = (np.bincount(codes[sample.labels == side], minlength=size).astype(np.float64) for side in (0, 1))
+    sums = [held @ (held.T if matrix is None else matrix @ held.T) - np.diag(rows) for matrix in matrices]
+    return kernels, np.stack(sums), [effect_of_levels(matrix, in_x, in_y) for matrix in matrices]
 
 
 def levels(values: Array) -> tuple[Array, NDArray[np.intp]]:
@@ -249,21 +226,18 @@ def _family(sample: Sample, options: Options) -> Family:
     )
 
 
-def contents(
-    name: str, read: tuple[Table, Table], used: tuple[Table, Table]
-) -> tuple[record.ColumnContents, record.ColumnContents]:
-    """Return what a column holds in X and in Y: missing values as they were read, all else in the rows that were used."""
+def contents(name: str, read: tuple[Table, Table], used: tuple[Table, Table]) -> Iterator[record.ColumnContents]:
+    """Yield what a column holds in X and in Y: missing values as they were read, all else in the rows that were used."""
+    x, y = (table[name] for table in used)
     missing = [table[name].n_missing / table.n_rows for table in read]
-    columns = [table[name] for table in used]
-    if columns[0].is_category:
-        value, *shares = moved(*columns)[0]
-        found = [
-            record.ColumnContents(empty, value=value, share=share) for empty, share in zip(missing, shares, strict=True)
-        ]
+    if x.is_category:
+        value, *shares = moved(x, y)[0]
+        for empty, share in zip(missing, shares, strict=True):
+            yield record.ColumnContents(empty, value=value, share=share)
     else:
-        common = common_number(*columns)
-        found = [_numbers(column, empty, common) for column, empty in zip(columns, missing, strict=True)]
-    return found[0], found[1]
+        common = common_number(x, y)
+        for column, empty in zip((x, y), missing, strict=True):
+            yield _numbers(column, empty, common)
 
 
 def common_number(x: Column, y: Column) -> float | None:
@@ -274,23 +248,20 @@ def common_number(x: Column, y: Column) -> float | None:
 
 
 def _numbers(column: Column, missing: float, common: float | None) -> record.ColumnContents:
-    """Return what numbers or dates are."""
-    n = len(column.values)
-    _, (mean,), (spread,) = standardize(column.values[:, None])
-    deviation = 0.0 if np.ptp(column.values) == 0 else float(spread * np.sqrt(n / (n - 1)))
-    quartiles = np.quantile(column.values, [0.25, 0.5, 0.75])
-    is_date = column.kind == "date"
-    told = [_minute(float(one)) if is_date else float(one) for one in (mean, *quartiles)]
-    value, share = None, None
-    if common is not None:
-        value = _minute(common) if is_date else f"{common:.15g}"
-        share = float(np.mean(column.values == common))
-    return record.ColumnContents(missing, told[0], deviation, told[1], told[2], told[3], value, share)
+    """Return what numbers, or dates in ISO form with hour and minute where it is not midnight, are."""
+    values, is_date = column.values, column.kind == "date"
 
+    def told(number: float) -> float | str:
+        return date_text(number)[: len("1970-01-01T00:00")] if is_date else float(number)
 
-def _minute(day: float) -> str:
-    """Return days since 1970-01-01 as an ISO date, with hour and minute where it is not midnight."""
-    return date_text(day)[: len("1970-01-01T00:00")]
+    _, (mean,), (spread,) = standardize(values[:, None])
+    deviation = 0.0 if np.ptp(values) == 0 else float(spread * np.sqrt(len(values) / (len(values) - 1)))
+    lower, median, upper = (told(one) for one in np.quantile(values, [0.25, 0.5, 0.75]).tolist())
+    found = record.ColumnContents(missing, told(mean), deviation, lower, median, upper)
+    if common is None:
+        return found
+    value = told(common) if is_date else f"{common:.15g}"
+    return replace(found, value=str(value), share=float(np.mean(values == common)))
 
 
 def moved(x: Column, y: Column) -> list[tuple[str, float, float]]:
@@ -298,16 +269,16 @@ def moved(x: Column, y: Column) -> list[tuple[str, float, float]]:
 
     Of values that moved alike the last in order: of two values the second, as true behind false.
     """
-    totals = len(x.values), len(y.values)
-    counts = [
+    n_x, n_y = len(x.values), len(y.values)
+    in_x, in_y = (
         dict(zip(one.levels, np.bincount(one.values, minlength=len(one.levels)).tolist(), strict=True))
         for one in (x, y)
-    ]
+    )
     values = sorted({*x.levels, *y.levels}, reverse=True)
-    pairs = [(value, counts[0].get(value, 0), counts[1].get(value, 0)) for value in values]
+    counts = [(value, in_x.get(value, 0), in_y.get(value, 0)) for value in values]
     # Whole numbers: what moved alike must not hang on rounding.
-    pairs.sort(key=lambda pair: -abs(pair[1] * totals[1] - pair[2] * totals[0]))
-    return [(value, in_x / totals[0], in_y / totals[1]) for value, in_x, in_y in pairs]
+    counts.sort(key=lambda one: -abs(one[1] * n_y - one[2] * n_x))
+    return [(value, of_x / n_x, of_y / n_y) for value, of_x, of_y in counts]
 
 
 def typical_rows(
