@@ -98,12 +98,17 @@ _LIKE_A_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 def select_columns(table: Table, columns: Patterns = None, exclude: Patterns = None) -> Table:
     """Return the table of the columns named, without those excluded, in the order of the table."""
+    return check_usable(named_columns(table, columns, exclude))
+
+
+def named_columns(table: Table, columns: Patterns = None, exclude: Patterns = None) -> Table:
+    """Return the same, whether the columns can be used or not."""
     named = _named(columns, table.names, table.name)
     excluded = set(match_names(exclude, table.names, table.name))
     kept = [name for name in named if name not in excluded]
     if not kept:
         raise _nothing_selected(table.name)
-    return check_usable(table.select(kept))
+    return table.select(kept)
 
 
 def _named(columns: Patterns, names: Sequence[str], table_name: str) -> list[str]:

@@ -188,12 +188,8 @@ def write_model(
 def model_bytes(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return a model as the bytes of its file: the same bytes for equal content, whatever the order of the keys.
 
-    `format_version`, `kerntest_version` and `members` are filled in. ValueError for what the format cannot hold.
+    `format_version`, `kerntest_version` and `members` are filled in. ValueError for arrays that the format cannot hold.
     """
-    if not isinstance(manifest.get("kind"), str) or len(arrays) >= MOST_MEMBERS:
-        raise ValueError(f"a model has a kind, and fewer than {MOST_MEMBERS} arrays")
-    if not all(map(ARRAY_NAME.fullmatch, arrays)):
-        raise ValueError(f"names of arrays are lower-case identifiers, not {sorted(arrays)}")
     contents: dict[str, list[memoryview]] = {}
     members = {}
     for name in sorted(arrays):

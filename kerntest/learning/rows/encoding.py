@@ -6,15 +6,15 @@ import math
 import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from kerntest.data.kinds import as_text, date_text, missing_hint, number_text
 from kerntest.data.messages import counted, listed, shown_value
-from kerntest.data.rows import EXACT_INTEGERS, apply_missing, arrange, check_usable, standardize
+from kerntest.data.rows import EXACT_INTEGERS, apply_missing, arrange, standardize
 from kerntest.data.table import MISSING, PLAIN, Kind, comment_hint, form_of, is_number
-from kerntest.errors import DataError, UsageError, suggest
+from kerntest.errors import DataError, suggest
 from kerntest.kernels.base import Points
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Codes
 
 Scale: TypeAlias = Literal["standardize", "none"]
-SCALES: tuple[Scale, ...] = get_args(Scale)
 LEVELS_SHOWN = 5
 # The standard deviation of numbers as small as numbers get may round to 0.
 _SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
@@ -153,18 +152,11 @@ class Encoder:
 
     @classmethod
     def fit(cls, table: Table, scale: Scale) -> tuple[Encoder, Points, dict[str, str]]:
-        """Learn the columns of a table of features without missing values; give its rows as `transform` would.
+        """Learn the usable columns of a table of features without missing values; give its rows as `transform` would.
 
         Columns that cannot tell anything are left out; the third says of each why.
         """
-        if scale not in SCALES:
-            raise UsageError(
-                f"scale must be {' or '.join(SCALES)}, not {scale!r}",
-                hint="standardize brings columns of different units to one scale",
-                code="usage.scale",
-            )
-        usable = apply_missing(check_usable(table), "error")[0]
-        arranged = arrange(usable.columns, table.n_rows)
+        arranged = arrange(table.columns, table.n_rows)
         if arranged.empty:
             raise DataError(
                 f"no column is left to learn from among {listed(table.names)} of {table.name}: "

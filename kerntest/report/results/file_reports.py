@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 import kerntest
-from kerntest.data.columns import match_names
+from kerntest.data.columns import named_columns
 from kerntest.data.facts import complete_rows, described, frequent_levels, type_of, usable, use_of
 from kerntest.data.read import read_table
-from kerntest.errors import UsageError, telling
+from kerntest.errors import telling
 from kerntest.report.results.record import Record
 from kerntest.report.summaries.learner_summary import TITLES
 from kerntest.report.summaries.words import (
@@ -263,16 +263,7 @@ def inspect_table(
     [('x1', 3, 'used'), ('x2', 1, 'left out')]
     """
     table = read_table(source, name=name, categorical=categorical, **csv)
-    named = match_names(columns, table.names, table.name) if columns else list(table.names)
-    excluded = set(match_names(exclude, table.names, table.name))
-    chosen = [column for column in named if column not in excluded]
-    if not chosen:
-        raise UsageError(
-            f"no column of {table.name} is selected",
-            hint="name at least one in --columns, and exclude fewer",
-            code="usage.no_columns",
-        )
-    selected = table.select(chosen)
+    selected = named_columns(table, columns or None, exclude)
     return TableReport(
         schema="kerntest.table/1",
         command="inspect",
