@@ -9,21 +9,21 @@ the dual objective never falls. Where few rows join, they change their sets one 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from kerntest.learning.solvers.active_set import Schedule, Sets, active_set, single_changes
-from kerntest.learning.solvers.newton import Widths, newton
-from kerntest.learning.solvers.problem import Budget, Problem, Solution, certify, feasible
+from kerntest.learning.solvers.active_set import Sets, active_set, newton, single_changes
+from kerntest.learning.solvers.problem import Problem, Solution, certify, feasible
 from kerntest.learning.solvers.systems import DenseSystem, solve_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
+    from kerntest.learning.solvers.active_set import Point
+    from kerntest.learning.solvers.systems import Counter
     from kerntest.matrices.matrix import Matrix
 
 # Turns, rows that may join in one, and systems of the active set method without progress.
@@ -41,27 +41,11 @@ LEAST_RIDGE, REFINING_RIDGE = 1e-13, 1e-10
 ENTRY_BYTES = 24
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Guess:
-    """Where to finish from: the sets of all rows, and how they were found.
-
-    `outputs` are K beta, if that was computed from the exact matrix in double precision; `width` is that of the band from
-    which Newton's method goes on over the free rows, 0 if their sets are right already.
-    """
-
-    sets: Sets
-    coefficients: Array
-    intercept: float
-    method: str
-    outputs: Array | None = None
-    width: float = 0.0
-
-
 class Finish:
     """Certifies a guess, and improves it until the relative duality gap is within the tolerance."""
 
-    def __init__(self, exact: Matrix, problem: Problem, tolerance: float, budget: Budget, kept_bytes: int) -> None:
-        self.exact, self.problem, self.tolerance, self.budget = exact, problem, tolerance, budget
+    def __init__(self, exact: Matrix, problem: Problem, tolerance: float, counter: Counter, kept_bytes: int) -> None:
+        self.exact, self.problem, self.tolerance, self.counter = exact, problem, tolerance, counter
         self.most = math.isqrt(kept_bytes // ENTRY_BYTES)
         # A ridge below this is lost in rounding beside the matrix.
         largest = max(float(exact.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
@@ -69,22 +53,21 @@ class Finish:
         self.refinements, self.wrong = 0, 0
         self.violation = 0.1 * tolerance
 
-    def _ridge(self, beta: Array) -> float:
-        """Return the ridge to use: e leaves slacks e a, which cost about 2 e C of the objective."""
-        largest = float(self.problem.costs.max())
-        largest = min(largest, COST_SHARE * float(np.abs(beta).max(initial=0.0)) or largest)
-        return max(RIDGE_SHARE * self.tolerance / largest, self.least_ridge)
+    def solution(self, guess: Point, width: float, exact: bool) -> Solution:
+        """Return the certified solution, the best one met where the certificate was not reached.
 
-    def solution(self, guess: Guess) -> Solution:
-        """Return the certified solution, the best one met where the certificate was not reached."""
-        problem = self.problem
-        working, upper = guess.sets.free.copy(), guess.sets.upper
-        beta, f = self._start(guess)
-        best = None if f is None else self._certified(beta, f, guess.method)
-        turns, width, idle = 0, guess.width, 0
+        `exact` says whether the guess has outputs of the exact matrix in double precision; `width` is that of the band from
+        which Newton's method goes on over the free rows, 0 if their sets are right already.
+        """
+        problem, working, upper, turns, idle = self.problem, guess.sets.free.copy(), guess.sets.upper, 0, 0
+        beta, f, best = feasible(problem, guess.coefficients), None, None
+        if exact:
+            change = beta - guess.coefficients
+            f = guess.outputs + self.exact.outputs(change) if np.count_nonzero(change) else guess.outputs
+            best = self._certified(beta, f, guess.method)
         while best is None or not best.converged:
             rows = np.flatnonzero(working)
-            if turns == TURNS or len(rows) > self.most or (self.budget.spent and best is not None):
+            if turns == TURNS or len(rows) > self.most:
                 break
             turns += 1
             try:
@@ -104,7 +87,7 @@ class Finish:
             # Rows that violate their margins join; if there are none, the systems were not exact enough.
             slack = problem.slack(f, found.intercept)
             a = problem.signs * beta
-            upper = a >= problem.costs
+            upper, width = a >= problem.costs, 0.0
             # A row between its bounds is wrong on either side of its margin.
             wrong = np.where(upper, -slack, np.where(a > 0, np.abs(slack), slack))
             wrong[working] = 0.0
@@ -113,80 +96,57 @@ class Finish:
                 # As many that are nearly wrong join too: they will be wrong next.
                 wrong[working] = -np.inf
                 most = min(2 * count + JOIN, len(wrong) - len(rows))
-                joining = np.argpartition(-wrong, most - 1)[:most]
-                working[joining] = True
-                width = 0.0
+                working[np.argpartition(-wrong, most - 1)[:most]] = True
             else:
-                self.refinements, self.violation, width = self.refinements + 2, 0.1 * self.violation, 0.0
-        if best is None:
-            best = self._certified(beta, self.exact.outputs(beta), guess.method + ", unfinished")
-        return best
-
-    def _start(self, guess: Guess) -> tuple[Array, Array | None]:
-        """Return feasible coefficients, and their outputs where they are known already or all rows are at a bound."""
-        beta = feasible(self.problem, guess.coefficients)
-        if guess.outputs is None:
-            return beta, None
-        change = beta - guess.coefficients
-        moved = np.count_nonzero(change)
-        return beta, guess.outputs + self.exact.outputs(change) if moved else guess.outputs
+                self.refinements, self.violation = self.refinements + 2, 0.1 * self.violation
+        return best or self._certified(beta, self.exact.outputs(beta), guess.method + ", unfinished")
 
     def _turn(
         self, rows: NDArray[np.intp], upper: NDArray[np.bool_], beta: Array, f: Array | None, *, b: float, width: float
     ) -> tuple[Array, Array]:
         """Return coefficients that are optimal over some rows, the others at their bounds, and all outputs."""
-        problem = self.problem
+        problem, fixed = self.problem, beta.copy()
         if f is None:
             fixed = np.where(upper, problem.signs * problem.costs, 0.0)
-            fixed[rows] = 0.0
-            if not _reachable(problem, rows, problem.total - float(fixed.sum())):
-                return beta, self.exact.outputs(beta)
-            product = self.exact.outputs(fixed, rows)
-            K = self.exact.block(rows, rows)
-        else:
-            fixed = beta.copy()
-            fixed[rows] = 0.0
-            K = self.exact.block(rows, rows)
-            product = f[rows] - K @ beta[rows]
-        part = Problem(
-            problem.signs[rows],
-            problem.costs[rows],
-            problem.margins[rows] - problem.signs[rows] * product,
-            problem.total - float(fixed.sum()),
-        )
-        a = part.signs * beta[rows]
+        fixed[rows] = 0.0
+        wanted, positive = problem.total - float(fixed.sum()), problem.signs[rows] > 0
+        costs = problem.costs[rows]
+        if f is None and not -costs[~positive].sum() <= wanted <= costs[positive].sum():
+            # Coefficients of these rows cannot have the right sum within their bounds.
+            return beta, self.exact.outputs(beta)
+        K = self.exact.block(rows, rows)
+        product = self.exact.outputs(fixed, rows) if f is None else f[rows] - K @ beta[rows]
+        part = Problem(problem.signs[rows], costs, problem.margins[rows] - problem.signs[rows] * product, wanted)
         inside = fixed.copy()
         if len(rows):
-            at_upper = a >= part.costs
-            inside[rows] = self._solved(K, part, Sets((a > 0) & ~at_upper, at_upper), beta[rows], b=b, width=width)
+            inside[rows] = self._solved(K, part, beta[rows], b=b, width=width)
         new = feasible(problem, inside)
-        others = np.ones(len(problem), dtype=bool)
-        others[rows] = False
-        outside = np.flatnonzero(others)
-        if f is None:
-            if np.array_equal(new[outside], fixed[outside]):
-                outputs = np.empty(len(problem))
-                outputs[rows] = product + K @ new[rows]
-                outputs[outside] = self.exact.outputs(new, outside)
-                return new, outputs
+        if f is not None:
+            return new, f + self.exact.outputs(new - beta)
+        outside = np.ones(len(problem), dtype=bool)
+        outside[rows] = False
+        if not np.array_equal(new[outside], fixed[outside]):
             return new, self.exact.outputs(new)
-        return new, f + self.exact.outputs(new - beta)
+        outputs = np.empty(len(problem))
+        outputs[rows], outputs[outside] = product + K @ new[rows], self.exact.outputs(new, np.flatnonzero(outside))
+        return new, outputs
 
-    def _solved(self, K: Array, part: Problem, sets: Sets, beta: Array, *, b: float, width: float) -> Array:
+    def _solved(self, K: Array, part: Problem, beta: Array, *, b: float, width: float) -> Array:
         """Return the coefficients that solve a dense problem."""
-        system = DenseSystem(K, part)
-        ridge = self._ridge(beta)
-        if not width:
-            if 0 < self.wrong <= FEW_WRONG:
-                point = single_changes(system, beta, ridge=ridge, tolerance=self.violation, budget=self.budget)
-            else:
-                schedule = Schedule(ridge, ridge, 1.0, self.violation, patience=PATIENCE)
-                point = active_set(system, sets, schedule, self.budget)[0]
-            if point.reached or self.budget.spent:
-                return self._refined(system, point.coefficients, ridge)
-            width = 0.01
-        widths = Widths(width, min(width, self.violation), 0.1, 200, (ridge, self.violation))
-        point = newton(system, beta, K @ beta, b, widths=widths, budget=self.budget)
+        system, tolerance, a = DenseSystem(K, part, self.counter), self.violation, part.signs * beta
+        # A ridge of e leaves slacks e a, which cost about 2 e C of the objective.
+        largest = float(self.problem.costs.max())
+        largest = min(largest, COST_SHARE * float(np.abs(beta).max(initial=0.0)) or largest)
+        ridge = max(RIDGE_SHARE * self.tolerance / largest, self.least_ridge)
+        point = None
+        if not width and 0 < self.wrong <= FEW_WRONG:
+            point = single_changes(system, beta, ridge=ridge, tolerance=tolerance)
+        elif not width:
+            sets = Sets((a > 0) & (a < part.costs), a >= part.costs)
+            point, _ = active_set(system, sets, start=ridge, end=ridge, tolerance=tolerance, patience=PATIENCE)
+        if point is None or not point.reached:
+            width = width or 0.01
+            point = newton(system, beta, K @ beta, b, start=width, steps=200, finish=(ridge, tolerance))
         return self._refined(system, point.coefficients, ridge)
 
     def _refined(self, system: DenseSystem, beta: Array, ridge: float) -> Array:
@@ -199,9 +159,9 @@ class Finish:
         problem = system.problem
         a = problem.signs * beta
         free = np.flatnonzero((a > 0) & (a < problem.costs))
-        if not self.refinements or not len(free) or self.budget.spent:
+        if not self.refinements or not len(free):
             return beta
-        self.budget.count()
+        self.counter.used += 1
         K = system.K[np.ix_(free, free)]
         A = np.asfortranarray(K)
         A[np.diag_indices(len(free))] += max(ridge, self.refining_ridge)
@@ -221,16 +181,9 @@ class Finish:
         return new if ((inside > 0) & (inside < problem.costs[free])).all() else beta
 
     def _certified(self, beta: Array, f: Array, method: str) -> Solution:
-        return certify(self.problem, beta, f, tolerance=self.tolerance, iterations=self.budget.used, method=method)
+        return certify(self.problem, beta, f, tolerance=self.tolerance, iterations=self.counter.used, method=method)
 
 
 def gap_of(solution: Solution) -> float:
     """Return the relative duality gap, infinite where there is none."""
     return math.inf if solution.gap is None else solution.gap
-
-
-def _reachable(problem: Problem, rows: NDArray[np.intp], total: float) -> bool:
-    """Say whether coefficients of some rows can have this sum within their bounds."""
-    positive = problem.signs[rows] > 0
-    costs = problem.costs[rows]
-    return bool(-costs[~positive].sum() <= total <= costs[positive].sum())

@@ -14,17 +14,15 @@ double precision on the exact matrix, which certifies the solution.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.linalg import lapack
 
-from kerntest.learning.solvers.active_set import Point, Schedule, Sets, active_set
-from kerntest.learning.solvers.finish import ENTRY_BYTES, LEAST_RIDGE, Finish, Guess, gap_of
-from kerntest.learning.solvers.newton import Widths, newton
-from kerntest.learning.solvers.problem import Budget
-from kerntest.learning.solvers.systems import CachedSystem, DenseSystem, FactorSystem
+from kerntest.learning.solvers.active_set import Point, Sets, active_set, newton
+from kerntest.learning.solvers.finish import ENTRY_BYTES, LEAST_RIDGE, Finish, gap_of
+from kerntest.learning.solvers.systems import CachedSystem, Counter, DenseSystem, FactorSystem
 from kerntest.matrices.factor import FactorMatrix, pivoted_factor
 
 if TYPE_CHECKING:
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from kerntest.matrices.matrix import Matrix
 
 Scalar = TypeVar("Scalar", bound=np.generic)
+Guess: TypeAlias = "tuple[Point, float, bool]"
 
 # Rows of the first subset: a sixth of all, within these bounds.
 FEWEST, MOST = 100, 400
@@ -84,8 +83,6 @@ def solve_hinge(
     factor: Array | None = None,
     start: Solution | None = None,
     kept_bytes: int = KEPT_BYTES,
-    max_systems: int | None = None,
-    max_seconds: float | None = None,
 ) -> Solution:
     """Return a solution with its certificate: a relative duality gap within the tolerance, if `converged`.
 
@@ -94,24 +91,28 @@ def solve_hinge(
     is not positive semi-definite. Cost: |F|^3 / 3 + n |F| for each of some 10 to 60 systems with |F| free rows, and n
     kernel values for each row that was ever free; never n x n beyond six hundred rows.
     """
-    budget = Budget(max_systems, max_seconds)
-    solver = _Solver(matrix, problem, tolerance, np.random.default_rng((seed, 0)), kept_bytes=kept_bytes, budget=budget)
+    counter = Counter()
+    solver = _Solver(
+        matrix, problem, tolerance, np.random.default_rng((seed, 0)), counter=counter, kept_bytes=kept_bytes
+    )
     if start is not None:
         guess = solver.from_start(start)
     elif factor is not None:
-        guess = solver.by_exact_factor(factor)
+        guess = solver.all_at_once(FactorSystem(factor, problem, counter), "exact factor")
     else:
         guess = solver.from_nothing()
     exact = matrix if factor is None else FactorMatrix(factor)
-    found = Finish(exact, problem, tolerance, budget, kept_bytes).solution(guess)
-    if found.converged or budget.spent or factor is not None or len(problem) > CAREFUL_ROWS:
+    found = Finish(exact, problem, tolerance, counter, kept_bytes).solution(*guess)
+    if found.converged or factor is not None or len(problem) > CAREFUL_ROWS:
         return found
-    again = Finish(exact, problem, tolerance, budget, kept_bytes).solution(solver.carefully())
+    # Slow, and right where others fail: on noisy rows of one column with large costs, where the subset says little of the whole.
+    guess = solver.all_at_once(solver.system(np.arange(len(problem)), None, problem), "Newton")
+    again = Finish(exact, problem, tolerance, counter, kept_bytes).solution(*guess)
     return again if gap_of(again) < gap_of(found) else replace(found, iterations=again.iterations)
 
 
 class _Solver:
-    """The ways of one problem."""
+    """The ways of one problem to a guess: a point, the width of the band to go on from, and whether its outputs are exact."""
 
     def __init__(
         self,
@@ -120,20 +121,18 @@ class _Solver:
         tolerance: float,
         rng: np.random.Generator,
         *,
+        counter: Counter,
         kept_bytes: int,
-        budget: Budget,
     ) -> None:
-        self.matrix, self.problem, self.rng, self.budget = matrix, problem, rng, budget
-        self.kept_bytes = kept_bytes
-        self.n = len(problem)
+        self.matrix, self.problem, self.rng, self.counter = matrix, problem, rng, counter
+        self.kept_bytes, self.n = kept_bytes, len(problem)
         self.largest = float(problem.costs.max())
-        self.large = self.largest * float(matrix.diagonal.max(initial=0.0)) > LARGE_COST
+        diagonal = float(matrix.diagonal.max(initial=0.0))
+        self.large = self.largest * diagonal > LARGE_COST
         # Ridge and violation on the way, where the matrix is not exact, and at the end: see Finish.
-        least = LEAST_RIDGE * max(float(matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
+        least = LEAST_RIDGE * max(diagonal, np.finfo(np.float64).tiny)
         self.rough = (max(min(1e-5, ROUGH_RIDGE / self.largest), least), ROUGH)
         self.exact = (max(0.05 * tolerance / self.largest, least), 0.1 * tolerance)
-
-    # -- the ways ---------------------------------------------------------------------------------------------------
 
     def from_nothing(self) -> Guess:
         """Return a guess from a random subset on."""
@@ -143,8 +142,7 @@ class _Solver:
         if n <= WHOLE and 16 * n * n <= self.kept_bytes:
             whole = np.asarray(self.matrix.block(slice(None), slice(None)))
             if n <= 2 * size:
-                point = self._first(whole, problem, full=_full_rank(whole), last=True)
-                return _guess(point, "dense", exact=True)
+                return self._first(whole, problem, full=_full_rank(whole), last=True), 0.0, True
         members = _random_subset(self.problem.signs, size, self.rng)
         K = (
             np.asarray(self.matrix.block(members, members))
@@ -154,145 +152,125 @@ class _Solver:
         full = _full_rank(K)
         point = self._first(K, problem.rows(members, n / size), full=full, last=False)
         full = full and point.reached
-        first = _Start(members, point.coefficients, point.intercept)
+        coefficients = _spread(point.coefficients, members, n)
         if not full and n >= FACTOR_ROWS:
             most = max(n // FACTOR_SHARE, FACTOR_COLUMNS)
             G = pivoted_factor(self.matrix, FACTOR_ERROR / float(problem.costs.sum()), most, members)
             if G is not None:
-                return self._by_factor(G, first)
+                return self._by_subsets(members, coefficients, point.intercept, None, G)
         if full and n <= ACTIVE_SET_ROWS:
-            guess = self._by_active_set(first, whole)
+            guess = self._by_active_set(coefficients, point.intercept, whole)
             if guess is not None:
                 return guess
-        return self._by_levels(first, whole)
+        return self._by_subsets(members, coefficients, point.intercept, whole)
 
     def from_start(self, start: Solution) -> Guess:
         """Return a guess from the solution of a similar problem: free and bounded rows stay what they were."""
         a = self.problem.signs * start.coefficients
         share = a / max(float(a.max(initial=0.0)), np.finfo(np.float64).tiny)
         upper = share >= 1.0 - 1e-9
-        free = (share > 0) & ~upper
-        sets = Sets(free, upper)
-        return Guess(sets, np.clip(a, 0.0, self.problem.costs) * self.problem.signs, start.intercept, "start")
+        coefficients = np.clip(a, 0.0, self.problem.costs) * self.problem.signs
+        sets = Sets((share > 0) & ~upper, upper)
+        return Point(coefficients, start.outputs, start.intercept, sets, method="start"), 0.0, False
 
-    def by_exact_factor(self, G: Array) -> Guess:
-        """Return a guess where a factor is exact."""
-        zero = np.zeros(self.n)
-        widths = _widths(max(1.0, 0.01 * self.largest), 0.1, self.exact)
-        point = newton(FactorSystem(G, self.problem), zero, zero, 0.0, widths=widths, budget=self.budget)
-        return _guess(point, "exact factor", exact=True)
-
-    def carefully(self) -> Guess:
-        """Return a guess by Newton's method over all rows from the widest band on: slow, and right where others fail.
-
-        They fail on noisy rows of one column with large costs, where the subset says little of the whole.
-        """
-        zero = np.zeros(self.n)
-        widths = _widths(max(1.0, 0.01 * self.largest), 0.1, self.exact)
-        system = self._system(np.arange(self.n), None, self.problem)
-        return _guess(newton(system, zero, zero, 0.0, widths=widths, budget=self.budget), "Newton", exact=True)
+    def all_at_once(self, system: System, method: str) -> Guess:
+        """Return a guess by Newton's method over all rows from the widest band on."""
+        zero, start = np.zeros(self.n), max(1.0, 0.01 * self.largest)
+        return replace(newton(system, zero, zero, 0.0, start=start, finish=self.exact), method=method), 0.0, True
 
     def _first(self, K: Array, problem: Problem, *, full: bool, last: bool) -> Point:
         """Return the solution of a dense problem, exact if it is the last one."""
-        m, largest = len(problem), float(problem.costs.max())
-        system = DenseSystem(K, problem)
+        zero, largest = np.zeros(len(problem)), float(problem.costs.max())
+        system = DenseSystem(K, problem, self.counter)
         if full:
-            end = self.exact if last else (0.01, 0.1)
-            schedule = Schedule(max(0.3, 1.0 / largest), end[0], 0.03, end[1])
-            sets = Sets(np.ones(m, dtype=bool), np.zeros(m, dtype=bool))
-            point = active_set(system, sets, schedule, self.budget)[0]
+            end, tolerance = self.exact if last else (0.01, 0.1)
+            sets = Sets(zero == 0, zero != 0)
+            start = max(0.3, 1.0 / largest)
+            point, _ = active_set(system, sets, start=start, end=end, factor=0.03, tolerance=tolerance)
             if point.reached:
-                return point
-        zero = np.zeros(m)
+                return replace(point, method="dense")
         start = max(1.0, 0.01 * largest)
-        widths = _widths(start, 0.1, self.exact) if last else Widths(start, min(start, _width(largest)), 0.1)
-        point = newton(system, zero, zero, 0.0, widths=widths, budget=self.budget)
-        return replace(point, reached=False) if full else point
+        if last:
+            point = newton(system, zero, zero, 0.0, start=start, finish=self.exact)
+        else:
+            point = newton(system, zero, zero, 0.0, start=start, end=_width(largest))
+        return replace(point, reached=point.reached and not full, method="dense")
 
-    def _by_active_set(self, first: _Start, whole: Array | None) -> Guess | None:
+    def _by_active_set(self, coefficients: Array, b: float, whole: Array | None) -> Guess | None:
         """Return a guess by the active set method over all rows; None where it fails and leaves no start."""
         problem, n = self.problem, self.n
-        single = whole is None and self.matrix.single and float(np.abs(first.coefficients).sum()) < SINGLE_SUM
-        system = self._system(np.arange(self.n), whole, self.problem, single=single)
-        free = np.zeros(self.n, dtype=bool)
-        free[first.members[first.coefficients != 0]] = True
+        single = whole is None and self._single(coefficients)
+        system = self.system(np.arange(n), whole, problem, single=single)
         end, violation = self.rough if single else self.exact
         # Where costs are small, rows well beyond the margin of the subset's function are at their bound.
         jump = JUMP * problem.costs * self.matrix.diagonal
-        f = self.matrix.outputs(_spread(first.coefficients, first.members, n))
-        upper = problem.slack(f, first.intercept) > jump
-        free &= ~upper
-        schedule = Schedule(RIDGE, end, RIDGE_FACTOR, violation, most_freed=MOST_FREED, jump=jump, single=single)
-        point, good = active_set(system, Sets(free, upper), schedule, self.budget)
+        upper = problem.slack(self.matrix.outputs(coefficients), b) > jump
+        point, good = active_set(
+            system,
+            Sets((coefficients != 0) & ~upper, upper),
+            start=RIDGE,
+            end=end,
+            factor=RIDGE_FACTOR,
+            tolerance=violation,
+            most_freed=MOST_FREED,
+            jump=jump,
+            single=single,
+        )
         if point.reached:
-            return _guess(point, "active set", exact=not single)
+            return replace(point, method="active set"), 0.0, not single
         if good is None:
             return None
         f = good.outputs
         if single:
-            system = self._system(np.arange(self.n), whole, self.problem)
+            system = self.system(np.arange(n), whole, problem)
             f = system.outputs(good.coefficients)
         width = max(min(good.ridge * self.largest, 4.0), 0.1)
-        widths = _widths(width, 0.1, self.exact)
-        last = newton(system, good.coefficients, f, good.intercept, widths=widths, budget=self.budget)
-        return _guess(last, "active set, then Newton", exact=True)
+        point = newton(system, good.coefficients, f, good.intercept, start=width, finish=self.exact)
+        return replace(point, method="active set, then Newton"), 0.0, True
 
-    def _by_factor(self, G: Array, first: _Start) -> Guess:
-        """Return a guess for the problem of the factor, from larger and larger subsets to the rows near the margin."""
-        problem, n = self.problem, self.n
-        order, coefficients, b = (
-            first.order(self.n, self.rng),
-            _spread(first.coefficients, first.members, n),
-            first.intercept,
-        )
-        last = min(FACTOR_WIDTH, FACTOR_CROWD / n)
-        sizes = _levels(len(first.members), n, 6, n)
-        for size in sizes:
-            taken = np.sort(order[:size])
-            part = problem.rows(taken, n / size)
-            rows = G if size == n else G[taken]
-            f = rows @ (coefficients @ G)
-            start = FACTOR_WIDTH if size == n and len(sizes) > 1 else _width(float(part.costs.max()))
-            widths = Widths(start, min(start, last if size == n else FACTOR_WIDTH), 0.3, 100)
-            system = FactorSystem(rows, part)
-            point = newton(system, coefficients[taken], f, b, widths=widths, budget=self.budget)
-            coefficients, b = _spread(point.coefficients, taken, n), point.intercept
-        return self._near_guess(system, point, taken, last, "factor")
+    def _by_subsets(
+        self, members: NDArray[np.intp], coefficients: Array, b: float, whole: Array | None, G: Array | None = None
+    ) -> Guess:
+        """Return a guess by Newton's method on larger and larger subsets, then on the rows near the margin.
 
-    def _by_levels(self, first: _Start, whole: Array | None) -> Guess:
-        """Return a guess by Newton's method on larger and larger subsets, then on the rows near the margin."""
-        problem, n = self.problem, self.n
-        order, coefficients, b = (
-            first.order(self.n, self.rng),
-            _spread(first.coefficients, first.members, n),
-            first.intercept,
-        )
-        sizes = _levels(len(first.members), n, 3, MOST_LEVEL)
+        Of a matrix that is nearly G G' by the factor, otherwise by the rows that are near the margin at each level.
+        """
+        n, others = self.n, np.ones(self.n, dtype=bool)
+        others[members] = False
+        order = np.concatenate([members, self.rng.permutation(np.flatnonzero(others))])
+        sizes = _levels(len(members), n, 3, MOST_LEVEL) if G is None else _levels(len(members), n, 6, n)
+        last = LEVEL_WIDTH if G is None else min(FACTOR_WIDTH, FACTOR_CROWD / n)
         for level, size in enumerate(sizes):
             taken = np.sort(order[:size])
-            part = problem.rows(taken, n / size)
-            f = self.matrix.outputs(coefficients, taken)
-            chosen = _near_margin(part, f, b, coefficients[taken])
-            near, part = taken[chosen], part.rows(chosen)
-            width = _width(float(part.costs.max()))
-            # The last subset is solved a little further, as all rows are.
-            end = LEVEL_WIDTH if level >= len(sizes) - 2 else width
-            single = not self.large and self.matrix.single and float(np.abs(coefficients).sum()) < SINGLE_SUM
-            system = self._system(near, whole, part, single=single)
-            widths = Widths(width, min(width, end), 0.1, 100)
-            point = newton(system, coefficients[near], f[chosen], b, widths=widths, budget=self.budget)
-            coefficients, b = _spread(point.coefficients, near, n), point.intercept
-        return self._near_guess(system, point, near, LEVEL_WIDTH, "levels")
+            part = self.problem.rows(taken, n / size)
+            if G is None:
+                f = self.matrix.outputs(coefficients, taken)
+                chosen = _near_margin(part, f, b, coefficients[taken])
+                taken, part, f = taken[chosen], part.rows(chosen), f[chosen]
+                single = not self.large and self._single(coefficients)
+                system: System = self.system(taken, whole, part, single=single)
+            else:
+                rows = G if size == n else G[taken]
+                f, system = rows @ (coefficients @ G), FactorSystem(rows, part, self.counter)
+            start = _width(float(part.costs.max()))
+            if G is None:
+                # The last subset is solved a little further, as all rows are.
+                factor, end = 0.1, LEVEL_WIDTH if level >= len(sizes) - 2 else start
+            else:
+                factor, end = 0.3, last if size == n else FACTOR_WIDTH
+                start = FACTOR_WIDTH if size == n and len(sizes) > 1 else start
+            point = newton(system, coefficients[taken], f, b, start=start, end=end, factor=factor, steps=100)
+            coefficients, b = _spread(point.coefficients, taken, n), point.intercept
+        return self._near_guess(system, replace(point, method="levels" if G is None else "factor"), taken, last)
 
-    def _near_guess(self, system: System, point: Point, rows: NDArray[np.intp], width: float, method: str) -> Guess:
+    def _near_guess(self, system: System, point: Point, rows: NDArray[np.intp], width: float) -> Guess:
         """Return a guess from the last width: the rows next to the margin are still to be solved, if there is room."""
         slack = system.problem.slack(point.outputs, point.intercept)
-        free, upper = np.abs(slack) < REACH * width, slack >= REACH * width
+        free, upper, method = np.abs(slack) < REACH * width, slack >= REACH * width, point.method
         crowded = isinstance(system, FactorSystem) and np.count_nonzero(point.sets.free) > CROWDED * system.G.shape[1]
         if self.large or crowded or np.count_nonzero(free) ** 2 * ENTRY_BYTES > self.kept_bytes:
-            widths = _widths(width, 0.1, self.rough)
             f, b = point.outputs, point.intercept
-            point = newton(system, point.coefficients, f, b, widths=widths, budget=self.budget)
+            point = newton(system, point.coefficients, f, b, start=width, finish=self.rough)
             width = 0.0
             slack = np.abs(system.problem.slack(point.outputs, point.intercept))
             closest = (slack < CLOSE) & ~point.sets.free
@@ -301,22 +279,24 @@ class _Solver:
             free = point.sets.free | closest
             upper = (np.abs(point.coefficients) > 0.5 * system.problem.costs) & ~free
         sets = Sets(_spread(free, rows, self.n), _spread(upper, rows, self.n))
-        return Guess(sets, _spread(point.coefficients, rows, self.n), point.intercept, method, width=width)
+        coefficients = _spread(point.coefficients, rows, self.n)
+        return Point(coefficients, point.outputs, point.intercept, sets, method=method), width, False
 
-    # -- pieces -----------------------------------------------------------------------------------------------------
+    def _single(self, coefficients: Array) -> bool:
+        """Say whether single precision is enough for products with coefficients like these."""
+        return self.matrix.single and float(np.abs(coefficients).sum()) < SINGLE_SUM
 
-    def _system(
+    def system(
         self, members: NDArray[np.intp], whole: Array | None, part: Problem, *, single: bool = False
     ) -> DenseSystem | CachedSystem:
         """Return the system of some rows, from the whole matrix where it is there."""
         if whole is not None:
-            return DenseSystem(
-                whole if len(members) == self.n else whole.take(members, axis=0).take(members, axis=1), part
-            )
+            K = whole if len(members) == self.n else whole.take(members, axis=0).take(members, axis=1)
+            return DenseSystem(K, part, self.counter)
         if len(members) <= DENSE_LEVEL and 16 * len(members) ** 2 <= self.kept_bytes:
-            return DenseSystem(np.asarray(self.matrix.block(members, members)), part)
+            return DenseSystem(np.asarray(self.matrix.block(members, members)), part, self.counter)
         dtype = np.float32 if single else np.float64
-        return CachedSystem(self.matrix, members, part, dtype=dtype, kept_bytes=self.kept_bytes)
+        return CachedSystem(self.matrix, members, part, self.counter, kept_bytes=self.kept_bytes, dtype=dtype)
 
 
 def _width(largest: float) -> float:
@@ -324,36 +304,11 @@ def _width(largest: float) -> float:
     return max(0.1, min(5.0, 1e-3 * largest))
 
 
-def _widths(start: float, factor: float, finish: tuple[float, float]) -> Widths:
-    """Return the stages that end with the active set method at this ridge and violation."""
-    return Widths(start, min(start, finish[1]), factor, finish=finish)
-
-
 def _spread(values: NDArray[Scalar], rows: NDArray[np.intp], n: int) -> NDArray[Scalar]:
     """Return the values of some rows as those of all, zero elsewhere."""
     everywhere = np.zeros(n, dtype=values.dtype)
     everywhere[rows] = values
     return everywhere
-
-
-def _guess(point: Point, method: str, *, exact: bool) -> Guess:
-    """Return the point as a guess; `exact` if its outputs are."""
-    return Guess(point.sets, point.coefficients, point.intercept, method, point.outputs if exact else None)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Start:
-    """What a subset says of all rows: coefficients of its members, and the intercept."""
-
-    members: NDArray[np.intp]
-    coefficients: Array
-    intercept: float
-
-    def order(self, n: int, rng: np.random.Generator) -> NDArray[np.intp]:
-        """Return all n rows in random order, the members first."""
-        others = np.ones(n, dtype=bool)
-        others[self.members] = False
-        return np.concatenate([self.members, rng.permutation(np.flatnonzero(others))])
 
 
 def _random_subset(signs: Array, size: int, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -14,8 +14,8 @@ Schoelkopf and Smola (2002), chapters 7 to 9.
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,11 +24,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
+    from kerntest.matrices.matrix import Matrix
 
 # Coefficients within this share of a bound are at the bound.
 AT_BOUND = 1e-12
 # The sum of the coefficients may be wrong by so much of the sum of their sizes.
 ROUNDING = 1e-14
+# What a curvature that is not positive is replaced by, in units of the largest diagonal entry.
+LEAST_CURVATURE = 1e-12
+# Steps of pairs, in units of the number of rows, and at least so many; bytes of the rows of the matrix that are kept.
+STEPS, LEAST_STEPS, PAIRS_KEPT_BYTES = 100, 100_000, 2 * 10**8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,34 +119,23 @@ def feasible(problem: Problem, coefficients: Array) -> Array:
     return np.asarray(y * a)
 
 
-def best_intercept(problem: Problem, outputs: Array) -> tuple[float, float]:
-    """Return the interval of intercepts that minimise the primal objective for these outputs.
+def intercept_of(problem: Problem, coefficients: Array, outputs: Array) -> float:
+    """Return the intercept: the mean over free rows where it is optimal, else the nearest that is.
 
-    The objective is convex and piecewise linear in b with a break at v_i = y_i o_i - f_i for every row; its slope is
+    The primal objective is convex and piecewise linear in b with a break at v_i = y_i o_i - f_i for every row; its slope is
     delta minus the costs of the rows with y = 1 right of b plus those with y = -1 left of it.
     """
     breaks = problem.signs * problem.margins - outputs
     order = np.argsort(breaks, kind="stable")
-    costs = problem.costs[order]
     # Left of all breaks every row with y = 1 pays and falls with b.
     start = problem.total - float(problem.costs[problem.signs > 0].sum())
-    slopes = start + np.cumsum(costs)
+    slopes = start + np.cumsum(problem.costs[order])
     tolerance = 1e-12 * float(problem.costs.sum())
-    first = int(np.searchsorted(slopes, -tolerance))
-    last = int(np.searchsorted(slopes, tolerance, side="right"))
-    first, last = min(first, len(order) - 1), min(last, len(order) - 1)
-    return float(breaks[order[first]]), float(breaks[order[last]])
-
-
-def intercept_of(problem: Problem, coefficients: Array, outputs: Array) -> float:
-    """Return the intercept: the mean over free rows where it is optimal, else the nearest that is."""
-    low, high = best_intercept(problem, outputs)
+    first, last = np.searchsorted(slopes, -tolerance), np.searchsorted(slopes, tolerance, side="right")
+    low, high = (float(breaks[order[min(int(place), len(order) - 1)]]) for place in (first, last))
     a = problem.signs * coefficients
     free = (a > 0) & (a < problem.costs)
-    if not free.any():
-        return 0.5 * (low + high)
-    mean = float((problem.signs * problem.margins - outputs)[free].mean())
-    return min(max(mean, low), high)
+    return min(max(float(breaks[free].mean()), low), high) if free.any() else 0.5 * (low + high)
 
 
 def violation(problem: Problem, coefficients: Array, outputs: Array) -> float:
@@ -180,21 +174,63 @@ def certify(
     )
 
 
-class Budget:
-    """Counts systems solved, and says when there have been enough of them, or of time since the first."""
+def solve_indefinite(
+    matrix: Matrix,
+    problem: Problem,
+    *,
+    tolerance: float = 1e-3,
+    kept_bytes: int = PAIRS_KEPT_BYTES,
+) -> Solution:
+    """Return a stationary point of a matrix that is not positive semi-definite, with its `violation` in place of a gap.
 
-    def __init__(self, systems: int | None = None, seconds: float | None = None) -> None:
-        self.used = 0
-        self._most = systems
-        self._end = None if seconds is None else time.monotonic() + seconds
+    Sequential minimal optimisation: two coefficients move at a time, the one that may rise with the largest
+    v_i = y_i o_i - f_i, and of those that may fall the one that gains most by the second-order estimate. Where the curvature
+    K_ii + K_jj - 2 K_ij is not positive, a small positive number takes its place, and the pair moves until a bound stops it.
+    The end is a stationary point: no pair can gain. The problem is not convex then, and no duality gap bounds what is lost.
+    See Fan, Chen and Lin (2005); Lin and Lin (2003) on kernels like the sigmoid.
 
-    def count(self) -> None:
-        """Count one more system."""
-        self.used += 1
+    Rows of the matrix used longest ago make room for others. Cost: O(n) for each pair, and n kernel values for each row that
+    is not kept.
+    """
+    n, iterations = len(problem), 0
+    # A start with the right sum, few coefficients not zero: rows of its sign filled one after the other.
+    sign = np.sign(problem.total)
+    wanted = np.where(problem.signs * sign > 0, problem.costs, 0.0)
+    beta = np.asarray(sign * np.clip(abs(problem.total) - (np.cumsum(wanted) - wanted), 0.0, wanted))
+    v = problem.signs * problem.margins - matrix.outputs(beta)
+    # beta lies between these.
+    high = np.where(problem.signs > 0, problem.costs, 0.0)
+    low = high - problem.costs
+    diagonal = matrix.diagonal
+    least = LEAST_CURVATURE * max(float(np.abs(diagonal).max()), np.finfo(np.float64).tiny)
 
-    @property
-    def spent(self) -> bool:
-        """Whether there have been enough."""
-        if self._most is not None and self.used >= self._most:
-            return True
-        return self._end is not None and time.monotonic() > self._end
+    @lru_cache(maxsize=max(2, kept_bytes // (8 * n)))
+    def row_of(i: int) -> Array:
+        return np.asarray(matrix.rows(np.array([i]))[0])
+
+    while iterations < max(STEPS * n, LEAST_STEPS):
+        rising = np.where(beta < high, v, -np.inf)
+        i = int(np.argmax(rising))
+        above = rising[i] - np.where(beta > low, v, np.inf)
+        if float(above.max()) <= tolerance:
+            break
+        row = row_of(i)
+        curvature = np.maximum(diagonal[i] + diagonal - 2.0 * row, least)
+        j = int(np.argmax(np.where(above > 0, above * above / curvature, -1.0)))
+        step = min(above[j] / curvature[j], high[i] - beta[i], beta[j] - low[j])
+        beta[i], beta[j] = _moved(beta[i], step, low[i], high[i]), _moved(beta[j], -step, low[j], high[j])
+        v -= step * (row - row_of(j))
+        iterations += 1
+    # What many steps added up is computed once more.
+    f = matrix.outputs(beta)
+    found = certify(
+        problem, beta, f, tolerance=tolerance, iterations=iterations, method="sequential minimal optimisation"
+    )
+    return replace(found, gap=None, converged=found.violation <= 1.01 * tolerance)
+
+
+def _moved(value: float, step: float, low: float, high: float) -> float:
+    """Return value + step, exactly at a bound where it is next to one."""
+    value += step
+    near = AT_BOUND * (high - low)
+    return low if value < low + near else high if value > high - near else value

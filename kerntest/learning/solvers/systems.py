@@ -11,6 +11,7 @@ Given the free rows F and the rows U at their upper bound, the ridge e and margi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -30,8 +31,9 @@ Target: TypeAlias = "tuple[Array, Array, float]"
 # Entries of the matrix made at once.
 BLOCK = 2**18
 # Gathering a row costs about as much as multiplying by so many.
-GATHER = 3
-ATTEMPTS = 6
+GATHER = 4
+# Factorisations, each with more jitter than the one before.
+ATTEMPTS = 7
 
 
 def solve_positive(A: NDArray[np.floating], right: Array) -> Array:
@@ -44,19 +46,29 @@ def solve_positive(A: NDArray[np.floating], right: Array) -> Array:
         if failed == 0:
             return np.asarray(solved, dtype=np.float64)
         A = A.astype(np.float64)
-    _, solved, failed = lapack.dposv(A, right, lower=1)
-    if failed == 0:
-        return np.asarray(solved)
-    size, jitter = len(A), 0.0
-    diagonal = A.diagonal().copy()
-    places = np.arange(size)
+    diagonal, places, jitter = A.diagonal().copy(), np.arange(len(A)), 0.0
     for _ in range(ATTEMPTS):
-        jitter = max(100.0 * jitter, 1e-14 * size * float(diagonal.max()))
-        A[places, places] = diagonal + jitter
         _, solved, failed = lapack.dposv(A, right, lower=1)
         if failed == 0:
             return np.asarray(solved)
+        jitter = max(100.0 * jitter, 1e-14 * len(A) * float(diagonal.max()))
+        A[places, places] = diagonal + jitter
     raise LinAlgError("the matrix is not positive definite")
+
+
+def _product(values: Array, A: Entries) -> Array:
+    """Return values @ A, without the rows of zeros where they are many."""
+    chosen = values.nonzero()[0]
+    if GATHER * len(chosen) < len(values):
+        return np.asarray(values[chosen] @ A.take(chosen, axis=0))
+    return np.asarray(values @ A)
+
+
+@dataclass(slots=True)
+class Counter:
+    """How many systems were solved for one problem."""
+
+    used: int = 0
 
 
 class System(ABC):
@@ -68,8 +80,8 @@ class System(ABC):
     # Whether single precision may solve, where the matrix is in it.
     single_solve = False
 
-    def __init__(self, problem: Problem, size: int) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, counter: Counter, size: int) -> None:
+        self.problem, self.counter = problem, counter
         self.product = np.zeros(size)
         self._bounded = np.zeros(len(problem))
         self._at_upper = problem.signs * problem.costs
@@ -96,6 +108,7 @@ class System(ABC):
 
     def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
         """Return the point that the sets ask for; `ridge` has one entry for each free row."""
+        self.counter.used += 1
         self._bound(upper)
         rows, product = self._gathered(free)
         right = np.ones((2, len(free)))
@@ -129,16 +142,13 @@ def _raised(A: Entries, ridge: Array | float) -> Entries:
 class DenseSystem(System):
     """The whole matrix is there: a subset, or a small problem."""
 
-    def __init__(self, K: Array, problem: Problem) -> None:
-        super().__init__(problem, len(problem))
+    def __init__(self, K: Array, problem: Problem, counter: Counter) -> None:
+        super().__init__(problem, counter, len(problem))
         self.K = K
 
     def outputs(self, coefficients: Array) -> Array:
         """Return K beta."""
-        chosen = coefficients.nonzero()[0]
-        if GATHER * len(chosen) < len(coefficients):
-            return np.asarray(coefficients[chosen] @ self.K.take(chosen, axis=0))
-        return np.asarray(self.K @ coefficients)
+        return _product(coefficients, self.K)
 
     def _gathered(self, free: NDArray[np.intp]) -> tuple[Array, Array]:
         return self.K.take(free, axis=0), self.product[free]
@@ -154,8 +164,8 @@ class DenseSystem(System):
 class FactorSystem(System):
     """K = G G' with few columns: everything costs n r."""
 
-    def __init__(self, G: Array, problem: Problem) -> None:
-        super().__init__(problem, G.shape[1])
+    def __init__(self, G: Array, problem: Problem, counter: Counter) -> None:
+        super().__init__(problem, counter, G.shape[1])
         self.G = G
 
     def outputs(self, coefficients: Array) -> Array:
@@ -163,10 +173,7 @@ class FactorSystem(System):
         return np.asarray(self.G @ self._multiplied(coefficients))
 
     def _multiplied(self, coefficients: Array) -> Array:
-        chosen = coefficients.nonzero()[0]
-        if 4 * len(chosen) < len(coefficients):
-            return np.asarray(coefficients[chosen] @ self.G[chosen])
-        return np.asarray(coefficients @ self.G)
+        return _product(coefficients, self.G)
 
     def _gathered(self, free: NDArray[np.intp]) -> tuple[Array, Array]:
         rows = self.G[free]
@@ -198,45 +205,36 @@ class CachedSystem(System):
         matrix: Matrix,
         members: NDArray[np.intp],
         problem: Problem,
+        counter: Counter,
         *,
+        kept_bytes: int,
         dtype: type = np.float64,
-        kept_bytes: int | None = None,
     ) -> None:
         size = len(members)
-        super().__init__(problem, size)
+        super().__init__(problem, counter, size)
         self.matrix, self.members, self.dtype = matrix, members, dtype
+        self._columns: NDArray[np.intp] | slice = slice(None) if size == matrix.n else members
+        self._most = min(size, kept_bytes // (np.dtype(dtype).itemsize * max(size, 1)))
+        # Rows in the order in which they came; memory is taken only for those that are there.
+        self._kept: NDArray[Any] = np.empty((self._most, size), dtype)
         self.used = 0
-        self._whole = size == matrix.n
-        self._most = size if kept_bytes is None else min(size, kept_bytes // (np.dtype(dtype).itemsize * max(size, 1)))
-        # Rows in chunks, as they came: a larger array would have to be filled again. There is room in the last one.
-        self._chunks: list[NDArray[Any]] = []
-        self._room = 0
         # Entries among kept rows, side by side: gathered from whole rows they would be scattered over memory.
         self._square: NDArray[Any] = np.empty((0, 0), dtype)
         self._order = np.empty(0, dtype=np.intp)
         self._place = np.full(size, -1)
 
-    def _rows(self, rows: NDArray[np.intp], out: Entries | None = None) -> Entries:
-        columns: NDArray[np.intp] | slice = slice(None) if self._whole else self.members
-        return self.matrix.block(self.members[rows], columns, self.dtype, out)
-
     def _ensure(self, rows: NDArray[np.intp]) -> None:
         """Make and keep the rows that are not kept, as far as there is room."""
         new = rows[self._place[rows] < 0][: self._most - self.used]
         step = max(16, BLOCK // len(self.members))
-        done = 0
-        while done < len(new):
-            if not self._room:
-                self._room = min(max(len(new) - done, self.used), self._most - self.used)
-                self._chunks.append(np.empty((self._room, len(self.members)), self.dtype))
-            chunk = self._chunks[-1]
-            count = min(step, self._room, len(new) - done)
-            made, first = new[done : done + count], len(chunk) - self._room
-            added = self._rows(made, chunk[first : first + count])
+        for start in range(0, len(new), step):
+            made = new[start : start + step]
+            end = self.used + len(made)
+            added = self.matrix.block(self.members[made], self._columns, self.dtype, self._kept[self.used : end])
             if not self.matrix.quick:
                 self._extend(made, added)
-            self._place[made] = np.arange(self.used, self.used + count)
-            self.used, self._room, done = self.used + count, self._room - count, done + count
+            self._place[made] = np.arange(self.used, end)
+            self.used = end
 
     def _extend(self, new: NDArray[np.intp], rows: Entries) -> None:
         """Take the entries among the rows that were kept and the new ones."""
@@ -255,31 +253,20 @@ class CachedSystem(System):
         """Return values @ kept[places], without gathering rows where most are needed."""
         weights: NDArray[Any] = np.zeros(self.used, self.dtype)
         weights[places] = values
-        result = np.zeros(len(self.members))
-        start = 0
-        for chunk in self._chunks:
-            part = weights[start : start + len(chunk)]
-            start += len(chunk)
-            chosen = part.nonzero()[0]
-            if GATHER * len(chosen) > len(part):
-                result += part @ chunk[: len(part)]
-            elif len(chosen):
-                result += part[chosen] @ chunk.take(chosen, axis=0)
-        return result
+        return np.asarray(_product(weights, self._kept[: self.used]), dtype=np.float64)
 
     def outputs(self, coefficients: Array) -> Array:
         """Return K beta."""
         chosen = coefficients.nonzero()[0]
         places = self._place[chosen]
         kept = places >= 0
-        result = np.zeros(len(coefficients))
-        if kept.any():
-            result += self._kept_product(places[kept], coefficients[chosen[kept]])
+        result = self._kept_product(places[kept], coefficients[chosen[kept]])
         others = chosen[~kept]
         step = max(16, BLOCK // max(len(coefficients), 1))
         for start in range(0, len(others), step):
             part = others[start : start + step]
-            result += coefficients[part].astype(self.dtype) @ self._rows(part)
+            rows = self.matrix.block(self.members[part], self._columns, self.dtype)
+            result += coefficients[part].astype(self.dtype) @ rows
         return result
 
     def _gathered(self, free: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array]:
@@ -294,19 +281,11 @@ class CachedSystem(System):
         return solve_positive(_raised(A, ridge), right)
 
     def _among(self, free: NDArray[np.intp], places: NDArray[np.intp]) -> Entries:
-        """Return K[F, F]: made again where that takes less time than to fetch it."""
-        if self.matrix.quick:
+        """Return K[F, F]: made again where that takes less time than to fetch it, or where there was no room."""
+        if self.matrix.quick or (places < 0).any():
             rows = self.members[free]
             return self.matrix.block(rows, rows, self.dtype)
-        kept = places >= 0
-        if kept.all():
-            return self._square.take(places, axis=0).take(places, axis=1)
-        A: NDArray[Any] = np.empty((len(free), len(free)), self.dtype)
-        inside, others = np.flatnonzero(kept), np.flatnonzero(~kept)
-        A[inside[:, None], inside] = self._square[places[inside][:, None], places[inside]]
-        A[others] = self.matrix.block(self.members[free[others]], self.members[free], self.dtype)
-        A[inside[:, None], others] = A[others[:, None], inside].T
-        return A
+        return self._square.take(places, axis=0).take(places, axis=1)
 
     def _completed(self, rows: NDArray[np.intp], beta: Array, beta_free: Array) -> Array:
         kept = bool((rows >= 0).all())
