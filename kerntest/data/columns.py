@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.data.forms import is_number
 from kerntest.data.kinds import as_text, settled
 from kerntest.data.messages import listed, option_value, shown_value
 from kerntest.data.rows import check_usable
-from kerntest.data.table import Column, Table, comment_hint, form_of, is_number, no_header_hint, unknown_column
+from kerntest.data.table import Column, Table, comment_hint, no_header_hint, unknown_column
 from kerntest.errors import DataError, UsageError, suggest
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def _decided_together(x: Table, y: Table) -> tuple[Table, Table]:
 def units_differ(x: Table, y: Table) -> Iterator[str]:
     """Yield a warning for each column of numbers that have a unit in x or in y; DataError where both have, and differ."""
     for in_x, in_y in zip(x.columns, y.columns, strict=True):
-        units = [form_of(column.written).unit if column.kind == "number" else "" for column in (in_x, in_y)]
+        units = [column.form.unit if column.kind == "number" else "" for column in (in_x, in_y)]
         if units[0] == units[1]:
             continue
         ways = [f"as {column.written or 'plain number'} in {table.name}" for column, table in ((in_x, x), (in_y, y))]

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.messages import option_value, shown_value, taken_as_value
-from kerntest.data.table import (
+from kerntest.data.forms import (
     FORMS,
-    MISSING,
     PLAIN,
-    Column,
-    ColumnProblem,
     Dressed,
     Form,
-    Remark,
-    Table,
-    comment_hint,
     form_of,
     forms_with,
+    has_comma,
     is_number,
     may_be_read,
     undressed,
 )
+from kerntest.data.messages import option_value, shown_value, taken_as_value
+from kerntest.data.table import MISSING, Column, ColumnProblem, Remark, Table, comment_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from kerntest.data.table import Kind
 
 _MICROSECONDS_PER_DAY = 86_400_000_000
 # Around a value of CSV they are none of it.
@@ -70,11 +67,8 @@ def as_text(column: Column) -> Column:
     present = np.unique(column.values[~np.isnan(column.values)])
     codes = np.searchsorted(present, column.values)
     codes[column.missing] = -1
-    if column.kind == "date":
-        levels = [date_text(day) for day in present.tolist()]
-    else:
-        levels = [number_text(value) for value in present.tolist()]
-    return text_column(column.name, codes.astype(np.int64), levels)
+    shown = date_text if column.kind == "date" else number_text
+    return text_column(column.name, codes.astype(np.int64), [shown(value) for value in present.tolist()])
 
 
 def number_text(value: float) -> str:
@@ -90,7 +84,6 @@ def date_text(day: float) -> str:
 
 # At this share of numbers, values with a comma are taken for mistakes and not for numbers in another notation.
 NEARLY_ALL = 0.9
-_WITH_COMMA = re.compile(r"[ \t]*[+-]?\d+(?:,\d+)+(?:\.\d*)?[ \t]*", re.ASCII)
 # Where a word such as None makes more than this share of a text column missing, that is told.
 MANY_MISSING = 0.05
 # So few different strange values may stand for a missing one.
@@ -102,14 +95,9 @@ _MOST_UNITS = 5
 _DAY, _SINCE_1973, _UNTIL_2100 = 86_400_000, 10**11, 4_102_444_800_000
 
 
-def has_comma(text: str) -> bool:
-    """Say whether a value is typed as a number with commas in it."""
-    return _WITH_COMMA.fullmatch(text) is not None
-
-
 @dataclass(frozen=True, slots=True)
 class TextMeaning:
-    """What the values of a text column would be as numbers or dates."""
+    """What the values of a text column would be as numbers or dates, and the other forms that read as many of them."""
 
     form: Form
     values: list[float | None]
@@ -149,61 +137,47 @@ def meant_as(column: Column, na: Sequence[str] = (), decimal: str = "auto") -> T
         n_strange += count * strange
         if 2 * n_strange >= total:
             return None
-    others = _dressed_forms(dressed, counts, decimal) if dressed and not _are_sizes(column, dressed, total) else []
+    others = _dressed_forms(column, dressed, counts, decimal)
     if 2 * (n_strange + (0 if others else int(counts[list(dressed)].sum()))) >= total:
         return None
     for form in others:
         found[form.name] = [
-            None if not counts[k] else form.amount(dressed[k]) if form.amount and k in dressed else form.read(level)
-            for k, level in enumerate(column.levels)
+            None if not count else form.amount(dressed[k]) if k in dressed else form.read(column.levels[k])
+            for k, count in enumerate(counts.tolist())
         ]
-    return _best_of([*FORMS, *others], found, counts, total)
-
-
-def _best_of(
-    forms: Sequence[Form], found: Mapping[str, list[float | None]], counts: NDArray[np.int64], total: int
-) -> TextMeaning:
-    """Return the reading by the form that reads most values."""
-    weights = {
-        name: sum(count for count, value in zip(counts.tolist(), values, strict=True) if value is not None)
-        for name, values in found.items()
-    }
-    none = PLAIN if len(forms) == len(FORMS) else forms[-1]
-    best = max(forms, key=lambda form: weights[form.name]) if any(weights.values()) else none
-    others = [
+    forms = [*FORMS, *others]
+    weights = {form: _n_values(found[form.name], counts) for form in forms}
+    best = max(forms, key=weights.__getitem__) if any(weights.values()) else others[-1] if others else PLAIN
+    rivals = (
         form
         for form in forms
-        if form != best and weights[form.name] == weights[best.name] and found[form.name] != found[best.name]
-    ]
-    return TextMeaning(best, found[best.name], weights[best.name], total, tuple(others))
+        if weights[form] == weights[best] and found[form.name] != found[best.name] and form != best
+    )
+    return TextMeaning(best, found[best.name], weights[best], total, tuple(rivals))
 
 
-def _dressed_forms(dressed: Mapping[int, Dressed], counts: NDArray[np.int64], decimal: str) -> list[Form]:
-    """Return the forms of numbers with the unit that most of them have, if all have one."""
-    unit = _unit_of(dressed, counts)
-    if unit is None:
+def _n_values(values: Sequence[float | None], counts: NDArray[np.int64]) -> int:
+    """Return how many rows hold a level that has a value."""
+    return int(counts[[value is not None for value in values]].sum())
+
+
+def _dressed_forms(
+    column: Column, dressed: Mapping[int, Dressed], counts: NDArray[np.int64], decimal: str
+) -> list[Form]:
+    """Return the forms of numbers with the unit that most of them have; none where units make names or categories of them."""
+    worn, weights = list(dressed.values()), Counter[str]()
+    for index, one in dressed.items():
+        weights[one.unit] += int(counts[index])
+    few = len(column.levels) <= _FEW_SIZES and _OFTEN * len(column.levels) <= int(counts.sum())
+    if not worn or (few and all(one.unit and not one.is_currency for one in worn)):
+        return []
+    if len(weights) > 1 and (
+        all(one.is_code for one in worn) or len(weights) > _MOST_UNITS or 2 * len(weights) > len(worn)
+    ):
         return []
     # 1.200 kg is what 1.200 is, but 1.200 EUR may well be 1200.
-    unsure = any("," in worn.number or worn.is_currency for worn in dressed.values())
-    return forms_with(unit, "." if decimal == "auto" and not unsure else decimal)
-
-
-def _unit_of(dressed: Mapping[int, Dressed], counts: NDArray[np.int64]) -> str | None:
-    """Return the unit that most numbers have; None where what stands behind them makes names or addresses of them."""
-    weights: Counter[str] = Counter()
-    for index, worn in dressed.items():
-        weights[worn.unit] += int(counts[index])
-    if len(weights) > 1 and (
-        all(worn.is_code for worn in dressed.values()) or len(weights) > _MOST_UNITS or 2 * len(weights) > len(dressed)
-    ):
-        return None
-    return max(weights, key=weights.__getitem__)
-
-
-def _are_sizes(column: Column, dressed: Mapping[int, Dressed], total: int) -> bool:
-    """Say whether values such as 10 mm are so few that they are categories."""
-    few = len(column.levels) <= _FEW_SIZES and _OFTEN * len(column.levels) <= total
-    return few and all(worn.unit and not worn.is_currency for worn in dressed.values())
+    unsure = any("," in one.number or one.is_currency for one in worn)
+    return forms_with(max(weights, key=weights.__getitem__), "." if decimal == "auto" and not unsure else decimal)
 
 
 def in_form(column: Column, name: str, na: Sequence[str] = ()) -> Column | None:
@@ -247,11 +221,16 @@ def understood(column: Column, table: Table, decimal: str = "auto", *, quoted: b
     counts = present_counts(column, table.na)
     strange = [index for index, value in enumerate(reading.values) if value is None and counts[index]]
     commas = [index for index in strange if has_comma(column.levels[index])]
+    problem = stray_problem(column, table, strange, reading.n_fitting, reading.total, form=reading.form)
     if commas and reading.form == PLAIN and reading.n_fitting < NEARLY_ALL * reading.total - 1e-9:
-        return replace(column, problem=_comma_problem(column, table, commas))
-    return replace(
-        column, problem=stray_problem(column, table, strange, reading.n_fitting, reading.total, form=reading.form)
-    )
+        problem = value_problem(
+            column,
+            table,
+            first_row(column, commas),
+            "a number written with a comma, which is not read",
+            hint=f"{_DECIMAL_HINT}; --categorical {option_value([column.name])} treats the column as text",
+        )
+    return replace(column, problem=problem)
 
 
 def settled(columns: tuple[Column, Column], tables: tuple[Table, Table]) -> tuple[Column, Column]:
@@ -303,68 +282,76 @@ def forms_in(column: Column, na: Sequence[str] = ()) -> list[Form]:
 
 def _form_of_both(columns: Sequence[Column], tables: Sequence[Table]) -> Form:
     """Return the form in which most values of two columns are written."""
-    forms = {form.name: form for form in FORMS}
-    weights: Counter[str] = Counter(dict.fromkeys(forms, 0))
-    for column, table in zip(columns, tables, strict=True):
+    for column in columns:
         if column.kind != "text":
-            return form_of(column.written or ("date, year first" if column.kind == "date" else ""))
-        forms |= {form.name: form for form in forms_in(column, table.na)}
-    for column, table in zip(columns, tables, strict=True):
-        counts = present_counts(column, table.na)
-        for name, form in forms.items():
-            weights[name] += sum(
-                count
-                for level, count in zip(column.levels, counts.tolist(), strict=True)
-                if form.read(level) is not None
-            )
+            return column.form
+    pairs = list(zip(columns, tables, strict=True))
+    forms = {form.name: form for column, table in pairs for form in forms_in(column, table.na)}
+    weights = {
+        name: sum(
+            _n_values([form.read(level) for level in column.levels], present_counts(column, table.na))
+            for column, table in pairs
+        )
+        for name, form in forms.items()
+    }
     return forms[max(forms, key=weights.__getitem__)]
 
 
-def first_row(column: Column, levels: list[int]) -> int:
+def first_row(column: Column, levels: Collection[int]) -> int:
     """Return the first row that holds one of these levels."""
-    wanted: NDArray[np.bool_] = np.zeros(len(column.levels) + 1, dtype=bool)
-    wanted[levels] = True
-    return int(np.argmax(wanted[column.values]))
+    return int(np.argmax(np.isin(column.values, list(levels))))
+
+
+_DECIMAL_HINT = "--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands"
+
+
+def value_problem(
+    column: Column,
+    table: Table,
+    row: int,
+    said: str,
+    *,
+    hint: str,
+    value: str = "",
+    kind: Kind = "number",
+    code: str = "",
+) -> ColumnProblem:
+    """Return the problem of a column with a value that it should not hold, by default the text in that row."""
+    value = value or column.levels[column.values[row]]
+    return ColumnProblem(
+        message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, {said}",
+        hint=hint,
+        code=code or ("data.not_a_number" if kind == "number" else "data.not_a_date"),
+        where={**table.where(row), "column": column.name, "value": value},
+        curable=True,
+        kind=kind,
+    )
 
 
 def stray_problem(
-    column: Column,
-    table: Table,
-    levels: list[int],
-    n_numbers: int,
-    total: int,
-    *,
-    form: Form = PLAIN,
-    among: str = "",
+    column: Column, table: Table, levels: list[int], n_numbers: int, total: int, *, form: Form = PLAIN, among: str = ""
 ) -> ColumnProblem:
     """Return the problem of a column of numbers or dates with other values among them."""
-    row = first_row(column, levels)
-    value = column.levels[column.values[row]]
-    word = option_value([column.name])
-    comment = comment_hint([column.name])
-    return ColumnProblem(
-        message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, "
+    word, comment = option_value([column.name]), comment_hint([column.name])
+    return value_problem(
+        column,
+        table,
+        first_row(column, levels),
         f"which is not a {form.noun} ({n_numbers:,} of {total:,} values{among} are)",
         hint=(f"{comment}; " if comment else missing_hint([column.levels[index] for index in levels], table))
         + f"correct it, or treat the column as text with --categorical {word}, or leave it out with --exclude {word}",
-        code="data.not_a_number" if form.kind == "number" else "data.not_a_date",
-        where={**table.where(row), "column": column.name, "value": value},
-        curable=True,
         kind=form.kind,
     )
 
 
 def missing_hint(values: Sequence[str], table: Table) -> str:
     """Return the beginning of a hint for strange values that may stand for a missing one; else nothing."""
-    words = sorted(set(values), key=list(values).index)
+    words = list(dict.fromkeys(values))
     # Errors of spreadsheets begin so, too: #REF!
     if table.format == "csv" and any(comment_hint([word]) and not word[1:2].isupper() for word in words):
         return f"{comment_hint(['#'])}; "
-    if (
-        table.format != "csv"
-        or len(words) > _FEW
-        or any(character.isdigit() or character in ',"' for word in words for character in word)
-    ):
+    odd = any(character.isdigit() or character in ',"' for word in words for character in word)
+    if table.format != "csv" or len(words) > _FEW or odd:
         return ""
     kept = table.na if table.has_missing or table.na != MISSING else ()
     return f"--na {option_value([*kept, *words], None)} reads {'it' if len(words) == 1 else 'them'} as missing; "
@@ -372,28 +359,18 @@ def missing_hint(values: Sequence[str], table: Table) -> str:
 
 def _ambiguous_problem(column: Column, table: Table, reading: TextMeaning) -> ColumnProblem:
     """Return the problem of a column of which all values can be read in two ways."""
-    other = next(form for form in reading.others)
-    differing = [k for k, level in enumerate(column.levels) if other.read(level) != reading.values[k]]
-    row = first_row(column, differing)
-    value = column.levels[column.values[row]]
-    word = option_value([column.name])
-    readings = [_shown(form, value) for form in (reading.form, other)]
-    ways = " and ".join(
-        f"{shown} as a {form.noun}" for shown, form in zip(readings, (reading.form, other), strict=True)
-    )
-    hint = f"write the dates as {readings[0]}"
+    forms = (reading.form, reading.others[0])
+    differing = [k for k, level in enumerate(column.levels) if forms[1].read(level) != reading.values[k]]
+    row, word = first_row(column, differing), option_value([column.name])
+    readings = [_shown(form, column.levels[column.values[row]]) for form in forms]
     if reading.form.kind == "number":
-        ways = " or ".join(readings)
-        hint = "--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands"
-    return ColumnProblem(
-        message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, which is {ways}, "
-        "and no value tells which",
-        hint=f"{hint}, or treat the column as text with --categorical {word}, or leave it out with --exclude {word}",
-        code="data.ambiguous_dates" if reading.form.kind == "date" else "data.not_a_number",
-        where={**table.where(row), "column": column.name, "value": value},
-        curable=True,
-        kind=reading.form.kind,
-    )
+        ways, hint, code = " or ".join(readings), _DECIMAL_HINT, ""
+    else:
+        ways = " and ".join(f"{shown} as a {form.noun}" for shown, form in zip(readings, forms, strict=True))
+        hint, code = f"write the dates as {readings[0]}", "data.ambiguous_dates"
+    hint += f", or treat the column as text with --categorical {word}, or leave it out with --exclude {word}"
+    said = f"which is {ways}, and no value tells which"
+    return value_problem(column, table, row, said, hint=hint, kind=reading.form.kind, code=code)
 
 
 def _shown(form: Form, text: str) -> str:
@@ -404,7 +381,7 @@ def _shown(form: Form, text: str) -> str:
     return date_text(value) if form.kind == "date" else f"{value:.6g}" if form.unit == "hours" else number_text(value)
 
 
-def date_like(values: NDArray[np.float64]) -> str | None:
+def _date_like(values: NDArray[np.float64]) -> str | None:
     """Return the first of numbers that are all dates of 1800 to 2100 such as 19580329; None where some is not."""
     present = values[~np.isnan(values)]
     if not len(present) or present.min() < 18000101 or present.max() > 21001231 or np.any(present % 1):
@@ -417,7 +394,7 @@ def date_like(values: NDArray[np.float64]) -> str | None:
     return str(int(present[0])) if len(different) > 1 and valid.all() else None
 
 
-def milliseconds_like(values: NDArray[np.float64]) -> float | None:
+def _milliseconds_like(values: NDArray[np.float64]) -> float | None:
     """Return the first of numbers that are all dates up to 2100 in milliseconds since 1970, as pandas writes them in JSON.
 
     They are whole days, or whole seconds since 1973.
@@ -432,21 +409,21 @@ def milliseconds_like(values: NDArray[np.float64]) -> float | None:
 
 def with_remark(text: Column, column: Column, table: Table) -> Column:
     """Return a column with what is told of how it was read from text, or why it was not; as it is where all is plain."""
-    remark, day = None, date_like(column.values) if text.kind == "number" else None
+    remark, used = None, "and is used as numbers"
     if column.written:
-        form = form_of(column.written)
+        form = column.form
         examples = [level for level in text.levels if form.read(level) is not None and not is_number(level)]
-        example = next(filter(form.read if form.amount else None, examples), examples[0])
+        example = next((level for level in examples if not form.mark or form.read(level)), examples[0])
         kept = "; --categorical {} keeps them as text" if form.is_dressed else ""
         remark = Remark(form.said, f"{example.strip()} is {_shown(form, example)}", kept)
-    elif day is not None:
+    elif text.kind == "number" and (day := _date_like(column.values)) is not None:
         remark = Remark(
-            f"column {column.name!r} looks like dates written as numbers, and is used as numbers, in which the days of two "
+            f"column {column.name!r} looks like dates written as numbers, {used}, in which the days of two "
             f"months are far apart; {day} is a date if written {day[:4]}-{day[4:6]}-{day[6:]}"
         )
-    elif text.kind == "number" and (moment := milliseconds_like(column.values)) is not None:
+    elif text.kind == "number" and (moment := _milliseconds_like(column.values)) is not None:
         remark = Remark(
-            f"column {column.name!r} looks like dates in milliseconds, and is used as numbers; {moment:.0f} is a date if "
+            f"column {column.name!r} looks like dates in milliseconds, {used}; {moment:.0f} is a date if "
             f"written {date_text(moment / _DAY)}"
         )
     elif column.kind == "text" and column.problem is None and (size := _size(column, table.na)):
@@ -468,35 +445,18 @@ def _size(column: Column, na: Sequence[str]) -> str | None:
 
 def with_words(table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column]]) -> Table:
     """Return the table with a warning for each text column of which a word makes more than 5 % missing."""
-    columns = []
-    for column in table.columns:
-        word, remarks = "", column.remarks
-        if column.kind == "text" and column.problem is None and column.n_missing > MANY_MISSING * table.n_rows:
-            (typed,) = as_typed([column.name])
-            counts = np.bincount(typed.values[(typed.values >= 0) & column.missing], minlength=len(typed.levels) or 1)
-            most = int(np.argmax(counts))
-            if counts[most] > MANY_MISSING * table.n_rows:
-                word = typed.levels[most]
-                said = f"{shown_value(word)} in column {column.name!r} is taken as missing, in {counts[most]:,} of "
-                remarks = (
-                    *remarks,
-                    Remark(f"{said}{table.n_rows:,} rows; if it is a value, {taken_as_value(word, table.na)}"),
-                )
-        columns.append(replace(column, emptied_by=word, remarks=remarks))
-    return replace(table, columns=tuple(columns))
 
+    def told(column: Column) -> Column:
+        if column.kind != "text" or column.problem is not None or column.n_missing <= MANY_MISSING * table.n_rows:
+            return column
+        (typed,) = as_typed([column.name])
+        counts = np.bincount(typed.values[(typed.values >= 0) & column.missing], minlength=len(typed.levels) or 1)
+        most = int(np.argmax(counts))
+        if counts[most] <= MANY_MISSING * table.n_rows:
+            return column
+        word = typed.levels[most]
+        said = f"{shown_value(word)} in column {column.name!r} is taken as missing, in {counts[most]:,} of "
+        remark = Remark(f"{said}{table.n_rows:,} rows; if it is a value, {taken_as_value(word, table.na)}")
+        return replace(column, emptied_by=word, remarks=(*column.remarks, remark))
 
-def _comma_problem(column: Column, table: Table, levels: list[int]) -> ColumnProblem:
-    """Return the problem of a column whose numbers are written with commas."""
-    row = first_row(column, levels)
-    value = column.levels[column.values[row]]
-    word = option_value([column.name])
-    return ColumnProblem(
-        message=f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, "
-        "a number written with a comma, which is not read",
-        hint="--decimal ',' or --decimal '.' says what the comma is: decimal, or between thousands; "
-        f"--categorical {word} treats the column as text",
-        code="data.not_a_number",
-        where={**table.where(row), "column": column.name, "value": value},
-        curable=True,
-    )
+    return replace(table, columns=tuple(map(told, table.columns)))

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from kerntest.data.forms import is_number
+from kerntest.data.kinds import value_problem
 from kerntest.data.messages import counted, listed, one_line, option_value, shown_value, taken_as_value
-from kerntest.data.table import Column, ColumnProblem, Table, is_number
+from kerntest.data.table import Column, ColumnProblem, Table
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
@@ -36,15 +38,15 @@ def infinity(column: Column, table: Table, typed: Callable[[int], str] | None = 
         return None
     row = int(np.argmax(infinite))
     value = str(column.values[row]) if typed is None else typed(row)
-    beyond = is_number(value)
-    return ColumnProblem(
-        f"{table.name}, {table.place(row)}: column {column.name!r} holds {shown_value(value)}, which is "
-        f"{'beyond 1.8e308, the largest number' if beyond else 'not a finite number'} "
-        f"({counted(int(np.count_nonzero(infinite)), 'such value')})",
+    beyond = "beyond 1.8e308, the largest number" if is_number(value) else "not a finite number"
+    return value_problem(
+        column,
+        table,
+        row,
+        f"which is {beyond} ({counted(int(np.count_nonzero(infinite)), 'such value')})",
+        value=value,
         hint=f"correct it, or leave the column out with --exclude {option_value([column.name])}",
         code="data.infinite_values",
-        where={**table.where(row), "column": column.name, "value": value},
-        curable=True,
     )
 
 

@@ -1,300 +1,23 @@
-"""Tables and typed columns, and the forms in which numbers and dates are written."""
+"""Tables and typed columns."""
 
 from __future__ import annotations
 
-import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import date
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from kerntest.data.forms import FORMS, Form, form_of
 from kerntest.data.messages import listed, option_value
-from kerntest.errors import DataError, UsageError, suggest
+from kerntest.errors import DataError, KerntestError, UsageError, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from numpy.typing import DTypeLike, NDArray
-
-
-def fixed_width(chunk: Any, dtype: DTypeLike) -> NDArray[Any]:
-    """Return the values of a fixed-width Arrow array as a view of `dtype`; what stands at missing ones is arbitrary."""
-    buffer = chunk.buffers()[1]
-    if buffer is None or len(chunk) == 0:
-        return np.zeros(len(chunk), dtype=dtype)
-    return np.frombuffer(buffer, dtype=dtype)[chunk.offset : chunk.offset + len(chunk)]
-
-
-def bits(chunk: Any) -> NDArray[np.bool_]:
-    """Return the values of an Arrow array of booleans; what stands at missing ones is arbitrary."""
-    return _unpacked(chunk, chunk.buffers()[1])
-
-
-def missing(chunk: Any) -> NDArray[np.bool_]:
-    """Return the mask of the missing values of an Arrow array."""
-    if chunk.null_count == 0:
-        return np.zeros(len(chunk), dtype=bool)
-    return ~_unpacked(chunk, chunk.buffers()[0])
-
-
-def joined(data: Any, dtype: DTypeLike) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Return the values of a fixed-width Arrow ChunkedArray, and the mask of those that are missing."""
-    values = [np.empty(0, dtype=dtype), *(fixed_width(chunk, dtype) for chunk in data.chunks)]
-    masks = [np.empty(0, dtype=bool), *(missing(chunk) for chunk in data.chunks)]
-    return np.concatenate(values), np.concatenate(masks)
-
-
-def _unpacked(chunk: Any, buffer: Any) -> NDArray[np.bool_]:
-    """Return one boolean per value from a buffer of one bit per value; without a buffer all are false."""
-    if buffer is None or len(chunk) == 0:
-        return np.zeros(len(chunk), dtype=bool)
-    octets = np.frombuffer(buffer, dtype=np.uint8)
-    unpacked = np.unpackbits(octets, count=chunk.offset + len(chunk), bitorder="little")
-    return unpacked[chunk.offset :].astype(bool)
-
-
-_NUMBER = re.compile(r"[ \t]*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[ \t]*", re.ASCII)
-_MINUS = "\u2212\u2013-"
-_SIGN = rf"[+{_MINUS}]"
-# Before a number only a currency may stand: other letters make it a code.
-_CURRENCY = (
-    r"(?:[^\W\d_]{0,3}[$\xa2-\xa5\u20a0-\u20cf]|EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|ZAR)"
-)
-_UNIT = r"(?!(?:st|nd|rd|th)\b)(?:[^\W\d_]|[°$\xa2-\xa5\u20a0-\u20cf])(?:[^\W\d_]|[ ./²³°·%$\u20a0-\u20cf]|(?<=m)[23])*"
-_BETWEEN_THOUSANDS = "['\u2019\xa0\u202f\u2009 ]"
-_GROUPS = rf"[1-9]\d{{0,2}}(?:{_BETWEEN_THOUSANDS}\d{{3}})+(?:[.,]\d*)?"
-_DRESSED = re.compile(
-    rf"(?P<before>{_SIGN})?\s*(?P<currency>{_CURRENCY})?\s*(?P<after>{_SIGN})?\s*"
-    rf"(?P<number>{_GROUPS}|\d[\d.,]*(?:[eE][+-]?\d+)?|[.,]\d+)(?P<blank>\s*)(?P<unit>{_UNIT})?",
-)
-_BRACKETS = re.compile(rf"({_CURRENCY}?)\s*\(([^()]*)\)(.*)")
-_BEGINNING = re.compile(rf"\s*(?:{_SIGN}|{_CURRENCY}|[\s.(])*\d")
-_STARTS_WITH_CURRENCY = re.compile(_CURRENCY)
-_BETWEEN = re.compile(_BETWEEN_THOUSANDS)
-_LONGEST_UNIT = 16
-# The mark before the fraction and the one between thousands. A number with a leading zero is a name.
-_AMOUNT = {
-    mark: re.compile(
-        rf"-?(?:[1-9]\d{{0,2}}(?:{group}\d{{3}})+|0|[1-9]\d*)?(?:{point}\d*)?(?:[eE][+-]?\d+)?", re.ASCII
-    ).fullmatch
-    for mark, point, group in ((".", r"\.", ","), (",", ",", r"\."))
-}
-_LEADING_ZERO = re.compile(r"[ \t]*[+-]?0[0-9xX]", re.ASCII)
-_PERCENT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+))[ \t\xa0\u202f]*%\s*")
-_PERCENT_COMMA = re.compile(r"\s*([+-]?\d+(?:,\d+)?)[ \t\xa0\u202f]*%\s*")
-_CLOCK = r"(\d{1,2}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?(?:[ ]?([AaPp])\.?[Mm]\.?)?"
-_TIME = re.compile(rf"\s*{_CLOCK}\s*", re.ASCII)
-_LATER = rf"(?:[ T]+{_CLOCK})?\s*"
-_LAST = re.compile(rf"\s*(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_LATER}", re.ASCII)
-_FIRST = re.compile(rf"\s*(\d{{4}})([/.-])(\d{{1,2}})\2(\d{{1,2}}){_LATER}(?:Z|[+-]\d\d:?\d\d)?", re.ASCII)
-_NAMED = re.compile(rf"\s*(\d{{1,2}})[ -]([A-Za-z]{{3}})[a-z]*\.?[ -](\d{{4}}){_LATER}", re.ASCII)
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_EPOCH = date(1970, 1, 1).toordinal()
-# Years of two digits lie between 1969 and 2068, as POSIX has them.
-_PIVOT = 69
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """One way in which the values of a column are written."""
-
-    name: str
-    kind: Kind
-    noun: str
-    said: str
-    read: Callable[[str], float | None]
-    unit: str = ""
-    amount: Callable[[Dressed], float | None] | None = None
-
-    def read_again(self, text: str) -> float | None:
-        """Return what a text is in a column that is known to be written so: dates may have the year first, too."""
-        value = self.read(text)
-        return _year_first(text) if value is None and self.kind == "date" else value
-
-    @property
-    def example(self) -> str:
-        """A value that is written so."""
-        return _EXAMPLES.get(self.name) or (f"12 {self.unit}" if self.unit else "12.5")
-
-    @property
-    def is_dressed(self) -> bool:
-        """Whether something stands beside the numbers that is not read."""
-        return self.name.startswith(_WITH)
-
-
-@dataclass(frozen=True, slots=True)
-class Dressed:
-    """A number with a currency sign or a unit, brackets for minus, a typographer's minus or marks between thousands."""
-
-    number: str
-    unit: str
-    is_currency: bool
-    is_code: bool
-
-
-def undressed(text: str) -> Dressed | None:
-    """Return what a text is if it is a number, whatever stands beside it; else None."""
-    text = text.strip()
-    bracketed = _BRACKETS.fullmatch(text) if "(" in text else None
-    found = _DRESSED.fullmatch("".join(bracketed.groups()) if bracketed else text)
-    if found is None or len(found["unit"] or "") > _LONGEST_UNIT:
-        return None
-    signs = [sign for sign in ("-" if bracketed else "", found["before"], found["after"]) if sign]
-    if len(signs) > 1:
-        return None
-    sign = "-" if signs and signs[0] in _MINUS else ""
-    number, unit = sign + _BETWEEN.sub("", found["number"]), (found["unit"] or "").strip()
-    # Without a unit a plain blank stands between two numbers.
-    if " " in found["number"] and not (unit or found["currency"]):
-        return None
-    if not (_AMOUNT["."](number) or _AMOUNT[","](number)):
-        return None
-    currency = found["currency"] or ""
-    is_currency = bool(currency or (unit and _STARTS_WITH_CURRENCY.match(unit)))
-    is_code = len(unit) == 1 and unit.isalpha() and not found["blank"] and not currency
-    return Dressed(number, f"{currency} {unit}".strip(), is_currency, is_code)
-
-
-def may_be_read(text: str) -> bool:
-    """Say whether a text begins like all that some form reads: a quick way to tell most others."""
-    return _BEGINNING.match(text) is not None
-
-
-def is_number(text: str) -> bool:
-    """Say whether a value is typed as a number; ``001`` and ``0x1f`` are names and not numbers."""
-    return _NUMBER.fullmatch(text) is not None and _LEADING_ZERO.match(text) is None
-
-
-def _plain(text: str) -> float | None:
-    """Return a plain number."""
-    return float(text) if is_number(text) else None
-
-
-def _percent(pattern: re.Pattern[str]) -> Callable[[str], float | None]:
-    """Return the reader of percents: 21.2% is 21.2."""
-
-    def value(text: str) -> float | None:
-        found = pattern.fullmatch(text)
-        return None if found is None else float(found[1].replace(",", "."))
-
-    return value
-
-
-def _hours(hour: str, minute: str, second: str | None, half: str | None) -> float | None:
-    """Return the hours since midnight of a time of day."""
-    whole = int(hour)
-    if half is not None:
-        if not 1 <= whole <= 12:
-            return None
-        whole = whole % 12 + 12 * (half in "pP")
-    return None if whole > 23 else whole + int(minute) / 60 + float(second or 0) / 3600
-
-
-def _time(text: str) -> float | None:
-    """Return a time of day in hours."""
-    found = _TIME.fullmatch(text)
-    return None if found is None else _hours(*found.groups())
-
-
-def _days(year: str, month: int, day: str, clock: tuple[str | None, ...]) -> float | None:
-    """Return a date, with the time of day where there is one, in days since 1970-01-01."""
-    hour, minute, second, half = clock
-    hours = 0.0 if hour is None or minute is None else _hours(hour, minute, second, half)
-    full = int(year) if len(year) > 2 else int(year) + (1900 if int(year) >= _PIVOT else 2000)
-    try:
-        return None if hours is None else date(full, month, int(day)).toordinal() - _EPOCH + hours / 24
-    except ValueError:
-        return None
-
-
-def _date(*, day_first: bool) -> Callable[[str], float | None]:
-    """Return the reader of dates with the year last; the month may be a name, and between points it stands second."""
-
-    def value(text: str) -> float | None:
-        if (found := _NAMED.fullmatch(text)) is not None:
-            month = found[2].casefold()
-            return _days(found[3], _MONTHS.index(month) + 1, found[1], found.groups()[3:]) if month in _MONTHS else None
-        if (found := _LAST.fullmatch(text)) is None or (found[2] == "." and not day_first):
-            return None
-        day, month_number = (found[1], found[3]) if day_first else (found[3], found[1])
-        return _days(found[4], int(month_number), day, found.groups()[4:])
-
-    return value
-
-
-def _year_first(text: str) -> float | None:
-    """Return a date such as 2025/01/13."""
-    found = _FIRST.fullmatch(text)
-    return None if found is None else _days(found[1], int(found[3]), found[4], found.groups()[4:])
-
-
-def _amount(mark: str, unit: str) -> Callable[[Dressed], float | None]:
-    """Return the reader of numbers with this unit, or with none, and this decimal mark."""
-
-    def value(found: Dressed) -> float | None:
-        if found.unit != unit or not _AMOUNT[mark](found.number):
-            return None
-        return float(found.number.replace("." if mark == "," else ",", "").replace(",", "."))
-
-    return value
-
-
-def _undressing(amount: Callable[[Dressed], float | None]) -> Callable[[str], float | None]:
-    """Return the reader of texts that are such numbers."""
-
-    def value(text: str) -> float | None:
-        found = undressed(text)
-        return None if found is None else amount(found)
-
-    return value
-
-
-PLAIN = Form("", "number", "number", "", _plain)
-_PERCENTS, _DATES = "percents were read as numbers", "dates were read {} first"
-_TYPOGRAPHIC, _WITH, _COMMA = "typographic number", "number with ", " and decimal comma"
-_EXAMPLES = {
-    "percent": "12.5%",
-    "percent with decimal comma": "12,5%",
-    "time of day": "12:30",
-    "date, year first": "2025-12-31",
-    "date, day first": "31/12/2025",
-    "date, month first": "12/31/2025",
-}
-# In the order in which they are preferred where several read all values of a column.
-FORMS = (
-    PLAIN,
-    Form("percent", "number", "percentage", _PERCENTS, _percent(_PERCENT), "%"),
-    Form("percent with decimal comma", "number", "percentage", _PERCENTS, _percent(_PERCENT_COMMA), "%"),
-    Form("time of day", "number", "time of day", "times of day were read as hours", _time, "hours"),
-    Form("date, year first", "date", "date", _DATES.format("year"), _year_first),
-    Form("date, day first", "date", "date with the day first", _DATES.format("day"), _date(day_first=True)),
-    Form("date, month first", "date", "date with the month first", _DATES.format("month"), _date(day_first=False)),
-)
-_FORM_OF = {form.name: form for form in FORMS}
-
-
-def forms_with(unit: str, decimal: str = "auto") -> list[Form]:
-    """Return the forms of numbers with a unit, or of those in typographer's signs without one, by decimal mark."""
-    name, noun = (_WITH + unit, _WITH + unit) if unit else (_TYPOGRAPHIC, "number")
-    said = f"{'numbers with a currency or unit' if unit else 'numbers in other signs'} were read as numbers"
-    return [
-        Form(name + end, "number", noun, said, _undressing(_amount(mark, unit)), unit, _amount(mark, unit))
-        for mark, end in ((".", ""), (",", _COMMA))
-        if decimal in {"auto", mark}
-    ]
-
-
-def form_of(name: str) -> Form:
-    """Return the form of this name; KeyError where there is none."""
-    if name in _FORM_OF:
-        return _FORM_OF[name]
-    bare = name.removesuffix(_COMMA)
-    unit = bare.removeprefix(_WITH)
-    if bare != _TYPOGRAPHIC and (unit == bare or (found := undressed(f"1 {unit}")) is None or found.unit != unit):
-        raise KeyError(name)
-    return forms_with("" if bare == _TYPOGRAPHIC else unit)[name != bare]
+    from numpy.typing import NDArray
 
 
 Kind = Literal["number", "boolean", "text", "date"]
@@ -362,6 +85,11 @@ class Column:
     written: str = ""
     emptied_by: str = ""
     remarks: tuple[Remark, ...] = ()
+
+    @property
+    def form(self) -> Form:
+        """The form in which its numbers or dates are written; plain dates have the year first."""
+        return form_of(self.written or ("date, year first" if self.kind == "date" else ""))
 
     @property
     def is_category(self) -> bool:
@@ -537,3 +265,104 @@ def refuse_empty(table_name: str, n_rows: int, n_columns: int) -> None:
             code="data.no_rows" if n_columns else "data.no_columns",
             where={"file": table_name},
         )
+
+
+# Tables larger than memory: files read as blocks of rows, whose columns are typed as a caller asks. `read_table` decides
+# the type of a column on all of its values, which takes the whole file; here the caller says what a column must be, so
+# that a row means the same whatever block it is in.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockTable(Table):
+    """The typed columns of some rows of a file."""
+
+    offset: int = 0
+    part: str = ""
+
+    def place(self, row: int) -> str:
+        """Return where row `row` of the block stands in its file."""
+        place = f"row {self.offset + row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        return f"{place} of {self.part}" if self.part else place
+
+    def where(self, row: int) -> dict[str, str | int]:
+        """Return the same for a program."""
+        file = self.part or self.name
+        if self.lines is None:
+            return {"file": file, "row": self.offset + row + 1}
+        return {"file": file, "line": int(self.lines[row])}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowBlock:
+    """Some rows, one after another."""
+
+    table: BlockTable
+    kept: Any
+    first_row: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """Rows that can be worked on apart from all others, in another thread or process.
+
+    `done` tells how much of the reader's `total` is done once this piece and all before it are. What stopped the reading
+    is the last piece, so that an error in the rows before it is met first.
+    """
+
+    read: RowBlock | KerntestError | Callable[[], Iterator[RowBlock]]
+    done: int
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """Yield the rows of the piece; DataError if they are malformed, or not to be seen from here."""
+        if isinstance(self.read, KerntestError):
+            raise self.read
+        yield from (self.read,) if isinstance(self.read, RowBlock) else self.read()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """All rows in order, to be gone through once."""
+
+    items: Iterator[Piece]
+    count: int
+
+
+def loaded(blocks: Iterator[RowBlock], done: Callable[[RowBlock], int]) -> Iterator[Piece]:
+    """Yield blocks as pieces while they are read."""
+    try:
+        for block in blocks:
+            yield Piece(block, done(block))
+    except KerntestError as error:
+        yield Piece(error, 0)
+
+
+class BlockReader(ABC):
+    """The rows of one file or several, block by block.
+
+    Attributes
+    ----------
+    name, format : str
+        As in `Table`.
+    names : tuple of str
+        Of all columns.
+    warnings : tuple of str
+    total : int
+        Size of the work: bytes of CSV, rows of Parquet.
+    written : mapping of str to str
+        In which forms columns of numbers and dates are written, where not plainly; to be set by who knows it.
+    """
+
+    name: str
+    format: str
+    names: tuple[str, ...]
+    warnings: tuple[str, ...]
+    total: int
+    written: Mapping[str, str] = MappingProxyType({})
+
+    @abstractmethod
+    def pieces(self, kinds: Mapping[str, Kind], keep: Sequence[str] = (), at_once: int = 1) -> Pieces:
+        """Return all rows, in pieces whose blocks are the same whatever the pieces are."""
+
+    @abstractmethod
+    def located(self, block: RowBlock) -> BlockTable:
+        """Return the table of a block with the lines on which its rows stand; slow, for messages."""

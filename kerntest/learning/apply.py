@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.data.blocks import BlockReader, BlockTable, Piece, Pieces, RowBlock
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
+    from kerntest.data.table import BlockReader, BlockTable, Piece, Pieces, RowBlock
     from kerntest.engines.engine import Progress
     from kerntest.learning.model_file import ModelFile
     from kerntest.learning.rows.encoding import Unknown

@@ -14,10 +14,10 @@ from pyarrow import types
 
 from kerntest.data.columns import Patterns, match_names
 from kerntest.data.formats.dialect import AS_USUAL, CsvFile, CsvOptions, csv_files, malformed_csv
+from kerntest.data.forms import THOUSANDS, has_comma, is_number, marked_number
 from kerntest.data.in_memory import column_of
 from kerntest.data.kinds import (
     NEARLY_ALL,
-    has_comma,
     present_counts,
     stray_problem,
     understood,
@@ -27,7 +27,7 @@ from kerntest.data.kinds import (
 )
 from kerntest.data.messages import listed, option_value
 from kerntest.data.rows import infinity
-from kerntest.data.table import Column, Remark, Table, form_of, is_number, refuse_duplicates
+from kerntest.data.table import Column, Remark, Table, refuse_duplicates
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
@@ -147,9 +147,8 @@ def _as_value(name: str, column: Column) -> float | None:
     """Return the name of a column of numbers or dates as a value of it; None where it is none."""
     if column.is_category:
         return None
-    form = form_of(column.written or ("date, year first" if column.kind == "date" else ""))
-    value = form.read(name)
-    return form.read(name.replace(",", ".")) if value is None and column.kind == "number" else value
+    value = column.form.read(name)
+    return column.form.read(name.replace(",", ".")) if value is None and column.kind == "number" else value
 
 
 def _like_years(names: Sequence[str]) -> bool:
@@ -357,17 +356,6 @@ def _spellings(word: str) -> list[str]:
 
 # Numbers with a decimal comma, or a comma between thousands.
 
-# By the mark before the fraction, the one between groups of thousands.
-_THOUSANDS = {",": ".", ".": ","}
-# Neither notation takes a number with a leading zero such as 007,5: that is a name.
-_IN_NOTATION = {
-    point: re.compile(
-        rf"[ \t]*[+-]?(?:(?:[1-9]\d{{0,2}}(?:[{group}]\d{{3}})+|0|[1-9]\d*)(?:[{point}]\d*)?|[{point}]\d+)"
-        r"(?:[eE][+-]?\d+)?[ \t]*",
-        re.ASCII,
-    ).fullmatch
-    for point, group in _THOUSANDS.items()
-}
 # 1,234 and 1.234: a fraction of three digits or a group of three.
 _EITHER = {mark: re.compile(rf"[ \t]*[+-]?[1-9]\d{{0,2}}[{mark}]\d{{3}}[ \t]*", re.ASCII).fullmatch for mark in ",."}
 
@@ -415,13 +403,8 @@ def _holds(column: Column, mark: str) -> bool:
 
 def _is_ambiguous(column: Column, mark: str) -> bool:
     """Say whether the mark, wherever it stands in a column of text, could be decimal or between thousands."""
-    marked = [level for level in column.levels if mark in level or _THOUSANDS[mark] in level]
+    marked = [level for level in column.levels if mark in level or THOUSANDS[mark] in level]
     return bool(marked) and all(map(_EITHER[mark], marked))
-
-
-def _value(text: str, point: str) -> float:
-    """Return the number that a text with this decimal mark is."""
-    return float(text.replace(_THOUSANDS[point], "").replace(point, "."))
 
 
 def _in_notation(column: Column, table: Table, mark: str) -> Column | None:
@@ -436,8 +419,8 @@ def _in_notation(column: Column, table: Table, mark: str) -> Column | None:
     n_strange = 0
     shows = contradicts = False
     for index, level in enumerate(column.levels):
-        if _IN_NOTATION[mark](level):
-            numbers[index] = _value(level, mark)
+        if (number := marked_number(level, mark)) is not None:
+            numbers[index] = number
             shows = shows or "," in level or "." in level
         elif counts[index]:
             strange.append(index)
@@ -457,7 +440,7 @@ def _remark(text: Column) -> Remark:
     """Return what is told of a column of text that was read as numbers with a decimal comma: sure, or a guess."""
     either = next((mark for mark in ",." if _is_ambiguous(text, mark)), "")
     example = next(level for level in text.levels if any(mark in level for mark in either or ",.")).strip()
-    read, other = (f"{_value(example, point):.15g}" for point in (",", "." if either else ","))
+    read, other = (f"{marked_number(example, point):.15g}" for point in (",", "." if either else ","))
     if not either:
         return Remark("numbers with a decimal comma were read as such", f"{example} is {read}")
     return Remark(

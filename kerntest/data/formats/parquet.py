@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from kerntest.data.blocks import BlockReader, BlockTable, Piece, Pieces, RowBlock, loaded
 from kerntest.data.in_memory import column_of, of_source, table_of_arrow
 from kerntest.data.messages import listed
 from kerntest.data.source import PARQUET_MAGIC, Source, half_of_memory, too_large, unreadable
-from kerntest.data.table import refuse_duplicates
+from kerntest.data.table import BlockReader, BlockTable, Piece, Pieces, RowBlock, loaded, refuse_duplicates
 from kerntest.engines.setting import refuse_to_read
 from kerntest.errors import DataError
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from kerntest.data.blocks import BlockTable, Piece, Pieces, RowBlock
 from kerntest.data.columns import match_names, match_tables, select_columns
 from kerntest.data.diagnostics import two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, TableFacts, complete_rows
@@ -24,7 +23,7 @@ from kerntest.data.messages import counted, one_of, option_value
 from kerntest.data.read import begins_as, located_files, open_blocks, read_table, unpacked_file
 from kerntest.data.rows import apply_missing, missing_error, no_rows_left, reason_from_facts
 from kerntest.data.source import MAGIC_BYTES, Source, compression_of, open_file
-from kerntest.data.table import Column, Table, refuse_empty
+from kerntest.data.table import BlockTable, Column, Piece, Pieces, RowBlock, Table, refuse_empty
 from kerntest.engines.setting import engine_of, tell
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.inference import exact

@@ -1,0 +1,256 @@
+"""The forms in which numbers and dates are written, and what a text in one of them is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NUMBER = re.compile(r"[ \t]*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[ \t]*", re.ASCII)
+_MINUS = "\u2212\u2013-"
+_SIGN = rf"[+{_MINUS}]"
+# Before a number only a currency may stand: other letters make it a code.
+_CURRENCY = (
+    r"(?:[^\W\d_]{0,3}[$\xa2-\xa5\u20a0-\u20cf]|EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|ZAR)"
+)
+_UNIT = r"(?!(?:st|nd|rd|th)\b)(?:[^\W\d_]|[°$\xa2-\xa5\u20a0-\u20cf])(?:[^\W\d_]|[ ./²³°·%$\u20a0-\u20cf]|(?<=m)[23])*"
+_BETWEEN_THOUSANDS = "['\u2019\xa0\u202f\u2009 ]"
+_GROUPS = rf"[1-9]\d{{0,2}}(?:{_BETWEEN_THOUSANDS}\d{{3}})+(?:[.,]\d*)?"
+_DRESSED = re.compile(
+    rf"(?P<before>{_SIGN})?\s*(?P<currency>{_CURRENCY})?\s*(?P<after>{_SIGN})?\s*"
+    rf"(?P<number>{_GROUPS}|\d[\d.,]*(?:[eE][+-]?\d+)?|[.,]\d+)(?P<blank>\s*)(?P<unit>{_UNIT})?",
+)
+_BRACKETS = re.compile(rf"({_CURRENCY}?)\s*\(([^()]*)\)(.*)")
+_BEGINNING = re.compile(rf"\s*(?:{_SIGN}|{_CURRENCY}|[\s.(])*\d")
+_STARTS_WITH_CURRENCY = re.compile(_CURRENCY)
+_BETWEEN = re.compile(_BETWEEN_THOUSANDS)
+_LONGEST_UNIT = 16
+# By the mark before the fraction, the one between groups of thousands.
+THOUSANDS = {".": ",", ",": "."}
+# A number with a leading zero such as 007,5 is a name.
+_MARKED = {
+    point: re.compile(
+        rf"[ \t]*[+-]?(?:(?:[1-9]\d{{0,2}}(?:[{group}]\d{{3}})+|0|[1-9]\d*)(?:[{point}]\d*)?|[{point}]\d+)"
+        r"(?:[eE][+-]?\d+)?[ \t]*",
+        re.ASCII,
+    ).fullmatch
+    for point, group in THOUSANDS.items()
+}
+_WITH_COMMA = re.compile(r"[ \t]*[+-]?\d+(?:,\d+)+(?:\.\d*)?[ \t]*", re.ASCII)
+_LEADING_ZERO = re.compile(r"[ \t]*[+-]?0[0-9xX]", re.ASCII)
+_PERCENT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+))[ \t\xa0\u202f]*%\s*")
+_PERCENT_COMMA = re.compile(r"\s*([+-]?\d+(?:,\d+)?)[ \t\xa0\u202f]*%\s*")
+_CLOCK = r"(\d{1,2}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?(?:[ ]?([AaPp])\.?[Mm]\.?)?"
+_TIME = re.compile(rf"\s*{_CLOCK}\s*", re.ASCII)
+_LATER = rf"(?:[ T]+{_CLOCK})?\s*"
+_LAST = re.compile(rf"\s*(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_LATER}", re.ASCII)
+_FIRST = re.compile(rf"\s*(\d{{4}})([/.-])(\d{{1,2}})\2(\d{{1,2}}){_LATER}(?:Z|[+-]\d\d:?\d\d)?", re.ASCII)
+_NAMED = re.compile(rf"\s*(\d{{1,2}})[ -]([A-Za-z]{{3}})[a-z]*\.?[ -](\d{{4}}){_LATER}", re.ASCII)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_EPOCH = date(1970, 1, 1).toordinal()
+# Years of two digits lie between 1969 and 2068, as POSIX has them.
+_PIVOT = 69
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way in which the values of a column are written; of numbers with a unit it is told by unit and decimal mark."""
+
+    name: str
+    kind: Literal["number", "date"]
+    noun: str
+    said: str
+    reader: Callable[[str], float | None] | None = None
+    unit: str = ""
+    mark: str = ""
+
+    def read(self, text: str) -> float | None:
+        """Return what a text in this form is; None of other texts."""
+        if self.reader is not None:
+            return self.reader(text)
+        found = undressed(text)
+        return None if found is None else self.amount(found)
+
+    def amount(self, found: Dressed) -> float | None:
+        """Return the number that stands beside this unit."""
+        return marked_number(found.number, self.mark) if found.unit == self.unit else None
+
+    def read_again(self, text: str) -> float | None:
+        """Return what a text is in a column that is known to be written so: dates may have the year first, too."""
+        value = self.read(text)
+        return _year_first(text) if value is None and self.kind == "date" else value
+
+    @property
+    def example(self) -> str:
+        """A value that is written so."""
+        return _EXAMPLES.get(self.name) or (f"12 {self.unit}" if self.unit else "12.5")
+
+    @property
+    def is_dressed(self) -> bool:
+        """Whether something stands beside the numbers that is not read."""
+        return self.name.startswith(_WITH)
+
+
+@dataclass(frozen=True, slots=True)
+class Dressed:
+    """A number with a currency sign or a unit, brackets for minus, a typographer's minus or marks between thousands."""
+
+    number: str
+    unit: str
+    is_currency: bool
+    is_code: bool
+
+
+def undressed(text: str) -> Dressed | None:
+    """Return what a text is if it is a number, whatever stands beside it; else None."""
+    text = text.strip()
+    bracketed = _BRACKETS.fullmatch(text) if "(" in text else None
+    found = _DRESSED.fullmatch("".join(bracketed.groups()) if bracketed else text)
+    if found is None or len(found["unit"] or "") > _LONGEST_UNIT:
+        return None
+    signs = [sign for sign in ("-" if bracketed else "", found["before"], found["after"]) if sign]
+    if len(signs) > 1:
+        return None
+    sign = "-" if signs and signs[0] in _MINUS else ""
+    number, unit, currency = sign + _BETWEEN.sub("", found["number"]), (found["unit"] or "").strip(), found["currency"]
+    # Without a unit a plain blank stands between two numbers.
+    if " " in found["number"] and not (unit or currency):
+        return None
+    if all(marked_number(number, mark) is None for mark in THOUSANDS):
+        return None
+    is_currency = bool(currency or (unit and _STARTS_WITH_CURRENCY.match(unit)))
+    is_code = len(unit) == 1 and unit.isalpha() and not found["blank"] and not currency
+    return Dressed(number, f"{currency or ''} {unit}".strip(), is_currency, is_code)
+
+
+def may_be_read(text: str) -> bool:
+    """Say whether a text begins like all that some form reads: a quick way to tell most others."""
+    return _BEGINNING.match(text) is not None
+
+
+def is_number(text: str) -> bool:
+    """Say whether a value is typed as a number; ``001`` and ``0x1f`` are names and not numbers."""
+    return _NUMBER.fullmatch(text) is not None and _LEADING_ZERO.match(text) is None
+
+
+def has_comma(text: str) -> bool:
+    """Say whether a value is typed as a number with commas in it."""
+    return _WITH_COMMA.fullmatch(text) is not None
+
+
+def marked_number(text: str, mark: str) -> float | None:
+    """Return a number with this decimal mark, and perhaps the other mark between thousands."""
+    return float(text.replace(THOUSANDS[mark], "").replace(mark, ".")) if _MARKED[mark](text) else None
+
+
+def _plain(text: str) -> float | None:
+    """Return a plain number."""
+    return float(text) if is_number(text) else None
+
+
+def _percent(pattern: re.Pattern[str], text: str) -> float | None:
+    """Return a percentage: 21.2% is 21.2."""
+    found = pattern.fullmatch(text)
+    return None if found is None else float(found[1].replace(",", "."))
+
+
+def _hours(hour: str, minute: str, second: str | None, half: str | None) -> float | None:
+    """Return the hours since midnight of a time of day."""
+    whole = int(hour)
+    if half is not None:
+        if not 1 <= whole <= 12:
+            return None
+        whole = whole % 12 + 12 * (half in "pP")
+    return None if whole > 23 else whole + int(minute) / 60 + float(second or 0) / 3600
+
+
+def _time(text: str) -> float | None:
+    """Return a time of day in hours."""
+    found = _TIME.fullmatch(text)
+    return None if found is None else _hours(*found.groups())
+
+
+def _days(year: str, month: int, day: str, clock: tuple[str, ...]) -> float | None:
+    """Return a date, with the time of day where there is one, in days since 1970-01-01."""
+    hours = _hours(*clock) if clock[0] else 0.0
+    full = int(year) if len(year) > 2 else int(year) + (1900 if int(year) >= _PIVOT else 2000)
+    try:
+        return None if hours is None else date(full, month, int(day)).toordinal() - _EPOCH + hours / 24
+    except ValueError:
+        return None
+
+
+def _year_last(text: str, *, day_first: bool) -> float | None:
+    """Return a date with the year last; the month may be a name, and between points it stands second."""
+    if (found := _NAMED.fullmatch(text)) is not None:
+        month = found[2].casefold()
+        return _days(found[3], _MONTHS.index(month) + 1, found[1], found.groups()[3:]) if month in _MONTHS else None
+    if (found := _LAST.fullmatch(text)) is None or (found[2] == "." and not day_first):
+        return None
+    day, month = (found[1], found[3]) if day_first else (found[3], found[1])
+    return _days(found[4], int(month), day, found.groups()[4:])
+
+
+def _year_first(text: str) -> float | None:
+    """Return a date such as 2025/01/13."""
+    found = _FIRST.fullmatch(text)
+    return None if found is None else _days(found[1], int(found[3]), found[4], found.groups()[4:])
+
+
+_PERCENTS, _DATES = "percents were read as numbers", "dates were read {} first"
+_TYPOGRAPHIC, _WITH, _COMMA = "typographic number", "number with ", " and decimal comma"
+_EXAMPLES = {
+    "percent": "12.5%",
+    "percent with decimal comma": "12,5%",
+    "time of day": "12:30",
+    "date, year first": "2025-12-31",
+    "date, day first": "31/12/2025",
+    "date, month first": "12/31/2025",
+}
+PLAIN = Form("", "number", "number", "", _plain)
+# In the order in which they are preferred where several read all values of a column.
+FORMS = (
+    PLAIN,
+    Form("percent", "number", "percentage", _PERCENTS, partial(_percent, _PERCENT), "%"),
+    Form("percent with decimal comma", "number", "percentage", _PERCENTS, partial(_percent, _PERCENT_COMMA), "%"),
+    Form("time of day", "number", "time of day", "times of day were read as hours", _time, "hours"),
+    Form("date, year first", "date", "date", _DATES.format("year"), _year_first),
+    *(
+        Form(
+            f"date, {first} first",
+            "date",
+            f"date with the {first} first",
+            _DATES.format(first),
+            partial(_year_last, day_first=first == "day"),
+        )
+        for first in ("day", "month")
+    ),
+)
+_FORM_OF = {form.name: form for form in FORMS}
+
+
+def forms_with(unit: str, decimal: str = "auto") -> list[Form]:
+    """Return the forms of numbers with a unit, or of those in typographer's signs without one, by decimal mark."""
+    name, noun = (_WITH + unit, _WITH + unit) if unit else (_TYPOGRAPHIC, "number")
+    said = f"{'numbers with a currency or unit' if unit else 'numbers in other signs'} were read as numbers"
+    return [
+        Form(name + end, "number", noun, said, None, unit, mark)
+        for mark, end in ((".", ""), (",", _COMMA))
+        if decimal in {"auto", mark}
+    ]
+
+
+def form_of(name: str) -> Form:
+    """Return the form of this name; KeyError where there is none."""
+    if name in _FORM_OF:
+        return _FORM_OF[name]
+    bare = name.removesuffix(_COMMA)
+    unit = bare.removeprefix(_WITH)
+    if bare != _TYPOGRAPHIC and (unit == bare or (found := undressed(f"1 {unit}")) is None or found.unit != unit):
+        raise KeyError(name)
+    return forms_with("" if bare == _TYPOGRAPHIC else unit)[name != bare]
