@@ -9,13 +9,10 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import IO, Any
-
-from kerntest.report.summaries.words import visible
 
 ProgressCallback = Callable[[int, int], None]
 PIPED_WIDTH = 100
@@ -27,37 +24,6 @@ SECONDS_TO_JUDGE, SHARE_TO_JUDGE = 5.0, 0.05
 WIPED = "\r\x1b[2K"
 # Holds something while a line stands in place.
 _IN_PLACE: list[bool] = []
-
-
-@dataclass(frozen=True, slots=True)
-class Messages:
-    """Messages on stderr; results never go here."""
-
-    quiet: bool = False
-    verbose: bool = False
-
-    def note(self, text: str) -> None:
-        """Say what was done."""
-        if not self.quiet:
-            say(text)
-
-    def wrote(self, *files: str | None) -> None:
-        """Say which files were written; None was not asked for."""
-        for file in files:
-            if file is not None:
-                self.note(f"wrote {visible(file)}")
-
-    def explain(self, texts: Sequence[str]) -> None:
-        """Say what was chosen, if asked with -v."""
-        if self.verbose:
-            for text in texts:
-                say(text)
-
-    def warn(self, texts: Sequence[str]) -> None:
-        """Pass warnings on."""
-        if not self.quiet:
-            for text in texts:
-                say(text, label="warning")
 
 
 def say(text: str, *, label: str = "", whole: bool = False) -> None:

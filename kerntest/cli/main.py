@@ -15,7 +15,7 @@ import click
 from kerntest import __version__
 from kerntest.cli import failures
 from kerntest.cli.console import WIPED, is_terminal
-from kerntest.cli.documented import EXIT_CODES, DocumentedGroup, Manual
+from kerntest.cli.manual import EXIT_CODES, DocumentedGroup, Manual
 from kerntest.errors import DataWarning
 from kerntest.report.write import remove_temporary_files, written_together
 
@@ -64,6 +64,7 @@ MANUAL = Manual(
 
 
 @click.group(
+    PROGRAM,
     cls=DocumentedGroup,
     manual=MANUAL,
     homes=COMMANDS,

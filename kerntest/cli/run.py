@@ -1,21 +1,22 @@
-"""The one way of a command: what it reads and writes is checked, its engine is set, its function called, its result delivered."""
+"""The one way of a command: what it reads and writes is checked, its engine is set, its function called, its result told."""
 
 from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from itertools import combinations, product
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from click.core import ParameterSource
 
-from kerntest.cli.console import Messages, is_terminal, progress_bar, say
-from kerntest.cli.delivery import Delivery
-from kerntest.cli.documented import AnyCommand, DocumentedCommand, option, stacked
-from kerntest.cli.options import COUNT, OneOf, chosen_format
+from kerntest.cli.console import PIPED_WIDTH, is_terminal, progress_bar, say, terminal_width, uses_colour
+from kerntest.cli.manual import DocumentedCommand
+from kerntest.cli.options import chosen_format
 from kerntest.errors import KerntestError, UsageError
+from kerntest.report.results.record import flatten
+from kerntest.report.summaries.words import visible
+from kerntest.report.write import csv_text, json_text, put_in_place, write_file, write_standard_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,135 @@ if TYPE_CHECKING:
     from kerntest.engines.setting import Plan
     from kerntest.report.results.record import Record
     from kerntest.report.summaries.words import Summary
+
+# The format that the name of a file asks for.
+NAMED = {".json": "json", ".jsonl": "jsonl", ".csv": "csv"}
+# Options that are lists of columns.
+LISTS = ("x_columns", "y_columns", "columns", "exclude", "categorical", "keep")
+# A computation of so many rows that takes so many seconds is announced unasked, a shorter one where somebody waits for it.
+MANY_ROWS, LONG = 50_000, 300.0
+ROWS_TO_WAIT_FOR, SECONDS_TO_WAIT = 15_000, 10.0
+# Parameters that the engine takes before a command runs.
+ENGINE_PARAMETERS = ("engine", "scheduler", "memory", "dry_run")
+
+
+class Run:
+    """One run of a command: how its result is told, and as what and where, is taken out of its options.
+
+    Where there is an option --report, it says where the result goes, and -o is for the model or the rows.
+    """
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options, self.quiet, self.verbose = options, options.pop("quiet", False), options.pop("verbose", False)
+        if self.quiet and self.verbose:
+            raise UsageError("-q and -v contradict each other", hint="give one of them", code="usage.contradiction")
+        self.own = "report" if "report" in options else "output"
+        file, asked, as_json = options.pop(self.own, None), options.pop("output_format"), options.pop("as_json")
+        if not as_json:
+            asked = asked or NAMED.get(PurePath(file or "").suffix.lower())
+        self.format = chosen_format(asked, as_json=as_json)
+        self.output = None if file == "-" else file
+        self.gates = options.pop("fail_on", ())
+
+    def check(self, record: type[Record], sources: Mapping[str, str | None], example: str, model: str = "") -> None:
+        """Refuse gates on what no such record has, sources that cannot be read, and outputs over each other or over these."""
+        for gate in self.gates:
+            gate.check_field(record)
+        read = {name: source for name, source in sources.items() if source is not None}
+        check_stdin(read, example)
+        outputs = {"-o": self.options.get("output")}
+        outputs |= {f"--{name}": self.options.get(name) for name in ("witness", "plot")}
+        outputs["--report" if self.own == "report" else "-o"] = self.output
+        check_outputs(tuple(read.values()), {name: file for name, file in outputs.items() if file is not None}, model)
+
+    def call(self, function: str, *data: Any, doing: str = "testing", **options: Any) -> Any:
+        """Call a function of kerntest, with a progress bar where somebody is looking."""
+        import kerntest  # noqa: PLC0415 - numerics are loaded only to compute
+
+        try:
+            with progress_bar(quiet=self.quiet, doing=doing) as progress:
+                return getattr(kerntest, function)(*data, progress=progress, **options)
+        except KerntestError as error:
+            point_at(error, *(options.get(name) for name in ("kernel", "kernel_x", "kernel_y")))
+            raise
+
+    def deliver(
+        self,
+        result: Any,
+        notes: Sequence[str],
+        summarise: Callable[[Any], Summary],
+        rows: Sequence[dict[str, Any]] = (),
+    ) -> int:
+        """Write the result, say on stderr what it does not, and return the exit code."""
+        self.explain(notes)
+        self.tell(result, summarise, rows)
+        self.wrote(self.options.get("witness"), self.options.get("plot"), getattr(result, "model", None))
+        return self.code(result)
+
+    def tell(self, result: Any, summarise: Callable[[Any], Summary], rows: Sequence[dict[str, Any]] = ()) -> None:
+        """Write a result in full, let every file take its name, then say on stderr what only a table says by itself.
+
+        `rows` are what CSV and JSON lines hold, where that is not the whole result.
+        """
+        for gate in self.gates:
+            gate.check(result)
+        encoding = "utf-8"
+        if self.format == "table":
+            from kerntest.cli.drawing import summary_text  # noqa: PLC0415 - rich is loaded only to draw
+
+            colour, width = False, PIPED_WIDTH
+            if self.output is None:
+                colour, width = uses_colour(sys.stdout), terminal_width()
+                encoding = getattr(sys.stdout, "encoding", None) or encoding
+            text = summary_text(summarise(result), width=width, colour=colour)
+        elif self.format == "json":
+            text = json_text(result.to_dict())
+        else:
+            plain = rows or [result.to_dict()]
+            lines = self.format == "jsonl"
+            text = (
+                "".join(json_text(row, indent=None) for row in plain) if lines else csv_text(list(map(flatten, plain)))
+            )
+        if self.output is None:
+            write_standard_output(text, encoding=encoding)
+        else:
+            write_file(self.output, text)
+        # All that the run has written is whole by now.
+        put_in_place()
+        self.wrote(self.output)
+        if self.output is not None or self.format != "table":
+            self.warn(getattr(result, "warnings", ()))
+
+    def note(self, text: str) -> None:
+        """Say what was done."""
+        if not self.quiet:
+            say(text)
+
+    def wrote(self, *files: str | None) -> None:
+        """Say which files were written; None was not asked for."""
+        for file in files:
+            if file is not None:
+                self.note(f"wrote {visible(file)}")
+
+    def explain(self, texts: Sequence[str]) -> None:
+        """Say what was chosen, if asked with -v."""
+        for text in texts if self.verbose else ():
+            say(text)
+
+    def warn(self, texts: Sequence[str]) -> None:
+        """Pass warnings on."""
+        for text in () if self.quiet else texts:
+            say(visible(text), label="warning")
+
+    def code(self, result: Record) -> int:
+        """Return the exit code of a run: 1 if a gate failed, which stderr then tells."""
+        decided = [(gate, *gate.code(result)) for gate in self.gates]
+        for gate, code, why in decided:
+            if doubt := gate.doubt(result):
+                self.note(visible(doubt))
+            if code:
+                self.note(f"exit code {code}, because of --fail-on {visible(gate.text)}{visible(why)}")
+        return max((code for _, code, _ in decided), default=0)
 
 
 def check_stdin(sources: Mapping[str, str], example: str) -> None:
@@ -58,20 +188,22 @@ def check_null(ctx: click.Context) -> None:
             )
 
 
-def check_outputs(sources: Sequence[str], outputs: Mapping[str, str | None], *, model: str | None = None) -> None:
+def check_outputs(sources: Sequence[str], outputs: Mapping[str, str], model: str = "") -> None:
     """Refuse outputs over each other or over what is read."""
     for (one, first), (other, second) in combinations(outputs.items(), 2):
-        if first is not None and second is not None and os.path.realpath(first) == os.path.realpath(second):
+        if os.path.realpath(first) == os.path.realpath(second):
             raise UsageError(
                 f"{one} and {other} would both write {second}",
                 hint="give each a file of its own",
                 code="usage.output_twice",
                 where={"file": second},
             )
-    read = [(f"the data in {source}", source) for source in sources]
-    read += [] if model is None else [(f"the model {model}", model)]
+    read = [
+        *((f"the data in {source}", source) for source in sources),
+        *([(f"the model {model}", model)] if model else ()),
+    ]
     for (called, source), (name, output) in product(read, outputs.items()):
-        if output is not None and _same_file(source, output):
+        if _same_file(source, output):
             raise UsageError(
                 f"{name} {output} would replace {called}",
                 hint="write the result to another file",
@@ -92,15 +224,16 @@ def _same_file(source: str, output: str) -> bool:
         return False
 
 
-def join_names(options: dict[str, Any], *names: str) -> None:
+def join_names(options: dict[str, Any]) -> dict[str, Any]:
     """Make one text of the lists of columns that were given, None where none was."""
-    for name in names:
-        if options[name] and not any(given.strip() for given in options[name]):
+    for name in LISTS:
+        given: Sequence[str] = options.get(name) or ()
+        if given and not any(one.strip() for one in given):
             shown = name.removesuffix("_columns").replace("_", "-")
             raise UsageError(f"--{shown} names no column", hint="leave it out, or name one", code="usage.no_columns")
-        options[name] = ",".join(options[name]) or None
-    if "categorical" in names:
-        options["categorical"] = options["categorical"] or ()
+        if name in options:
+            options[name] = ",".join(given) or (() if name == "categorical" else None)
+    return options
 
 
 def point_at(error: KerntestError, *texts: str | None) -> None:
@@ -110,68 +243,9 @@ def point_at(error: KerntestError, *texts: str | None) -> None:
     given = [text for text in texts if text is not None]
     quoted = [text for text in given if repr(text) in error.message]
     named = [text for text in given if str(error.where.get("value", "")) in text]
-    found = [*quoted, *named, *given]
-    if found:
+    if found := [*quoted, *named, *given]:
         error.where.setdefault("text", found[0])
     error.hint = error.hint or "`kerntest kernels` shows how each kernel is written"
-
-
-COMPUTING = "Computing"
-# A computation of so many rows that takes so many seconds is announced unasked, a shorter one where somebody waits for it.
-MANY_ROWS, LONG = 50_000, 300.0
-ROWS_TO_WAIT_FOR, SECONDS_TO_WAIT = 15_000, 10.0
-# Parameters that the engine takes before a command runs.
-ENGINE_PARAMETERS = ("engine", "scheduler", "memory", "dry_run")
-
-
-def _threads(what: str) -> Callable[[AnyCommand], AnyCommand]:
-    return option(
-        "--threads",
-        type=COUNT,
-        metavar="N",
-        topic=COMPUTING,
-        help=f"{what}; the result depends on it by rounding at most.  [default: all cores]",
-    )
-
-
-_MEMORY = option(
-    "--memory",
-    metavar="SIZE",
-    topic=COMPUTING,
-    help="Memory to stay below, such as 4GB; what cannot is refused (exit 4).",
-)
-_DRY_RUN = option(
-    "--dry-run",
-    is_flag=True,
-    topic=COMPUTING,
-    help="Print only the plan: what would be computed where, the memory it takes and about how long. -v prints it "
-    "before the result.",
-)
-_SCHEDULER = option(
-    "--scheduler",
-    metavar="ADDRESS",
-    topic=COMPUTING,
-    help="Dask scheduler, such as tcp://10.0.0.1:8786.  [default: a cluster of processes on this machine]",
-)
-
-
-def engine_options(*engines: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator that adds the options about the engine; without names the command has only the local one."""
-    words = {"local": "local (threads)", "gpu": "gpu (needs PyTorch)", "dask": "dask (a cluster)"}
-    choice = option(
-        "--engine",
-        type=OneOf("auto", *engines),
-        default="auto",
-        metavar="NAME",
-        topic=COMPUTING,
-        help=f"Where to compute: {', '.join(words[name] for name in engines)}, or auto: dask where a --scheduler is "
-        "named, else local. The same seed gives the same p-value on each.",
-    )
-    if not engines:
-        return stacked(_threads("Threads to use"), _MEMORY, _DRY_RUN)
-    return stacked(
-        choice, _SCHEDULER, _threads("Threads, or processes of a cluster on this machine"), _MEMORY, _DRY_RUN
-    )
 
 
 class _PlanOnlyError(Exception):
@@ -186,12 +260,11 @@ class ComputingCommand(DocumentedCommand):
         from kerntest.engines.setting import compute_on  # noqa: PLC0415 - --help must start at once
 
         asked = {name: ctx.params.pop(name, None) for name in ENGINE_PARAMETERS}
-        only_plan, verbose = bool(asked.pop("dry_run")), bool(ctx.params.get("verbose"))
-        if only_plan and ctx.params.get("quiet"):
+        only_plan, verbose, quiet = asked.pop("dry_run"), ctx.params["verbose"], ctx.params["quiet"]
+        if only_plan and quiet:
             raise UsageError(
                 "--dry-run and -q contradict each other", hint="give one of them", code="usage.contradiction"
             )
-
         rows, seconds = (ROWS_TO_WAIT_FOR, SECONDS_TO_WAIT) if is_terminal(sys.stderr) else (MANY_ROWS, LONG)
 
         def planned(plan: Plan) -> None:
@@ -206,79 +279,24 @@ class ComputingCommand(DocumentedCommand):
                 # Nobody should find out by waiting.
                 tests = plan.method == "exact" and plan.command in {"mmd", "hsic"} and (plan.seconds or 0.0) > LONG
                 others = "; --method features takes any number of rows" if tests else ""
-                say(
-                    f"this takes {show_time(plan.seconds)} ({plan.where}); --dry-run shows the plan{others}",
-                    label="note",
-                )
+                takes = f"this takes {show_time(plan.seconds)} ({plan.where})"
+                say(f"{takes}; --dry-run shows the plan{others}", label="note")
 
-        heard = only_plan or verbose or not ctx.params.get("quiet")
         engine: Any = asked.pop("engine") or "auto"
         try:
             with compute_on(
                 engine,
                 **asked,
-                threads=ctx.params.get("threads"),
-                planned=planned if heard else None,
+                threads=ctx.params["threads"],
+                planned=planned if only_plan or verbose or not quiet else None,
                 planned_from=0 if only_plan or verbose else rows,
             ):
                 return super().invoke(ctx)
         except _PlanOnlyError as stopped:
             from kerntest.report.summaries.plan_summary import plan_summary  # noqa: PLC0415 - --help must start at once
 
-            plan = stopped.args[0]
-            shown_as = chosen_format(ctx.params.get("output_format"), as_json=bool(ctx.params.get("as_json")))
+            (plan,) = stopped.args
             told = plan.to_dict()
-            Delivery(shown_as, None, Messages()).deliver(
-                plan, plan_summary, [{**told, "work": "; ".join(told["work"])}]
-            )
+            run = Run({name: ctx.params[name] for name in ("output_format", "as_json")})
+            run.tell(plan, plan_summary, [{**told, "work": "; ".join(told["work"])}])
             return 0
-
-
-# Parameters of the report: -o is the model.
-REPORT = ("output_format", "as_json", "report", "fail_on", "quiet", "verbose")
-
-
-def report_delivery(options: dict[str, Any]) -> Delivery:
-    """Take out of the options what says where the report goes; `report` is its file."""
-    return Delivery.asked_for(**{("output" if name == "report" else name): options.pop(name) for name in REPORT})
-
-
-@dataclass(frozen=True, slots=True)
-class LearnerRun:
-    """A model to be fitted, with its report."""
-
-    train: str
-    options: dict[str, Any]
-    delivery: Delivery
-
-    @classmethod
-    def asked_for(
-        cls, sources: Mapping[str, str | None], options: dict[str, Any], example: str, record: type[Record]
-    ) -> LearnerRun:
-        """Return the run that the options ask for."""
-        delivery = report_delivery(options)
-        delivery.check_gates(record)
-        given = {name: source for name, source in sources.items() if source is not None}
-        check_stdin(given, example)
-        outputs = {"-o": options["output"], "--plot": options["plot"], "--report": delivery.output}
-        check_outputs(tuple(given.values()), outputs)
-        return cls(next(iter(given.values())), options, delivery)
-
-    def fitted(self, function: str) -> Any:
-        """Fit the model by a function of kerntest, with a progress bar where somebody is looking."""
-        import kerntest  # noqa: PLC0415 - numerics are loaded only to compute
-
-        join_names(self.options, "columns", "exclude", "categorical")
-        try:
-            with progress_bar(quiet=self.delivery.messages.quiet, doing="fitting") as progress:
-                return getattr(kerntest, function)(self.train, progress=progress, **self.options)
-        except KerntestError as error:
-            point_at(error, self.options["kernel"])
-            raise
-
-    def deliver(self, result: Any, notes: Sequence[str], summarise: Callable[[Any], Summary]) -> int:
-        """Write the report, say on stderr what it does not, and return the exit code."""
-        self.delivery.messages.explain(notes)
-        self.delivery.deliver(result, summarise)
-        self.delivery.messages.wrote(self.options["plot"], result.model)
-        return self.delivery.code(result)

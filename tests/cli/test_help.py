@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from kerntest.cli.documented import EXIT_CODES
 from kerntest.cli.main import group
+from kerntest.cli.manual import EXIT_CODES
 
 MAN = Path(__file__).parents[2] / "man"
 COMMANDS = [[], *([name] for name in group.homes)]

@@ -6,12 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kerntest.cli.console import progress_bar
-from kerntest.cli.delivery import gate_option
-from kerntest.cli.documented import EXIT_CODES, Manual, option, stacked
-from kerntest.cli.options import COUNT, PROBABILITY, OneOf, OutputPath
-from kerntest.cli.run import ComputingCommand, check_outputs, check_stdin, engine_options, join_names, report_delivery
-from kerntest.cli.shared_options import columns_option, csv_options, report_options
+from kerntest.cli.gates import gate_option
+from kerntest.cli.manual import EXIT_CODES, Manual, option, stacked
+from kerntest.cli.options import (
+    COUNT,
+    PROBABILITY,
+    OneOf,
+    OutputPath,
+    columns_option,
+    csv_options,
+    engine_options,
+    report_options,
+)
+from kerntest.cli.run import ComputingCommand, Run, join_names
 from kerntest.errors import UsageError
 from kerntest.report.results.row_reports import (
     PredictionReport,
@@ -24,7 +31,7 @@ from kerntest.report.summaries.words import name_list, visible
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kerntest.cli.documented import AnyCommand
+    from kerntest.cli.manual import AnyCommand
 
 PREDICTIONS, PROJECTION = "Predictions", "Projection"
 DATA_ARGUMENT = (
@@ -153,7 +160,6 @@ def _applying(
             "-o",
             "--output",
             type=OutputPath(),
-            metavar="FILE",
             topic="Output",
             help=f"Write the {written} to a .csv or .parquet file instead of stdout; stdout then gets a report.",
         ),
@@ -181,7 +187,6 @@ def _applying(
     option(
         "--interval",
         type=PROBABILITY,
-        metavar="P",
         topic=PREDICTIONS,
         help="Of a ridge regression: add the ends of intervals that hold new values with this probability, such as 0.9.",
     ),
@@ -229,33 +234,27 @@ def _applied(command: str, model: str, data: str, options: dict[str, Any]) -> in
     """Apply a model; deliver the report where there is to be one: stdout has room for the rows or for the report."""
     given, predicts = options["report"], command == "predict"
     doing, made = ("predicting", "predictions") if predicts else ("projecting", "scores")
-    delivery = report_delivery(options)
-    delivery.check_gates(PredictionReport if predicts else TransformReport)
-    reported = options["output"] is not None or delivery.output is not None
-    if not reported and (given == "-" or delivery.output_format != "table"):
-        asked = f"--format {delivery.output_format} is for the report, and stdout gets the {made} as CSV"
+    run = Run(options)
+    reported = options["output"] is not None or run.output is not None
+    if not reported and (given == "-" or run.format != "table"):
+        asked = f"--format {run.format} is for the report, and stdout gets the {made} as CSV"
         raise UsageError(
             f"--report - would go between the {made}, which stdout gets as CSV" if given == "-" else asked,
             hint=f"-o FILE.csv puts the {made} into a file, --report FILE the report",
             code="usage.contradiction",
         )
-    check_stdin({"DATA": data}, f"kerntest {command} {model} - < new.csv")
-    check_outputs((data,), {"-o": options["output"], "--report": delivery.output}, model=model)
-    messages = delivery.messages
-    import kerntest  # noqa: PLC0415 - numerics are loaded only to compute
-
-    join_names(options, "keep")
-    with progress_bar(quiet=messages.quiet, doing=doing) as progress:
-        report = getattr(kerntest, f"{command}_file")(model, data, progress=progress, **options)
+    record = PredictionReport if predicts else TransformReport
+    run.check(record, {"DATA": data}, f"kerntest {command} {model} - < new.csv", model)
+    report = run.call(f"{command}_file", model, data, doing=doing, **join_names(options))
     if reported:
-        delivery.deliver(report, prediction_summary if predicts else transform_summary)
+        run.tell(report, prediction_summary if predicts else transform_summary)
     else:
-        for gate in delivery.gates:
+        for gate in run.gates:
             gate.check(report)
-        messages.warn([visible(warning) for warning in report.warnings])
-    if report.columns_ignored and (not reported or delivery.output_format != "table"):
-        messages.note(f"not used by {visible(report.model)}: {name_list(report.columns_ignored)}")
-    messages.wrote(report.output)
+        run.warn(report.warnings)
+    if report.columns_ignored and (not reported or run.format != "table"):
+        run.note(f"not used by {visible(report.model)}: {name_list(report.columns_ignored)}")
+    run.wrote(report.output)
     done = f"{report.predicted:,} predicted" if predicts else f"{report.transformed:,} transformed"
-    messages.explain([f"{report.rows:,} rows, {done}, {report.seconds:.3g} seconds"])
-    return delivery.code(report)
+    run.explain([f"{report.rows:,} rows, {done}, {report.seconds:.3g} seconds"])
+    return run.code(report)

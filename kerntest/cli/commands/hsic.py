@@ -9,47 +9,36 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from kerntest.cli.console import progress_bar
-from kerntest.cli.delivery import VERDICTS, Delivery, gate_option
-from kerntest.cli.documented import EXIT_CODES, Manual, option
+from kerntest.cli.gates import VERDICTS, gate_option
+from kerntest.cli.manual import EXIT_CODES, Manual, option
 from kerntest.cli.options import (
-    COUNT,
-    Bandwidth,
-    ColumnNames,
-    KernelText,
-    OneOf,
-    OutputPath,
-    option_name,
-    result_options,
-)
-from kerntest.cli.run import (
-    ENGINE_PARAMETERS,
-    ComputingCommand,
-    check_null,
-    check_outputs,
-    check_stdin,
-    engine_options,
-    join_names,
-    point_at,
-)
-from kerntest.cli.shared_options import (
     ALPHA,
     CATEGORICAL,
+    COUNT,
     CSV_WORDS,
     JUDGE,
     ROWS,
     SCALE,
     SEED_OPTION,
+    Bandwidth,
+    ColumnNames,
+    KernelText,
+    OneOf,
+    OutputPath,
     chosen_method,
     columns_option,
     csv_options,
+    engine_options,
     estimator_option,
     method_options,
     null_option,
+    option_name,
     permutations_option,
     resampling_option,
+    result_options,
 )
-from kerntest.errors import KerntestError, UsageError
+from kerntest.cli.run import ENGINE_PARAMETERS, ComputingCommand, Run, check_null, join_names
+from kerntest.errors import UsageError
 from kerntest.report.results import independence_record as record
 from kerntest.report.summaries import independence_summary as words
 
@@ -205,8 +194,8 @@ MANUAL = Manual(
 
 
 _names = partial(option, type=ColumnNames(), metavar="NAMES", multiple=True)
-_kernel = partial(option, type=KernelText(), metavar="TEXT", topic="Test")
-_picture = partial(option, type=OutputPath(), metavar="FILE", topic="How they depend")
+_kernel = partial(option, type=KernelText(), topic="Test")
+_picture = partial(option, type=OutputPath(), topic="How they depend")
 
 
 @click.command(cls=ComputingCommand, manual=MANUAL)
@@ -242,7 +231,6 @@ _picture = partial(option, type=OutputPath(), metavar="FILE", topic="How they de
 @option(
     "--bandwidth",
     type=Bandwidth(),
-    metavar="VALUE",
     topic="Test",
     help="Bandwidth of a kernel that names none: auto (several, judged together), median (of the distances), a "
     "number, or several: 0.5,1,2.  [default: auto; of many tests: median]",
@@ -251,7 +239,6 @@ _picture = partial(option, type=OutputPath(), metavar="FILE", topic="How they de
     "--statistic",
     type=OneOf("hsic", "coco"),
     default="hsic",
-    metavar="NAME",
     topic="Test",
     help="hsic sums all ways in which functions of x and y go together; coco, the constrained covariance, is the "
     "strongest one, for one pair of kernels.",
@@ -281,7 +268,6 @@ _picture = partial(option, type=OutputPath(), metavar="FILE", topic="How they de
 @option(
     "--correction",
     type=OneOf("holm", "bh", "none"),
-    metavar="NAME",
     topic=MANY,
     help="Correction of p-values for many tests: holm, bh (Benjamini-Hochberg) or none.  [default: holm]",
 )
@@ -323,35 +309,21 @@ def hsic(ctx: click.Context, /, **options: Any) -> int:
     independence criterion (HSIC): it sees dependence of any kind, not only rising or falling lines, and by default its
     p-value is exact for any number of rows.
     """
-    delivery = Delivery.asked_for(**{name: options.pop(name) for name in DELIVERY})
+    run = Run(options)
     switch = _switch(options)
     mode = MODES[switch]
-    delivery.check_gates(mode.record)
     import kerntest  # noqa: PLC0415 - numerics are loaded only to compute
 
-    function = getattr(kerntest, mode.function)
-    taken = set(inspect.signature(function).parameters) - set(mode.others.split())
+    taken = set(inspect.signature(getattr(kerntest, mode.function)).parameters) - set(mode.others.split())
     _check_options(ctx, switch, taken)
     chosen_method(options)
     if options["method"] == "features" and ctx.get_parameter_source("null") is not ParameterSource.COMMANDLINE:
         options["null"] = ctx.params["null"] = "moments"
     check_null(ctx)
-    sources = {name: options[one] for name, one in (("DATA", "data"), ("Y", "other")) if options[one] is not None}
-    check_stdin(sources, "kerntest hsic - --x price --y size < data.csv")
-    outputs = {"-o": delivery.output, "--witness": options["witness"], "--plot": options["plot"]}
-    check_outputs(tuple(sources.values()), outputs)
-    texts = tuple(options[name] for name in ("kernel", "kernel_x", "kernel_y"))
-    arguments = _arguments(taken, options)
-    try:
-        with progress_bar(quiet=delivery.messages.quiet) as progress:
-            result = function(**arguments, progress=progress)
-    except KerntestError as error:
-        point_at(error, *texts)
-        raise
-    delivery.messages.explain(mode.notes(result))
-    delivery.deliver(result, mode.summarise, result.to_dict().get(result.rows_from, []))
-    delivery.messages.wrote(outputs["--witness"], outputs["--plot"])
-    return delivery.code(result)
+    sources = {"DATA": options["data"], "Y": options["other"]}
+    run.check(mode.record, sources, "kerntest hsic - --x price --y size < data.csv")
+    result = run.call(mode.function, **_arguments(taken, options))
+    return run.deliver(result, mode.notes(result), mode.summarise, result.to_dict().get(result.rows_from, []))
 
 
 def _switch(options: dict[str, Any]) -> str:
@@ -386,7 +358,7 @@ def _check_options(ctx: click.Context, switch: str, taken: set[str]) -> None:
 
 def _arguments(taken: set[str], options: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters that a function takes; what was not given is left to the library."""
-    join_names(options, "x_columns", "y_columns", "columns", "exclude", "categorical")
+    join_names(options)
     if "kernel_x" in taken:
         both = options["kernel"]
         if both is not None and options["kernel_x"] is not None and options["kernel_y"] is not None:

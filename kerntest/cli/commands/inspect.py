@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kerntest
-from kerntest.cli.console import Messages
-from kerntest.cli.delivery import Delivery
-from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual
-from kerntest.cli.options import chosen_format, format_options
-from kerntest.cli.run import check_stdin, join_names
-from kerntest.cli.shared_options import columns_option, csv_options
+from kerntest.cli.manual import EXIT_CODES, DocumentedCommand, Manual
+from kerntest.cli.options import columns_option, csv_options, format_options
+from kerntest.cli.run import Run, check_stdin, join_names
 from kerntest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -62,13 +59,13 @@ MANUAL = Manual(
 @columns_option("--categorical", "Columns of numbers that are codes for categories.", topic="Columns")
 @csv_options
 @format_options()
-def inspect_file(file: str, *, output_format: str | None, as_json: bool, **options: Any) -> None:
+def inspect_file(file: str, **options: Any) -> None:
     """Show what FILE holds: rows, format, and for each column its type, missing values, range or most frequent values.
 
     For each column it also says whether a two-sample test would use it, and if not, why. Of a model it shows what the
     model predicts, from which columns, and how.
     """
-    delivery = Delivery(chosen_format(output_format, as_json=as_json), None, Messages())
+    run = Run(options)
     check_stdin({"FILE": file}, "kerntest inspect - < before.csv")
     if is_model(file):
         given = {name for name, value in options.items() if value not in ((), "auto", None, True)}
@@ -81,13 +78,12 @@ def inspect_file(file: str, *, output_format: str | None, as_json: bool, **optio
             )
         from kerntest.report.results.file_reports import model_summary  # noqa: PLC0415 - --help must start at once
 
-        delivery.deliver(kerntest.inspect_model(file), model_summary)
+        run.tell(kerntest.inspect_model(file), model_summary)
         return
     from kerntest.report.results.file_reports import table_summary  # noqa: PLC0415 - as above
 
-    join_names(options, "columns", "exclude", "categorical")
-    report = kerntest.inspect_table(file, **options)
-    delivery.deliver(report, table_summary, [_csv_row(column) for column in report.columns])
+    report = kerntest.inspect_table(file, **join_names(options))
+    run.tell(report, table_summary, [_csv_row(column) for column in report.columns])
 
 
 def is_model(path: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kerntest.cli.console import terminal_width, uses_colour
-from kerntest.cli.documented import EXIT_CODES, DocumentedCommand, Manual
+from kerntest.cli.manual import EXIT_CODES, DocumentedCommand, Manual
 from kerntest.cli.options import OneOf, chosen_format, format_options
 from kerntest.report.write import csv_text, json_text, write_standard_output
 

@@ -6,24 +6,29 @@ from typing import Any
 
 import click
 
-from kerntest.cli.delivery import gate_option
-from kerntest.cli.documented import EXIT_CODES, Manual, option
-from kerntest.cli.options import COUNT, Bandwidth, ColumnNames, OneOf, OutputPath
-from kerntest.cli.run import ComputingCommand, LearnerRun, engine_options
-from kerntest.cli.shared_options import (
+from kerntest.cli.gates import gate_option
+from kerntest.cli.manual import EXIT_CODES, Manual, option
+from kerntest.cli.options import (
     CATEGORICAL,
+    COUNT,
     FORCE,
     MISSING,
     ROWS,
     SCALE,
+    Bandwidth,
+    ColumnNames,
+    OneOf,
+    OutputPath,
     columns_option,
     csv_options,
+    engine_options,
     features_option,
     kernel_option,
     model_output,
     report_options,
     seed_option,
 )
+from kerntest.cli.run import ComputingCommand, Run, join_names
 from kerntest.report.results.learning_record import KpcaResult
 
 COMPONENTS = "Components"
@@ -87,7 +92,6 @@ MANUAL = Manual(
     "--bandwidth",
     type=Bandwidth("median", several=False),
     default="median",
-    metavar="VALUE",
     topic=COMPONENTS,
     help="Bandwidth of a kernel that names none: median (of the distances of the rows) or a number.",
 )
@@ -95,7 +99,6 @@ MANUAL = Manual(
     "--solver",
     type=OneOf("auto", "lanczos", "dense"),
     default="auto",
-    metavar="NAME",
     topic=COMPONENTS,
     help="How eigenvalues are found: auto takes the faster one.",
 )
@@ -105,7 +108,6 @@ MANUAL = Manual(
 @option(
     "--plot",
     type=OutputPath(),
-    metavar="FILE",
     topic="Output",
     help="Draw the rows in the first two components, and the scree, into a .png, .svg or .pdf file.",
 )
@@ -119,8 +121,9 @@ def kpca(train: str, **options: Any) -> int:
     Few numbers for each row that tell most of how it differs from the others. The model keeps everything that new rows
     need: `kerntest transform` projects them, and goes back from projections to columns, which takes noise away.
     """
-    run = LearnerRun.asked_for({"DATA": train}, options, "kerntest kpca - < iris.csv", KpcaResult)
-    result = run.fitted("train_kpca")
+    run = Run(options)
+    run.check(KpcaResult, {"DATA": train}, "kerntest kpca - < iris.csv")
+    result = run.call("train_kpca", train, doing="fitting", **join_names(options))
     from kerntest.report.summaries.learner_summary import kpca_notes, kpca_summary  # noqa: PLC0415 - --help must start at once
 
     return run.deliver(result, kpca_notes(result), kpca_summary)

@@ -6,35 +6,31 @@ from typing import Any
 
 import click
 
-from kerntest.cli.console import progress_bar
-from kerntest.cli.delivery import VERDICTS, Delivery, gate_option
-from kerntest.cli.documented import EXIT_CODES, Manual, option
-from kerntest.cli.options import POSITIVE, Bandwidth, KernelText, OneOf, OutputPath, result_options
-from kerntest.cli.run import (
-    ComputingCommand,
-    check_null,
-    check_outputs,
-    check_stdin,
-    engine_options,
-    join_names,
-    point_at,
-)
-from kerntest.cli.shared_options import (
+from kerntest.cli.gates import VERDICTS, gate_option
+from kerntest.cli.manual import EXIT_CODES, Manual, option
+from kerntest.cli.options import (
     ALPHA,
     CATEGORICAL,
     JUDGE,
+    POSITIVE,
     SCALE,
     SEED_OPTION,
+    Bandwidth,
+    KernelText,
+    OneOf,
+    OutputPath,
     chosen_method,
     columns_option,
     csv_options,
+    engine_options,
     estimator_option,
     method_options,
     null_option,
     permutations_option,
     resampling_option,
+    result_options,
 )
-from kerntest.errors import KerntestError
+from kerntest.cli.run import ComputingCommand, Run, check_null, join_names
 from kerntest.report.results.record import TwoSampleResult
 from kerntest.report.summaries.two_sample_summary import two_sample_notes, two_sample_summary
 
@@ -108,7 +104,6 @@ MANUAL = Manual(
     "--kernel",
     type=KernelText(),
     default="auto",
-    metavar="TEXT",
     topic="Test",
     help="Kernel, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; auto tries a family of Gaussian, Laplacian and "
     "additive ones and gives one p-value for all. `kerntest kernels` lists them.",
@@ -117,7 +112,6 @@ MANUAL = Manual(
     "--bandwidth",
     type=Bandwidth(),
     default="auto",
-    metavar="VALUE",
     topic="Test",
     help="Bandwidth of a kernel that names none: auto (several, judged together), median (of the distances), a "
     "number, or several: 0.5,1,2.",
@@ -162,7 +156,6 @@ MANUAL = Manual(
 @option(
     "--witness",
     type=OutputPath(),
-    metavar="FILE",
     topic="Where they differ",
     help="Write the witness function of the kernel shown at every row to a .csv or .parquet file: positive where X is "
     "denser.",
@@ -170,7 +163,6 @@ MANUAL = Manual(
 @option(
     "--plot",
     type=OutputPath(),
-    metavar="FILE",
     topic="Where they differ",
     help="Draw the null distribution, the witness function and, with --explain, effect sizes and distributions of the "
     "columns into a .png, .svg or .pdf file.",
@@ -185,28 +177,9 @@ def mmd(ctx: click.Context, /, x: str, y: str, **options: Any) -> int:
     The test compares the rows of both files, all columns together, by the maximum mean discrepancy (MMD): it sees
     differences of any kind, not only of means, and by default its p-value is exact for any number of rows.
     """
-    asked = {name: options.pop(name) for name in ("output_format", "as_json", "output", "fail_on", "quiet", "verbose")}
-    delivery = Delivery.asked_for(**asked)
-    delivery.check_gates(TwoSampleResult)
+    run = Run(options)
     check_null(ctx)
     chosen_method(options)
-    check_stdin({"X": x, "Y": y}, "kerntest mmd before.csv - < after.csv")
-    check_outputs((x, y), {"-o": delivery.output, "--witness": options["witness"], "--plot": options["plot"]})
-    result = _tested(x, y, options, quiet=delivery.messages.quiet)
-    delivery.messages.explain(two_sample_notes(result))
-    delivery.deliver(result, two_sample_summary)
-    delivery.messages.wrote(options["witness"], options["plot"])
-    return delivery.code(result)
-
-
-def _tested(x: str, y: str, options: dict[str, Any], *, quiet: bool) -> TwoSampleResult:
-    """Run the test, with a progress bar where somebody is looking."""
-    from kerntest.inference.two_sample import mmd_test  # noqa: PLC0415 - numerics are loaded only to compute
-
-    join_names(options, "columns", "exclude", "categorical")
-    try:
-        with progress_bar(quiet=quiet) as progress:
-            return mmd_test(x, y, **options, progress=progress)
-    except KerntestError as error:
-        point_at(error, options["kernel"])
-        raise
+    run.check(TwoSampleResult, {"X": x, "Y": y}, "kerntest mmd before.csv - < after.csv")
+    result: TwoSampleResult = run.call("mmd_test", x, y, **join_names(options))
+    return run.deliver(result, two_sample_notes(result), two_sample_summary)

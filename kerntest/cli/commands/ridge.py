@@ -6,22 +6,27 @@ from typing import Any
 
 import click
 
-from kerntest.cli.delivery import gate_option
-from kerntest.cli.documented import EXIT_CODES, Manual, option
-from kerntest.cli.options import POSITIVE, PROBABILITY, Bandwidth, ColumnNames, OneOf, OutputPath
-from kerntest.cli.run import ComputingCommand, LearnerRun, engine_options
-from kerntest.cli.shared_options import (
+from kerntest.cli.gates import gate_option
+from kerntest.cli.manual import EXIT_CODES, Manual, option
+from kerntest.cli.options import (
     CATEGORICAL,
     CLUSTER,
     FOLDS,
     FORCE,
     JUDGED,
     MISSING,
+    POSITIVE,
+    PROBABILITY,
     ROWS,
     SCALE,
     TEST,
+    Bandwidth,
+    ColumnNames,
+    OneOf,
+    OutputPath,
     columns_option,
     csv_options,
+    engine_options,
     features_option,
     kernel_option,
     model_output,
@@ -29,6 +34,7 @@ from kerntest.cli.shared_options import (
     seed_option,
     test_fraction_option,
 )
+from kerntest.cli.run import ComputingCommand, Run, join_names
 from kerntest.errors import UsageError
 from kerntest.report.results.ridge_record import RidgeResult
 
@@ -115,7 +121,6 @@ MANUAL = Manual(
     "--bandwidth",
     type=Bandwidth(),
     default="auto",
-    metavar="VALUE",
     topic=REGRESSION,
     help="Bandwidth of a kernel that names none: auto (chosen), median (of the distances of training rows) or a number.",
 )
@@ -142,23 +147,20 @@ MANUAL = Manual(
     "--criterion",
     type=OneOf("loo", "gcv", "cv", "evidence"),
     default="loo",
-    metavar="NAME",
     topic=JUDGED,
     help="What chooses lambda and bandwidth: loo (leave-one-out), gcv, cv (k folds), all exact, or evidence.",
 )
-@option("--cv", type=FOLDS, metavar="K", topic=JUDGED, help="Choose by so many folds: --criterion cv.  [default: 5]")
+@option("--cv", type=FOLDS, topic=JUDGED, help="Choose by so many folds: --criterion cv.  [default: 5]")
 @option(
     "--interval",
     type=PROBABILITY,
     default=0.9,
-    metavar="P",
     topic=JUDGED,
     help="Probability of the predictive intervals that are judged by how many rows they hold.",
 )
 @option(
     "--plot",
     type=OutputPath(),
-    metavar="FILE",
     topic="Output",
     help="Draw the fit with its band over one column, or predictions against truth; residuals; the grid: .png, .svg or .pdf.",
 )
@@ -174,16 +176,13 @@ def ridge(train: str, **options: Any) -> int:
     """
     if not options["target"]:
         raise UsageError("--target is missing", hint="it names the column to predict", code="usage.target")
-    run = LearnerRun.asked_for(
-        {"TRAIN": train, "--test": options["test"]},
-        options,
-        "kerntest ridge - --target wear_um < machines.csv",
-        RidgeResult,
-    )
+    run = Run(options)
+    example = "kerntest ridge - --target wear_um < machines.csv"
+    run.check(RidgeResult, {"TRAIN": train, "--test": options["test"]}, example)
     options["intervals"] = not options.pop("no_intervals")
     if len(options["target"]) == 1:
         (options["target"],) = options["target"]
-    result = run.fitted("train_ridge")
+    result = run.call("train_ridge", train, doing="fitting", **join_names(options))
     from kerntest.report.summaries.learner_summary import learner_notes, ridge_summary  # noqa: PLC0415 - --help must start at once
 
     return run.deliver(result, learner_notes(result), ridge_summary)

@@ -7,22 +7,27 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from kerntest.cli.delivery import gate_option
-from kerntest.cli.documented import EXIT_CODES, Manual, option
-from kerntest.cli.options import POSITIVE, Bandwidth, ColumnNames, OneOf, OutputPath, Quantity
-from kerntest.cli.run import ComputingCommand, LearnerRun, engine_options
-from kerntest.cli.shared_options import (
+from kerntest.cli.gates import gate_option
+from kerntest.cli.manual import EXIT_CODES, Manual, option
+from kerntest.cli.options import (
     CATEGORICAL,
     CLUSTER,
     FOLDS,
     FORCE,
     JUDGED,
     MISSING,
+    POSITIVE,
     ROWS,
     SCALE,
     TEST,
+    Bandwidth,
+    ColumnNames,
+    OneOf,
+    OutputPath,
+    Quantity,
     columns_option,
     csv_options,
+    engine_options,
     features_option,
     kernel_option,
     model_output,
@@ -30,12 +35,13 @@ from kerntest.cli.shared_options import (
     seed_option,
     test_fraction_option,
 )
+from kerntest.cli.run import ComputingCommand, Run, join_names
 from kerntest.errors import UsageError
 from kerntest.report.results.learning_record import SvmResult
 
 MACHINE = "Machine"
-SHARE = Quantity(float, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
-NOT_NEGATIVE = Quantity(float, lambda value: 0 <= value < float("inf"), "a number from 0 up")
+SHARE = Quantity("share", float, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
+NOT_NEGATIVE = Quantity("e", float, lambda value: 0 <= value < float("inf"), "a number from 0 up")
 
 MANUAL = Manual(
     examples=(
@@ -105,7 +111,6 @@ MANUAL = Manual(
     "--task",
     type=OneOf("classify", "regress", "one-class"),
     default="classify",
-    metavar="NAME",
     topic=MACHINE,
     help="classify (two classes or more), regress (predict a number) or one-class (tell rows like these from others).",
 )
@@ -113,7 +118,6 @@ MANUAL = Manual(
     "--method",
     type=OneOf("svm", "mean", "perceptron"),
     default="svm",
-    metavar="NAME",
     topic=MACHINE,
     help="svm; or, of classes, the nearest mean or the perceptron with the same kernel.",
 )
@@ -122,7 +126,6 @@ MANUAL = Manual(
     "--bandwidth",
     type=Bandwidth(),
     default="median",
-    metavar="VALUE",
     topic=MACHINE,
     help="Bandwidth of a kernel that names none: median (of the distances of training rows) or a number.",
 )
@@ -172,14 +175,12 @@ MANUAL = Manual(
 @option(
     "--cv",
     type=FOLDS,
-    metavar="K",
     topic=JUDGED,
     help="Folds; without --grid, the cross-validated score of the options as they are.  [default: with --grid 5]",
 )
 @option(
     "--plot",
     type=OutputPath(),
-    metavar="FILE",
     topic="Output",
     help="Draw the decision regions of two columns, the ROC curve, the confusion matrix and the grid, or a regression with "
     "its residuals, or the scores of outliers, into a .png, .svg or .pdf file.",
@@ -195,10 +196,9 @@ def svm(train: str, **options: Any) -> int:
     rows that it has not seen, beside the nearest mean, and kept in a model file with everything that new rows need.
     """
     _check_used(click.get_current_context())
-    run = LearnerRun.asked_for(
-        {"TRAIN": train, "--test": options["test"]}, options, "kerntest svm - --target species < iris.csv", SvmResult
-    )
-    result = run.fitted("train_svm")
+    run = Run(options)
+    run.check(SvmResult, {"TRAIN": train, "--test": options["test"]}, "kerntest svm - --target species < iris.csv")
+    result = run.call("train_svm", train, doing="fitting", **join_names(options))
     from kerntest.report.summaries.learner_summary import learner_notes, svm_summary  # noqa: PLC0415 - --help must start at once
 
     return run.deliver(result, learner_notes(result), svm_summary)
