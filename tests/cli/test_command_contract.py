@@ -494,3 +494,39 @@ def test_an_error_in_a_kernel_points_at_its_place(shell, words, shown, caret):
     assert outcome.code == 2
     assert outcome.err.splitlines()[1:3] == [f"  {shown}", f"  {' ' * caret}^"]
     assert "\nhint: " in outcome.err
+
+
+APPLIED = {
+    "predict svm.kt other.csv": ("predict_file", {}),
+    "predict svm.kt other.csv --proba --decision": ("predict_file", {"proba": True, "decision": True}),
+    "predict svm.kt other.csv --keep shop --keep a*": ("predict_file", {"keep": ["shop", "a"]}),
+    "predict ridge.kt other.csv --std --interval 0.8": ("predict_file", {"std": True, "interval": 0.8}),
+    "predict ridge.kt gaps.csv --missing EMPTY": ("predict_file", {"missing": "empty"}),
+    "transform kpca.kt other.csv --components 1": ("transform_file", {"components": 1}),
+    "transform kpca.kt other.csv --denoise": ("transform_file", {"reconstruct": True}),
+    "transform kpca.kt other.csv --residual --unknown ignore": (
+        "transform_file",
+        {"residual": True, "unknown": "ignore"},
+    ),
+}
+
+
+@pytest.mark.parametrize("words", APPLIED)
+def test_applying_a_model_is_one_call_of_the_library(shell, folder, words):
+    fits = {"svm": "--target kind --probability", "ridge": "--target y", "kpca": "--color kind"}
+    kind = words.split()[1].removesuffix(".kt")
+    assert shell(f"{kind} data.csv --columns a,b {fits[kind]} -q -o {kind}.kt").code == 0
+    (folder / "gaps.csv").write_text("a,b\n1,2\n,3\n", encoding="utf-8")
+    function, named = APPLIED[words]
+    plain = shell(words)
+    report = json.loads(shell(f"{words} -o rows.csv --json -q").out)
+    model, data = words.split()[1:3]
+    expected = getattr(package, function)(model, data, output="expected.csv", **named).to_dict()
+    unlike = {"seconds": 0, "output": 0}
+    assert_alike(report | unlike, json.loads(json.dumps(expected)) | unlike)
+    rows = (folder / "rows.csv").read_text(encoding="utf-8")
+    assert plain.out == rows == (folder / "expected.csv").read_text(encoding="utf-8")
+    assert "warning: " not in plain.err or report["warnings"]
+    told = shell(f"{words} -o rows.csv")
+    assert "wrote rows.csv" in told.err
+    assert f"{report['rows']} rows" in told.out or f"{report['rows']} row" in told.out

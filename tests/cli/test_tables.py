@@ -1,0 +1,147 @@
+"""What tables for people say: each line of this list is of one command on small tables."""
+
+import re
+
+import numpy as np
+import pytest
+
+NAMES = [f"class number {k} with a long name" for k in range(12)]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """Return a folder with small tables."""
+    folder = tmp_path_factory.mktemp("tables")
+    rng = np.random.default_rng(2)
+
+    def write(name, header, rows):
+        lines = [",".join(header), *(",".join(map(str, row)) for row in rows)]
+        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    a, b, noise = rng.normal(size=(3, 40)).round(6)
+    kind = np.where(a + 0.7 * noise > 0, "yes", "no")
+    write("data.csv", ["a", "b", "kind", "y"], zip(a, a + b, kind, np.sin(2 * a) + 0.2 * noise, strict=True))
+    write("classes.csv", ["x", "label"], [(place % 12 + rng.normal(), NAMES[place % 12]) for place in range(48)])
+    write("many.csv", ["x", "label"], [(place % 30, f"c{place % 30}") for place in range(60)])
+    write("wide.csv", [f"v{k}" for k in range(10)], rng.normal(size=(20, 10)).round(3))
+    # No row has both a and b.
+    write("apart.csv", ["a", "b", "c"], [(i, "", i) if i % 2 else ("", i, i % 5) for i in range(31)])
+    return folder
+
+
+SAID = [
+    (
+        "svm data.csv --target kind --test-fraction 0.3",
+        [
+            r"^Support vector machine$",
+            r"28 to learn from, 12 held out to judge by",
+            r"target +kind: no, yes",
+            r"cost +C = 1, lambda = 1/\(2 n C\) = 0\.01786",
+            r"\d+ of 28 training rows, \d+ of them at the bound",
+            r"converged: duality gap \S+ of the objective, \d+ linear systems",
+            r"% of 12 test rows, 95 % interval \S+ % to \S+ %",
+            r"baseline +nearest mean: \S+ %, balanced",
+            r"^  class  rows  precision  recall +F1$",
+            r"^ +no +yes\n +no +\d+ +\d+\n +yes +\d+ +\d+$",
+            r"^Decision: \S+ % of 12 test rows are classified correctly \(nearest mean: \S+ %\)\.$",
+        ],
+    ),
+    (
+        "svm data.csv --target kind --grid --cv 3",
+        [r"\*\d", r"tie rule: ", r"^Decision: \S+ % of rows held out in 3 folds are classified correctly\.$"],
+    ),
+    (
+        "svm data.csv --target y --task regress",
+        [
+            "^Support vector machine for numbers$",
+            r"^Decision: Predictions of 40 training rows are off by \S+ \(root mean",
+        ],
+    ),
+    ("svm data.csv --task one-class --nu 0.2", [r"^Decision: \S+ % of 40 training rows are outliers\.$"]),
+    ("svm many.csv --target label", [r"and 18 more classes: --json has all, with the confusion matrix"]),
+    (
+        "svm classes.csv --target label",
+        [r"^  class number 0 wi\.\.\. ", r"^ +a +b +c +d +e", r"^ +l class number 9 wi\.\.\. "],
+    ),
+    (
+        "ridge data.csv --target y,b --columns a --test-fraction 0.3 --lambda 1 --bandwidth 2",
+        [
+            r"lambda +1, lambda/n = 0\.03571",
+            r"^  y +RMSE \S+ on 12 test rows, r2 \S+, intervals of 90 % hold \S+ %$",
+            r"^  b +RMSE",
+            r"^Decision: Predictions of 12 test rows have r2 = \S+, the mean over 2 targets\.$",
+        ],
+    ),
+    (
+        "ridge data.csv --target y --columns a,b",
+        [
+            r"exact leave-one-out: RMSE \S+, the best of 200 cells",
+            r"effective degrees of freedom, condition number",
+            r"of 90 % hold \S+ % of rows left out, one at a time",
+            r"^Grid, RMSE, bandwidths across \(\* chosen\):$",
+            r"^Decision: Predictions of rows left out, one at a time, are off by \S+ \(root mean square, r2",
+        ],
+    ),
+    (
+        "ridge data.csv --target y --columns a,b --features nystroem:9",
+        [r"9 Nystroem features, kernel values off by \S+ \(RMS\)"],
+    ),
+    (
+        "kpca data.csv --columns a,b --kernel linear --components 1",
+        [
+            r"^Principal components$",
+            r"^  pc1 .* a \(-?0\.\d+\), b \(-?0\.\d+\)$",
+            r"^Result: 1 component explains \S+ % of the variance\.$",
+        ],
+    ),
+    (
+        "kpca data.csv --components 15",
+        [
+            r"^  pc12 ",
+            r"and 3 more, in all \S+ %: --json has them",
+            r"^Result: 15 components explain \S+ % of the variance in feature space\.$",
+        ],
+    ),
+    (
+        "hsic data.csv --x a --y b --time-series",
+        [r"shifts by 2 rows and more stand for independence", r"the statistic is largest where"],
+    ),
+    (
+        "hsic wide.csv --pairwise",
+        [r"and 15 more: --format csv shows all", r"^Decision: No dependence found among 45 pairs"],
+    ),
+    (
+        "hsic apart.csv --pairwise --missing drop",
+        [r"not tested: a, b: 0 rows without missing values", r"^    x  y +n +effect", r"corrected by Holm"],
+    ),
+    (
+        "hsic data.csv --target y --columns a,b",
+        [
+            r"^  +column +effect +p +p exact +p perm\. +r +rho +tau$",
+            r"p exact: corrected over relabellings",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "texts"), SAID, ids=[words for words, _ in SAID])
+def test_a_table_says(kerntest, tables, monkeypatch, words, texts):
+    monkeypatch.chdir(tables)
+    outcome = kerntest(*words.split())
+    assert outcome.code == 0, outcome.err
+    for text in texts:
+        assert re.search(text, outcome.out, re.MULTILINE), (text, outcome.out)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("svm classes.csv --target label", "too wide: --json has it"),
+        ("ridge data.csv --target y --columns a,b", "columns: --json has all"),
+    ],
+)
+def test_what_does_not_fit_is_left_to_the_json(kerntest, tables, monkeypatch, words, text):
+    monkeypatch.chdir(tables)
+    for width, missing in (("40", True), ("120", False)):
+        monkeypatch.setenv("COLUMNS", width)
+        assert (text in " ".join(kerntest(*words.split()).out.split())) is missing
