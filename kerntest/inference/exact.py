@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 import kerntest
 from kerntest.data.diagnostics import copies_warning
 from kerntest.data.facts import counts_rows
-from kerntest.data.messages import listed
+from kerntest.data.messages import listed, one_of
 from kerntest.errors import UsageError
 from kerntest.inference.verdict import judged_together
 from kerntest.kernels.text import why_not_characteristic
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Paired,
         Sample,
     )
+    from kerntest.inference.statistic import Effect
     from kerntest.inference.verdict import Verdict
     from kerntest.kernels.base import Kernel
 
@@ -69,25 +70,20 @@ class IndependenceAnalysis:
     groups: Groups
 
 
-def refuse_features(features: str | None) -> None:
-    """Refuse features where the method is the exact one."""
-    if features is not None:
+def by_features(method: str, features: str | None, exact_only: Mapping[str, bool]) -> bool:
+    """Say whether a test goes by features; refuse features where it does not, and what needs kernel matrices where it does."""
+    one_of("method", method, ("exact", "features"))
+    if method == "exact" and features is not None:
         raise UsageError(
             f"features {features!r} need method features",
             hint="add --method features, or leave out --features",
             code="usage.method",
         )
-
-
-def refuse_with_features(asked: Mapping[str, bool]) -> None:
-    """Refuse the first of the options that is asked for and needs the kernel matrices."""
-    for option, given in asked.items():
-        if given:
-            raise UsageError(
-                f"{option} needs --method exact",
-                hint=f"leave out {option}, or --method features",
-                code="usage.method",
-            )
+    for option in [option for option, given in exact_only.items() if given and method == "features"]:
+        raise UsageError(
+            f"{option} needs --method exact", hint=f"leave out {option}, or --method features", code="usage.method"
+        )
+    return method == "features"
 
 
 def fitting(options: Options, statistic: Statistic = "hsic") -> tuple[Options, tuple[str, ...]]:
@@ -116,17 +112,27 @@ def check_minimum(min_effect: float | None) -> None:
         )
 
 
-def minimum_effect(
-    minimum: float, kernel: Kernel, unbiased: float, standard_error: float, alpha: float
-) -> record.MinimumEffect:
+def minimum_effect(minimum: float, kernel: Kernel, found: Effect, alpha: float) -> record.MinimumEffect:
     """Return whether the lower Gaussian confidence bound of MMD reaches a minimum; without a standard error it is 0."""
-    mmd = math.sqrt(max(unbiased, 0.0))
-    error = standard_error if math.isfinite(standard_error) else None
+    mmd = math.sqrt(max(found.unbiased, 0.0))
+    error = found.standard_error if math.isfinite(found.standard_error) else None
     lower = 0.0 if error is None else max(mmd + NormalDist().inv_cdf(alpha) * error, 0.0)
     return record.MinimumEffect(minimum, str(kernel), mmd, error, lower, lower >= minimum)
 
 
 # Records
+
+
+def _found(options: Options, verdict: Verdict) -> dict[str, Any]:
+    """Return the fields that all records have."""
+    return {
+        "statistic": verdict.found.estimate(options.estimator) if verdict.coco is None else verdict.coco,
+        "estimator": options.estimator,
+        "p_value": verdict.p_value,
+        "alpha": options.alpha,
+        "effect_size": verdict.found.effect_size,
+        "null": verdict.null,
+    }
 
 
 def two_sample_result(
@@ -139,24 +145,17 @@ def two_sample_result(
     left_out: tuple[str, ...],
     files: bool,
     minimum: record.MinimumEffect | None,
-    warnings: tuple[str, ...],
-    provenance: record.Provenance,
-    explanation: record.Explanation | None = None,
+    **told: Any,
 ) -> record.TwoSampleResult:
     """Return the record of a test: what was found, and what it was found with."""
-    found, (kernel,) = verdict.found, verdict.kernels
+    found, (kernel,), rejects = verdict.found, verdict.kernels, verdict.p_value <= options.alpha
     left_out = (*left_out, *family.unused)
     subject = "the two files" if files else "the two samples"
-    # Where MMD is not clearly above 0 its error means nothing.
-    clear = verdict.p_value <= options.alpha and math.isfinite(found.standard_error)
     return record.TwoSampleResult(
         schema="kerntest.mmd/1",
         command="mmd",
-        statistic=found.estimate(options.estimator),
-        estimator=options.estimator,
-        p_value=verdict.p_value,
-        alpha=options.alpha,
-        reject=verdict.p_value <= options.alpha and (minimum is None or minimum.reached),
+        **_found(options, verdict),
+        reject=rejects and (minimum is None or minimum.reached),
         decision=decision_sentence(verdict.p_value, options.alpha, subject, minimum),
         kernel=str(kernel),
         bandwidth=getattr(kernel, "bandwidth", None),
@@ -168,14 +167,11 @@ def two_sample_result(
         mmd2_unbiased=found.unbiased,
         mmd2_biased=found.biased,
         mmd=math.sqrt(max(found.unbiased, 0.0)),
-        mmd_standard_error=found.standard_error if clear else None,
-        effect_size=found.effect_size,
-        null=verdict.null,
+        # Where MMD is not clearly above 0 its error means nothing.
+        mmd_standard_error=found.standard_error if rejects and math.isfinite(found.standard_error) else None,
         family=judged_together(family, verdict.judged, options.judge, record.FamilyMember),
         minimum_effect=minimum,
-        explanation=explanation,
-        warnings=warnings,
-        provenance=provenance,
+        **told,
     )
 
 
@@ -187,12 +183,11 @@ def independence_result(
     *,
     unused: Sequence[tuple[str, ...]],
     n: int,
-    warnings: tuple[str, ...],
-    provenance: record.Provenance,
     statistic: Statistic = "hsic",
+    **told: Any,
 ) -> IndependenceResult:
     """Return the record of a test: what was found, and what it was found with; `unused` are columns of each side."""
-    found, (kernel_x, kernel_y) = verdict.found, verdict.kernels
+    kernel_x, kernel_y = verdict.kernels
     used, left_out = [], []
     for table, one, unseen in zip(groups.tables, unused, family.left_out, strict=True):
         used.append(tuple(name for name in table.names if name not in {*one, *unseen}))
@@ -200,11 +195,8 @@ def independence_result(
     return IndependenceResult(
         schema="kerntest.hsic/1",
         command="hsic",
-        statistic=found.estimate(options.estimator) if verdict.coco is None else verdict.coco,
+        **_found(options, verdict),
         statistic_name=statistic,
-        estimator=options.estimator,
-        p_value=verdict.p_value,
-        alpha=options.alpha,
         reject=verdict.p_value <= options.alpha,
         decision=independence_sentence(verdict.p_value, options.alpha, variable_names(used, groups)),
         kernel=f"{kernel_x} on x, {kernel_y} on y",
@@ -218,17 +210,14 @@ def independence_result(
         columns=used[0] + used[1],
         columns_x=used[0],
         columns_y=used[1],
-        hsic_unbiased=found.unbiased,
-        hsic_biased=found.biased,
-        effect_size=found.effect_size,
+        hsic_unbiased=verdict.found.unbiased,
+        hsic_biased=verdict.found.biased,
         coco=verdict.coco,
         witness_correlation=verdict.witness_correlation,
-        null=verdict.null,
         family=judged_together(family, verdict.judged, options.judge, KernelPair),
         lags=verdict.lags,
-        warnings=warnings,
-        provenance=provenance,
         columns_left_out=tuple(dict.fromkeys(left_out)),
+        **told,
     )
 
 

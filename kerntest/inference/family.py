@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -94,73 +93,95 @@ class Family:
         return [list(dict.fromkeys(kernels)) for kernels in zip(*self.members, strict=True)]
 
 
-def choose_kernels(
-    kernel: Kernel | str,
-    bandwidth: BandwidthOption,
-    *,
-    numeric_names: Sequence[str],
-    category_names: Sequence[str],
-    chooser: BandwidthChooser,
-    single: bool,
-    exponents: Exponents | None = None,
-    relabellings: int | None = None,
-) -> Family:
-    """Return the kernels of one side.
+class KernelChooser:
+    """Chooses the kernels of one side, in units of the distances between its rows.
 
-    "auto" is Gaussian, Laplacian, and additive where there are several columns (hamming where there are only categories),
-    on a geometric grid around the median; with `single`, where the null has no joint p-value, the Gaussian at the median.
     `exponents` gives the grid of a kernel, by default that of a two-sample test; a family is thinned to what so many
     different relabellings can carry.
     """
-    chosen = check_bandwidth(bandwidth)
-    bound = [
-        bind(base, numeric_names, category_names)
-        for base in _bases(kernel, len(numeric_names), len(category_names), single=single)
-    ]
-    bases, unused = [one.kernel for one in bound], bound[0].unused
-    if not any(base.free for base in bases):
-        if chosen != "auto":
+
+    def __init__(
+        self, variable: Variable, seed: int, *, exponents: Exponents | None = None, relabellings: int | None = None
+    ) -> None:
+        self.names = variable.numeric_names, variable.category_names
+        self.bandwidths = BandwidthChooser(variable.points, seed)
+        self.exponents = exponents or two_sample_exponents
+        self.most = None if relabellings is None else members_carried(relabellings)
+
+    def family(self, kernel: Kernel | str, bandwidth: BandwidthOption, *, single: bool) -> Family:
+        """Return the kernels of a test.
+
+        "auto" is Gaussian, Laplacian, and additive where there are several columns (hamming where there are only
+        categories), on a geometric grid around the median; with `single`, where the null has no joint p-value, the
+        Gaussian at the median.
+        """
+        chosen = check_bandwidth(bandwidth)
+        bound = [bind(base, *self.names) for base in _bases(kernel, *map(len, self.names), single=single)]
+        bases, unused = [one.kernel for one in bound], bound[0].unused
+        if chosen == "auto" and not single and any(base.free for base in bases):
+            return self._grid(bases, unused)
+        kinds: Sequence[int] = range(len(bases))
+        if not any(base.free for base in bases):
+            if chosen != "auto":
+                raise UsageError(
+                    f"the kernel '{kernel}' leaves no bandwidth open: --bandwidth has nothing to set",
+                    hint="leave out one of the two",
+                    code="usage.bandwidth_twice",
+                )
+            kernels, rule = bases, "in the kernel"
+        elif isinstance(chosen, str):
+            kernels, rule = [base.resolve(self.bandwidths.median) for base in bases], "median heuristic"
+        elif single and len(chosen) > 1:
             raise UsageError(
-                f"the kernel '{kernel}' leaves no bandwidth open: --bandwidth has nothing to set",
-                hint="leave out one of the two",
-                code="usage.bandwidth_twice",
+                "this null judges one kernel: give one bandwidth",
+                hint="--null permutation judges several bandwidths together",
+                code="usage.bandwidth_family",
             )
-        return _plain(bases, unused, "in the kernel", range(len(bases)))
-    if chosen == "median" or (chosen == "auto" and single):
-        kernels = [base.resolve(chooser.median) for base in bases]
-        return _plain(kernels, unused, "median heuristic", range(len(bases)))
-    if chosen == "auto":
-        most = None if relabellings is None else members_carried(relabellings)
-        return _grid(bases, unused, chooser, exponents or two_sample_exponents, most)
-    if single and len(chosen) > 1:
-        raise UsageError(
-            "this null judges one kernel: give one bandwidth",
-            hint="--null permutation judges several bandwidths together",
-            code="usage.bandwidth_family",
+        else:
+            kernels = [self._at(base, number) for base in bases for number in chosen]
+            kinds = [kind for kind in kinds for _ in chosen]
+            rule = "as given: " + ", ".join(f"{number:g}" for number in chosen)
+        return Family(tuple((one,) for one in kernels), (unused,), rule, "", tuple(kinds), ((0,),) * len(kernels))
+
+    def one(self, kernel: Kernel | str, bandwidth: BandwidthOption) -> Family:
+        """Return one kernel; "median" is no contradiction to a kernel that leaves nothing open."""
+        try:
+            return self.family(kernel, bandwidth, single=True)
+        except UsageError as error:
+            if error.code != "usage.bandwidth_twice" or bandwidth != "median":
+                raise
+            return self.family(kernel, "auto", single=True)
+
+    def _at(self, base: Kernel, number: float) -> Kernel:
+        """Return `base` at a bandwidth given as a number, which is meant for the numeric columns where there are any."""
+
+        def rule(metric: Metric, columns: Columns | None) -> float:
+            return self.bandwidths.median(metric, columns) if self.names[0] and metric == "mismatches" else number
+
+        return base.resolve(rule)
+
+    def _grid(self, bases: list[Kernel], unused: tuple[str, ...]) -> Family:
+        """Return every base kernel at its median bandwidths times powers of two, from wide to narrow."""
+        wanted = [(kind, j) for kind, base in enumerate(bases) for j in self.exponents(base, self.bandwidths)]
+        most = self.most if self.most is not None and self.most < len(wanted) else None
+        if most is not None:
+            wanted = [wanted[place] for place in nearest_first([(abs(j), kind) for kind, j in wanted], most)]
+
+        def times(factor: float) -> BandwidthRule:
+            return lambda metric, columns: factor * self.bandwidths.median(metric, columns)
+
+        # One column of categories, or of two numbers, has one distance: then some members are equal.
+        distinct: dict[Kernel, tuple[int, int]] = {}
+        for kind, exponent in wanted:
+            distinct.setdefault(bases[kind].resolve(times(2.0**exponent)), (kind, exponent))
+        return Family(
+            tuple((kernel,) for kernel in distinct),
+            (unused,),
+            "geometric grid by factors of 2 around the median",
+            in_words("every bandwidth, however many rows", most),
+            tuple(kind for kind, _ in distinct.values()),
+            tuple((exponent,) for _, exponent in distinct.values()),
         )
-    kernels = [_at(base, number, chooser, bool(numeric_names)) for base in bases for number in chosen]
-    kinds = [kind for kind in range(len(bases)) for _ in chosen]
-    return _plain(kernels, unused, "as given: " + ", ".join(f"{number:g}" for number in chosen), kinds)
-
-
-def choose_kernel(
-    kernel: Kernel | str,
-    bandwidth: BandwidthOption,
-    *,
-    numeric_names: Sequence[str],
-    category_names: Sequence[str],
-    chooser: BandwidthChooser,
-) -> Family:
-    """Return one kernel as `choose_kernels` does; "median" is no contradiction to a kernel that leaves nothing open."""
-    choose = partial(
-        choose_kernels, numeric_names=numeric_names, category_names=category_names, chooser=chooser, single=True
-    )
-    try:
-        return choose(kernel, bandwidth)
-    except UsageError as error:
-        if error.code != "usage.bandwidth_twice" or bandwidth != "median":
-            raise
-        return choose(kernel, "auto")
 
 
 def choose_pair(
@@ -172,27 +193,20 @@ def choose_pair(
     single: bool,
     relabellings: int | None = None,
 ) -> Family:
-    """Return the pairs of kernels of an independence test; each side as in `choose_kernels`."""
+    """Return the pairs of kernels of an independence test; each side as `KernelChooser` does."""
     n = len(variables[0].points)
     sides: list[Family] = []
     settled: list[UsageError] = []
     for kernel, variable in zip(kernels, variables, strict=True):
-        choose = partial(
-            choose_kernels,
-            numeric_names=variable.numeric_names,
-            category_names=variable.category_names,
-            chooser=BandwidthChooser(variable.points, seed),
-            single=single,
-            exponents=independence_exponents,
-        )
+        chooser = KernelChooser(variable, seed, exponents=independence_exponents)
         try:
-            side = choose(kernel, bandwidth)
+            side = chooser.family(kernel, bandwidth, single=single)
         except UsageError as error:
             if error.code != "usage.bandwidth_twice":
                 raise
             # A kernel that names its own bandwidth is fine as long as the other leaves one open.
             settled.append(error)
-            side = choose(kernel, "auto")
+            side = chooser.family(kernel, "auto", single=single)
         sides.append(side)
     if len(settled) == len(kernels):
         raise settled[0]
@@ -227,11 +241,6 @@ def _judged_together(first: Family, second: Family) -> list[tuple[int, int]]:
         return {own, ADDITIVE} if own == GAUSSIAN and ADDITIVE not in side.kinds and ADDITIVE in other.kinds else {own}
 
     return [(f, g) for f, g in every if kind(first, second, f) & kind(second, first, g)]
-
-
-def _plain(kernels: Sequence[Kernel], unused: tuple[str, ...], rule: str, kinds: Sequence[int]) -> Family:
-    """Return kernels that are no grid as a family."""
-    return Family(tuple((kernel,) for kernel in kernels), (unused,), rule, "", tuple(kinds), ((0,),) * len(kernels))
 
 
 def check_bandwidth(bandwidth: BandwidthOption) -> Literal["auto", "median"] | tuple[float, ...]:
@@ -277,38 +286,6 @@ def _bases(kernel: Kernel | str, numbers: int, categories: int, *, single: bool)
     return [Gaussian(), Laplacian(), *([Additive()] if numbers + categories > 1 else [])]
 
 
-def _at(base: Kernel, number: float, chooser: BandwidthChooser, has_numbers: bool) -> Kernel:
-    """Return `base` at a bandwidth given as a number, which is meant for the numeric columns where there are any."""
-
-    def rule(metric: Metric, columns: Columns | None) -> float:
-        return chooser.median(metric, columns) if has_numbers and metric == "mismatches" else number
-
-    return base.resolve(rule)
-
-
-def _grid(
-    bases: list[Kernel], unused: tuple[str, ...], chooser: BandwidthChooser, exponents: Exponents, most: int | None
-) -> Family:
-    """Return every base kernel at its median bandwidths times powers of two, from wide to narrow."""
-    wanted = [(kind, exponent) for kind, base in enumerate(bases) for exponent in exponents(base, chooser)]
-    if most is not None and most < len(wanted):
-        wanted = [wanted[place] for place in nearest_first([(abs(j), kind) for kind, j in wanted], most)]
-    else:
-        most = None
-    # One column of categories, or of two numbers, has one distance: then some members are equal.
-    distinct: dict[Kernel, tuple[int, int]] = {}
-    for kind, exponent in wanted:
-        distinct.setdefault(bases[kind].resolve(_times_median(2.0**exponent, chooser)), (kind, exponent))
-    return Family(
-        tuple((kernel,) for kernel in distinct),
-        (unused,),
-        "geometric grid by factors of 2 around the median",
-        in_words("every bandwidth, however many rows", most),
-        tuple(kind for kind, _ in distinct.values()),
-        tuple((exponent,) for _, exponent in distinct.values()),
-    )
-
-
 def nearest_first(distances: Sequence[tuple[int, ...]], most: int) -> list[int]:
     """Return the places of at most so many members, those nearest to the median, in their order."""
     return sorted(sorted(range(len(distances)), key=lambda place: distances[place])[:most])
@@ -350,8 +327,3 @@ def in_words(rule: str, most: int | None) -> str:
     if most is None:
         return rule
     return f"{rule}, at most {most:,}: one for each ten relabellings, those nearest to the median first"
-
-
-def _times_median(factor: float, chooser: BandwidthChooser) -> BandwidthRule:
-    """Return the rule of a multiple of the median."""
-    return lambda metric, columns: factor * chooser.median(metric, columns)

@@ -13,21 +13,7 @@ from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.messages import counted, one_of, whole_number
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
-from kerntest.inference.exact import (
-    FEWEST_ROWS_IN_SERIES,
-    IndependenceAnalysis,
-    Statistic,
-    fitting,
-    independence_result,
-    inputs_of,
-    kernel_warnings,
-    paired_copies,
-    provenance_of,
-    refuse_features,
-    refuse_with_features,
-    runs_in_order,
-    series_warning,
-)
+from kerntest.inference import exact
 from kerntest.inference.explain.coco import coco_verdict
 from kerntest.inference.explain.pair_picture import pair_figure
 from kerntest.inference.explain.witness import Files, pair_columns
@@ -56,6 +42,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.engines.engine import Progress
+    from kerntest.inference.exact import Statistic
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Estimator, Judge
     from kerntest.kernels.base import Kernel
@@ -202,51 +189,35 @@ def hsic_test(
     null = null or ("permutation" if method == "exact" else "moments")
     one_of("resampling", resampling, ("shifts", "random"))
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling, judge)
-    reading = Reading(
-        columns,
-        exclude,
-        categorical=categorical,
-        missing=missing,
-        csv=CsvOptions.of(**csv),
-        x_columns=x_columns,
-        y_columns=y_columns,
-    )
-    if method == "features":
+    exact_only = {
+        f"--statistic {statistic}": statistic != "hsic",
+        "--time-series": time_series,
+        "--min-lag": min_lag is not None,
+        "--witness": witness is not None,
+        "--plot": plot is not None,
+    }
+    told: dict[str, Any] = {
+        "kernels": (kernel_x, kernel_y),
+        "bandwidth": bandwidth,
+        "reading": Reading(
+            columns,
+            exclude,
+            categorical=categorical,
+            missing=missing,
+            csv=CsvOptions.of(**csv),
+            x_columns=x_columns,
+            y_columns=y_columns,
+        ),
+        "threads": threads,
+        "progress": progress,
+    }
+    if exact.by_features(method, features, exact_only):
         from kerntest.inference.features import feature_tests  # noqa: PLC0415 - few need it
 
-        asked = {
-            f"--statistic {statistic}": statistic != "hsic",
-            "--time-series": time_series,
-            "--min-lag": min_lag is not None,
-        }
-        asked |= {"--witness": witness is not None, "--plot": plot is not None}
-        refuse_with_features(asked)
-        return feature_tests.hsic_by_features(
-            x,
-            y,
-            options,
-            features=features or feature_tests.SIDE_FEATURES,
-            kernels=(kernel_x, kernel_y),
-            bandwidth=bandwidth,
-            reading=reading,
-            threads=threads,
-            progress=progress,
-        )
-    refuse_features(features)
+        return feature_tests.hsic_by_features(x, y, options, features=features or feature_tests.SIDE_FEATURES, **told)
     files = Files(witness, plot)
-    analysis = analyse_pair(
-        x,
-        y,
-        options,
-        kernels=(kernel_x, kernel_y),
-        bandwidth=bandwidth,
-        statistic=statistic,
-        time_series=time_series,
-        min_lag=min_lag,
-        reading=reading,
-        threads=threads,
-        progress=progress,
-    )
+    told |= {"statistic": statistic, "time_series": time_series, "min_lag": min_lag}
+    analysis = analyse_pair(x, y, options, **told)
     files.write(lambda: pair_columns(analysis), lambda: pair_figure(analysis))
     return analysis.result
 
@@ -265,7 +236,7 @@ def analyse_pair(
     reading: Reading | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> IndependenceAnalysis:
+) -> exact.IndependenceAnalysis:
     """Run the test of `hsic_test` and keep what it was made from."""
     started = time.perf_counter()
     _check_statistic(statistic, options, bandwidth, time_series=time_series, min_lag=min_lag)
@@ -275,7 +246,7 @@ def analyse_pair(
     paired = pair_up(groups, reading.missing, options.scale)
     if time_series:
         _refuse_gaps(paired, groups)
-    options, adapted = fitting(options, statistic)
+    options, adapted = exact.fitting(options, statistic)
     first, second = paired.variables
     test = TwoVariables(options, engine, progress, (first.points, second.points))
     if time_series:
@@ -295,7 +266,7 @@ def analyse_pair(
     )
     test = replace(test, points=points, engine=prepare(work, engine))
     verdict = coco_verdict(test, family) if statistic == "coco" else verdict_of(test, family)
-    result = independence_result(
+    result = exact.independence_result(
         options,
         verdict,
         family,
@@ -307,21 +278,21 @@ def analyse_pair(
             *groups.warnings,
             *paired.warnings,
             *_row_warnings(groups, paired, time_series=time_series),
-            *kernel_warnings(family, verdict.kernels),
+            *exact.kernel_warnings(family, verdict.kernels),
             *_asymptotic(verdict),
             *adapted,
             *verdict.warnings,
         ),
-        provenance=provenance_of(
+        provenance=exact.provenance_of(
             options,
-            inputs_of(groups.read, [paired.n] * 2),
+            exact.inputs_of(groups.read, [paired.n] * 2),
             asked=kernels,
             rule=family.rule,
             engine=test.engine,
             started=started,
         ),
     )
-    return IndependenceAnalysis(result, verdict, paired, groups)
+    return exact.IndependenceAnalysis(result, verdict, paired, groups)
 
 
 def _check_statistic(
@@ -329,32 +300,39 @@ def _check_statistic(
 ) -> None:
     """Refuse options of an independence test that make no sense together."""
     one_of("statistic", statistic, ("hsic", "coco"))
-    if time_series and statistic == "coco":
-        raise UsageError(
+    shifts = options.null == "permutation" and options.resampling == "shifts"
+    several = not isinstance(bandwidth, str) and np.size(bandwidth) > 1
+    refusals = (
+        (
+            "usage.time_series",
+            time_series and statistic == "coco",
             "the shift test of time series is one of HSIC, not of the constrained covariance",
-            hint="leave out --time-series, or --statistic coco",
-            code="usage.time_series",
-        )
-    if time_series and (options.null != "permutation" or options.resampling != "shifts"):
-        raise UsageError(
+            "leave out --time-series, or --statistic coco",
+        ),
+        (
+            "usage.time_series",
+            time_series and not shifts,
             "series have one null, the shift test",
-            hint="leave out --null and --resampling, or --time-series",
-            code="usage.time_series",
-        )
-    if min_lag is not None and not time_series:
-        raise UsageError(
+            "leave out --null and --resampling, or --time-series",
+        ),
+        (
+            "usage.min_lag",
+            min_lag is not None and not time_series,
             "min_lag is for time series",
-            hint="--time-series tests rows in the order of time",
-            code="usage.min_lag",
-        )
+            "--time-series tests rows in the order of time",
+        ),
+        (
+            "usage.bandwidth_family",
+            statistic == "coco" and several,
+            "the constrained covariance is tested for one pair of kernels: give one bandwidth",
+            "--statistic hsic judges several bandwidths together",
+        ),
+    )
+    for code, refused, message, hint in refusals:
+        if refused:
+            raise UsageError(message, hint=hint, code=code)
     if min_lag is not None:
         whole_number("min_lag", min_lag, at_least=1)
-    if statistic == "coco" and not isinstance(bandwidth, str) and np.size(bandwidth) > 1:
-        raise UsageError(
-            "the constrained covariance is tested for one pair of kernels: give one bandwidth",
-            hint="--statistic hsic judges several bandwidths together",
-            code="usage.bandwidth_family",
-        )
 
 
 def _refuse_gaps(paired: Paired, groups: Groups) -> None:
@@ -377,14 +355,18 @@ def _row_warnings(groups: Groups, paired: Paired, *, time_series: bool) -> list[
     if time_series:
         return []
     warnings = []
-    if paired.n >= FEWEST_ROWS_IN_SERIES:
-        warnings += series_warning(
+    if paired.n >= exact.FEWEST_ROWS_IN_SERIES:
+        warnings += exact.series_warning(
             [
-                [column.name for column in table.columns if runs_in_order(column, paired.origin)]
+                [column.name for column in table.columns if exact.runs_in_order(column, paired.origin)]
                 for table in groups.tables
             ]
         )
-    return [*warnings, *(text for table in groups.tables for text in counters(table.columns)), *paired_copies(paired)]
+    return [
+        *warnings,
+        *(text for table in groups.tables for text in counters(table.columns)),
+        *exact.paired_copies(paired),
+    ]
 
 
 def _asymptotic(verdict: Verdict) -> list[str]:

@@ -109,14 +109,15 @@ class Variable:
     levels: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
-    def of(cls, arranged: Arranged | Pooled, scale: Scale) -> Variable:
+    def of(cls, arranged: Arranged | Pooled, scale: Scale, **more: Any) -> Self:
         """Return arranged columns, scaled."""
         numeric = arranged.numeric
         centre, spread = np.zeros(numeric.shape[1]), np.ones(numeric.shape[1])
         if scale == "standardize":
             numeric, centre, spread = standardize(numeric)
         points = Points(numeric, arranged.codes)
-        return cls(points, centre, spread, arranged.numeric_names, arranged.category_names, arranged.levels)
+        names = arranged.numeric_names, arranged.category_names
+        return cls(points, centre, spread, *names, arranged.levels, **more)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -217,17 +218,8 @@ def lay_out(pooled: Pooled, scale: Scale) -> Sample:
     labels = (np.arange(pooled.n_x + pooled.n_y) < pooled.n_x).astype(np.uint8)
     order = canonical_order(pooled.numeric, pooled.codes, pooled.numeric_names, pooled.category_names, labels)
     placed = replace(pooled, numeric=pooled.numeric[order], codes=pooled.codes[order])
-    variable = Variable.of(placed, scale)
-    return Sample(
-        points=variable.points,
-        centre=variable.centre,
-        spread=variable.spread,
-        numeric_names=variable.numeric_names,
-        category_names=variable.category_names,
-        levels=variable.levels,
-        labels=labels[order],
-        origin=np.where(order < pooled.n_x, order, order - pooled.n_x),
-    )
+    origin = np.where(order < pooled.n_x, order, order - pooled.n_x)
+    return Sample.of(placed, scale, labels=labels[order], origin=origin)
 
 
 def canonical_order(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,22 +13,11 @@ from kerntest.data.messages import one_of
 from kerntest.data.rows import pool
 from kerntest.engines.setting import engine_of
 from kerntest.errors import telling
-from kerntest.inference.exact import (
-    TwoSampleAnalysis,
-    check_minimum,
-    fitting,
-    inputs_of,
-    kernel_warnings,
-    minimum_effect,
-    provenance_of,
-    refuse_features,
-    refuse_with_features,
-    two_sample_result,
-)
+from kerntest.inference import exact
 from kerntest.inference.explain.differences import explain_columns, explanation_work, typical_rows
 from kerntest.inference.explain.pictures import two_sample_figure
 from kerntest.inference.explain.witness import Files, sample_columns
-from kerntest.inference.family import BandwidthOption, check_bandwidth, choose_kernels
+from kerntest.inference.family import BandwidthOption, KernelChooser, check_bandwidth
 from kerntest.inference.planning import Work, prepare
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples, different_relabellings
 from kerntest.inference.sides import (
@@ -43,8 +31,7 @@ from kerntest.inference.sides import (
     read_two,
     without_missing,
 )
-from kerntest.inference.verdict import Verdict, verdict_of
-from kerntest.kernels.bandwidth import BandwidthChooser
+from kerntest.inference.verdict import verdict_of
 from kerntest.report.results import record
 
 if TYPE_CHECKING:
@@ -198,40 +185,24 @@ def mmd_test(
     """
     one_of("resampling", resampling, ("blocks", "random"))
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling, judge)
-    one_of("method", method, ("exact", "features"))
-    reading = Reading(
-        columns, exclude, common=common, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv)
-    )
-    if method == "features":
+    exact_only = {"--explain": explain, "--witness": witness is not None, "--plot": plot is not None}
+    told: dict[str, Any] = {
+        "kernel": kernel,
+        "bandwidth": bandwidth,
+        "min_effect": min_effect,
+        "reading": Reading(
+            columns, exclude, common=common, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv)
+        ),
+        "threads": threads,
+        "progress": progress,
+    }
+    if exact.by_features(method, features, exact_only):
         from kerntest.inference.features import feature_tests  # noqa: PLC0415 - few need it
 
-        refuse_with_features({"--explain": explain, "--witness": witness is not None, "--plot": plot is not None})
-        return feature_tests.mmd_by_features(
-            x,
-            y,
-            options,
-            features=features or feature_tests.TWO_SAMPLE_FEATURES,
-            kernel=kernel,
-            bandwidth=bandwidth,
-            min_effect=min_effect,
-            reading=reading,
-            threads=threads,
-            progress=progress,
-        )
-    refuse_features(features)
+        asked = features or feature_tests.TWO_SAMPLE_FEATURES
+        return feature_tests.mmd_by_features(x, y, options, features=asked, **told)
     files = Files(witness, plot)
-    analysis = analyse_two_samples(
-        x,
-        y,
-        options,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        min_effect=min_effect,
-        explain=explain,
-        reading=reading,
-        threads=threads,
-        progress=progress,
-    )
+    analysis = analyse_two_samples(x, y, options, explain=explain, **told)
     files.write(lambda: sample_columns(analysis), lambda: two_sample_figure(analysis))
     return analysis.result
 
@@ -250,11 +221,11 @@ def analyse_two_samples(
     reading: Reading | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> TwoSampleAnalysis:
+) -> exact.TwoSampleAnalysis:
     """Run the test of `mmd_test` and keep what it was made from."""
     started = time.perf_counter()
     check_bandwidth(bandwidth)
-    check_minimum(min_effect)
+    exact.check_minimum(min_effect)
     engine = engine_of(threads)
     reading = reading or Reading()
     tables = read_two(x, y, reading)
@@ -262,29 +233,24 @@ def analyse_two_samples(
     used, dropped = without_missing(matched, reading.missing)
     pooled = pool(*used)
     sample = lay_out(pooled, options.scale)
-    choose = partial(
-        choose_kernels,
-        numeric_names=sample.numeric_names,
-        category_names=sample.category_names,
-        chooser=BandwidthChooser(sample.points, options.seed),
-    )
-    relabellings = different_relabellings(sample.labels, options)
-    family = choose(kernel, bandwidth, single=options.null != "permutation", relabellings=relabellings)
-    options, adapted = fitting(options)
+    chooser = KernelChooser(sample, options.seed, relabellings=different_relabellings(sample.labels, options))
+    family = chooser.family(kernel, bandwidth, single=options.null != "permutation")
+    options, adapted = exact.fitting(options)
     further = explanation_work(sample, options) if explain else ()
     work = Work("mmd", [(sample.points, family.kernels)], len(sample.names), options, further=further)
     test = TwoSamples(options, prepare(work, engine), progress, sample)
     verdict = verdict_of(test, family)
     minimum = None
     if min_effect is not None:
-        measure = family if len(family.members) == 1 else choose("auto", "median", single=True)
-        minimum = _minimum_effect(min_effect, measure.kernels[0], verdict, test)
+        measure = (family if len(family.members) == 1 else chooser.family("auto", "median", single=True)).kernels[0]
+        found = verdict.found if measure == verdict.kernels[0] else test.measured((measure,))
+        minimum = exact.minimum_effect(min_effect, measure, found, options.alpha)
     explanation = None
     if explain:
         rows = typical_rows(sample, verdict.kernels[0], verdict.found.witness, used)
         columns = explain_columns(sample, options, test.engine, read=matched, used=used, progress=progress)
         explanation = record.Explanation(columns, rows)
-    result = two_sample_result(
+    result = exact.two_sample_result(
         options,
         verdict,
         family,
@@ -299,23 +265,17 @@ def analyse_two_samples(
             *dropped,
             *misleading(matched, pooled),
             *pooled.warnings,
-            *kernel_warnings(family, verdict.kernels),
+            *exact.kernel_warnings(family, verdict.kernels),
             *adapted,
             *verdict.warnings,
         ),
-        provenance=provenance_of(
+        provenance=exact.provenance_of(
             options,
-            inputs_of(tables.read, [kept.n_rows for kept in used]),
+            exact.inputs_of(tables.read, [kept.n_rows for kept in used]),
             asked=(kernel,),
             rule=family.rule,
             engine=test.engine,
             started=started,
         ),
     )
-    return TwoSampleAnalysis(result, verdict, sample, used)
-
-
-def _minimum_effect(minimum: float, kernel: Kernel, verdict: Verdict, test: TwoSamples) -> record.MinimumEffect:
-    """Return whether MMD reaches the minimum under `kernel`, by its lower Gaussian confidence bound."""
-    found = verdict.found if kernel == verdict.kernels[0] else test.measured((kernel,))
-    return minimum_effect(minimum, kernel, found.unbiased, found.standard_error, test.options.alpha)
+    return exact.TwoSampleAnalysis(result, verdict, sample, used)

@@ -123,9 +123,9 @@ class ExactTest(ABC):
     def effect(self, kernels: tuple[Kernel, ...]) -> Effect:
         """Return what kernels measure, if it is in the range of numbers."""
 
-    @abstractmethod
     def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
-        """Return the error for kernels under which no relabelling changes the statistic."""
+        """Return the error for kernels under which no relabelling changes the statistic, with what works if something does."""
+        return degenerate(*kernels)
 
     def measured(self, kernels: tuple[Kernel, ...]) -> Effect:
         """Return what kernels measure, unless it is beyond the range of numbers."""
@@ -174,10 +174,11 @@ def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
         judged,
         relabelled.sums.shape[1],
         options.permutations if relabelled.exact else None,
-        resampling=relabelled.resampling,
-        floor=relabelled.floor,
-        orders=relabelled.orders,
         scale=test.factor,
+        method="permutation" if relabelled.exact else "shift",
+        resampling=relabelled.resampling,
+        p_floor=relabelled.floor,
+        orders=relabelled.orders,
         exact=relabelled.exact,
     )
     return Verdict(
@@ -208,30 +209,18 @@ def curve_verdict(test: ExactTest, family: Family) -> Verdict:
 
 
 def permutation_null(
-    judged: Judged,
-    used: int,
-    requested: int | None,
-    *,
-    resampling: str,
-    floor: float | None = None,
-    orders: int | None = None,
-    scale: float = 1.0,
-    exact: bool = True,
+    judged: Judged, used: int, requested: int | None, *, scale: float = 1.0, **fields: Any
 ) -> record.Null:
     """Return the record of a null of relabellings: the moments are `scale` times those of the selected member."""
     chosen = judged.selected
+    named: dict[str, Any] = {"method": "permutation", "p_floor": 1.0 / used, "exact": True} | fields
     return record.Null(
-        method="permutation" if exact else "shift",
+        **named,
         permutations=used,
         requested=requested,
-        p_floor=1.0 / used if floor is None else floor,
-        exact=exact,
-        resampling=resampling,
-        orders=orders,
         mean=float(scale * judged.mean[chosen]),
         standard_deviation=float(scale * judged.standard_deviation[chosen]),
         skewness=float(judged.skewness[chosen]),
-        trace=None,
     )
 
 
@@ -362,26 +351,18 @@ def overflow(kernel: Kernel) -> UndecidedError:
     )
 
 
-def degenerate(subject: str) -> UndecidedError:
-    """Return the error for kernels, in words, under which no relabelling changes the statistic."""
+def degenerate(*kernels: Kernel) -> UndecidedError:
+    """Return the error for kernels, one for each side that has one, under which no relabelling changes the statistic."""
+    subject = (
+        f"the kernel '{kernels[0]}' finds all pairs of different rows equally similar, or these rows allow one value of the "
+        "statistic only"
+    )
+    if len(kernels) > 1:
+        both = " and ".join(f"'{kernel}'" for kernel in kernels)
+        subject = f"the kernels {both} give one value of the statistic only, whichever rows are paired"
     return UndecidedError(
         f"{subject}: nothing can be tested",
         hint="try --kernel gaussian --bandwidth median: a bandwidth far too small or too large, delta on numbers, or too few "
         "different rows do this",
         code="undecided.degenerate_kernel",
-    )
-
-
-def degenerate_kernel(kernel: Kernel) -> UndecidedError:
-    """Return the error for a kernel that finds all pairs of rows of two samples equally similar."""
-    return degenerate(
-        f"the kernel '{kernel}' finds all pairs of different rows equally similar, or these rows allow one value of the "
-        "statistic only"
-    )
-
-
-def degenerate_pair(kernel_x: Kernel, kernel_y: Kernel) -> UndecidedError:
-    """Return the error for kernels that find all pairs of rows equally similar on one of the sides."""
-    return degenerate(
-        f"the kernels '{kernel_x}' and '{kernel_y}' give one value of the statistic only, whichever rows are paired"
     )

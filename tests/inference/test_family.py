@@ -7,7 +7,8 @@ from tolerances import assert_close
 from kerntest import hsic_test
 from kerntest.errors import UsageError
 from kerntest.inference import family as module
-from kerntest.inference.family import check_bandwidth, choose_kernels, members_carried
+from kerntest.inference.family import KernelChooser, check_bandwidth, members_carried
+from kerntest.inference.sides import Variable
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.elementary import Gaussian, Laplacian
@@ -22,16 +23,12 @@ def points_of(p=2, q=0, n=80):
 
 
 def choose(kernel, bandwidth="auto", *, p=2, q=0, single=False, **options):
-    chooser = BandwidthChooser(points_of(p, q), 0)
-    return choose_kernels(
-        kernel,
-        bandwidth,
-        numeric_names=NUMERIC[:p],
-        category_names=CATEGORIES[:q],
-        chooser=chooser,
-        single=single,
-        **options,
-    )
+    chooser = KernelChooser(variable_of(points_of(p, q), NUMERIC[:p], CATEGORIES[:q]), 0, **options)
+    return chooser.family(kernel, bandwidth, single=single)
+
+
+def variable_of(points, numeric_names, category_names=()):
+    return Variable(points, np.empty(0), np.empty(0), numeric_names, category_names)
 
 
 def median(p=2, q=0, metric="euclidean"):
@@ -208,10 +205,8 @@ def test_a_mistyped_rule_has_a_suggestion():
 
 
 def test_equal_members_are_one():
-    chooser = BandwidthChooser(Points.of(np.repeat([0.0, 1.0], 10)), 0)
-    kernels = choose_kernels(
-        "auto", "auto", numeric_names=("a",), category_names=(), chooser=chooser, single=False
-    ).kernels
+    chooser = KernelChooser(variable_of(Points.of(np.repeat([0.0, 1.0], 10)), ("a",)), 0)
+    kernels = chooser.family("auto", "auto", single=False).kernels
     assert len(set(kernels)) == len(kernels)
 
 

@@ -20,7 +20,7 @@ from kerntest.errors import UndecidedError, UsageError
 from kerntest.inference.nulls.permutation import judge
 from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import dependence
-from kerntest.inference.verdict import Verdict, degenerate_pair, overflow, permutation_null, relabelling_warning
+from kerntest.inference.verdict import Verdict, degenerate, overflow, permutation_null, relabelling_warning
 from kerntest.matrices.eigen import lanczos
 from kerntest.matrices.expansion import sum_of_kernels
 from kerntest.matrices.factor import Factor, centred, kernel_factor
@@ -188,7 +188,7 @@ def coco_verdict(test: TwoVariables, family: Family) -> Verdict:
     values = np.concatenate([[observed.value], pair.relabelled(permutations, test.engine, test.progress)])
     judged = judge(values[None], np.array([RELATIVE_ERROR * float(values.max())]))
     if judged.degenerate.all() and len(values) > 1:
-        raise degenerate_pair(*kernels)
+        raise degenerate(*kernels)
     return Verdict(
         p_value=judged.p_value,
         kernels=kernels,

@@ -12,7 +12,7 @@ from kerntest.data.kinds import date_text
 from kerntest.data.messages import counted
 from kerntest.data.rows import standardize
 from kerntest.errors import UndecidedError
-from kerntest.inference.family import Family, choose_kernels
+from kerntest.inference.family import Family, KernelChooser
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance
 from kerntest.inference.planning import Further, Work
 from kerntest.inference.relabelling.permuted_blocks import (
@@ -215,15 +215,8 @@ def _p_value(sample: Sample, options: Options, engine: Engine) -> float:
 
 def _family(sample: Sample, options: Options) -> Family:
     """Return the kernels of the default test of a sample."""
-    return choose_kernels(
-        "auto",
-        "auto",
-        numeric_names=sample.numeric_names,
-        category_names=sample.category_names,
-        chooser=BandwidthChooser(sample.points, options.seed),
-        single=False,
-        relabellings=different_relabellings(sample.labels, options),
-    )
+    chooser = KernelChooser(sample, options.seed, relabellings=different_relabellings(sample.labels, options))
+    return chooser.family("auto", "auto", single=False)
 
 
 def contents(name: str, read: tuple[Table, Table], used: tuple[Table, Table]) -> Iterator[record.ColumnContents]:

@@ -24,7 +24,7 @@ from kerntest.inference.statistic import Effect, LabelMatrix, centred_inner, eff
 from kerntest.inference.verdict import (
     Verdict,
     curve_verdict,
-    degenerate_kernel,
+    degenerate,
     permutation_null,
     refuse_overflow,
     relabelling_warning,
@@ -402,7 +402,7 @@ def permuted_verdict(family: Family, blocked: Sequence[Blocked], options: Option
     judged = judge(values[:, :asked], tolerances, options.judge, family.halvings)
     # A few relabellings can all give one value: only others tell what the kernel sees.
     if judged.degenerate.all() and judge(values, tolerances).degenerate.all():
-        raise degenerate_kernel(family.kernels[0])
+        raise degenerate(family.kernels[0])
     null = permutation_null(judged, asked, asked, resampling="permuted blocks of random rows")
     warnings = relabelling_warning(judged.p_value, asked, options.alpha)
     effect = blocked[judged.selected].effect()
@@ -420,7 +420,7 @@ def block_curve_verdict(family: Family, blocked: Sequence[Blocked], options: Opt
     except UndecidedError as error:
         if error.code != "undecided.degenerate_kernel":
             raise
-        raise degenerate_kernel(family.kernels[0]) from None
+        raise degenerate(family.kernels[0]) from None
     warnings, fixed = found.warnings, int(one.sizes[~one.free].sum())
     if fixed:
         beyond = f"{fixed:,} rows beyond them enter the estimates and not the p-value"

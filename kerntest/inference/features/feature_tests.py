@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +20,7 @@ from kerntest.engines.engine import Engine
 from kerntest.engines.setting import fitting
 from kerntest.errors import DataError, UsageError
 from kerntest.inference import exact
-from kerntest.inference.family import Family, check_bandwidth, choose_kernels, choose_pair, two_sample_exponents
+from kerntest.inference.family import Family, KernelChooser, check_bandwidth, choose_pair, two_sample_exponents
 from kerntest.inference.features.block_sums import (
     BlockSums,
     block_curve_verdict,
@@ -36,7 +35,6 @@ from kerntest.inference.planning import piece_bytes
 from kerntest.inference.relabelling.pairings import centred_matrix
 from kerntest.inference.sides import FEWEST_ROWS, Groups, Reading, read_pair, too_few_rows
 from kerntest.inference.verdict import Verdict, overflow
-from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.elementary import Linear
 from kerntest.kernels.groups import is_additive
@@ -51,6 +49,7 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Progress
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Options, Variable
+    from kerntest.kernels.bandwidth import BandwidthChooser
     from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import FeatureMap
     from kerntest.report.results.independence_record import IndependenceResult
@@ -146,10 +145,7 @@ def mmd_by_features(
     kernel_error, matrix_error = _errors(chosen.features, chosen.sample.take(others), chosen.sampled[others])
     minimum = None
     if min_effect is not None:
-        measured = blocked[-1].effect()
-        minimum = exact.minimum_effect(
-            min_effect, kernels[-1], measured.unbiased, measured.standard_error, options.alpha
-        )
+        minimum = exact.minimum_effect(min_effect, kernels[-1], blocked[-1].effect(), options.alpha)
     result = exact.two_sample_result(
         options,
         verdict,
@@ -194,20 +190,14 @@ def _two_sample_kernels(
         exponents = [] if found.kind == "fourier" and is_additive(base) else two_sample_exponents(base, chooser)
         return [exponent for exponent in exponents if exponent >= NARROWEST]
 
-    choose = partial(
-        choose_kernels,
-        numeric_names=found.sample.numeric_names,
-        category_names=found.sample.category_names,
-        chooser=BandwidthChooser(found.sample.points, found.options.seed),
-        exponents=exponents,
-        relabellings=found.options.permutations,
-    )
-    family = choose(kernel, bandwidth, single=found.options.null != "permutation")
+    options = found.options
+    chooser = KernelChooser(found.sample, options.seed, exponents=exponents, relabellings=options.permutations)
+    family = chooser.family(kernel, bandwidth, single=options.null != "permutation")
     if family.thinning:
         rule = f"{sum(found.n):,} rows: bandwidths of the exact test from half the median on"
         family = replace(family, thinning=rule)
     alone = not measured or len(family.kernels) == 1
-    return family, () if alone else choose("auto", "median", single=True).kernels
+    return family, () if alone else chooser.family("auto", "median", single=True).kernels
 
 
 @np.errstate(over="ignore", invalid="ignore")

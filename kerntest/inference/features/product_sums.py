@@ -16,7 +16,7 @@ from kerntest.inference.features.block_sums import distinct_rows, refuse_indefin
 from kerntest.inference.nulls.invariants import Invariants, Spectrum
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.statistic import Effect, centred_inner, effect_size, factor
-from kerntest.inference.verdict import degenerate_pair
+from kerntest.inference.verdict import degenerate
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.matrices.factor import make_features
@@ -307,7 +307,7 @@ class FeaturePair:
 
     def degenerate(self) -> UndecidedError:
         """Return the error for kernels that cannot tell rows apart."""
-        return degenerate_pair(self.x.kernel, self.y.kernel)
+        return degenerate(self.x.kernel, self.y.kernel)
 
 
 def speaking_rows(n: int, sampled: int, seed: int) -> list[NDArray[np.intp]]:

@@ -13,7 +13,7 @@ from kerntest.errors import UndecidedError, UsageError
 from kerntest.inference.relabelling.shifts import correlations_needed, cyclic_orders, low_rank_sums, shift_sums
 from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, dependence, factor, low_rank_dependence
-from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled, TestedPair, degenerate_pair
+from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled, TestedPair
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Gaussian, Linear
 from kerntest.kernels.groups import is_additive, plain
@@ -82,7 +82,7 @@ class TwoVariables(ExactTest):
 
     def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
         """Return the error for kernels under which no pairing changes the statistic, with what works if something does."""
-        error = degenerate_pair(*kernels)
+        error = super().degenerate(kernels)
         if self.options.hollow and self.exchangeable:
             biased = replace(self, options=replace(self.options, estimator="biased"), progress=None)
             if TestedPair(biased, kernels).varies():

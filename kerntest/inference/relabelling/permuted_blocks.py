@@ -24,7 +24,7 @@ from kerntest.engines.engine import enough_for
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import LabelMatrix, discrepancy
-from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled, degenerate_kernel
+from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.elementary import Linear
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, low_rank_factor, terms
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.errors import UndecidedError
     from kerntest.inference.family import Family
     from kerntest.inference.sides import Labels, Options, Resampling, Sample
     from kerntest.inference.statistic import Effect
@@ -81,10 +80,6 @@ class TwoSamples(ExactTest):
     def effect(self, kernels: tuple[Kernel, ...]) -> Effect:
         """Return what a kernel measures."""
         return discrepancy(kernels[0], self.sample.points, self.sample.labels, self.engine)
-
-    def degenerate(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
-        """Return the error for a kernel that no relabelling changes."""
-        return degenerate_kernel(kernels[0])
 
     def relabelled(self, family: Family, at_least: int) -> Relabelled:
         """Return <A, B> of all kernels over shared relabellings: permuted blocks of rows, or of rows if asked for."""

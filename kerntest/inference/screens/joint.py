@@ -22,7 +22,7 @@ from kerntest.errors import UndecidedError, telling
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS, judge
 from kerntest.inference.screens.many_pairs import Screen, screen
 from kerntest.inference.sides import ORDER_STREAM, MissingPolicy, Options, Scale
-from kerntest.inference.verdict import degenerate_pair, permutation_null, refuse_overflow, relabelling_warning
+from kerntest.inference.verdict import degenerate, permutation_null, refuse_overflow, relabelling_warning
 from kerntest.kernels.base import DensePairs
 from kerntest.report.results.independence_record import GroupPair, JointGroup, JointResult
 from kerntest.report.summaries.independence_summary import joint_sentence
@@ -145,7 +145,7 @@ def hsic_joint(
     refuse_overflow(kernels[:1], values[None])
     judged = judge(values[None], np.array([rounding_bound(kernels, points)]))
     if judged.degenerate.all() and len(values) > 1:
-        raise degenerate_pair(kernels[0], kernels[1])
+        raise degenerate(kernels[0], kernels[1])
     names = [
         tuple(name for name in one.names if name not in family.unused)
         for one, family in zip(variables, families, strict=True)

@@ -18,7 +18,7 @@ from kerntest.data.rows import check_usable
 from kerntest.engines.setting import TABLE_BYTES, engine_of, tell
 from kerntest.errors import UsageError
 from kerntest.inference.exact import inputs_of, paired_copies, provenance_of
-from kerntest.inference.family import BandwidthOption, choose_kernel
+from kerntest.inference.family import BandwidthOption, KernelChooser
 from kerntest.inference.nulls.curves import moments_p_value
 from kerntest.inference.nulls.invariants import kernel_invariants, low_rank_invariants, permutation_moments
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
@@ -26,7 +26,6 @@ from kerntest.inference.planning import ABOUT_COLUMNS
 from kerntest.inference.relabelling.shifts import cyclic_orders, low_rank_sums, shift_sums
 from kerntest.inference.sides import Groups, Reading, pair_up, read_one
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, Effect, low_rank_dependence
-from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.matrices.factor import low_rank
 from kerntest.matrices.lags import KernelStack
 
@@ -79,13 +78,7 @@ class Screen:
 
     def kernel(self, variable: Variable, kernel: Kernel | str, bandwidth: BandwidthOption) -> Family:
         """Return the kernel of some columns."""
-        return choose_kernel(
-            kernel,
-            bandwidth,
-            numeric_names=variable.numeric_names,
-            category_names=variable.category_names,
-            chooser=BandwidthChooser(variable.points, self.options.seed),
-        )
+        return KernelChooser(variable, self.options.seed).one(kernel, bandwidth)
 
     def plan(self, n: int, columns: int, step: str, held: float, **operations: float) -> None:
         """Tell what n rows of so many columns will take beside themselves, or refuse to."""
