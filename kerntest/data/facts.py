@@ -246,7 +246,7 @@ class TableFacts:
             if name in self.numbers:
                 self.numbers[name].add(facts)
             else:
-                self.numbers[name] = facts
+                self.numbers[name] = replace(facts)
         for name, levels in later.levels.items():
             known = self.levels.get(name, set())
             both = None if known is None or levels is None else known | levels

@@ -180,16 +180,22 @@ class Paired:
 def read_two(x: Any, y: Any, reading: Reading) -> Groups:
     """Return both tables with their shared columns; x and y as in `mmd_test`."""
     read = (read_one(x, reading, "x"), read_one(y, reading, "y"))
-    first, second, warnings = match_tables(
-        *read,
+    first, second, warnings = matched(*read, reading)
+    # Two inputs of one name have the same to tell.
+    told = tuple(dict.fromkeys((*first.warnings, *second.warnings, *warnings)))
+    return Groups(read, (first, second), told)
+
+
+def matched(x: Table, y: Table, reading: Reading) -> tuple[Table, Table, tuple[str, ...]]:
+    """Return two tables with their shared columns, and what was left out."""
+    return match_tables(
+        x,
+        y,
         columns=reading.columns,
         exclude=reading.exclude,
         common=reading.common,
         categorical=reading.categorical,
     )
-    # Two inputs of one name have the same to tell.
-    told = tuple(dict.fromkeys((*first.warnings, *second.warnings, *warnings)))
-    return Groups(read, (first, second), told)
 
 
 def names_apart(tables: Sequence[Table]) -> tuple[str, str]:

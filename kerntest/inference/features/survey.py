@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from kerntest.data.columns import match_names, match_tables, select_columns
+from kerntest.data.columns import match_names, select_columns
 from kerntest.data.diagnostics import two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, TableFacts, complete_rows
 from kerntest.data.formats.dialect import CsvOptions
@@ -28,7 +28,7 @@ from kerntest.engines.setting import engine_of, tell
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.inference import exact
 from kerntest.inference.planning import piece_bytes, pieces_read_twice
-from kerntest.inference.sides import Variable
+from kerntest.inference.sides import Variable, matched
 from kerntest.kernels.base import Points
 from kerntest.matrices.factor import parse_features
 
@@ -176,25 +176,25 @@ class Survey:
 
     def _first_pass(self) -> None:
         """Go through all rows; once more where columns turn out to be text."""
-        # Columns that are text after all, and where that is seen.
-        texts: list[dict[str, str]] = [{} for _ in self._inputs]
-        turned = True
+        missing, scale, turned = self._reading.missing, self.options.scale, True
         while turned:
-            heads, warnings = self._matched(texts)
+            heads, warnings = self._matched()
             for one, head in zip(self._inputs, heads, strict=True):
-                one.settle(head, self._reading.missing)
+                one.settle(head, missing)
             self.kinds = {column.name: column.kind for column in heads[0].columns}
             facts = self._facts()
-            turned = sum(_turned(*both) for both in zip(self._inputs, facts, texts, strict=True)) > 0
+            turned = sum(one.turned(found) for one, found in zip(self._inputs, facts, strict=True)) > 0
+        pooled = TableFacts(" and ".join(self.names), self.kinds)
         for found in facts:
-            if found.first_missing is not None and self._reading.missing == "error":
+            if found.first_missing is not None and missing == "error":
                 raise missing_error(found.first_missing[0], found.missing, found.first_missing[1], ())
             if found.rows and not found.used:
                 raise no_rows_left(found.name, found.missing, ())
-        scaling, reasons = _scaling(self.kinds, facts, self.options.scale)
-        if not scaling.names:
+            pooled.add(found, self._sampled)
+        scaling, reasons = _scaling(pooled, scale)
+        if pooled.sample is None or not scaling.names:
             raise DataError(
-                f"no column of {' and '.join(self.names)} is left to compare: {'; '.join(reasons.values())}",
+                f"no column of {pooled.name} is left to compare: {'; '.join(reasons.values())}",
                 hint="a column must hold at least two different values, and not one per row",
                 code="data.no_columns",
                 where={"file": self.names[0]},
@@ -202,28 +202,23 @@ class Survey:
         self.rows, self.n = tuple(one.rows for one in facts), tuple(one.used for one in facts)
         self.columns = tuple(name for name in self.kinds if name not in reasons)
         self.left_out = tuple(reasons)
-        samples = [found.sample for found in facts if found.sample is not None]
-        drawn = samples[0] if len(samples) == 1 else samples[0].with_others(samples[1], self._sampled)
-        self.sample = replace(scaling, points=points_of(drawn.columns, scaling))
-        self.warnings = (
-            *dict.fromkeys(text for one in self._inputs for text in one.warnings),
-            *warnings,
-            *(
-                f"{one.name}: {counted(one.rows - one.used, 'row')} of {one.rows:,} with missing values left out"
-                for one in facts
-                if one.rows > one.used
-            ),
-        )
-        if len(facts) > 1:
-            # Repeated rows are those of the samples: of many more rows only such as occur very often.
-            plain = replace(scaling, centre=0.0 * scaling.centre, spread=scaling.spread**0)
-            points = [points_of(one.columns, plain) for one in samples]
-            rows = [[*one.numeric.T, *one.codes.T] for one in points]
-            self.warnings += tuple(two_sample_warnings(facts, scaling.numeric_names, rows))
-        self.warnings += tuple(reasons.values())
+        self.sample = replace(scaling, points=points_of(pooled.sample.columns, scaling))
+        told = [text for one in self._inputs for text in one.warnings]
+        dropped = [(one.name, counted(one.rows - one.used, "row"), one.rows) for one in facts if one.rows > one.used]
+        lost = [f"{name}: {count} of {rows:,} with missing values left out" for name, count, rows in dropped]
+        misleading = self._misleading(facts, scaling) if len(facts) > 1 else []
+        self.warnings = (*dict.fromkeys(told), *warnings, *lost, *misleading, *reasons.values())
         digests = self.engine.here.map(Input.digest, self._inputs)
         read = zip(self._inputs, self.rows, digests, strict=True)
         self.inputs = exact.inputs_of([replace(one.head, n_rows=n, sha256=digest) for one, n, digest in read], self.n)
+
+    @staticmethod
+    def _misleading(facts: Sequence[TableFacts], scaling: Variable) -> list[str]:
+        """Return what makes a comparison mislead; repeated rows as samples of each input show them, in its own units."""
+        plain = replace(scaling, centre=0.0 * scaling.centre, spread=scaling.spread**0)
+        points = [points_of(one.sample.columns, plain) for one in facts if one.sample is not None]
+        rows = [[*one.numeric.T, *one.codes.T] for one in points]
+        return two_sample_warnings(facts, scaling.numeric_names, rows)
 
     def sums(
         self, work: SecondPass, *, step: str, held: Callable[[int], float], operations: Mapping[str, float]
@@ -284,25 +279,16 @@ class Survey:
             yield replace(part, used_before=before[part.source])
             before[part.source] += count
 
-    def _matched(self, texts: Sequence[Mapping[str, str]]) -> tuple[list[Table], tuple[str, ...]]:
+    def _matched(self) -> tuple[list[Table], tuple[str, ...]]:
         """Return the first rows of each input with the columns of the test, and what was left out."""
-        reading, heads = self._reading, []
-        for one, known in zip(self._inputs, texts, strict=True):
-            columns = (as_text(column) if column.name in known else column for column in one.head.columns)
-            heads.append(replace(one.head, columns=tuple(columns)))
+        reading, heads = self._reading, [one.head for one in self._inputs]
         if len(heads) == 1:
             return [select_columns(heads[0], reading.columns, reading.exclude)], ()
         try:
-            x, y, warnings = match_tables(
-                *heads,
-                columns=reading.columns,
-                exclude=reading.exclude,
-                common=reading.common,
-                categorical=reading.categorical,
-            )
+            x, y, warnings = matched(heads[0], heads[1], reading)
         except DataError as error:
             name = str(error.where.get("column", ""))
-            places = [f"{one.name}, {known[name]}" for one, known in zip(heads, texts, strict=True) if known.get(name)]
+            places = [f"{one.head.name}, {one.texts[name]}" for one in self._inputs if one.texts.get(name)]
             if error.code != "data.types_differ" or not places:
                 raise
             # The first rows do not show what made a column one of text.
@@ -315,62 +301,39 @@ class Survey:
         return [x, y], warnings
 
 
-def _turned(one: Input, found: TableFacts, texts: dict[str, str]) -> bool:
-    """Take note of the columns that are text after all; say whether there are any."""
-    for name, other in found.others.items():
-        present = found.rows - found.missing[name]
-        other.refuse_stray(present - found.strange[name], present)
-        if one.settled or name in texts:
-            shown = option_value([name])
-            raise DataError(
-                f"column {name!r} of {found.name} is {other.column.kind} in some of its rows only",
-                hint=f"--categorical {shown} takes it as text; --exclude {shown} leaves it out",
-                code="data.types_differ",
-                where={"file": found.name, "column": name},
-            )
-        texts[name] = other.place
-    return bool(found.others)
-
-
-def _scaling(kinds: Mapping[str, Kind], facts: Sequence[TableFacts], scale: Scale) -> tuple[Variable, dict[str, str]]:
+def _scaling(pooled: TableFacts, scale: Scale) -> tuple[Variable, dict[str, str]]:
     """Return how columns are scaled and coded, without rows, and which are left out and why."""
-    n = sum(found.used for found in facts)
     numbers: dict[str, tuple[float, float]] = {}
     levels: dict[str, tuple[str, ...]] = {}
-    reasons: dict[str, str] = {}
-    for name, kind in kinds.items():
-        reason, value = None, 0.0
-        if kind in {"boolean", "text"}:
-            known = [found.levels.get(name, set()) for found in facts]
-            both = set().union(*(some or () for some in known))
-            if None in known or len(both) > MOST_LEVELS:
-                reason = (
-                    f"column {name!r} has more than {MOST_LEVELS:,} different values, too many for categories of so many "
-                    "rows, and is left out"
-                )
-            levels[name], constant = tuple(sorted(both)), len(both) == 1
-        else:
-            pooled = replace(facts[0].numbers[name])
-            for found in facts[1:]:
-                pooled.add(found.numbers[name])
-            constant, value, spread = pooled.low == pooled.high, pooled.low, math.sqrt(pooled.squares / pooled.count)
-            if not math.isfinite(spread) or not (constant or spread):
-                raise UndecidedError(
-                    f"the values of column {name!r} are too large, or too close together, for their spread to be a number",
-                    hint="divide them by a power of ten, or leave the column out with --exclude "
-                    + option_value([name]),
-                    code="undecided.distance_range",
-                )
-            numbers[name] = (pooled.mean, spread) if scale == "standardize" else (0.0, 1.0)
-        n_levels = len(levels.get(name, ()))
-        reason = reason or reason_from_facts(name, kind, n_rows=n, n_levels=n_levels, constant=constant, value=value)
-        if reason is not None:
-            reasons[name] = reason
-    numeric = tuple(name for name in numbers if name not in reasons)
-    categories = tuple(name for name in levels if name not in reasons)
+    reasons: dict[str, str | None] = {}
+    for name, kind in pooled.kinds.items():
+        reason_to_leave_out = partial(reason_from_facts, name, kind, n_rows=pooled.used)
+        if name in pooled.levels:
+            known = pooled.levels[name]
+            reasons[name] = (
+                f"column {name!r} has more than {MOST_LEVELS:,} different values, too many for categories of so many "
+                "rows, and is left out"
+            )
+            if known is not None:
+                levels[name] = tuple(sorted(known))
+                reasons[name] = reason_to_leave_out(n_levels=len(known), constant=len(known) == 1, value=0.0)
+            continue
+        found = pooled.numbers[name]
+        constant, spread = found.low == found.high, math.sqrt(found.squares / found.count)
+        if not math.isfinite(spread) or not (constant or spread):
+            raise UndecidedError(
+                f"the values of column {name!r} are too large, or too close together, for their spread to be a number",
+                hint=f"divide them by a power of ten, or leave the column out with --exclude {option_value([name])}",
+                code="undecided.distance_range",
+            )
+        numbers[name] = (found.mean, spread) if scale == "standardize" else (0.0, 1.0)
+        reasons[name] = reason_to_leave_out(n_levels=0, constant=constant, value=found.low)
+    numeric, categories = ([name for name in known if reasons[name] is None] for known in (numbers, levels))
     centre, spreads = np.array([numbers[name] for name in numeric]).reshape(-1, 2).T
     nothing = Points(np.empty((0, len(numeric))), np.empty((0, len(categories)), dtype=np.int64))
-    return Variable(nothing, centre, spreads, numeric, categories, tuple(levels[name] for name in categories)), reasons
+    used_levels = tuple(levels[name] for name in categories)
+    scaling = Variable(nothing, centre, spreads, tuple(numeric), tuple(categories), used_levels)
+    return scaling, {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 # Inputs
@@ -384,12 +347,28 @@ class Input:
         self.stored = () if found is None else found.files
         if found is not None:
             self.head = replace(head, files=tuple(name for name, _ in found.files), compression=_compression(found))
+        # Whether the types of the head are those of all rows; which columns are text after all, and where that is seen.
+        self.settled = reader is None or head.format != "csv"
+        self.texts: dict[str, str] = {}
         self._used = self.head
 
-    @property
-    def settled(self) -> bool:
-        """Whether the types of the head are those of all rows."""
-        return self.reader is None or self.head.format != "csv"
+    def turned(self, found: TableFacts) -> bool:
+        """Take columns that are text in some rows for text from the beginning; say whether there are any."""
+        for name, other in found.others.items():
+            present = found.rows - found.missing[name]
+            other.refuse_stray(present - found.strange[name], present)
+            if self.settled or name in self.texts:
+                shown = option_value([name])
+                raise DataError(
+                    f"column {name!r} of {found.name} is {other.column.kind} in some of its rows only",
+                    hint=f"--categorical {shown} takes it as text; --exclude {shown} leaves it out",
+                    code="data.types_differ",
+                    where={"file": found.name, "column": name},
+                )
+            self.texts[name] = other.place
+        columns = (as_text(column) if column.name in found.others else column for column in self.head.columns)
+        self.head = replace(self.head, columns=tuple(columns))
+        return bool(found.others)
 
     def settle(self, matched: Table, missing: MissingPolicy) -> None:
         """Take the columns that are used, and the forms in which they are written, which another input may have told."""
