@@ -265,19 +265,7 @@ class BlockSums:
             pairs.halve_bandwidths()
             yield (one.kernel.evaluate(pairs) for one in self.features)
 
-    def blocked(self, member: int, sums: Sequence[Array], sample: Points) -> Blocked:
-        """Return the features of one kernel, summed over the blocks of both inputs and centred."""
-        one = self.features[member]
-        both = np.concatenate([some[:, member] for some in sums])
-        features = both @ one.projection if len(one.landmarks) else both
-        sizes = np.concatenate([each.sizes() for each in self.blocks])
-        mean = features.sum(axis=0) / sizes.sum()
-        in_x = np.repeat([True, False], [each.count for each in self.blocks])
-        free = np.concatenate([np.arange(each.count) < each.free for each in self.blocks])
-        return Blocked(one, sample, features - sizes[:, None] * mean, mean, sizes, in_x, free)
 
-
-@dataclass(frozen=True, eq=False)
 class Blocked:
     """Centred sums of the features of one kernel over s blocks, those of X first; relabellings permute the free ones.
 
@@ -292,24 +280,18 @@ class Blocked:
     c = 2 sum_a <m, S_a> ((n_x - n_a) / P_x - 1/n_x) over the blocks of X and the same for Y: 0 for blocks of one size.
     """
 
-    features: FeatureMap
-    sample: Points
-    sums: Array
-    mean: Array
-    sizes: NDArray[np.int64]
-    in_x: NDArray[np.bool_]
-    free: NDArray[np.bool_]
-
-    @property
-    def sides(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which blocks are of X, and which of Y."""
-        return self.in_x, ~self.in_x
-
-    @property
-    def n(self) -> tuple[int, int]:
-        """Rows of X and of Y."""
-        x, y = (int(self.sizes[side].sum()) for side in self.sides)
-        return x, y
+    def __init__(self, features: FeatureMap, sums: Sequence[Array], blocks: Sequence[Blocks], sample: Points) -> None:
+        self.features, self.sample = features, sample
+        both = np.concatenate(sums)
+        both = both @ features.projection if len(features.landmarks) else both
+        self.sizes = np.concatenate([each.sizes() for each in blocks])
+        self.mean = both.sum(axis=0) / self.sizes.sum()
+        self.sums = both - self.sizes[:, None] * self.mean
+        in_x = np.repeat([True, False], [each.count for each in blocks])
+        # Which blocks are of X, which of Y, and which are moved: of these, 1 in X and 0 in Y.
+        self.sides, self.n = (in_x, ~in_x), tuple(each.n for each in blocks)
+        self.free = np.concatenate([np.arange(each.count) < each.free for each in blocks])
+        self.labels = in_x[self.free].astype(np.float64)
 
     @cached_property
     def sampled(self) -> Array:
@@ -320,11 +302,6 @@ class Blocked:
     def means(self) -> Array:
         """Mean features of each block, shape (s, r)."""
         return np.asarray(self.sums / self.sizes[:, None])
-
-    @property
-    def labels(self) -> Array:
-        """Of the free blocks: 1 in X, 0 in Y."""
-        return self.in_x[self.free].astype(np.float64)
 
     def observed(self, estimator: Estimator) -> float:
         """Return the estimate as the files are."""
@@ -345,7 +322,7 @@ class Blocked:
     def _estimates(self, estimator: Estimator, labels: Array) -> Array:
         """Return the estimates for labellings of the free blocks, shape (R, free blocks)."""
         (n_x, n_y), free = self.n, self.free
-        in_x = labels @ self.sums[free] + self.sums[self.in_x & ~free].sum(axis=0)
+        in_x = labels @ self.sums[free] + self.sums[self.sides[0] & ~free].sum(axis=0)
         square = np.einsum("gr,gr->g", in_x, in_x)
         if estimator == "biased":
             return np.asarray((1 / n_x + 1 / n_y) ** 2 * square)
@@ -360,10 +337,10 @@ class Blocked:
 
     def tolerance(self, estimator: Estimator) -> float:
         """Return how far rounding can move an estimate between two relabellings that are equal."""
-        s_x = int(self.in_x.sum())
-        label = LabelMatrix(s_x, len(self.in_x) - s_x, estimator)
+        s_x = int(self.sides[0].sum())
+        label = LabelMatrix(s_x, len(self.sums) - s_x, estimator)
         largest = float(np.square(self.means).sum(axis=1).max())
-        return label.factor * tie_tolerance(largest, len(self.in_x), math.sqrt(label.squared_norm))
+        return label.factor * tie_tolerance(largest, len(self.sums), math.sqrt(label.squared_norm))
 
     def effect(self) -> Effect:
         """Return what the kernel measures.
@@ -381,7 +358,7 @@ class Blocked:
         size = effect_size(unbiased / label.factor, norm / (m * (m - 3)) * n * (n - 3), label.squared_norm)
         error = math.nan
         if unbiased > 0:
-            witness = self.means @ self.sums[self.in_x].sum(axis=0) * (1 / n_x + 1 / n_y)
+            witness = self.means @ self.sums[self.sides[0]].sum(axis=0) * (1 / n_x + 1 / n_y)
             spread = sum(
                 float(witness[self.free & side].var(ddof=1)) / n for side, n in zip(self.sides, self.n, strict=True)
             )
@@ -413,7 +390,7 @@ def block_curve_verdict(family: Family, blocked: Sequence[Blocked], options: Opt
     """Judge one kernel by a curve: the mean features of the blocks are rows, all of one weight, of a linear kernel."""
     (one,) = blocked
     refuse_overflow(family.kernels, one.sums.reshape(1, -1))
-    means, labels = Points.of(one.means[one.free]), one.in_x[one.free].astype(np.uint8)
+    means, labels = Points.of(one.means[one.free]), one.labels.astype(np.uint8)
     rows = Sample(means, np.empty(0), np.empty(0), (), (), labels=labels, origin=np.arange(len(means)))
     try:
         found = curve_verdict(TwoSamples(options, engine.here, None, rows), Family(((Linear(),),)))

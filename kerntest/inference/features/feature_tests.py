@@ -22,6 +22,7 @@ from kerntest.errors import DataError, UsageError
 from kerntest.inference import exact
 from kerntest.inference.family import Family, KernelChooser, check_bandwidth, choose_pair, two_sample_exponents
 from kerntest.inference.features.block_sums import (
+    Blocked,
     BlockSums,
     block_curve_verdict,
     family_features,
@@ -80,6 +81,12 @@ def _errors(features: FeatureMap, rows: Points, Z: Array) -> tuple[float, float]
     return kernel_error, float(np.linalg.norm(centred)) / size if size > 0 else 0.0
 
 
+def _side_errors(features: FeatureMap, rows: Points, seed: int) -> tuple[float, float]:
+    """Return the same of one side, the first over pairs of some random rows, each with itself too."""
+    few = rows.take(slice(SIDE_ERROR_ROWS))
+    return feature_error(features, rows, Engine(1), seed), _errors(features, few, features.of_block(few))[1]
+
+
 def _large_error(subject: str, error: float) -> list[str]:
     """Return a warning where the features leave out much of the kernel."""
     warning = (
@@ -134,7 +141,10 @@ def mmd_by_features(
         step = f"{work.width:,} features of each of {len(kernels)} kernels, summed over blocks of rows"
         operations = {"kernel": 3.0 * len(kernels) * work.width * sum(found.n)}
         sums = found.sums(work, step=step, held=held, operations=operations)
-    blocked = [work.blocked(member, sums, found.sample.points) for member in range(len(kernels))]
+    blocked = [
+        Blocked(features, [some[:, member] for some in sums], blocks, found.sample.points)
+        for member, features in enumerate(maps)
+    ]
     judged = permuted_verdict if options.null == "permutation" else block_curve_verdict
     verdict = judged(family, blocked[: len(family.members)], options, found.engine)
     chosen = blocked[kernels.index(verdict.kernels[0])]
@@ -142,7 +152,7 @@ def mmd_by_features(
     rows_sampled, landmarks = len(chosen.sample), len(chosen.features.landmarks)
     first = landmarks if rows_sampled > landmarks + TWO_SAMPLE_ERROR_ROWS // 2 else 0
     others = slice(first, first + TWO_SAMPLE_ERROR_ROWS)
-    kernel_error, matrix_error = _errors(chosen.features, chosen.sample.take(others), chosen.sampled[others])
+    errors = _errors(chosen.features, chosen.sample.take(others), chosen.sampled[others])
     minimum = None
     if min_effect is not None:
         minimum = exact.minimum_effect(min_effect, kernels[-1], blocked[-1].effect(), options.alpha)
@@ -159,23 +169,16 @@ def mmd_by_features(
             *found.warnings,
             *exact.kernel_warnings(family, verdict.kernels),
             *found.adapted,
-            *_large_error(f"the {found.features}", matrix_error),
+            *_large_error(f"the {found.features}", errors[1]),
             *verdict.warnings,
         ),
         provenance=found.provenance(
             (kernel,), f"{family.rule}, on {rows_sampled:,} sampled rows" if family.thinning else family.rule
         ),
     )
+    free, fixed_rows = sum(each.free for each in blocks), sum(each.fixed_rows for each in blocks)
     approximation = record.Approximation(
-        features=found.features,
-        kind=found.kind,
-        number=work.width,
-        kernel_error=kernel_error,
-        matrix_error=matrix_error,
-        rows_sampled=rows_sampled,
-        blocks=sum(each.free for each in blocks),
-        rows_per_block=blocks[0].size,
-        fixed_rows=sum(each.fixed_rows for each in blocks),
+        found.features, found.kind, work.width, *errors, rows_sampled, free, blocks[0].size, fixed_rows
     )
     return replace(result, method="features", approximation=approximation)
 
@@ -263,13 +266,11 @@ def hsic_by_features(
         if not np.isfinite(centred.gram).all():
             raise overflow(centred.kernel)
     p_value, null = curve_p_value(options.null, pair)
-    errors = []
     # On rows that had no say in the features.
-    for one, some in zip(work.sides, rows[::-1], strict=True):
-        points = one.points(found.sample.points.take(some))
-        few = points.take(slice(SIDE_ERROR_ROWS))
-        matrix_error = _errors(one.map, few, one.map.of_block(few))[1]
-        errors.append((feature_error(one.map, points, Engine(1), options.seed), matrix_error))
+    others = [side.points(found.sample.points.take(some)) for side, some in zip(work.sides, rows[::-1], strict=True)]
+    (kernel_x, matrix_x), (kernel_y, matrix_y) = (
+        _side_errors(side.map, some, options.seed) for side, some in zip(work.sides, others, strict=True)
+    )
     few_rows = f"the variance of the Gamma null is that of {m:,} rows drawn at random"
     result = exact.independence_result(
         options,
@@ -286,23 +287,14 @@ def hsic_by_features(
             *copies_warning([*found.sample.points.numeric.T, *found.sample.points.codes.T], total=n),
             *exact.kernel_warnings(family, family.members[0]),
             *found.adapted,
-            *_large_error("x: the", errors[0][1]),
-            *_large_error("y: the", errors[1][1]),
+            *_large_error("x: the", matrix_x),
+            *_large_error("y: the", matrix_y),
             *([few_rows] if options.null == "gamma" and m < n else ()),
         ),
         provenance=found.provenance(kernels, family.rule),
     )
-    approximation = PairApproximation(
-        features=found.features,
-        kind=found.kind,
-        number_x=ranks[0],
-        number_y=ranks[1],
-        kernel_error_x=errors[0][0],
-        kernel_error_y=errors[1][0],
-        matrix_error_x=errors[0][1],
-        matrix_error_y=errors[1][1],
-        rows_sampled=m,
-    )
+    errors = kernel_x, kernel_y, matrix_x, matrix_y
+    approximation = PairApproximation(found.features, found.kind, *ranks, *errors, m)
     return replace(result, method="features", approximation=approximation)
 
 

@@ -7,7 +7,6 @@ of all entries of s = (1, z_x, a, z_y, b). Nothing of size n is ever held.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -117,7 +116,7 @@ class ProductSums:
 
         Moving the origin is linear in s: with g = z_x - m, d = |g|^2 = a - 2 <m, z_x> + |m|^2.
         """
-        n, shift = round(float(gram[0, 0])), np.eye(len(gram))
+        n, shift, hollow = round(float(gram[0, 0])), np.eye(len(gram)), estimator == "unbiased"
         # Twice: what is left of the means after once is rounding.
         for _ in range(2):
             moved = np.eye(len(gram))
@@ -127,9 +126,7 @@ class ProductSums:
                 moved[0, values], moved[0, square], moved[values, square] = -mean, mean @ mean, -2.0 * mean
             gram, shift = moved.T @ gram @ moved, shift @ moved
         x, y = (
-            CentredSide(
-                side.map.kernel, n, gram[place, place], side(sample) + shift[0, place][:-1], estimator == "unbiased"
-            )
+            CentredSide(side.map.kernel, gram[place, place], side(sample) + shift[0, place][:-1], n, hollow=hollow)
             for side, place in zip(self.sides, self.places, strict=True)
         )
         return FeaturePair(x, y, gram[self.places], estimator)
@@ -141,7 +138,6 @@ def inner_product(gram: Array, traces: float, n: int, *, hollow: bool) -> float:
     return float(centred_inner(whole - diagonals, diagonals, traces, n, hollow=True)) if hollow else whole
 
 
-@dataclass(frozen=True, eq=False)
 class CentredSide:
     """One centred kernel matrix, U(K) where it is `hollow`, else HKH = G G', from sums over its features g and d = |g|^2.
 
@@ -155,21 +151,9 @@ class CentredSide:
     are all rows.
     """
 
-    kernel: Kernel
-    n: int
-    gram: Array
-    sampled: Array
-    hollow: bool
-
-    @cached_property
-    def diagonal(self) -> Array:
-        """D of the sampled rows."""
-        return np.asarray(np.einsum("ir,ir->i", self.sampled, self.sampled))
-
-    @cached_property
-    def trace(self) -> float:
-        """sum_i d_i."""
-        return float(np.trace(self.gram[:-1, :-1]))
+    def __init__(self, kernel: Kernel, gram: Array, sampled: Array, n: int, *, hollow: bool) -> None:
+        self.kernel, self.gram, self.sampled, self.n, self.hollow = kernel, gram, sampled, n, hollow
+        self.trace, self.diagonal = float(np.trace(gram[:-1, :-1])), np.einsum("ir,ir->i", sampled, sampled)
 
     @property
     def entries(self) -> Array:
@@ -243,37 +227,16 @@ class CentredSide:
         return Spectrum(np.append(values - mean, -mean), np.append(np.ones(len(values)), rest))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class FeaturePair:
     """Two centred kernel matrices that features stand for: a `MatrixPair`.
 
     `crossed` is sum_i (g_i, d_i)(h_i, e_i)' over the centred features of x and y.
     """
 
-    x: CentredSide
-    y: CentredSide
-    crossed: Array
-    estimator: Estimator
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self.x.n
-
-    @property
-    def factor(self) -> float:
-        """What turns <A, B> into HSIC."""
-        return factor(self.n, self.estimator)
-
-    @property
-    def value(self) -> float:
-        """The observed <A, B>."""
-        return self.inner(hollow=self.x.hollow)
-
-    @property
-    def rounding(self) -> float:
-        """How far rounding can move <A, B>."""
-        return tie_tolerance(float(self.x.diagonal.max()), self.n, float(self.y.diagonal.max()) * self.n)
+    def __init__(self, x: CentredSide, y: CentredSide, crossed: Array, estimator: Estimator) -> None:
+        self.x, self.y, self.crossed, self.n = x, y, crossed, x.n
+        self.factor, self.value = factor(self.n, estimator), self.inner(hollow=x.hollow)
+        self.rounding = tie_tolerance(float(x.diagonal.max()), self.n, float(y.diagonal.max()) * self.n)
 
     def inner(self, *, hollow: bool) -> float:
         """Return <HKH, HLH>, or <U(K), U(L)>."""
