@@ -349,3 +349,14 @@ def distance_to_projection(K, row, own, components):
     scores = component_scores(K, [row], components)[0]
     whole = sum(map(sum, K)) / n**2
     return own - 2 * sum(row) / n + whole - sum(score**2 for score in scores)
+
+
+def step_down(scores):
+    """Return p-values of Westfall and Young (1993, algorithm 4.1), one maximum at a time; the first of each is observed."""
+    order = sorted(range(len(scores)), key=lambda k: -scores[k][0])
+    adjusted, largest = [None] * len(scores), 0.0
+    for place, k in enumerate(order):
+        maxima = [max(scores[j][r] for j in order[place:]) for r in range(len(scores[0]))]
+        largest = max(largest, sum(m >= scores[k][0] - 1e-9 for m in maxima) / len(maxima))
+        adjusted[k] = largest
+    return adjusted
