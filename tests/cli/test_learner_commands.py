@@ -1,8 +1,9 @@
-"""``kerntest ridge`` and ``kerntest kpca``: what reaches the library, and what is made of its result."""
+"""``kerntest svm``, ``ridge`` and ``kpca``: what reaches the library, and what is made of its result."""
 
 import csv
 import io
 import json
+import re
 import shlex
 from functools import cache
 from inspect import Parameter, signature
@@ -17,10 +18,11 @@ from kerntest.cli.drawing import summary_text
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.learning.machines import ridge_machine
 from kerntest.learning.solvers import falkon
-from kerntest.report.summaries.learner_summary import ridge_summary
+from kerntest.report.summaries.learner_summary import ridge_summary, svm_summary
 
-ARGUMENTS = {"ridge": ["shop.csv", "--target", "wear"], "kpca": ["shop.csv"]}
-TRAIN = {"ridge": package.train_ridge, "kpca": package.train_kpca}
+SVM = ["shop.csv", "--target", "bought"]
+ARGUMENTS = {"svm": SVM, "ridge": ["shop.csv", "--target", "wear"], "kpca": ["shop.csv"]}
+TRAIN = {"svm": package.train_svm, "ridge": package.train_ridge, "kpca": package.train_kpca}
 every = pytest.mark.parametrize("command", TRAIN)
 
 
@@ -28,6 +30,8 @@ every = pytest.mark.parametrize("command", TRAIN)
 def result_of(command):
     drawn = np.random.default_rng(0).normal(size=(40, 3))
     table = pd.DataFrame(drawn, columns=["a", "b", "c"]).assign(wear=np.sin(drawn[:, 0]), same=1.0)
+    if command == "svm":
+        return TRAIN["svm"](table.assign(bought=table["wear"] > 0), "bought", exclude="wear", cv=2)
     return TRAIN[command](table, *(["wear"] if command == "ridge" else []))
 
 
@@ -58,6 +62,19 @@ def stand_in(monkeypatch):
 @pytest.mark.parametrize(
     ("command", "arguments", "changes"),
     [
+        ("svm", "", {}),
+        (
+            "svm",
+            "--test new.csv --grid --cv 5 --probability",
+            {"test": "new.csv", "grid": True, "cv": 5, "probability": True},
+        ),
+        ("svm", "--test-fraction 0.3 --C 10 --cv 3", {"test_fraction": 0.3, "C": 10.0, "cv": 3}),
+        ("svm", "--task REGRESS --epsilon 0", {"task": "regress", "epsilon": 0.0}),
+        ("svm", "--nu 1 --tolerance 1e-9", {"nu": 1.0, "tolerance": 1e-9}),
+        ("svm", "--hard-margin --cluster shop", {"hard_margin": True, "cluster": "shop"}),
+        ("svm", "--class-weight no:1,yes:5", {"class_weight": "no:1,yes:5"}),
+        ("svm", "--method mean", {"method": "mean"}),
+        ("svm", "--grid --kernel gaussian(2)", {"grid": True, "kernel": "gaussian(2)"}),
         ("ridge", "", {}),
         ("ridge", "--test new.csv --lambda 1e-3", {"test": "new.csv", "lambda_": 1e-3}),
         ("ridge", "--test-fraction 0.3 --criterion Evidence", {"test_fraction": 0.3, "criterion": "evidence"}),
@@ -86,7 +103,7 @@ def test_options_reach_the_library_and_its_defaults_are_those_of_the_command(
     assert kerntest(command, *ARGUMENTS[command], *shlex.split(arguments)).code == 0
     shown = signature(TRAIN[command]).parameters.values()
     usual = {one.name: one.default for one in shown if one.kind is Parameter.KEYWORD_ONLY} | CSV_AS_USUAL
-    usual |= {"target": "wear"} if command == "ridge" else {}
+    usual |= {"svm": {"target": "bought"}, "ridge": {"target": "wear"}, "kpca": {}}[command]
     assert stand_in.calls == [("shop.csv", usual | changes)]
     assert all(type(stand_in.calls[0][1][name]) is type(value) for name, value in changes.items())
 
@@ -108,7 +125,7 @@ def test_json_csv_and_a_report_have_the_fields_of_the_result(kerntest, stand_in,
 def test_verbose_says_what_was_chosen_and_quiet_nothing(kerntest, stand_in, command):
     del stand_in
     told = kerntest(command, *ARGUMENTS[command], "-v").err
-    own = {"ridge": "of the grid was chosen", "kpca": "trace of HKH: "}[command]
+    own = {"svm": "of the grid was chosen", "ridge": "of the grid was chosen", "kpca": "trace of HKH: "}[command]
     for text in ("columns left out: ", "kernel as resolved: ", "seed 0", own):
         assert text in told
     assert kerntest(command, *ARGUMENTS[command], "-q", "--json").err == ""
@@ -152,6 +169,85 @@ def test_what_cannot_be_is_refused_before_anything_is_read(kerntest, stand_in, a
     assert len(outcome.err.splitlines()) <= 4
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--C 2 --nu 0.1", "--C does not go with --nu"),
+        ("--C 2 --hard-margin", "--C does not go with --hard-margin"),
+        ("--C 2 --grid", "--C does not go with --grid"),
+        ("--C 2 --task one-class", "--C does not go with --task one-class"),
+        ("--C 2 --method mean", "--C does not go with --method mean"),
+        ("--tolerance 1e-9 --method perceptron", "--tolerance does not go with --method perceptron"),
+        ("--bandwidth 2 --grid", "--bandwidth does not go with --grid"),
+        ("--epsilon 0", "--epsilon does not go with --task classify"),
+        ("-o -", "--output writes a file, not the standard output"),
+        ("--plot -", "--plot writes a file, not the standard output"),
+    ],
+)
+def test_an_option_without_effect_is_refused_before_anything_is_read(kerntest, stand_in, arguments, message):
+    outcome = kerntest("svm", *SVM, *shlex.split(arguments))
+    assert (outcome.code, stand_in.calls) == (2, [])
+    assert outcome.err.startswith(f"error: {message}")
+    assert "\nhint: " in outcome.err
+
+
+@pytest.mark.parametrize("wrong", ["auto", "1,2", "0", "nan", "broad"])
+def test_components_take_one_bandwidth_and_say_which(kerntest, wrong):
+    outcome = kerntest("kpca", "t.csv", "--bandwidth", wrong)
+    assert outcome.code == 2
+    assert f"error: --bandwidth must be median or a positive number, not '{wrong}'" in outcome.err
+
+
+def test_a_learner_takes_one_bandwidth(kerntest, tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{k},{k % 2}\n" for k in range(10)))
+    outcome = kerntest("svm", tmp_path / "t.csv", "--target", "y", "--bandwidth", "1,2")
+    assert outcome.err == "error: a learner has one bandwidth, not 1.0, 2.0\nhint: --grid tries several\n"
+
+
+def test_an_error_in_a_kernel_shows_its_place(kerntest, tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{k},{k % 2}\n" for k in range(10)))
+    outcome = kerntest("svm", tmp_path / "t.csv", "--target", "y", "--kernel", "gausian")
+    assert "  gausian\n  ^\n" in outcome.err
+
+
+def of_rows(counts, names=None, **options):
+    """Return the result of classes of so many rows each, far from one another."""
+    codes = np.repeat(np.arange(len(counts)), counts)
+    names = np.array(names or [f"class number {k:02} with a long name" for k in range(len(counts))])
+    table = pd.DataFrame({"a": 9.0 * codes + np.arange(len(codes)) % 7, "y": names[codes]})
+    return TRAIN["svm"](table, "y", method="mean", **options)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_many_classes_with_long_names_fit_the_screen(width):
+    text = summary_text(svm_summary(of_rows([4] * 12)), width=width, colour=False)
+    assert all(len(line) <= width for line in text.splitlines())
+    assert "…" not in text
+    assert ("too wide: --json has it" in " ".join(text.split())) == (width == 40)
+    if width > 40:
+        # The names do not fit side by side: letters stand for them.
+        assert "  a class number 00 w...  " in text
+        assert re.search(r"\n +a +b +c +d", text)
+        assert re.search(r"\n  l class number 11.*(0 +){11}4", text)
+
+
+def test_of_very_many_classes_the_most_frequent_are_shown():
+    text = summary_text(svm_summary(of_rows(1 + np.arange(30))), width=80, colour=False)
+    assert "and 18 more classes: --json has all" in text
+    assert "  class number 29 w...  " in text
+    assert "number 05" not in text
+    assert "Confusion" not in text
+
+
+def test_colours_and_names_change_nothing_else():
+    result = of_rows([4, 4], ("\x1b[2Jno", "[red]yes"), cv=2)
+    plain, coloured = (summary_text(svm_summary(result), width=100, colour=colour) for colour in (False, True))
+    assert "\x1b" not in plain
+    assert "\\x1b[2Jno" in plain
+    assert "[red]yes" in plain
+    assert "\x1b" in coloured
+
+
 def test_conjugate_gradients_are_told(kerntest, monkeypatch):
     for module, name, value in ((ridge_machine, "DIRECT", 0), (falkon, "STEPS", 1), (falkon, "ROWS_PER_CENTRE", 1)):
         monkeypatch.setattr(module, name, value)
@@ -169,7 +265,7 @@ def test_conjugate_gradients_are_told(kerntest, monkeypatch):
 
 
 def test_a_narrow_page_shows_the_neighbours_of_the_best_bandwidth():
-    narrow, wide = (summary_text(ridge_summary(result_of("ridge")), width, colour=False) for width in (50, 140))
+    narrow, wide = (summary_text(ridge_summary(result_of("ridge")), width=width, colour=False) for width in (50, 140))
     assert "columns: --json has all" in " ".join(narrow.split())
     assert "*" in narrow.split("across (* chosen)")[1]
     assert "--json has all" not in wide
