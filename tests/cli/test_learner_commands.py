@@ -235,7 +235,7 @@ def test_of_very_many_classes_the_most_frequent_are_shown():
     text = summary_text(svm_summary(of_rows(1 + np.arange(30))), width=80, colour=False)
     assert "and 18 more classes: --json has all" in text
     assert "  class number 29 w...  " in text
-    assert "number 05" not in text
+    assert "number 05 w..." not in text
     assert "Confusion" not in text
 
 
