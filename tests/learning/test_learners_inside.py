@@ -1,18 +1,25 @@
-"""Learners with limits made small, for more rows than tests have: factors, conjugate gradients, memory; and no way out."""
+"""Learners with limits made small, for more rows than tests have: factors, conjugate gradients, memory; and no way out.
+
+What is decided of numbers that are equal but for rounding is looked at inside too: it must not hang on rounding.
+"""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning.svm_cases import raises
+from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import KernelRidge, parse_kernel, train_ridge
 from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import Points
+from kerntest.learning.cross_validation import smoothest
 from kerntest.learning.machines import ridge_machine
+from kerntest.learning.scores import levelled
 from kerntest.learning.solvers import falkon, ridge_path
-from kerntest.learning.solvers.preimage import preimages
+from kerntest.learning.solvers.preimage import largest_first, preimages
+from kerntest.matrices.eigen import largest_entries
 
 
 def wave(n=120, d=2, noise=0.2, seed=0):
@@ -32,12 +39,12 @@ def test_a_factor_of_low_rank_changes_nothing(monkeypatch):
         np.testing.assert_allclose(one.score, other.score, rtol=1e-5)
         np.testing.assert_allclose(one.effective_df, other.effective_df, rtol=1e-4)
     rest = wave(40, 1, seed=1)[0]
-    for one, other in zip(thin.predict(rest, return_std=True), dense.predict(rest, return_std=True), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    found, expected = (one.predict(rest, return_std=True) for one in (thin, dense))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_conjugate_gradients_find_what_eigenvalues_find(monkeypatch, weighted, tmp_path):
+def test_conjugate_gradients_find_what_eigenvalues_find_on_any_number_of_threads(monkeypatch, weighted, tmp_path):
     X, y = wave(600)
     Y = np.column_stack([y, y**2])
     weights = np.random.default_rng(1).uniform(0.5, 2.0, 600) if weighted else None
@@ -60,13 +67,13 @@ def test_conjugate_gradients_find_what_eigenvalues_find(monkeypatch, weighted, t
     # Deviations come from the rows of the preconditioner: half of the rows here, then all.
     assert np.abs(stepwise.predict(rest, return_std=True)[1] / exact - 1).mean() < 0.01
     monkeypatch.setattr(falkon, "ROWS_PER_CENTRE", 10)
-    from_all = KernelRidge(**options).fit(X, Y, sample_weight=weights)
+    from_all, alone = (KernelRidge(threads=threads, **options).fit(X, Y, sample_weight=weights) for threads in (3, 1))
     assert from_all.fit_.iterations <= 3
+    assert_close(from_all.predict(rest), alone.predict(rest), condition=alone.fit_.condition, share=SAME_MACHINE)
     np.testing.assert_allclose(from_all.predict(rest, return_std=True)[1], exact, rtol=1e-6)
     from_all.save(tmp_path / "m")
     loaded = KernelRidge.load(tmp_path / "m").predict(rest, return_std=True)
-    for one, other in zip(loaded, from_all.predict(rest, return_std=True), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12)
+    np.testing.assert_allclose(loaded, from_all.predict(rest, return_std=True), rtol=1e-12)
 
 
 def test_for_very_many_rows_lambda_is_chosen_on_some_of_them(monkeypatch):
@@ -97,11 +104,26 @@ def test_progress_of_choosing_and_of_the_steps_is_one(monkeypatch):
     assert 1 / 3 < shares[-1] <= 1
 
 
-def test_steps_that_run_out_are_told(monkeypatch):
-    X, y = wave(300)
-    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
-    monkeypatch.setattr(falkon, "STEPS", 1)
-    assert not KernelRidge(0.001, features="nystroem:40").fit(X, y).fit_.converged
+RNG = np.random.default_rng(0)
+ROOT = RNG.normal(size=(40, 40))
+SYSTEM = ROOT @ ROOT.T + 0.1 * np.eye(40)
+INVERSE, DIAGONAL = np.linalg.inv(SYSTEM), SYSTEM.diagonal()[:, None]
+
+
+@pytest.mark.parametrize(
+    ("precondition", "steps", "units"),
+    [
+        (lambda x: x / DIAGONAL, range(2, 201), [1.0, 1e6, 1e-6]),
+        (lambda x: INVERSE @ x, [1], [1.0, 1.0, 1.0]),
+        (lambda x: x, [0], [0.0, 0.0, 0.0]),
+    ],
+    ids=["diagonal", "perfect", "nothing to do"],
+)
+def test_several_systems_are_solved_at_once(precondition, steps, units):
+    right = RNG.normal(size=(40, 3))
+    solved, taken, converged = falkon.conjugate_gradients(lambda x: SYSTEM @ x, precondition, right * units)
+    assert (taken in steps, converged) == (True, True)
+    assert (np.abs(SYSTEM @ solved - right * units) <= 1e-5 * np.array(units)).all()
 
 
 def test_more_rows_than_memory_bears_are_refused_before_anything_is_computed(monkeypatch):
@@ -109,20 +131,22 @@ def test_more_rows_than_memory_bears_are_refused_before_anything_is_computed(mon
     monkeypatch.setattr(ridge_machine, "MEMORY", 10**6)
     error = raises(UndecidedError, "undecided.memory", lambda: KernelRidge().fit(X, y))
     assert "--features nystroem" in error.hint
+    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
+    monkeypatch.setattr(ridge_machine, "MEMORY", 10**9)
+    error = raises(UndecidedError, "undecided.memory", lambda: KernelRidge(features="fourier:50").fit(X, y))
+    assert error.message == "fourier:50 is too much for 200 rows"
+
+
+def searched(kernel, centres, weights, start):
+    """Return pre-images that are looked for from `start` on, and from the first centres."""
+    scores, of_centres = np.zeros((len(weights), 1)), np.zeros((len(centres), 1))
+    options = {"scores": scores, "centre_scores": of_centres, "engine": Engine(1), "start": Points.of(start)}
+    return preimages(parse_kernel(kernel), Points.of(centres), weights, **options)
 
 
 @pytest.mark.parametrize(("weights", "settles"), [([-1.0, -0.5], False), ([1.0, -0.5], True)])
 def test_where_all_weights_repel_the_best_place_is_given_and_said_not_to_have_settled(weights, settles):
-    centres, nothing = Points.of(np.array([[0.0], [5.0]])), np.zeros((1, 1))
-    found = preimages(
-        parse_kernel("gaussian(1)"),
-        centres,
-        np.array([weights]),
-        scores=nothing,
-        centre_scores=np.zeros((2, 1)),
-        engine=Engine(1),
-        start=Points.of(np.array([[5.0]])),
-    )
+    found = searched("gaussian(1)", np.array([[0.0], [5.0]]), np.array([weights]), np.array([[5.0]]))
     assert found.converged.all() == settles
     # Of places that all repel, the one where the sum is least below 0.
     np.testing.assert_allclose(found.points.numeric, [[0.0]] if settles else [[5.0]], rtol=0, atol=1e-4)
@@ -131,17 +155,30 @@ def test_where_all_weights_repel_the_best_place_is_given_and_said_not_to_have_se
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 10_000), st.sampled_from(["gaussian(1)", "student-t(1)", "laplacian2(1)"]))
 def test_no_pre_image_of_any_weights_is_further_than_where_the_search_began(seed, text):
-    rng, kernel = np.random.default_rng(seed), parse_kernel(text)
+    rng = np.random.default_rng(seed)
     centres, weights, start = rng.normal(size=(12, 2)), rng.normal(size=(3, 12)), rng.normal(size=(3, 2))
-    nothing = np.zeros((3, 1))
-    found = preimages(
-        kernel,
-        Points.of(centres),
-        weights,
-        scores=nothing,
-        centre_scores=np.zeros((12, 1)),
-        engine=Engine(1),
-        start=Points.of(start),
-    )
-    began, ended = (np.einsum("ij,ij->i", weights, kernel(rows, centres)) for rows in (start, found.points.numeric))
+    rows = (start, searched(text, centres, weights, start).points.numeric)
+    began, ended = (np.einsum("ij,ij->i", weights, parse_kernel(text)(one, centres)) for one in rows)
     assert (ended >= began - 1e-9 * np.abs(began)).all()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rounding_decides_nothing(seed):
+    off = np.random.default_rng(seed).choice([-1e-15, 0.0, 1e-15], 6)
+    scores = np.array([0.5, 0.3, 0.3, 0.3, 0.4, 0.9]) * (1 + off)
+    assert smoothest(scores, [np.array([9, 1, 2, 2, 9, 9]), np.array([9, 9, 1, 2, 9, 9])]) == 3
+    axis = np.array([0.1, -0.7, 0.7, -0.7, 0.2, 0.7]) * (1 + off)
+    assert largest_entries(np.column_stack([axis, -axis])).tolist() == [1, 1]
+    found = largest_first(np.array([[2.0, 5.0, 2.0, 5.0, 3.0, 2.0]]) * (1 + off), 4, 1e-10)
+    assert found.tolist() == [[1, 3, 4, 0]]
+    level = levelled(np.array([7.0, -7.0, 7.0, 0.0, -7.0, 1e-3]) + off)
+    assert [len({*level[[0, 2]]}), len({*level[[1, 4]]}), len({*level})] == [1, 1, 4]
+
+
+def test_differences_that_are_no_rounding_decide():
+    assert smoothest(np.array([0.3, 0.3 * (1 - 1e-8)]), [np.array([2, 1])]) == 1
+    assert smoothest(np.array([-5.0, -6.0, -6.0]), [np.array([3.0, 2.0, 1.0])]) == 1
+    assert largest_entries(np.array([[0.7], [-0.7 * (1 + 1e-6)]])).tolist() == [1]
+    assert largest_first(np.array([[1.0, 1.0 + 1e-9]]), 2, 1e-10).tolist() == [[1, 0]]
+    for values in ([1.0, 1.0 + 1e-9], [np.inf, -np.inf, np.inf], []):
+        assert levelled(np.array(values)).tolist() == values

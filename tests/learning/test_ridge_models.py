@@ -1,6 +1,5 @@
 """Model files of regressions: they predict as the regression did, and damaged ones are refused."""
 
-import csv
 from functools import cache
 
 import numpy as np
@@ -11,7 +10,7 @@ from learning.svm_cases import gaussian, raises
 from model_archives import archive, members_of
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest import SVM, KernelRidge, inspect_model, predict_file, train_ridge
+from kerntest import SVM, KernelRidge, predict_file, train_ridge
 from kerntest.errors import ModelError, UsageError
 
 RNG = np.random.default_rng(0)
@@ -106,86 +105,55 @@ def test_models_of_other_learners_are_refused(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Stand in a folder with a model of two targets, and rows of which one lacks a value."""
+    """Stand in a folder with models of one target and two, and rows of which one lacks a value."""
     monkeypatch.chdir(tmp_path)
     table = MIXED.assign(y=TWO[:, 0], z=TWO[:, 1])
     table.to_csv("train.csv", index=False)
     KernelRidge(0.1).fit(table, ["y", "z"]).save("two.kt")
-    KernelRidge(0.1).fit(table.drop(columns="z"), "y").save("one.kt")
-    KernelRidge(0.1, intervals=False).fit(table.drop(columns="z"), "y").save("plain.kt")
-    new = MIXED.head(10).copy()
-    new.loc[3, "a"] = np.nan
-    new.assign(id=range(10)).to_csv("new.csv", index=False)
-    return tmp_path
-
-
-def written(path):
-    with open(path, newline="") as file:  # noqa: PTH123 - a path relative to where the test stands
-        return list(csv.DictReader(file))
+    for name, intervals in (("one.kt", True), ("plain.kt", False)):
+        KernelRidge(0.1, intervals=intervals).fit(table.drop(columns="z"), "y").save(name)
+    SVM(task="regress").fit(table.drop(columns="z"), "y").save("svm.kt")
+    MIXED.head(10).assign(a=MIXED["a"].where(MIXED.index != 3), id=range(10)).to_csv("new.csv", index=False)
 
 
 def test_predictions_of_a_file_have_the_names_of_the_targets(folder):
     del folder
     report = predict_file("two.kt", "new.csv", output="out.csv", interval=0.8, keep="id", missing="empty")
-    names = ("row", "id", *(f"{target}{end}" for target in ("y", "z") for end in ("", "_std", "_low", "_high")))
-    assert report.columns == names
+    names = [f"{target}{end}" for target in ("y", "z") for end in ("", "_std", "_low", "_high")]
+    assert report.columns == ("row", "id", *names)
     assert (report.kind, report.task, report.target) == ("ridge", "regress", "y, z")
     assert set(report.by_target) == {"y", "z"}
-    rows = written("out.csv")
-    assert [row["y"] == "" for row in rows] == [place == 3 for place in range(10)]
-    loaded = KernelRidge.load("two.kt")
-    complete = MIXED.head(10).drop(index=3)
-    mean, deviation = loaded.predict(complete, return_std=True)
-    low, high = loaded.predict_interval(complete, 0.8)
-    kept = [row for row in rows if row["y"]]
-    for place, target in enumerate(("y", "z")):
-        for end, expected in (("", mean), ("_std", deviation), ("_low", low), ("_high", high)):
-            found = np.array([float(row[f"{target}{end}"]) for row in kept])
-            np.testing.assert_allclose(found, expected[:, place], rtol=1e-10)
+    written = pd.read_csv("out.csv")
+    assert written["y"].isna().tolist() == [place == 3 for place in range(10)]
+    loaded, complete = KernelRidge.load("two.kt"), MIXED.head(10).drop(index=3)
+    expected = [*loaded.predict(complete, return_std=True), *loaded.predict_interval(complete, 0.8)]
+    found = written[names].dropna().to_numpy().reshape(9, 2, 4)
+    np.testing.assert_allclose(found, np.stack(expected, axis=2), rtol=1e-10)
+    report = predict_file("one.kt", "new.csv", output="b.csv", missing="drop", block=64)
+    assert (report.columns, report.by_target) == (("row", "y"), None)
+    values = pd.read_csv("b.csv")["y"]
+    np.testing.assert_allclose(
+        [report.numbers.minimum, report.numbers.maximum], [values.min(), values.max()], rtol=1e-12
+    )
 
 
-def test_deviations_come_without_ends_and_predictions_without_either(folder):
+@pytest.mark.parametrize(
+    ("code", "model", "options"),
+    [
+        ("usage.no_intervals", "plain.kt", {"interval": 0.9}),
+        ("usage.no_intervals", "svm.kt", {"std": True}),
+        ("usage.no_decision", "one.kt", {"proba": True}),
+        ("usage.no_decision", "one.kt", {"decision": True}),
+        ("usage.interval", "one.kt", {"interval": 90}),
+        ("usage.keep", "one.kt", {"keep": "y"}),
+    ],
+)
+def test_what_a_model_does_not_have_is_refused(folder, code, model, options):
     del folder
-    assert predict_file("one.kt", "new.csv", output="a.csv", std=True, missing="drop").columns == ("row", "y", "y_std")
-    report = predict_file("one.kt", "new.csv", output="b.csv", missing="drop")
-    assert report.columns == ("row", "y")
-    assert report.by_target is None
-    values = [float(row["y"]) for row in written("b.csv")]
-    np.testing.assert_allclose([report.numbers.minimum, report.numbers.maximum], [min(values), max(values)], rtol=1e-12)
-    # Blocks of any size predict the same.
-    predict_file("one.kt", "new.csv", output="c.csv", std=True, missing="drop", block=64)
-    for one, other in zip(written("c.csv"), written("a.csv"), strict=True):
-        np.testing.assert_allclose(
-            [float(one[name]) for name in one], [float(other[name]) for name in other], rtol=1e-9
-        )
-
-
-def test_what_a_model_does_not_have_is_refused(folder):
-    del folder
-    SVM(task="regress").fit("train.csv", "y").save("svm.kt")
-    for code, call in (
-        ("usage.no_intervals", lambda: predict_file("plain.kt", "new.csv", interval=0.9)),
-        ("usage.no_intervals", lambda: predict_file("svm.kt", "train.csv", std=True)),
-        ("usage.no_decision", lambda: predict_file("one.kt", "new.csv", proba=True)),
-        ("usage.no_decision", lambda: predict_file("one.kt", "new.csv", decision=True)),
-        ("usage.interval", lambda: predict_file("one.kt", "new.csv", interval=90)),
-        ("usage.keep", lambda: predict_file("one.kt", "train.csv", keep="y")),
-    ):
-        raises(UsageError, code, call)
+    raises(UsageError, code, lambda: predict_file(model, "train.csv", **options))
 
 
 def test_targets_whose_columns_would_have_one_name_are_refused(tmp_path):
     KernelRidge(0.1).fit(X, pd.DataFrame({"y": Y, "y_std": Y**2})).save(tmp_path / "m")
     pd.DataFrame(X).to_csv(tmp_path / "x.csv", index=False)
     raises(UsageError, "usage.output_names", lambda: predict_file(tmp_path / "m", tmp_path / "x.csv", std=True))
-
-
-def test_inspecting_tells_what_was_learned(folder):
-    del folder
-    report = inspect_model("two.kt")
-    assert (report.kind, report.task, report.target, report.lambda_) == ("ridge", "regress", "y, z", 0.1)
-    assert report.intervals
-    assert not inspect_model("plain.kt").intervals
-    assert report.n_support == 60
-    assert [column.name for column in report.columns] == ["a", "colour", "ok"]
-    assert report.to_dict()["lambda"] == 0.1
