@@ -16,10 +16,10 @@ from kerntest.data.kinds import as_text, settled
 from kerntest.data.messages import listed, option_value, shown_value
 from kerntest.data.rows import check_usable
 from kerntest.data.table import Column, Table, comment_hint, no_header_hint, unknown_column
-from kerntest.errors import DataError, UsageError, suggest
+from kerntest.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 Patterns = str | Sequence[str] | None
 
@@ -104,7 +104,7 @@ def select_columns(table: Table, columns: Patterns = None, exclude: Patterns = N
 
 def named_columns(table: Table, columns: Patterns = None, exclude: Patterns = None) -> Table:
     """Return the same, whether the columns can be used or not."""
-    named = _named(columns, table.names, table.name)
+    named = table.names if _is_all(columns) else match_names(columns, table.names, table.name)
     excluded = set(match_names(exclude, table.names, table.name))
     kept = [name for name in named if name not in excluded]
     if not kept:
@@ -112,11 +112,9 @@ def named_columns(table: Table, columns: Patterns = None, exclude: Patterns = No
     return table.select(kept)
 
 
-def _named(columns: Patterns, names: Sequence[str], table_name: str) -> list[str]:
-    """Return the names that `columns` means; all where it is None or an empty sequence."""
-    if not columns and columns != "":
-        return list(names)
-    return match_names(columns, names, table_name)
+def _is_all(columns: Patterns) -> bool:
+    """Say whether all columns are meant, which no text says."""
+    return not columns and columns != ""
 
 
 def _nothing_selected(where: str) -> UsageError:
@@ -147,13 +145,20 @@ def match_tables(
         common=common,
     )
     in_x, in_y = (_as_texts(table.select(shared), texts) for table in (x, y))
-    in_x, in_y = _of_same_kinds(*map(check_usable, _decided_together(in_x, in_y)))
+    # A column that is text in one of them is what the values of both say.
+    in_x, in_y = _both(lambda *columns: settled(columns, (x, y)), in_x, in_y)
+    in_x, in_y = _both(_agreed, check_usable(in_x), check_usable(in_y))
+    differing = [
+        columns for columns in zip(in_x.columns, in_y.columns, strict=True) if columns[0].kind != columns[1].kind
+    ]
+    if differing:
+        raise _types_differ(differing, in_x, in_y)
     return in_x, in_y, (*warnings, *units_differ(in_x, in_y), *_none_in_common(in_x, in_y))
 
 
-def _decided_together(x: Table, y: Table) -> tuple[Table, Table]:
-    """Return both tables where each column that is text in one of them is what the values of both say."""
-    pairs = [settled(columns, (x, y)) for columns in zip(x.columns, y.columns, strict=True)]
+def _both(change: Callable[[Column, Column], tuple[Column, Column]], x: Table, y: Table) -> tuple[Table, Table]:
+    """Return both tables with each pair of columns changed."""
+    pairs = [change(*columns) for columns in zip(x.columns, y.columns, strict=True)]
     return replace(x, columns=tuple(pair[0] for pair in pairs)), replace(y, columns=tuple(pair[1] for pair in pairs))
 
 
@@ -184,11 +189,10 @@ def _none_in_common(x: Table, y: Table) -> Iterator[str]:
             yield f"column {in_x.name!r} has no value in common: {', '.join(told)}; check that they are spelt alike"
 
 
-def _as_texts(table: Table, names: set[str]) -> Table:
+def _as_texts(table: Table, names: Collection[str]) -> Table:
     """Return the table with those of its columns that are named as text."""
-    return replace(
-        table, columns=tuple(as_text(column) if column.name in names else column for column in table.columns)
-    )
+    columns = tuple(as_text(column) if column.name in names else column for column in table.columns)
+    return replace(table, columns=columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +204,7 @@ class _Pair:
 
     def named(self, columns: Patterns) -> tuple[list[str], list[str]]:
         """Return the names that `columns` means in x and in y; a name (not a wildcard) must be in both."""
-        if not columns and columns != "":
+        if _is_all(columns):
             return list(self.x.names), list(self.y.names)
         found_x: set[str] = set()
         found_y: set[str] = set()
@@ -212,7 +216,7 @@ class _Pair:
                 lacking, having = (self.y, self.x) if in_x else (self.x, self.y)
                 raise UsageError(
                     f"column {missing_name(pattern, lacking.names)!r} is not in {lacking.name}, only in {having.name}",
-                    hint=_did_you_mean(pattern, lacking),
+                    hint=unknown_column(pattern, lacking.name, lacking.names).hint,
                     code="usage.unknown_column",
                     where={"file": lacking.name, "column": pattern},
                 )
@@ -246,37 +250,30 @@ class _Pair:
     def _in_neither(self, pattern: str) -> UsageError:
         """Return the error for a name that no table has."""
         names = tuple(dict.fromkeys((*self.x.names, *self.y.names)))
-        error = unknown_column(missing_name(pattern, names), self.x.name, names)
+        name = missing_name(pattern, names)
+        error = unknown_column(name, self.x.name, names)
         if self.x.name == self.y.name:
             return error
-        message = f"column {missing_name(pattern, names)!r} is in neither {self.x.name} nor {self.y.name}"
+        message = f"column {name!r} is in neither {self.x.name} nor {self.y.name}"
         return UsageError(message, hint=error.hint, code=error.code, where=error.where)
 
     def _columns_differ(self, only_x: list[str], only_y: list[str], *, shared: bool) -> DataError:
         """Return the error that lists which columns are only in one table."""
-        if self.x.format == self.y.format == "array":
-            widths = f"{len(self.x.columns)} and {len(self.y.columns)}"
-            return DataError(
-                f"{self.x.name} and {self.y.name} have {widths} columns",
-                hint="hand over arrays with the same columns in the same order",
-                code="data.columns_differ",
+        x, y = self.x, self.y
+        no_header = no_header_hint(only_x, only_y)
+        if x.format == y.format == "array":
+            message = f"have {len(x.columns)} and {len(y.columns)} columns"
+            hint = "hand over arrays with the same columns in the same order"
+        elif not shared:
+            message, comment = "have no column in common", comment_hint(x.names) or comment_hint(y.names)
+            hint = comment or no_header or f"{x.name} has {listed(only_x)}; {y.name} has {listed(only_y)}"
+        else:
+            message = f"have different columns: {self._listed(only_x, only_y)}"
+            hint = no_header or (
+                f"--common uses the shared ones; --exclude {option_value([*only_x, *only_y])} leaves these out; "
+                "--columns names those to use"
             )
-        if not shared:
-            return DataError(
-                f"{self.x.name} and {self.y.name} have no column in common",
-                hint=comment_hint(self.x.names)
-                or comment_hint(self.y.names)
-                or no_header_hint(only_x, only_y)
-                or f"{self.x.name} has {listed(only_x)}; {self.y.name} has {listed(only_y)}",
-                code="data.columns_differ",
-            )
-        return DataError(
-            f"{self.x.name} and {self.y.name} have different columns: {self._listed(only_x, only_y)}",
-            hint=no_header_hint(only_x, only_y)
-            or f"--common uses the shared ones; --exclude {option_value([*only_x, *only_y])} leaves these out; "
-            "--columns names those to use",
-            code="data.columns_differ",
-        )
+        return DataError(f"{x.name} and {y.name} {message}", hint=hint, code="data.columns_differ")
 
     def _listed(self, only_x: list[str], only_y: list[str]) -> str:
         """Return which columns are only in which table."""
@@ -284,54 +281,32 @@ class _Pair:
         return "; ".join(f"only in {name}: {listed(only)}" for name, only in each)
 
 
-def _did_you_mean(name: str, table: Table) -> str:
-    """Return a hint for a name that a table lacks."""
-    close = suggest(name, table.names)
-    return f"did you mean {close!r}?" if close else f"the columns are {listed(table.names, 20)}"
-
-
-def _of_same_kinds(x: Table, y: Table) -> tuple[Table, Table]:
-    """Return both tables with equal kinds column by column: an empty column takes the other's, text takes booleans."""
-    pairs = [_agreed(in_x, in_y) for in_x, in_y in zip(x.columns, y.columns, strict=True)]
-    differing = [pair for pair in pairs if pair[0].kind != pair[1].kind]
-    if differing:
-        raise _types_differ(differing, x, y)
-    return replace(x, columns=tuple(pair[0] for pair in pairs)), replace(y, columns=tuple(pair[1] for pair in pairs))
-
-
 def _agreed(in_x: Column, in_y: Column) -> tuple[Column, Column]:
     """Return two columns of one kind where that can be had without guessing."""
     if in_x.kind == in_y.kind:
         return in_x, in_y
     if in_x.missing.all():
-        return _empty_like(in_x, in_y), in_y
+        nothing = np.full(len(in_x.values), -1 if in_y.is_category else np.nan, dtype=in_y.values.dtype)
+        return Column(in_x.name, in_y.kind, nothing, in_y.levels), in_y
     if in_y.missing.all():
-        return in_x, _empty_like(in_y, in_x)
+        return _agreed(in_y, in_x)[::-1]
     if in_x.is_category and in_y.is_category:
         return as_text(in_x), as_text(in_y)
     return in_x, in_y
 
 
-def _empty_like(column: Column, model: Column) -> Column:
-    """Return an entirely missing column of the model's kind."""
-    missing = -1 if model.is_category else np.nan
-    return Column(column.name, model.kind, np.full(len(column.values), missing, dtype=model.values.dtype), model.levels)
-
-
-def _types_differ(differing: list[tuple[Column, Column]], x: Table, y: Table) -> DataError:
+def _types_differ(differing: Sequence[tuple[Column, Column]], x: Table, y: Table) -> DataError:
     """Return the error for columns of different kinds: the first in full, the others by name."""
     in_x, in_y = differing[0]
-    name = in_x.name
+    names = [pair[0].name for pair in differing]
     examples = [example for column, table in ((in_x, x), (in_y, y)) if (example := _what_made_it_text(column, table))]
-    others = [pair[0].name for pair in differing[1:]]
-    word = option_value([pair[0].name for pair in differing])
     return DataError(
-        f"column {name!r} is {in_x.kind} in {x.name} and {in_y.kind} in {y.name}"
+        f"column {in_x.name!r} is {in_x.kind} in {x.name} and {in_y.kind} in {y.name}"
         + (f" ({'; '.join(examples)})" if examples else "")
-        + (f"; the types of {listed(others)} differ too" if others else ""),
-        hint=f"--categorical {word} compares as text; --exclude {word} leaves out",
+        + (f"; the types of {listed(names[1:])} differ too" if names[1:] else ""),
+        hint=f"--categorical {option_value(names)} compares as text; --exclude {option_value(names)} leaves out",
         code="data.types_differ",
-        where={"file": y.name, "column": name},
+        where={"file": y.name, "column": in_x.name},
     )
 
 
@@ -347,6 +322,4 @@ def _what_made_it_text(column: Column, table: Table) -> str | None:
 
 def with_categories(table: Table, categorical: Patterns) -> Table:
     """Return the table with the columns that `categorical` names as text; UsageError for one that is not there."""
-    wanted = set(match_names(categorical, table.names, table.name))
-    columns = tuple(as_text(column) if column.name in wanted else column for column in table.columns)
-    return replace(table, columns=columns)
+    return _as_texts(table, match_names(categorical, table.names, table.name))

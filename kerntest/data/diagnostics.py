@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.facts import NumberFacts
-    from kerntest.data.rows import Pooled
+    from kerntest.data.rows import Arranged
     from kerntest.data.table import Column, Kind, Table
 
     Keys = NDArray[np.uint64]
@@ -50,7 +50,7 @@ _FAR_MORE = 5
 _COUNTS = "counts the rows or identifies them: its whole numbers are all different and run in one direction"
 
 
-def misleading(tables: Sequence[Table], pooled: Pooled) -> list[str]:
+def misleading(tables: Sequence[Table], pooled: Arranged) -> list[str]:
     """Return what a reader must know before believing a two-sample test of these tables, whose complete rows are pooled."""
     sides = slice(pooled.n_x), slice(pooled.n_x, None)
     rows = [[*pooled.numeric[side].T, *pooled.codes[side].T] for side in sides]

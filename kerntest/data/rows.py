@@ -122,81 +122,6 @@ def standardize(
     return deviation / spread, np.ldexp(centre + correction, exponent), scale
 
 
-_FEWEST_ROWS = 2
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pooled:
-    """The rows of two tables, one below the other, as arrays."""
-
-    numeric: NDArray[np.float64]
-    codes: NDArray[np.int64]
-    numeric_names: tuple[str, ...]
-    category_names: tuple[str, ...]
-    levels: tuple[tuple[str, ...], ...]
-    n_x: int
-    n_y: int
-    left_out: tuple[str, ...]
-    warnings: tuple[str, ...]
-
-
-def pool(x: Table, y: Table) -> Pooled:
-    """Lay the rows of x above those of y."""
-    for table in (x, y):
-        _refuse_too_few_rows(table)
-        apply_missing(table, "error")
-    columns = [laid_below(in_x, in_y) for in_x, in_y in zip(x.columns, y.columns, strict=True)]
-    arranged = arrange(columns, x.n_rows + y.n_rows)
-    if arranged.empty:
-        raise _no_columns(x, y, list(arranged.warnings))
-    return Pooled(
-        numeric=arranged.numeric,
-        codes=arranged.codes,
-        numeric_names=arranged.numeric_names,
-        category_names=arranged.category_names,
-        levels=arranged.levels,
-        n_x=x.n_rows,
-        n_y=y.n_rows,
-        left_out=arranged.left_out,
-        warnings=arranged.warnings,
-    )
-
-
-def _refuse_too_few_rows(table: Table) -> None:
-    """Refuse a table that cannot vary."""
-    if table.n_rows < _FEWEST_ROWS:
-        raise DataError(
-            f"{table.name} has {table.n_rows} row{'' if table.n_rows == 1 else 's'}; "
-            f"the test needs at least {_FEWEST_ROWS} in each table",
-            hint="give it more rows",
-            code="data.too_few_rows",
-            where={"file": table.name},
-        )
-
-
-def laid_below(in_x: Column, in_y: Column) -> Column:
-    """Return one column of both tables' values, categories coded by their levels taken together."""
-    if not in_x.is_category:
-        return Column(in_x.name, in_x.kind, np.concatenate([in_x.values, in_y.values]))
-    levels = tuple(sorted({column.levels[code] for column in (in_x, in_y) for code in np.unique(column.values)}))
-    position = {level: code for code, level in enumerate(levels)}
-    codes = [
-        np.array([position.get(level, -1) for level in column.levels], dtype=np.int64)[column.values]
-        for column in (in_x, in_y)
-    ]
-    return Column(in_x.name, in_x.kind, np.concatenate(codes), levels)
-
-
-def _no_columns(x: Table, y: Table, warnings: list[str]) -> DataError:
-    """Return the error for two tables of which no column can be compared."""
-    return DataError(
-        f"no column of {x.name} and {y.name} is left to compare: {'; '.join(warnings)}",
-        hint="a column must hold at least two different values, and not one per row",
-        code="data.no_columns",
-        where={"file": x.name},
-    )
-
-
 # A text column with more different values than this share of the rows identifies rows.
 IDENTIFIES_ROWS = 0.9
 # Whole numbers from here on are not all told apart as floating-point numbers.
@@ -204,9 +129,12 @@ EXACT_INTEGERS = 2.0**53
 _FEWEST_ROWS_TO_TELL = 20
 
 
+_FEWEST_ROWS = 2
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Arranged:
-    """Columns of n rows as arrays."""
+    """Columns of n rows as arrays; of two tables one below the other the first `n_x` rows are those of x."""
 
     numeric: NDArray[np.float64]
     codes: NDArray[np.int64]
@@ -215,47 +143,78 @@ class Arranged:
     levels: tuple[tuple[str, ...], ...]
     left_out: tuple[str, ...]
     warnings: tuple[str, ...]
+    n_x: int = 0
 
     @property
     def empty(self) -> bool:
         """Whether no column is left."""
         return not self.numeric_names and not self.category_names
 
+    @property
+    def n_y(self) -> int:
+        """Rows of the second of two tables."""
+        return len(self.numeric) - self.n_x
+
 
 def arrange(columns: Sequence[Column], n_rows: int) -> Arranged:
     """Lay columns without missing values side by side, numbers apart from categories."""
-    left_out: list[str] = []
-    warnings: list[str] = []
-    numeric: list[Column] = []
-    categories: list[Column] = []
-    for column in map(recoded, columns):
-        warning = reason_to_leave_out(column)
-        if warning:
-            left_out.append(column.name)
-            warnings.append(warning)
-        else:
-            (categories if column.is_category else numeric).append(column)
+    told = [(column, reason_to_leave_out(column)) for column in map(recoded, columns)]
+    kept = [column for column, warning in told if not warning]
+    numeric, categories = ([column for column in kept if column.is_category == wanted] for wanted in (False, True))
     return Arranged(
-        numeric=np.column_stack([column.values for column in numeric]) if numeric else np.empty((n_rows, 0)),
-        codes=np.column_stack([column.values for column in categories])
-        if categories
-        else np.empty((n_rows, 0), dtype=np.int64),
+        numeric=np.column_stack([np.empty((n_rows, 0)), *(column.values for column in numeric)]),
+        codes=np.column_stack([np.empty((n_rows, 0), dtype=np.int64), *(column.values for column in categories)]),
         numeric_names=tuple(column.name for column in numeric),
         category_names=tuple(column.name for column in categories),
         levels=tuple(column.levels for column in categories),
-        left_out=tuple(left_out),
-        warnings=tuple(warnings),
+        left_out=tuple(column.name for column, warning in told if warning),
+        warnings=tuple(warning for _, warning in told if warning),
     )
+
+
+def pool(x: Table, y: Table) -> Arranged:
+    """Lay the rows of x above those of y."""
+    for table in (x, y):
+        if table.n_rows < _FEWEST_ROWS:
+            raise DataError(
+                f"{table.name} has {counted(table.n_rows, 'row')}; the test needs at least {_FEWEST_ROWS} in each table",
+                hint="give it more rows",
+                code="data.too_few_rows",
+                where={"file": table.name},
+            )
+        apply_missing(table, "error")
+    columns = [laid_below(*pair) for pair in zip(x.columns, y.columns, strict=True)]
+    arranged = arrange(columns, x.n_rows + y.n_rows)
+    if arranged.empty:
+        raise DataError(
+            f"no column of {x.name} and {y.name} is left to compare: {'; '.join(arranged.warnings)}",
+            hint="a column must hold at least two different values, and not one per row",
+            code="data.no_columns",
+            where={"file": x.name},
+        )
+    return replace(arranged, n_x=x.n_rows)
+
+
+def laid_below(*columns: Column) -> Column:
+    """Return one column of the values of several, categories coded by those of their levels that occur, sorted."""
+    first = columns[0]
+    if not first.is_category:
+        return Column(first.name, first.kind, np.concatenate([column.values for column in columns]))
+    levels = tuple(sorted({column.levels[code] for column in columns for code in np.unique(column.values)}))
+    position = {level: code for code, level in enumerate(levels)}
+    codes = [
+        np.array([position.get(level, -1) for level in column.levels], dtype=np.int64)[column.values]
+        for column in columns
+    ]
+    return Column(first.name, first.kind, np.concatenate(codes), levels)
 
 
 def recoded(column: Column) -> Column:
     """Return a category column with the levels that occur, sorted; others as they are."""
     if not column.is_category:
         return column
-    used = sorted({column.levels[code] for code in np.unique(column.values)})
-    position = {level: code for code, level in enumerate(used)}
-    codes = np.array([position.get(level, -1) for level in column.levels], dtype=np.int64)
-    return replace(column, values=codes[column.values], levels=tuple(used))
+    laid = laid_below(column)
+    return replace(column, values=laid.values, levels=laid.levels)
 
 
 def reason_to_leave_out(column: Column) -> str | None:

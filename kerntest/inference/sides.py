@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kerntest.data.columns import Patterns
-    from kerntest.data.rows import Pooled
     from kerntest.kernels.base import Array, Codes
 
 Estimator: TypeAlias = Literal["unbiased", "biased"]
@@ -109,7 +108,7 @@ class Variable:
     levels: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
-    def of(cls, arranged: Arranged | Pooled, scale: Scale, **more: Any) -> Self:
+    def of(cls, arranged: Arranged, scale: Scale, **more: Any) -> Self:
         """Return arranged columns, scaled."""
         numeric = arranged.numeric
         centre, spread = np.zeros(numeric.shape[1]), np.ones(numeric.shape[1])
@@ -219,7 +218,7 @@ def _left_out_rows(name: str, dropped: int, n: int) -> list[str]:
     return [f"{name}: {counted(dropped, 'row')} of {n:,} with missing values left out"] if dropped else []
 
 
-def lay_out(pooled: Pooled, scale: Scale) -> Sample:
+def lay_out(pooled: Arranged, scale: Scale) -> Sample:
     """Return the pooled rows scaled and in canonical order."""
     labels = (np.arange(pooled.n_x + pooled.n_y) < pooled.n_x).astype(np.uint8)
     order = canonical_order(pooled.numeric, pooled.codes, pooled.numeric_names, pooled.category_names, labels)
