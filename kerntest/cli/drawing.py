@@ -75,13 +75,14 @@ def _labelled(rows: list[tuple[str, str]]) -> RenderableType:
 
 def _table(table: ResultTable, width: int) -> list[RenderableType]:
     """Return a table with its title and notes; numbers are never broken, names where they must be."""
-    table = _fitted(table, width)
-    parts: list[RenderableType] = [Text(table.title, style="bold")] if table.title else []
-    sizes, rooms = _sizes(table), _rooms(table, width)
+    # Marks stand in the margin.
+    margin = 0 if table.columns[0][1] == "mark" else GAP
+    table = _fitted(table, width - margin)
+    sizes, rooms = _sizes(table), _rooms(table, width - margin)
     grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="" if table.title else "bold")
     for place, (heading, kind) in enumerate(table.columns):
         grid.add_column(
-            Text(heading if place else _indented(table, heading), overflow="fold"),
+            Text(heading, overflow="fold"),
             justify="right" if kind == "number" else "left",
             style="" if kind in {"number", "text"} or (place and kind == "word") else "cyan",
             no_wrap=kind in {"mark", "word", "number"},
@@ -89,51 +90,37 @@ def _table(table: ResultTable, width: int) -> list[RenderableType]:
             min_width={"text": NARROWEST_TEXT, "name": rooms.get(place)}.get(kind, sizes[place] - GAP),
         )
     for row in table.rows:
-        shown = []
-        for place, cell in enumerate(row):
-            text, role = cell if isinstance(cell, Cell) else (cell, "")
-            if not place:
-                text = _indented(table, text)
-            if place in rooms:
-                text = _broken(text, rooms[place], "" if place else _indented(table, ""))
-            shown.append(Text(text, style=STYLES[role]))
-        grid.add_row(*shown)
-    if table.rows:
-        parts.append(grid)
-    return [*parts, *(Padding(Text(note, overflow="fold"), (0, 0, 0, 2)) for note in table.notes)]
-
-
-def _indented(table: ResultTable, text: str) -> str:
-    """Return a text of the first column: marks stand in the margin."""
-    return text if table.columns[0][1] == "mark" else f"  {text}"
+        cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
+        texts = [_broken(cell.text, rooms[place]) if place in rooms else cell.text for place, cell in enumerate(cells)]
+        grid.add_row(*(Text(text, style=STYLES[cell.role]) for text, cell in zip(texts, cells, strict=True)))
+    return [
+        *([Text(table.title, style="bold")] if table.title else []),
+        *([Padding(grid, (0, 0, 0, margin))] if table.rows else []),
+        *(Padding(Text(note, overflow="fold"), (0, 0, 0, GAP)) for note in table.notes),
+    ]
 
 
 def _sizes(table: ResultTable) -> list[int]:
     """Return how many characters each column takes on one line, with the gap behind it."""
-    found = []
-    for place, (heading, _) in enumerate(table.columns):
-        cells = (row[place] for row in table.rows)
-        texts = [heading, *(cell.text if isinstance(cell, Cell) else cell for cell in cells)]
-        found.append(max(cell_len(text if place else _indented(table, text)) for text in texts) + GAP)
-    return found
+    rows = [[heading for heading, _ in table.columns], *table.rows]
+    return [
+        max(cell_len(cell.text if isinstance(cell, Cell) else cell) for cell in column) + GAP
+        for column in zip(*rows, strict=True)
+    ]
 
 
 def _fitted(table: ResultTable, width: int) -> ResultTable:
     """Return a table with letters for its headings, or fewer of its columns, where they do not fit."""
     sizes = _sizes(table)
-    if sum(sizes) - GAP <= width:
+    if sum(sizes) - GAP <= width or not (table.lettered or table.keep):
         return table
     if table.lettered:
-        letters = ascii_lowercase[: len(table.rows)]
-        first, *others = table.columns
+        (first, *others), letters = table.columns, ascii_lowercase[: len(table.rows)]
         rows = tuple((f"{letter} {row[0]}", *row[1:]) for letter, row in zip(letters, table.rows, strict=True))
         columns = (first, *((letter, kind) for letter, (_, kind) in zip(letters, others, strict=True)))
         short = replace(table, columns=columns, rows=rows)
-        return (
-            short if sum(_sizes(short)) - GAP <= width else replace(table, rows=(), notes=("too wide: --json has it",))
-        )
-    if not table.keep:
-        return table
+        fits = sum(_sizes(short)) - GAP <= width
+        return short if fits else replace(table, rows=(), notes=("too wide: --json has it",))
     at = [heading for heading, _ in table.columns].index(table.keep)
     shown = [0, at]
     for place in sorted(range(1, len(sizes)), key=lambda place: (abs(place - at), place))[1:]:
@@ -154,11 +141,10 @@ def _rooms(table: ResultTable, width: int) -> dict[int, int]:
 
     Beside texts, which fold, names have a third of the room.
     """
-    sizes = _sizes(table)
-    names = [place for place, (_, kind) in enumerate(table.columns) if kind == "name"]
-    texts = any(kind == "text" for _, kind in table.columns)
-    left = width - sum(sizes[place] for place, (_, kind) in enumerate(table.columns) if kind not in {"name", "text"})
-    left = left // 3 if texts else left - GAP * (len(names) - 1)
+    sizes, kinds = _sizes(table), [kind for _, kind in table.columns]
+    names = [place for place, kind in enumerate(kinds) if kind == "name"]
+    left = width - sum(size for size, kind in zip(sizes, kinds, strict=True) if kind not in {"name", "text"})
+    left = left // 3 if "text" in kinds else left - GAP * (len(names) - 1)
     rooms = {}
     for rank, place in enumerate(sorted(names, key=sizes.__getitem__)):
         rooms[place] = min(sizes[place] - GAP, max(NARROWEST_NAME, left // (len(names) - rank)))
@@ -166,15 +152,14 @@ def _rooms(table: ResultTable, width: int) -> dict[int, int]:
     return rooms
 
 
-def _broken(name: str, most: int, indent: str) -> str:
+def _broken(name: str, most: int) -> str:
     """Return a name in lines of at most `most` characters, broken after its parts where they fit."""
     lines = [""]
     for part in _SEAMS.findall(name):
         if len(lines[-1]) + len(part) <= most:
             lines[-1] += part
         else:
-            step = most - len(indent)
-            lines += [f"{indent}{part[start : start + step]}" for start in range(0, len(part), step)]
+            lines += [part[start : start + most] for start in range(0, len(part), most)]
     return "\n".join(line for line in lines if line.strip())
 
 

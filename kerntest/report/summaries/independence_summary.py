@@ -25,7 +25,7 @@ from kerntest.report.summaries.words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import TypeAlias
 
     from kerntest.report.results.independence_record import (
@@ -45,6 +45,16 @@ PAIRS_SHOWN, UNTESTED_SHOWN = 30, 5
 FAINT = 0.1
 ABSENT = "-"
 MARKS = {True: Cell(" *", "right"), False: Cell("  ")}
+COEFFICIENTS = ("pearson", "spearman", "kendall")
+# The numbers of a pair by their headings.
+PAIR_COLUMNS = {
+    "n": "n",
+    "effect": "effect_size",
+    "p": "p_adjusted",
+    "p exact": "p_step_down",
+    "p perm.": "p_permutation",
+    **dict(zip(("r", "rho", "tau"), COEFFICIENTS, strict=True)),
+}
 # Narrower tables would lose numbers: the terminal then wraps the lines itself.
 NARROWEST = 78
 
@@ -164,20 +174,17 @@ def independence_notes(result: IndependenceResult) -> list[str]:
 
 def screen_sentence(tests: int, rejected: int, alpha: float, correction: str, target: str | None) -> str:
     """Return what a screen found as a sentence."""
+    what = "pair" if target is None else "column"
     if not tests:
-        what = "pair" if target is None else "column"
         return f"No {what} could be tested: nothing is known of their dependence."
     how = {"holm": "corrected by Holm", "bh": "corrected by Benjamini-Hochberg", "none": "not corrected"}[correction]
-    among = counted(tests, "column" if target is not None else "pair")
-    if target is None:
-        found = f"{rejected:,} of {among} {'depends' if rejected == 1 else 'depend'} on each other"
+    among = counted(tests, what)
+    if target is not None:
+        none, found = f"No column of {tests:,} depends on {target!r}", f"{target!r} depends on {rejected:,} of {among}"
     else:
-        found = f"{target!r} depends on {rejected:,} of {among}"
-    if not rejected:
-        found = (
-            f"No dependence found among {among}" if target is None else f"No column of {tests:,} depends on {target!r}"
-        )
-    return f"{found} (p-values {how}, alpha = {number(alpha)})."
+        none = f"No dependence found among {among}"
+        found = f"{rejected:,} of {among} {'depends' if rejected == 1 else 'depend'} on each other"
+    return f"{found if rejected else none} (p-values {how}, alpha = {number(alpha)})."
 
 
 CORRECTIONS = {
@@ -209,75 +216,58 @@ def screen_notes(result: ScreenResult) -> list[str]:
 def _pairs_table(result: ScreenResult) -> ResultTable:
     """Return the pairs, the surest first, with what the columns mean and what could not be tested."""
     tested = [pair for pair in result.pairs if pair.p_value is not None]
-    shown = tested[:PAIRS_SHOWN]
-    names = ("x", "y") if result.target is None else ("column",)
-    numbers: dict[str, Callable[[PairEffect], str]] = {
-        "n": lambda pair: f"{pair.n:,}",
-        "effect": lambda pair: _short_number(pair.effect_size),
-        "p": lambda pair: _short_number(pair.p_adjusted),
-        "p exact": lambda pair: _short_number(pair.p_step_down),
-        "p perm.": lambda pair: _short_number(pair.p_permutation),
-        "r": lambda pair: _coefficient(pair.pearson),
-        "rho": lambda pair: _coefficient(pair.spearman),
-        "tau": lambda pair: _coefficient(pair.kendall),
-    }
-    exact = any(pair.p_step_down is not None for pair in shown)
-    if not exact:
-        del numbers["p exact"]
-    if len({pair.n for pair in shown}) < 2:
-        del numbers["n"]
-
-    def of_pair(pair: PairEffect) -> tuple[str, ...]:
-        return (pair.x, pair.y) if result.target is None else (pair.y if pair.x == result.target else pair.x,)
-
-    notes = [f"and {len(tested) - len(shown):,} more: --format csv shows all"] if len(tested) > len(shown) else []
-    if any(pair.reject for pair in shown):
-        notes.append(f"* p at most alpha = {number(result.alpha)}")
-    notes.append("p: corrected for all tests; p perm.: over relabellings of this pair alone")
-    if exact:
-        notes.append("p exact: corrected over relabellings that all tests share")
-    notes.append(f"r, rho, tau: Pearson, Spearman, Kendall; {ABSENT} where a column is not a number")
-    found = [pair for pair in result.pairs if pair.reject]
+    untested = [pair for pair in result.pairs if pair.p_value is None]
+    shown, found = tested[:PAIRS_SHOWN], [pair for pair in tested if pair.reject]
     missed = [pair for pair in found if _faint(pair)]
-    if missed:
-        which = "all" if len(missed) == len(found) else f"{len(missed):,} of the {len(found):,}"
-        notes.append(f"r, rho and tau are all below {FAINT} in {which} marked: they miss the dependence")
+    exact = any(pair.p_step_down is not None for pair in shown)
+    # Of a pair with the target the other column.
+    names = ("x", "y") if result.target is None else ("column",)
+    columns = dict(PAIR_COLUMNS)
+    if not exact:
+        del columns["p exact"]
+    if len({pair.n for pair in shown}) < 2:
+        del columns["n"]
+    rows: list[tuple[str | Cell, ...]] = []
+    for pair in shown:
+        other = (pair.x, pair.y) if result.target is None else (pair.y if pair.x == result.target else pair.x,)
+        numbers = [_number(field, getattr(pair, field)) for field in columns.values()]
+        rows.append((MARKS[pair.reject], *map(visible, other), *numbers))
+    which = "all" if len(missed) == len(found) else f"{len(missed):,} of the {len(found):,}"
+    notes = {
+        f"and {len(tested) - len(shown):,} more: --format csv shows all": len(tested) > len(shown),
+        f"* p at most alpha = {number(result.alpha)}": any(pair.reject for pair in shown),
+        "p: corrected for all tests; p perm.: over relabellings of this pair alone": True,
+        "p exact: corrected over relabellings that all tests share": exact,
+        f"r, rho, tau: Pearson, Spearman, Kendall; {ABSENT} where a column is not a number": True,
+        f"r, rho and tau are all below {FAINT} in {which} marked: they miss the dependence": bool(missed),
+    }
+    reasons = [
+        f"not tested: {visible(pair.x)}, {visible(pair.y)}: {visible(pair.note or 'no reason given')}"
+        for pair in untested[:UNTESTED_SHOWN]
+    ]
+    if len(untested) > UNTESTED_SHOWN:
+        reasons.append(f"and {counted(len(untested) - UNTESTED_SHOWN, 'more pair')} not tested")
     return ResultTable(
-        (("", "mark"), *((name, "name") for name in names), *((name, "number") for name in numbers)),
-        tuple(
-            (MARKS[pair.reject], *map(visible, of_pair(pair)), *(show(pair) for show in numbers.values()))
-            for pair in shown
-        ),
-        notes=(*notes, *_untested(result)),
+        (("", "mark"), *((name, "name") for name in names), *((name, "number") for name in columns)),
+        tuple(rows),
+        notes=(*(note for note, told in notes.items() if told), *reasons),
         narrowest=NARROWEST,
     )
 
 
 def _faint(pair: PairEffect) -> bool:
     """Whether the coefficients have values and none of them shows anything."""
-    values = [value for value in (pair.pearson, pair.spearman, pair.kendall) if value is not None]
+    values = [value for field in COEFFICIENTS if (value := getattr(pair, field)) is not None]
     return bool(values) and all(abs(value) < FAINT for value in values)
 
 
-def _untested(result: ScreenResult) -> list[str]:
-    """Return the pairs that could not be tested, and why."""
-    pairs = [pair for pair in result.pairs if pair.p_value is None]
-    lines = [
-        f"not tested: {visible(pair.x)}, {visible(pair.y)}: {visible(pair.note or 'no reason given')}"
-        for pair in pairs[:UNTESTED_SHOWN]
-    ]
-    if len(pairs) > UNTESTED_SHOWN:
-        lines.append(f"and {counted(len(pairs) - UNTESTED_SHOWN, 'more pair')} not tested")
-    return lines
-
-
-def _short_number(value: float | None) -> str:
-    return ABSENT if value is None else number(value, 2)
-
-
-def _coefficient(value: float | None) -> str:
-    """Return a coefficient of correlation to two decimals, so that a column of them can be read at a glance."""
-    return ABSENT if value is None else f"{round(value, 2) + 0.0:.2f}"
+def _number(field: str, value: float | None) -> str:
+    """Return a number of a pair; coefficients to two decimals, so that a column of them can be read at a glance."""
+    if value is None:
+        return ABSENT
+    return (
+        f"{round(value, 2) + 0.0:.2f}" if field in COEFFICIENTS else number(value, 2) if field != "n" else f"{value:,}"
+    )
 
 
 def selection_sentence(target: str, names: Sequence[str], significant: int) -> str:
@@ -291,29 +281,25 @@ def selection_sentence(target: str, names: Sequence[str], significant: int) -> s
 
 def selection_summary(result: SelectionResult) -> Summary:
     """Return a selection in words."""
-    numbers = ("step", "effect", "gain", "p", "p alone")
-    rows: tuple[tuple[str | Cell, ...], ...] = tuple(
-        (
-            MARKS[step.significant],
-            visible(step.column),
-            str(step.step),
-            *map(_short_number, (step.effect_size, step.gain, step.p_value, step.p_alone)),
-        )
-        for step in result.selected
-    )
-    notes = (
-        f"* in this step and all before it p is at most alpha = {number(result.alpha)} and the effect grew",
-        "effect: of the columns up to this step together; p: of the step; p alone: of the column by itself",
-    )
-    title = f"Columns that {visible(result.target)!r} depends on, selected one after another (HSIC)"
-    lines = [("columns", name_list(result.columns)), ("null", null_text(result.null))]
     steps = ResultTable(
-        (("", "mark"), ("column", "name"), *((name, "number") for name in numbers)),
-        rows,
-        notes=notes,
+        (("", "mark"), ("column", "name"), *((name, "number") for name in ("step", "effect", "gain", "p", "p alone"))),
+        tuple(
+            (
+                MARKS[one.significant],
+                visible(one.column),
+                str(one.step),
+                *(number(value, 2) for value in (one.effect_size, one.gain, one.p_value, one.p_alone)),
+            )
+            for one in result.selected
+        ),
+        notes=(
+            f"* in this step and all before it p is at most alpha = {number(result.alpha)} and the effect grew",
+            "effect: of the columns up to this step together; p: of the step; p alone: of the column by itself",
+        ),
         narrowest=NARROWEST,
     )
-    return _summary(title, result, lines, steps)
+    title = f"Columns that {visible(result.target)!r} depends on, selected one after another (HSIC)"
+    return _summary(title, result, [("columns", name_list(result.columns)), ("null", null_text(result.null))], steps)
 
 
 def selection_notes(result: SelectionResult) -> list[str]:
