@@ -12,10 +12,9 @@ import subprocess
 import pytest
 from command_line import environment, put_on_path
 from records import assert_alike
-from tolerances import SAME_MACHINE
+from tolerances import SAME_MACHINE, assert_close
 
-from kerntest import TwoSampleResult, mmd_test
-from kerntest.report.results.record import flatten
+from kerntest import mmd_test
 from kerntest.report.summaries.words import number
 
 REQUIRED = {
@@ -75,63 +74,11 @@ def test_json_is_strict_and_has_what_programs_need(kerntest, shop_pair):
     assert document["provenance"]["inputs"][0]["sha256"] == digest
 
 
-def test_the_biased_estimate_can_be_the_statistic(kerntest, shop_pair):
-    document = strict(kerntest("mmd", *shop_pair, "--json", "--estimator", "biased").out)
-    assert document["estimator"] == "biased"
-    assert document["statistic"] == document["mmd2_biased"] > document["mmd2_unbiased"]
-
-
-def test_the_command_line_is_one_call_of_the_library(kerntest, shop_pair):
-    document = strict(kerntest("mmd", *shop_pair, "--json", "--columns", "items,payment", "--alpha", "0.01").out)
-    result = mmd_test(*shop_pair, columns="items,payment", alpha=0.01)
-    assert isinstance(result, TwoSampleResult)
-    assert_alike(without_seconds(document), without_seconds(json.loads(json.dumps(result.to_dict()))))
-
-
-def test_csv_and_json_say_the_same(kerntest, shop_pair):
-    document = flatten(strict(kerntest("mmd", *shop_pair, *FEW, "--json").out))
-    (row,) = csv.DictReader(io.StringIO(kerntest("mmd", *shop_pair, *FEW, "--format", "csv").out))
-    assert list(row) == list(document)
-    for name in ("statistic", "p_value", "alpha", "mmd", "effect_size", "null.p_floor", "null.skewness"):
-        assert float(row[name]) == pytest.approx(document[name], rel=SAME_MACHINE, abs=0)
-    assert row["reject"] == "true"
-    assert row["bandwidth"] == ""
-    assert row["columns"].split(";") == document["columns"].split(";")
-
-
-@pytest.mark.parametrize(
-    ("second", "gate", "code"),
-    [
-        ("after.csv", "reject", 1),
-        ("after.csv", "accept", 0),
-        ("same_week.csv", "reject", 0),
-        ("same_week.csv", "accept", 1),
-    ],
-)
-def test_a_gate_is_an_exit_code_and_the_result_is_there(kerntest, shop, second, gate, code):
-    plain = kerntest("mmd", shop / "before.csv", shop / second, *ONE)
-    gated = kerntest("mmd", shop / "before.csv", shop / second, *ONE, "--fail-on", gate)
-    assert (plain.code, plain.err) == (0, "")
-    assert gated.code == code
-    assert gated.out == plain.out
-    assert gated.err == (f"exit code 1, because of --fail-on {gate}\n" if code else "")
-
-
 def test_the_edge_of_the_gate_is_alpha_itself(kerntest, shop):
     files = (shop / "gaussian.csv", shop / "laplace.csv")
     p_value = strict(kerntest("mmd", *files, "--json").out)["p_value"]
     assert kerntest("mmd", *files, "--fail-on", "reject", "--alpha", p_value).code == 1
     assert kerntest("mmd", *files, "--fail-on", "reject", "--alpha", p_value * 0.999).code == 0
-
-
-def test_a_file_takes_the_result_instead_of_stdout(kerntest, shop_pair, tmp_path):
-    shown = kerntest("mmd", *shop_pair, *ONE, "--json").out
-    target = tmp_path / "result.json"
-    outcome = kerntest("mmd", *shop_pair, *ONE, "--json", "-o", target)
-    assert (outcome.code, outcome.out) == (0, "")
-    assert outcome.err == f"wrote {target}\n"
-    assert_alike(without_seconds(strict(target.read_text(encoding="utf-8"))), without_seconds(strict(shown)))
-    assert list(tmp_path.iterdir()) == [target]
 
 
 @pytest.mark.parametrize("name", ["after.csv", "after.parquet"])
@@ -176,23 +123,6 @@ def test_a_result_can_be_found_again_from_its_own_record(kerntest, shop):
     assert again["statistic"] == pytest.approx(document["statistic"], rel=SAME_MACHINE, abs=0)
     own = {member["kernel"]: member["p_value"] for member in document["family"]["members"]}
     assert again["p_value"] == own[document["kernel"]]
-
-
-def test_missing_values_can_be_dropped_with_a_warning(kerntest, shop):
-    files = (shop / "before.csv", shop / "with_missing.csv")
-    outcome = kerntest("mmd", *files, *ONE, "--missing", "drop", "--json")
-    document = strict(outcome.out)
-    assert (outcome.code, document["n_y"]) == (0, 54)
-    assert "6 rows of 60 with missing values left out" in document["warnings"][0]
-    assert outcome.err == "".join(f"warning: {warning}\n" for warning in document["warnings"])
-    assert kerntest("mmd", *files, *ONE, "--missing", "drop", "-q", "--json").err == ""
-
-
-def test_verbose_explains_and_leaves_stdout_alone(kerntest, shop_pair):
-    plain, verbose = (kerntest("mmd", *shop_pair, *FEW, *flags) for flags in ((), ("-v",)))
-    assert verbose.out == plain.out
-    for part in ("delimiter ','", "400 rows read", "kernel as resolved", "null: ", "seconds"):
-        assert part in verbose.err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
@@ -247,3 +177,34 @@ def test_what_a_hint_recommends_for_missing_values_runs(kerntest, tmp_path):
     (tmp_path / "gaps.csv").write_text("a,b,y\n1,,3\n2,5,\n3,4,4\n5,6,7\n", encoding="utf-8")
     assert "--exclude" not in kerntest("ridge", tmp_path / "gaps.csv", "--target", "y").err
     assert "--exclude b leaves" in kerntest("mmd", tmp_path / "gaps.csv", tmp_path / "gaps.csv", "--columns", "a,b").err
+
+
+def test_two_files_are_the_columns_of_one_table(kerntest, shop, tmp_path):
+    header, *rows = (shop / "machines.csv").read_text(encoding="utf-8").splitlines()
+    for name, place in (("x.csv", 3), ("y.csv", 4)):
+        (tmp_path / name).write_text("\n".join(line.split(",")[place] for line in (header, *rows)), encoding="utf-8")
+    apart = strict(kerntest("hsic", tmp_path / "x.csv", tmp_path / "y.csv", "--json").out)
+    together = strict(kerntest("hsic", shop / "machines.csv", "--x", "temp_c", "--y", "wear_um", "--json").out)
+    names = ("p_value", "statistic", "kernel_x", "kernel_y", "columns_x", "columns_y", "n")
+    assert_alike({name: apart[name] for name in names}, {name: together[name] for name in names})
+    assert len(apart["provenance"]["inputs"]) == 2
+
+
+def test_all_rows_of_a_screen_are_in_every_format(kerntest, shop):
+    arguments = ["hsic", shop / "wine.csv", "--pairwise", "--permutations", "20", "-q"]
+    pairs = strict(kerntest(*arguments, "--json").out)["pairs"]
+    assert len(pairs) == 14 * 13 / 2
+    assert_alike([strict(line) for line in kerntest(*arguments, "--format", "jsonl").out.splitlines()], pairs)
+    rows = list(csv.DictReader(io.StringIO(kerntest(*arguments, "--format", "csv").out)))
+    assert [(row["x"], row["y"]) for row in rows] == [(pair["x"], pair["y"]) for pair in pairs]
+    assert_close([float(row["p_value"]) for row in rows], [pair["p_value"] for pair in pairs], share=SAME_MACHINE)
+    assert "and 61 more: --format csv shows all" in kerntest(*arguments).out
+
+
+def test_the_witness_functions_are_a_table_of_all_rows(kerntest, shop, tmp_path):
+    path = tmp_path / "w.csv"
+    columns = ("--x", "temp_c", "--y", "wear_um")
+    assert kerntest("hsic", shop / "machines.csv", *columns, "--permutations", "20", "--witness", path).code == 0
+    rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    assert len(rows) == 300
+    assert {"f", "g"} <= rows[0].keys()
