@@ -1,9 +1,13 @@
 """What tables for people say: each line of this list is of one command on small tables."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
+
+from kerntest.learning.machines import ridge_machine
+from kerntest.learning.solvers import falkon
 
 NAMES = [f"class number {k} with a long name" for k in range(12)]
 
@@ -145,3 +149,75 @@ def test_what_does_not_fit_is_left_to_the_json(kerntest, tables, monkeypatch, wo
     for width, missing in (("40", True), ("120", False)):
         monkeypatch.setenv("COLUMNS", width)
         assert (text in " ".join(kerntest(*words.split()).out.split())) is missing
+
+
+def test_conjugate_gradients_are_told(kerntest, tables, monkeypatch):
+    monkeypatch.chdir(tables)
+    # So few rows would be solved directly.
+    for module, name, value in ((ridge_machine, "DIRECT", 0), (falkon, "STEPS", 1), (falkon, "ROWS_PER_CENTRE", 1)):
+        monkeypatch.setattr(module, name, value)
+    outcome = kerntest(
+        "ridge", "data.csv", "--target", "y", "--features", "nystroem:9", "--lambda", "0.1", "--bandwidth", "2"
+    )
+    assert outcome.code == 0
+    told = " ".join(outcome.out.split())
+    for text in (
+        "1 step of conjugate gradients, not converged",
+        "by generalised cross-validation",
+        "conjugate gradients stopped after 1 steps before they had converged",
+        "leave-one-out of 40 rows is not computed with conjugate gradients",
+    ):
+        assert text in told
+
+
+@pytest.mark.parametrize(
+    ("fit", "apply", "texts"),
+    [
+        (
+            "svm data.csv --target kind",
+            "predict m.kt new.csv",
+            [
+                r"m\.kt: svm, classify, predicts kind",
+                r"new\.csv: 3 rows",
+                r"not used +id",
+                r"predictions +(no|yes) \d",
+                r"1 row with missing values",
+                r"^Result: 2 of 3 rows have a prediction\.$",
+            ],
+        ),
+        (
+            "ridge data.csv --target y,b --columns a",
+            "predict m.kt new.csv",
+            [r"y: \S+ to \S+, mean", r"b: \S+ to \S+, mean"],
+        ),
+        (
+            "kpca data.csv --columns a,b",
+            "transform m.kt new.csv",
+            [r"^Projection$", r"m\.kt: kpca, 2 components$", r"have scores\."],
+        ),
+        (
+            "kpca data.csv --columns a,b,kind",
+            "transform m.kt new.csv --denoise --residual",
+            [
+                r"^Reconstruction$",
+                r"\S+ from row to pre-image, in scaled units \(RMS\)$",
+                r"a: \S+ \(RMS\)$",
+                r"kind: \S+ % changed$",
+                r"\S+ in feature space \(mean square\)$",
+                r"^Result: 2 of 3 rows have a pre-image\.$",
+            ],
+        ),
+    ],
+)
+def test_the_report_of_rows_applied_says(kerntest, tables, tmp_path, monkeypatch, *, fit, apply, texts):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(tables / "data.csv", tmp_path)
+    (tmp_path / "new.csv").write_text("id,a,b,kind,y\n7,0.5,1,yes,0\n8,,0,no,1\n9,-1,0.5,no,2\n", encoding="utf-8")
+    assert kerntest(*fit.split(), "-o", "m.kt", "-q").code == 0
+    outcome = kerntest(*apply.split(), "-o", "rows.csv", "--missing", "empty")
+    assert (outcome.code, outcome.err) == (0, "wrote rows.csv\n")
+    for text in texts:
+        assert re.search(text, outcome.out, re.MULTILINE), (text, outcome.out)
+    shown = kerntest(*apply.split(), "--missing", "empty")
+    assert shown.out == (tmp_path / "rows.csv").read_text(encoding="utf-8")
+    assert "not used by m.kt: id" in shown.err
