@@ -309,6 +309,11 @@ def test_matern_falls_smoothly_where_the_bessel_function_overflows(nu):
         np.testing.assert_allclose(1 - K[z > 0.05], z[z > 0.05] ** 2 / (4 * (nu - 1)), rtol=0.0125, atol=0)
 
 
+def test_periodic_keeps_its_digits_at_any_number_of_whole_periods():
+    rows, kernel = np.arange(20.0) / 8, parse_kernel("periodic(2)")
+    np.testing.assert_allclose(kernel(rows + 2.0**41, rows), kernel(rows), rtol=1e-12, atol=0)
+
+
 def test_a_row_of_size_zero_is_normalised_to_zero():
     rows, kernel = np.array([[0.0, 0.0], [1.0, 2.0]]), parse_kernel("normalise(linear)")
     np.testing.assert_allclose(kernel(rows), [[0, 0], [0, 1]], rtol=0, atol=1e-12)

@@ -474,6 +474,7 @@ NOT = ": a value of zero does not mean that the distributions are equal"
         ("polynomial(2, offset=-1)", "a", "", "'polynomial(degree=2, offset=-1)' is not positive definite"),
         ("gaussian(2) + polynomial(offset=-1)", "a", "", "'gaussian(2) + polynomial(offset=-1)' is not positive definite"),
         ("a: linear; b: delta", "a", "b", "'a: linear' sees only differences of means"),
+        ("a: 2; b: delta", "a", "b", "'a: 2' is constant and sees nothing"),
         ("linear", "a", "b", "'a: linear' sees only differences of means"),
         ("gaussian(2)*delta + linear", "a", "", "'gaussian(2)*delta + linear' is not known to see every difference"),
         ("additive(1)", "a b", "", "'additive' sees each column alone, not how they hang together"),

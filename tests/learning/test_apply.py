@@ -140,6 +140,17 @@ def test_the_size_of_the_blocks_changes_nothing_but_rounding(applied, model, blo
         assert first == (second if isinstance(second, dict | None) else pytest.approx(second, rel=1e-9))
 
 
+@pytest.mark.parametrize(("classes", "names"), [("flag", ["decision"]), ("kind", ["10", "20", "30"])])
+def test_the_nearest_mean_decides_by_classes(folder, applied, classes, names):
+    model = folder / f"mean-{classes}.kt"
+    train_svm(folder / "train.csv", classes, method="mean", columns="size,weight", output=model)
+    found, _ = applied(model.stem, decision=True)
+    columns = names if classes == "flag" else [f"decision:{name}" for name in names]
+    assert list(found.columns) == ["row", "prediction", *columns]
+    expected = np.atleast_2d(SVM.load(model).decision_function(folder / "new.csv").T)
+    np.testing.assert_allclose(numbers(found, columns).T, expected, rtol=1e-9)
+
+
 def test_the_report_sums_up_what_is_written(folder, applied):
     found, report = applied("weight")
     values = found["prediction"].astype(float)

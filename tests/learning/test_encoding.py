@@ -9,7 +9,7 @@ import pytest
 from model_archives import archive, members_of
 from pyarrow import parquet
 
-from kerntest import DataWarning, KernelRidge, inspect_model, predict_file, read_table
+from kerntest import SVM, DataWarning, KernelRidge, inspect_model, predict_file, read_table
 from kerntest.errors import DataError, ModelError, UsageError
 
 HEADER = "age,city,member,joined,code"
@@ -113,6 +113,20 @@ def test_what_cannot_be_learned_from_is_refused(table):
 def test_levels_that_no_row_has_are_not_kept(training, tmp_path):
     KernelRidge(0.1).fit(training.take(np.arange(3)), TARGETS[:3]).save(tmp_path / "m.kt")
     assert inspect_model(tmp_path / "m.kt").columns[1].levels == ("Bonn", "Ulm")
+
+
+def test_a_bandwidth_is_that_of_the_numbers_where_there_are_any(table, tmp_path):
+    read = table("a,b", "1,x", "5,y", "2,y", "7,z")
+    for names, kernel in ((["b"], "hamming(2)"), (["a"], "gaussian(2)"), (["a", "b"], "a: gaussian(2); b: hamming(1)")):
+        KernelRidge(0.1, bandwidth=2.0).fit(read.select(names), TARGETS).save(tmp_path / "m.kt", force=True)
+        assert inspect_model(tmp_path / "m.kt").kernel == kernel
+
+
+def test_there_are_at_most_500_classes():
+    X = np.repeat(np.arange(501.0), 2)[:, None]
+    with pytest.raises(DataError, match="has 501 different values, which are too many for classes"):
+        SVM(method="mean").fit(X, [f"class {int(value)}" for value in X[:, 0]])
+    assert len(SVM(method="mean").fit(X[2:], [f"class {int(value)}" for value in X[2:, 0]]).classes_) == 500
 
 
 # New rows.
