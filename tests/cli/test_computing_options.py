@@ -137,8 +137,12 @@ def test_applying_a_model_has_a_plan_too_and_then_writes_nothing(kerntest, tmp_p
     rows = source if data.endswith("csv") else tmp_path / data
     model, output = tmp_path / "iris.kt", tmp_path / "out.csv"
     assert kerntest("svm", source, "--target", "species", "-o", model, "-q").code == 0
-    plan = json.loads(kerntest("predict", model, rows, "-o", output, "--dry-run", "--json").out)
+    plan = json.loads(
+        kerntest("predict", model, rows, "-o", output, "--dry-run", "--json", "--threads", 8, "--memory", "300MB").out
+    )
     assert (plan["command"], plan["rows"], plan["columns"]) == ("predict", 150, 4)
+    # As many as the memory allows.
+    assert plan["where"] == "2 threads of this process"
     assert plan["work"] == ["predictions of 150 rows, a block of them at a time"]
     assert not output.exists()
     outcome = kerntest("predict", model, rows, "-o", output, "-v", "--memory", "300MB")

@@ -117,6 +117,14 @@ def test_a_directory_of_very_many_members_is_refused_unread(refused):
     assert "more than 1,000 members" in refused(many).message
 
 
+def test_a_directory_that_is_longer_than_that_of_any_model_is_refused_unread(refused):
+    long = [zipfile.ZipInfo(f"a{number}.npy") for number in range(20)]
+    for info in long:
+        info.comment = bytes(60_000)
+    content = archive("{}", {}, also=[(info, b"") for info in long])
+    assert "longer than that of any model" in refused(content).message
+
+
 # Manifests from strangers.
 
 
