@@ -180,7 +180,7 @@ def test_conjugate_gradients_are_told(kerntest, tables, monkeypatch):
                 r"m\.kt: svm, classify, predicts kind",
                 r"new\.csv: 3 rows",
                 r"not used +id",
-                r"predictions +(no|yes) \d",
+                r"predicted +(no|yes) \d",
                 r"1 row with missing values",
                 r"^Result: 2 of 3 rows have a prediction\.$",
             ],
