@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import datasets
 
@@ -51,6 +52,11 @@ def clouds(n, d=2, *, separation=1.5, seed=0, classes=2):
     X = rng.normal(size=(n, d))
     X[:, 0] += separation * y
     return X, y
+
+
+def frame_of(X, y):
+    """Return columns x0, x1 ... and y."""
+    return pd.DataFrame({**{f"x{k}": column for k, column in enumerate(X.T)}, "y": y})
 
 
 def coefficients_of(machine, n):

@@ -1,0 +1,450 @@
+"""Machines beside those of scikit-learn, their claims recomputed from the dense matrix; baselines, probabilities, features."""
+
+import datetime as dt
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from learning.alike import assert_decide_alike
+from learning.svm_cases import bundled, clouds, coefficients_of, cubic, frame_of, gaussian, laplacian, raises, student_t
+from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
+from tolerances import SAME_MACHINE, assert_close
+
+from kerntest import SVM, train_svm
+from kerntest.errors import UsageError
+
+# LIBSVM keeps kernel values in single precision: its decisions are good to some 1e-6.
+DECISIONS = 1e-4
+KERNELS = {
+    "gaussian(3)": lambda X, Z: gaussian(X, Z, 3.0),
+    "laplacian(20)": lambda X, Z: laplacian(X, Z, 20.0),
+    "student-t(0.8)": lambda X, Z: student_t(X, Z, 0.8),
+    "polynomial(3, 0.1, 1)": cubic,
+    "linear": lambda X, Z: X @ Z.T,
+}
+GAUSSIAN = {"kernel": "gaussian(1.5)", "scale": "none"}
+# scikit-learn's numbers for each pair of classes.
+PAIRS = {"tol": 1e-9, "decision_function_shape": "ovo"}
+
+
+def close(ours, theirs, share=DECISIONS):
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=share * np.abs(theirs).max())
+
+
+def signs_of(y):
+    return np.where(y == 1, 1.0, -1.0)
+
+
+def never_lower(K, ours, peer, linear, epsilon=0.0):
+    """Fail unless the dual objective of coefficients is at least that of a peer's; return it."""
+    theirs = np.zeros(len(K))
+    theirs[peer.support_] = peer.dual_coef_[0]
+    mine, other = (linear @ beta - epsilon * np.abs(beta).sum() - 0.5 * beta @ K @ beta for beta in (ours, theirs))
+    assert mine >= other - 1e-9 * max(abs(mine), abs(other))
+    return mine
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("C", [0.1, 10.0])
+@pytest.mark.parametrize("name", ["cancer", "iris"])
+def test_two_classes_are_those_of_svc(name, C, kernel):
+    X, y = bundled(name)
+    y = (y == 1).astype(int)
+    K = KERNELS[kernel](X, X)
+    peer = SVC(C=C, kernel="precomputed", tol=1e-9).fit(K, y)
+    ours = SVM(C=C, kernel=kernel, scale="none", tolerance=1e-9).fit(X, y)
+    theirs = peer.decision_function(K)
+    close(ours.decision_function(X), theirs)
+    clear = np.abs(theirs) > DECISIONS * np.abs(theirs).max()
+    assert (ours.predict(X) == peer.predict(K))[clear].all()
+    beta = coefficients_of(ours, len(y))[:, 0]
+    np.testing.assert_allclose(ours.fit_.dual_objective, never_lower(K, beta, peer, signs_of(y)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "digits"])
+@pytest.mark.parametrize("C", [0.5, 20.0])
+def test_several_classes_are_those_of_svc(name, C):
+    X, y = bundled(name)
+    s = (X.shape[1] / 2) ** 0.5
+    peer = SVC(C=C, gamma=1 / (2 * s**2), **PAIRS).fit(X, y)
+    ours = SVM(C=C, bandwidth=s, scale="none", tolerance=1e-9).fit(X, y)
+    new = X + 0.2 * np.random.default_rng(0).normal(size=X.shape)
+    # Pairs of theirs are above 0 for the first class.
+    theirs = -peer.decision_function(new)
+    close(ours.decision_function(new), theirs)
+    clear = (np.abs(theirs) > DECISIONS * np.abs(theirs).max()).all(axis=1)
+    assert clear.mean() > 0.95
+    np.testing.assert_array_equal(ours.predict(new)[clear], peer.predict(new)[clear])
+    assert abs(len(ours.fit_.support) - len(peer.support_)) <= 2
+
+
+@pytest.mark.parametrize("weights", ["balanced", "0:3,1:1,2:0.2"])
+def test_class_weights_are_those_of_svc(weights):
+    X, y = bundled("wine")
+    X, y = X[::2], np.where(np.arange(len(y)) % 3 == 0, 0, y)[::2]
+    theirs = "balanced" if weights == "balanced" else {0: 3.0, 1: 1.0, 2: 0.2}
+    peer = SVC(C=0.7, gamma=0.1, class_weight=theirs, **PAIRS).fit(X, y)
+    ours = SVM(C=0.7, bandwidth=5**0.5, scale="none", tolerance=1e-9, class_weight=weights).fit(X, y)
+    close(ours.decision_function(X), -peer.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    ("values", "weight"), [((False, True), {True: 3.0}), ((0.0, 1.0), {1.0: 3.0}), ((0, 1), {1: 3})]
+)
+def test_weights_are_for_the_classes_themselves(values, weight):
+    X, y = clouds(40)
+    plain = SVM(class_weight={"b": 3.0}).fit(X, np.array(["a", "b"])[y])
+    ours = SVM(class_weight=weight).fit(X, np.array(values)[y])
+    assert_decide_alike(ours, plain, X)
+    unweighted = SVM().fit(X, np.array(values)[y]).decision_function(X)
+    assert np.abs(ours.decision_function(X) - unweighted).max() > 0.01
+
+
+@pytest.mark.parametrize(("name", "nu", "bandwidth"), [("cancer", 0.05, 5.0), ("cancer", 0.5, 5.0), ("iris", 0.2, 2.0)])
+def test_nu_machines_are_those_of_nusvc(name, nu, bandwidth):
+    X, y = bundled(name)
+    peer = NuSVC(nu=nu, gamma=0.5 / bandwidth**2, tol=1e-10, decision_function_shape="ovo").fit(X, y)
+    ours = SVM(nu=nu, bandwidth=bandwidth, scale="none", tolerance=1e-9).fit(X, y)
+    sign = 1.0 if name == "cancer" else -1.0
+    close(ours.decision_function(X), sign * peer.decision_function(X))
+    if name == "cancer":
+        # The cost at which the two problems have the same solution.
+        np.testing.assert_allclose(ours.fit_.C, np.abs(peer.dual_coef_).max(), rtol=1e-4)
+        margins = signs_of(y) * ours.decision_function(X)
+        assert (margins < 1 - 1e-4).mean() <= nu <= len(ours.fit_.support) / len(y)
+
+
+@pytest.mark.parametrize(("n", "nu"), [(30, 0.02), (30, 0.1), (50, 0.05)])
+def test_a_small_nu_gives_a_certified_machine_or_none(n, nu):
+    X, y = clouds(n)
+    try:
+        machine = SVM(nu=nu, **GAUSSIAN).fit(X, y)
+    except UsageError:
+        # Few support vectors need margins that no cost in double precision reaches: refused by name.
+        raises(UsageError, "usage.nu", lambda: SVM(nu=nu, **GAUSSIAN).fit(X, y))
+    else:
+        assert machine.fit_.converged
+        assert machine.fit_.gap <= 1e-6
+
+
+@pytest.mark.parametrize("kernel", ["gaussian(3)", "laplacian(20)", "polynomial(3, 0.1, 1)"])
+@pytest.mark.parametrize(("C", "epsilon"), [(1.0, 0.1), (50.0, 20.0), (300.0, 0.0)])
+def test_regressions_are_those_of_svr_and_certified(C, epsilon, kernel):
+    X, y = bundled("diabetes")
+    X, y = X[::2], y[::2]
+    K, options = KERNELS[kernel](X, X), {"C": C, "epsilon": epsilon, "kernel": kernel, "tolerance": 1e-9}
+    peer = SVR(C=C, epsilon=epsilon, kernel="precomputed", tol=1e-6).fit(K, y)
+    ours = SVM(**options, scale="none", task="regress").fit(X, y)
+    close(ours.predict(X), peer.predict(K))
+    beta = coefficients_of(ours, len(y))[:, 0]
+    dual = never_lower(K, beta, peer, y, epsilon)
+    assert np.abs(beta).max() <= C * (1 + 1e-12)
+    assert abs(beta.sum()) <= 1e-9 * np.abs(beta).sum()
+    result = train_svm(frame_of(X, y), "y", **options, scale="none", task="regress")
+    primal = 0.5 * beta @ K @ beta + C * np.maximum(np.abs(y - K @ beta - result.intercept) - epsilon, 0).sum()
+    np.testing.assert_allclose(result.objective, primal, rtol=1e-7)
+    # The solver moves the target's mean to 0, which the sum of the coefficients cancels.
+    np.testing.assert_allclose(result.dual_objective, dual, rtol=1e-7)
+    np.testing.assert_allclose(result.duality_gap, (primal - dual) / primal, rtol=0, atol=1e-7)
+    assert result.n_support == int((beta != 0).sum())
+    assert result.n_bounded == int((np.abs(beta) >= C * (1 - 1e-9)).sum())
+    np.testing.assert_allclose(result.rmse, np.sqrt(np.mean((ours.predict(X) - y) ** 2)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("nu", [None, 0.02, 0.5, 0.95])
+def test_one_class_machines_are_those_of_oneclasssvm_and_leave_out_the_share_nu(nu):
+    X, _ = bundled("wine")
+    n, share = len(X), nu or 0.1
+    peer = OneClassSVM(nu=share, gamma=0.05, tol=1e-9).fit(X)
+    ours = SVM(task="one-class", nu=nu, bandwidth=10**0.5, scale="none", tolerance=1e-9).fit(X)
+    theirs, mine = peer.decision_function(X), ours.decision_function(X)
+    # Differences of sums of nu n kernel values: that is their scale.
+    np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-5 * share * n)
+    beta = coefficients_of(ours, n)[:, 0]
+    np.testing.assert_allclose(beta.sum(), share * n, rtol=1e-12)
+    never_lower(gaussian(X, X, 10**0.5), beta, peer, np.zeros(n))
+    result = train_svm(X, task="one-class", nu=nu, kernel="gaussian(3.1622776601683795)", scale="none", tolerance=1e-9)
+    assert (result.nu, result.outliers) == (share, np.mean(mine < 0))
+    np.testing.assert_allclose(mine, gaussian(X, X, 10**0.5) @ beta + result.intercept, rtol=0, atol=1e-9 * n)
+    # Rows in front of the plane have no coefficient, rows behind it have all of it: nu lies between the two shares.
+    tolerance = 1e-6 * np.abs(mine).max()
+    assert (mine < -tolerance).mean() <= share <= (mine < tolerance).mean()
+    assert result.n_bounded / n <= share <= result.n_support / n
+    assert (ours.predict(X) == (mine >= 0)).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"probability": True}, {"task": "regress"}, {"task": "one-class"}])
+def test_a_precomputed_matrix_gives_the_machine_of_its_kernel(options):
+    X, y = clouds(90, classes=3)
+    own, new = slice(0, 60), slice(60, 90)
+    K = gaussian(X, X, 1.5)
+    given = SVM(C=3.0, kernel="precomputed", tolerance=1e-9, **options).fit(K[own, own], y[own])
+    named = SVM(C=3.0, tolerance=1e-9, **GAUSSIAN, **options).fit(X[own], y[own])
+    close(given.decision_function(K[new, own]), named.decision_function(X[new]), 1e-5)
+    if "probability" in options:
+        close(given.predict_proba(K[new, own]), named.predict_proba(X[new]), 1e-5)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize("weights", [None, "balanced", "0:2,2:0.5"])
+def test_the_certificate_of_several_classes_is_the_sum_over_their_pairs(C, weights):
+    X, y = clouds(90, separation=1.2, classes=3)
+    X, y = X[:80], np.where(np.arange(80) % 7 == 0, 0, y[:80])
+    result = train_svm(frame_of(X, y), "y", C=C, class_weight=weights, **GAUSSIAN)
+    machine = SVM(C=C, class_weight=weights, **GAUSSIAN).fit(X, y)
+    factors = {None: np.ones(3), "balanced": 80 / (3 * np.bincount(y))}.get(weights, np.array([2.0, 1.0, 0.5]))
+    K, coefficients = gaussian(X, X, 1.5), coefficients_of(machine, 80)
+    primal, dual, gaps, bounded = 0.0, 0.0, [], np.zeros(80, dtype=bool)
+    for place, (i, j) in enumerate(combinations(range(3), 2)):
+        rows = np.flatnonzero((y == i) | (y == j))
+        signs, costs = np.where(y[rows] == j, 1.0, -1.0), C * factors[y[rows]]
+        beta = coefficients[rows, place]
+        assert (np.delete(coefficients[:, place], rows) == 0).all()
+        assert (signs * beta >= 0).all()
+        assert (signs * beta <= costs * (1 + 1e-12)).all()
+        np.testing.assert_allclose(beta.sum(), 0, rtol=0, atol=1e-11 * np.abs(beta).sum())
+        bounded[rows] |= signs * beta >= costs * (1 - 1e-9)
+        f = K[np.ix_(rows, rows)] @ beta
+        made = 0.5 * beta @ f + costs @ np.maximum(1 - signs * (f + result.intercept[place]), 0.0)
+        bound = signs @ beta - 0.5 * beta @ f
+        primal, dual, gaps = primal + made, dual + bound, [*gaps, (made - bound) / made]
+    np.testing.assert_allclose((result.objective, result.dual_objective), (primal, dual), rtol=1e-10)
+    np.testing.assert_allclose(result.duality_gap, max(gaps), rtol=0, atol=1e-10)
+    assert result.converged
+    assert result.duality_gap <= 1e-6
+    assert (result.n_support, result.n_bounded) == ((coefficients != 0).any(axis=1).sum(), bounded.sum())
+    np.testing.assert_allclose(result.lambda_, 1 / (2 * 80 * C), rtol=1e-15)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 50.0])
+def test_a_hard_margin_is_as_wide_as_geometry_says(scale):
+    # The nearest two of these are (0, 0) and (3, 4) on either side: half of their distance of 5.
+    X = scale * np.array([[0.0, 0.0], [-1.0, -2.0], [-3.0, 0.0], [3.0, 4.0], [6.0, 8.0], [3.0, 9.0]])
+    machine = SVM(kernel="linear", scale="none", hard_margin=True).fit(X, [0, 0, 0, 1, 1, 1])
+    w = X[machine.fit_.support].T @ machine.model.expansion.coefficients[:, 0]
+    np.testing.assert_allclose(w, np.array([0.6, 0.8]) / (2.5 * scale), rtol=1e-6)
+    np.testing.assert_allclose(machine.decision_function(X[[0, 3]]), [-1, 1], rtol=1e-6)
+    assert machine.fit_.support.tolist() == [0, 3]
+    assert (machine.fit_.n_bounded, machine.fit_.C) == (0, None)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    ("n", "separation", "options"),
+    [(80, 1.5, {"kernel": "gaussian(0.4)"}), (20, 8.0, {"kernel": "linear", "tolerance": 1e-10})],
+)
+def test_a_hard_margin_leaves_no_row_inside(n, separation, options, seed):
+    X, y = clouds(n, separation=separation, seed=seed)
+    machine = SVM(scale="none", hard_margin=True, **options).fit(X, y)
+    margins = signs_of(y) * machine.decision_function(X)
+    np.testing.assert_allclose(margins.min(), 1, rtol=1e-4)
+    np.testing.assert_allclose(margins[machine.fit_.support], 1, rtol=1e-4)
+
+
+def test_ties_of_votes_go_to_the_first_class():
+    y = np.arange(60) % 3
+    angle = 2 * np.pi * y / 3
+    X = 0.5 * np.random.default_rng(1).normal(size=(60, 2)) + 1.5 * np.column_stack([np.cos(angle), np.sin(angle)])
+    machine = SVM(C=1.0, kernel="linear", scale="none").fit(X, np.array(["c", "a", "b"])[y])
+    grid = np.stack(np.meshgrid(*[np.linspace(-0.5, 0.5, 81)] * 2), axis=-1).reshape(-1, 2)
+    tied = 0
+    for scores, predicted in zip(machine.decision_function(grid), machine.predict(grid), strict=True):
+        votes = dict.fromkeys("abc", 0)
+        for score, (i, j) in zip(scores, combinations("abc", 2), strict=True):
+            votes[j if score > 0 else i] += 1
+        tied += max(votes.values()) == 1
+        assert predicted == next(name for name in "abc" if votes[name] == max(votes.values()))
+    assert tied > 0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (2, 10),
+        (-1, 1),
+        (0.5, 1.5),
+        (False, True),
+        ("Ja", "nein"),
+        ("10", "2"),
+        (dt.date(2019, 12, 31), dt.date(2020, 1, 1)),
+    ],
+)
+@pytest.mark.parametrize("given", ["array", "objects", "column"])
+def test_the_second_of_the_sorted_labels_is_positive_and_labels_come_back_in_kind(values, given):
+    X, y = clouds(40, separation=6.0)
+    labels = [values[k] for k in 1 - y]
+    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    beside = {"array": labels, "objects": np.array(labels, dtype=object), "column": "y"}[given]
+    machine = SVM().fit(table.assign(y=labels) if given == "column" else table, beside)
+    predicted = machine.predict(table)
+    if isinstance(values[0], dt.date):
+        labels = [str(label) for label in labels]
+    assert predicted.tolist() == labels
+    assert isinstance(labels[0], str) or predicted.dtype == np.array(labels).dtype
+    assert ((machine.decision_function(table) > 0) == (y == 0)).all()
+    assert machine.score(table, labels) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (pd.Series(["a", "z"]).astype(pd.CategoricalDtype(["z", "a"])), ("a", "z")),
+        (pd.Series(["z", "a"], dtype="string"), ("a", "z")),
+        *(
+            (pd.to_datetime(["2020-01-01", "2021-06-30"]).as_unit(unit), ("2020-01-01", "2021-06-30"))
+            for unit in ("ns", "s")
+        ),
+    ],
+)
+def test_classes_are_sorted_by_their_names_whatever_the_type_of_a_column(labels, names):
+    X, y = clouds(40, separation=6.0)
+    column = labels.take(y)
+    for beside in (column, column.to_numpy()):
+        assert SVM().fit(X, beside).classes_ == names
+    assert SVM().fit(pd.DataFrame(X, columns=["a", "b"]).assign(y=np.asarray(column)), "y").classes_ == names
+
+
+def test_every_pair_of_classes_is_counted():
+    X, y = clouds(60, classes=4)
+    seen = []
+    train_svm(frame_of(X, y), "y", progress=lambda *done: seen.append(done))
+    assert seen == [(done, 6) for done in range(1, 7)]
+
+
+def test_machines_that_say_little_are_told():
+    def told(y, **options):
+        return " | ".join(train_svm(frame_of(clouds(200)[0], y), "y", test_fraction=0.3, **options).warnings)
+
+    coins, rare = np.random.default_rng(2).integers(0, 2, 200), (np.arange(200) % 8 == 0).astype(int)
+    assert "training rows are support vectors: the kernel may be too narrow" in told(coins, bandwidth=0.01)
+    assert "training rows are support vectors: the cost may be too small" in told(coins, C=0.001)
+    assert "support vectors" not in told((clouds(200)[0][:, 0] > 0).astype(int))
+    assert "every row is predicted as '0'; --class-weight balanced" in told(rare, C=0.1)
+    nearly = told(rare, bandwidth=0.2, C=100.0)
+    assert "'0' for every row would be right as often, or nearly so; --class-weight balanced" in nearly
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_nearest_mean_is_the_class_at_the_least_distance_in_the_feature_space(classes, kernel):
+    (X, y), (new, _), k = clouds(70, classes=classes), clouds(50, classes=classes, seed=1), KERNELS[kernel]
+    machine = SVM(method="mean", kernel=kernel, scale="none").fit(X, y)
+    of_class = [X[y == c] for c in range(classes)]
+    squared = np.column_stack([k(rows, rows).mean() - 2 * k(new, rows).mean(axis=1) for rows in of_class])
+    np.testing.assert_array_equal(machine.predict(new), squared.argmin(axis=1))
+    scores, halves = machine.decision_function(new), (squared - squared[:, :1]) / -2
+    close(scores if classes == 2 else scores - scores[:, :1], halves[:, 1] if classes == 2 else halves, 1e-11)
+
+
+@pytest.mark.parametrize("options", [{}, {"grid": True, "cv": 2}])
+def test_every_machine_is_judged_beside_the_nearest_mean_with_the_kernel_that_was_chosen(options):
+    X = np.random.default_rng(1).normal(size=(150, 2))
+    table, split = frame_of(X, (np.sin(4 * X[:, 0]) * X[:, 1] > 0).astype(int)), {"test_fraction": 0.3, "seed": 4}
+    result = train_svm(table, "y", **split, **options)
+    mean = train_svm(table, "y", **split, method="mean", kernel=result.kernel)
+    assert result.baseline.accuracy == mean.accuracy == mean.baseline.accuracy
+    assert result.baseline.balanced_accuracy == mean.balanced_accuracy
+
+
+def test_the_perceptron_by_hand():
+    X, y = clouds(25, separation=2.5, classes=3)
+    machine = SVM(method="perceptron", kernel="gaussian(1)", scale="none", seed=9).fit(X, y)
+    K, total = gaussian(X, X, 1.0), 0
+    for place, (i, j) in enumerate(combinations(range(3), 2)):
+        rows = np.flatnonzero((y == i) | (y == j))
+        signs = np.where(y[rows] == j, 1.0, -1.0)
+        beta, b, rng, made = np.zeros(len(rows)), 0.0, np.random.default_rng((9, 1)), 1
+        while made:
+            made = 0
+            for row in rng.permutation(len(rows)):
+                if signs[row] * (K[rows[row], rows] @ beta + b) <= 0:
+                    beta[row], b, made = beta[row] + signs[row], b + signs[row], made + 1
+            total += made
+        np.testing.assert_array_equal(coefficients_of(machine, 25)[rows, place].astype(int), beta.astype(int))
+        assert machine.model.expansion.intercepts[place] == int(b)
+    assert (machine.fit_.iterations, machine.fit_.converged) == (total, True)
+
+
+def test_a_perceptron_says_that_it_has_not_settled_and_depends_on_the_seed_only():
+    X, y = clouds(60, separation=0.5)
+    result = train_svm(frame_of(X, y), "y", method="perceptron", kernel="linear")
+    assert not result.converged
+    assert any("still makes mistakes" in warning for warning in result.warnings)
+    one, two, other = (
+        SVM(method="perceptron", seed=seed, threads=threads).fit(X, y).decision_function(X)
+        for seed, threads in ((0, 1), (0, 2), (7, 1))
+    )
+    # Coefficients are whole numbers, each a mistake that was made.
+    assert_close(one, two, share=SAME_MACHINE)
+    assert (other != one).any()
+
+
+@pytest.mark.parametrize("options", [{"C": 0.3}, {"nu": 0.4}, {"class_weight": "balanced"}, {"method": "perceptron"}])
+def test_probabilities_of_two_classes_never_contradict_the_decision(options):
+    X, y = clouds(160, separation=1.0)
+    X, y = X[40:], np.where(np.arange(120) % 5 == 0, 1, y[40:])
+    machine = SVM(probability=True, seed=2, **options).fit(X, y)
+    found, scores = machine.predict_proba(X), machine.decision_function(X)
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
+    assert ((found[:, 1] > 0.5) == (scores > 0)).all()
+    np.testing.assert_array_equal(found.argmax(axis=1), machine.predict(X))
+    # Monotone in the score, and even where the score is 0.
+    assert (np.diff(found[np.argsort(scores, kind="stable"), 1]) >= 0).all()
+    assert machine.model.probabilities(np.array([[0.0]])).tolist() == [[0.5, 0.5]]
+
+
+def test_probabilities_of_several_classes_sum_to_one_and_decide_by_the_seed():
+    X, y = bundled("wine")
+    X, y = X[::2, :4], y[::2]
+    first, again, other = (SVM(probability=True, seed=s, threads=t).fit(X, y) for s, t in ((1, 1), (1, 2), (2, 1)))
+    found = first.predict_proba(X)
+    assert found.shape == (89, 3)
+    assert ((found >= 0) & (found <= 1)).all()
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_array_equal(found.argmax(axis=1), first.predict(X))
+    # Sigmoids of scores from machines, which stop at a gap of 1e-6.
+    assert np.abs(found - again.predict_proba(X)).max() < 1e-5
+    assert np.abs(found - other.predict_proba(X)).max() > 1e-4
+    assert_decide_alike(first, other, X)
+
+
+def test_probabilities_are_about_right_where_the_truth_is_known():
+    # Two normal clouds with unit variance: log odds are separation * (x - separation / 2).
+    X, y = clouds(600, 1, separation=2.0)
+    machine = SVM(kernel="linear", scale="none", probability=True).fit(X, y)
+    at = np.linspace(-1, 3, 9)
+    truth = 1 / (1 + np.exp(-2.0 * (at - 1)))
+    np.testing.assert_allclose(machine.predict_proba(at[:, None])[:, 1], truth, rtol=0, atol=0.08)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"kernel": "laplacian(3)"}, {"kernel": "student-t"}, {"task": "regress"}, {"task": "one-class"}, {"colour": True}],
+)
+def test_nystroem_features_of_all_rows_are_the_kernel(options):
+    X, y = clouds(70)
+    table = pd.DataFrame(X, columns=["a", "b"])
+    if options.get("colour"):
+        table, options = table.assign(colour=np.array(["red", "blue", "green"])[np.arange(70) % 3]), {}
+    exact = SVM(tolerance=1e-9, **options).fit(table, y)
+    explicit = SVM(tolerance=1e-9, features="nystroem:70", **options).fit(table, y)
+    close(explicit.decision_function(table), exact.decision_function(table), 1e-5)
+    target = None if options.get("task") == "one-class" else "y"
+    trained = table.assign(y=y) if target else table
+    assert train_svm(trained, target, features="nystroem:70", **options).feature_error < 1e-8
+
+
+def test_the_reported_error_of_features_is_that_of_all_pairs_and_falls_with_their_number():
+    X, y = clouds(90)
+    options = {"kernel": "gaussian(2)", "scale": "none", "seed": 6}
+    machine = SVM(features="fourier:200", **options).fit(X, y)
+    features = machine.model.features
+    Z = np.sqrt(2 / 200) * np.cos(X @ features.projection + features.offsets)
+    w, b = machine.model.expansion.coefficients[:, 0], machine.model.expansion.intercepts[0]
+    np.testing.assert_allclose(machine.decision_function(X), Z @ w + b, rtol=0, atol=1e-10)
+    kinds = ("fourier:20", "fourier:200", "fourier:2000", "nystroem:5", "nystroem:20", "nystroem:60")
+    errors = [train_svm(frame_of(X, y), "y", features=kind, **options).feature_error for kind in kinds]
+    np.testing.assert_allclose(errors[1], np.sqrt(np.mean((Z @ Z.T - gaussian(X, X, 2.0)) ** 2)), rtol=1e-9)
+    for first, second, third in (errors[:3], errors[3:]):
+        assert first > 2 * second > 4 * third > 0
