@@ -1,0 +1,326 @@
+"""What every solution must satisfy, whatever way the solver went, and on data on which solvers break."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from learning.solver_problems import (
+    best_dual,
+    check_claims,
+    checked,
+    classification,
+    coin,
+    dense,
+    dual_of,
+    gaussian,
+    one_class,
+    primal_of,
+    regression,
+    rings,
+    two_clouds,
+)
+from sklearn.svm import SVC
+from tolerances import SAME_MACHINE, assert_close
+
+from kerntest.learning.solvers import problem as problems
+from kerntest.learning.solvers.active_set import single_changes
+from kerntest.learning.solvers.hinge import solve_hinge
+from kerntest.learning.solvers.problem import feasible, solve_indefinite
+from kerntest.learning.solvers.systems import Counter, DenseSystem
+from kerntest.matrices.matrix import GivenMatrix
+
+
+def clouds(n, C, gamma=0.5, **options):
+    X, y = two_clouds(n, **options)
+    return gaussian(X, gamma), classification(y, C)
+
+
+def round_about(n, d, C):
+    X, y = rings(n, d)
+    return gaussian(X, 1 / d), classification(y, C)
+
+
+def fetched(n, d, C):
+    matrix, problem = round_about(n, d, C)
+    return GivenMatrix(dense(matrix)), problem
+
+
+def chessboard(C):
+    X = 4 * np.random.default_rng(3).random((1200, 2))
+    return gaussian(X, 5.0), classification(np.where(np.floor(X).sum(axis=1) % 2, 1.0, -1.0), C)
+
+
+def uneven(n):
+    X, y = two_clouds(n)
+    return gaussian(X, 0.5), classification(y, np.where(y > 0, 10.0, 0.2) * (1 + np.arange(n) % 3))
+
+
+def repeated(places, times, y, C):
+    X = np.repeat(np.random.default_rng(1).normal(size=(places, 2)), times, axis=0)
+    return gaussian(X, 1.0), classification(y, C)
+
+
+def constant(positive, C):
+    return gaussian(np.ones((100, 3)), 0.5), classification(np.where(np.arange(100) < positive, 1.0, -1.0), C)
+
+
+def in_a_line(labels, C):
+    return gaussian(np.arange(len(labels), dtype=float)[:, None], 0.5), classification(labels, C)
+
+
+def far_away():
+    X, y = two_clouds(300)
+    X[0] += 1e6
+    return gaussian(X, 0.5), classification(y, 1.0)
+
+
+def polynomial(power):
+    X, y = two_clouds(300)
+    return GivenMatrix((1 + X @ X.T) ** power), classification(y, 1.0)
+
+
+def alone(n, nu, gamma=0.5):
+    return gaussian(two_clouds(n)[0], gamma), one_class(n, nu)
+
+
+PROBLEMS = [
+    *((clouds, (n, C)) for n, C in product([30, 150, 700], [1e-6, 0.1, 1.0, 100.0, 1e5])),
+    *((clouds, (n, C, gamma)) for n, C, gamma in product([150, 1010], [1.0, 1e4], [1e-6, 1e-3, 1e2, 1e4])),
+    *((round_about, (n, d, C)) for (n, d), C in product([(250, 20), (1300, 20), (1300, 6)], [0.1, 1.0, 100.0])),
+    *((uneven, (n,)) for n in (40, 400, 1500)),
+    *((alone, case) for case in ((40, 0.01), (40, 0.5), (60, 1e-3), (60, 1.0), (500, 0.1), (500, 0.9), (1500, 0.5))),
+    *((repeated, (150, 2, np.tile([1.0, -1.0], 150), C)) for C in (1.0, 1000.0)),
+    *((repeated, (places, 10, coin(10 * places), C)) for places, C in product([20, 120], [1.0, 100.0])),
+    *((in_a_line, (labels, C)) for labels, C in product([[1, -1], [1, 1, -1], [1, -1, 1, -1]], [1e-3, 1.0, 1e3])),
+    *((constant, (positive, C)) for positive, C in product([50, 30], [0.1, 100.0])),
+    (clouds, (200, 1e6)),
+    (far_away, ()),
+    (polynomial, (3,)),
+]
+
+
+@pytest.mark.parametrize(("make", "values"), PROBLEMS, ids=lambda one: getattr(one, "__name__", str(one)[:40]))
+def test_every_claim_of_a_solution_holds(make, values):
+    checked(*make(*values))
+
+
+@pytest.mark.parametrize(
+    ("make", "values", "method"),
+    [
+        *((clouds, (2000, C, 0.1), "factor") for C in (0.1, 10.0)),
+        *((round_about, (1500, 30, C), "active set") for C in (0.1, 10.0)),
+        # Entries are fetched and not made again; up to 1,500 rows the whole matrix is held.
+        *((fetched, (1700, 20, C), "active set") for C in (0.1, 10.0)),
+        *((chessboard, (C,), "levels") for C in (1.0, 100.0)),
+    ],
+)
+def test_claims_hold_whatever_leads_the_way(make, values, method):
+    assert checked(*make(*values)).method == method
+
+
+@pytest.mark.parametrize(("scale", "C"), [(1.0, 0.1), (1.0, 10.0), (1.0, 1e4), (1e-4, 1.0), (100.0, 1.0)])
+def test_an_exact_factor_of_few_columns(scale, C):
+    X, y = two_clouds(1500, d=4)
+    X = scale * (X - X.mean(axis=0))
+    assert checked(GivenMatrix(X @ X.T), classification(y, C), factor=X).method == "exact factor"
+
+
+@pytest.mark.parametrize("n", [60, 300, 1200])
+def test_a_tighter_tolerance_is_kept_too(n):
+    checked(*clouds(n, 1.0), tolerance=1e-9)
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [*product([40, 400, 900], [0.0, 0.1, 0.5])])
+def test_epsilon_regression(n, epsilon):
+    rng = np.random.default_rng(n)
+    X = np.sort(6 * rng.random((n, 1)), axis=0)
+    found = checked(*regression(gaussian(X, 0.5), np.sin(X[:, 0]) + 0.1 * rng.normal(size=n), 5.0, epsilon))
+    # The pair of rows of one case are not both in use.
+    assert epsilon == 0 or not ((found.coefficients[:n] != 0) & (found.coefficients[n:] != 0)).any()
+
+
+@pytest.mark.parametrize("C", [1e-8, 1e-6])
+def test_costs_so_small_that_all_of_the_smaller_class_is_bounded(C):
+    X, y = two_clouds(300)
+    y[:200] = -1.0
+    solution = checked(gaussian(X, 0.5), classification(y, C))
+    np.testing.assert_allclose(np.abs(solution.coefficients[y > 0]), C, rtol=1e-12)
+
+
+@pytest.mark.parametrize("C", [1e6, 1e8])
+def test_large_costs_on_classes_that_can_be_separated(C):
+    matrix, problem = clouds(300, C, separation=10)
+    solution = checked(matrix, problem)
+    assert (problem.slack(solution.outputs, solution.intercept) < 1e-5).all()
+
+
+@pytest.mark.parametrize(("n", "few", "C"), [*product([400, 1300], [1, 2, 3], [0.01, 1.0, 100.0])])
+def test_few_rows_of_one_class(n, few, C):
+    y = np.where(np.arange(n) < few, 1.0, -1.0)
+    solution = checked(gaussian(two_clouds(n)[0], 0.5), classification(y, C))
+    # Of 1,300 rows at most 70 systems; some 280 from a random subset without a row of that class.
+    assert n < 1000 or solution.iterations < 150
+
+
+@pytest.mark.parametrize(("n", "C", "gamma"), [(600, 1.0, 0.5), (600, 100.0, 0.5), (610, 1e4, 5.0)])
+def test_random_labels(n, C, gamma):
+    X = np.random.default_rng(1).normal(size=(n, 2))
+    solution = checked(gaussian(X, gamma), classification(coin(n, 1), C))
+    # What subsets say of the whole leads nowhere with large costs: they are solved the careful way, by some processors at last.
+    assert C < 1e4 or solution.method.endswith("Newton")
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(2, 40),
+    repeats=st.sampled_from([1, 2, 5]),
+    grid=st.booleans(),
+    C=st.sampled_from([1e-6, 1e-3, 0.1, 1.0, 30.0, 1e4, 1e6]),
+    gamma=st.sampled_from([1e-6, 1e-2, 0.5, 10.0, 1e4]),
+    weighted=st.booleans(),
+)
+def test_small_problems_of_any_kind_are_certified(*, seed, n, repeats, grid, C, gamma, weighted):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, size=(n, 2)).astype(float) if grid else rng.normal(size=(n, 2))
+    X = np.repeat(X, repeats, axis=0)
+    y = rng.choice([-1.0, 1.0], len(X))
+    y[:2] = 1.0, -1.0
+    costs = C * (rng.integers(1, 10, len(X)) if weighted else np.ones(len(X)))
+    checked(gaussian(X, gamma), classification(y, costs))
+
+
+def test_every_seed_gives_the_same_solution_within_the_gap():
+    duals = [checked(*round_about(1300, 5, 3.0), seed=seed).dual_objective for seed in (0, 0, 1, 2)]
+    np.testing.assert_allclose(duals, duals[0], rtol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "values"),
+    [
+        *((clouds, (n, C, 0.7)) for n, C in product([6, 17, 40], [0.05, 1.0, 30.0])),
+        (alone, (40, 0.3, 0.7)),
+        (alone, (10, 0.05)),
+    ],
+)
+def test_the_optimum_is_that_of_coordinate_ascent_and_smo_finds_it_too(make, values):
+    matrix, problem = make(*values)
+    reference = best_dual(dense(matrix), problem)
+    np.testing.assert_allclose(checked(matrix, problem, tolerance=1e-9).dual_objective, reference, rtol=1e-8)
+    found = solve_indefinite(matrix, problem, tolerance=1e-7)
+    check_claims(dense(matrix), problem, found)
+    np.testing.assert_allclose(found.dual_objective, reference, rtol=1e-6)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+def test_decision_values_are_those_of_scikit_learn(C):
+    X, y = two_clouds(400)
+    solution = checked(gaussian(X, 0.5), classification(y, C), tolerance=1e-9)
+    peer = SVC(C=C, gamma=0.5, tol=1e-10).fit(X, y)
+    # Its matrix is in single precision.
+    found, theirs = solution.outputs + solution.intercept, peer.decision_function(X)
+    np.testing.assert_allclose(found, theirs, rtol=0, atol=1e-5 * max(1, C))
+    free = np.abs(peer.dual_coef_[0]) < C
+    assert set(peer.support_[free]) <= set(np.flatnonzero(solution.coefficients))
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 50.0])
+def test_the_intercept_minimises_the_primal_objective(C):
+    matrix, problem = clouds(200, C)
+    K, found = dense(matrix), checked(matrix, problem)
+    for shift in (-0.1, -1e-4, 1e-4, 0.1):
+        shifted = primal_of(K, problem, found.coefficients, found.intercept + shift)
+        assert shifted >= primal_of(K, problem, found.coefficients, found.intercept) * (1 - 1e-12)
+
+
+def test_the_intercept_is_the_middle_of_its_interval_where_no_row_is_free():
+    # Opposite labels on the same points: all at their cost, any b in [-1, 1] is as good.
+    solution = checked(*repeated(20, 2, np.tile([1.0, -1.0], 20), 0.3))
+    np.testing.assert_allclose(np.abs(solution.coefficients), 0.3, rtol=1e-12)
+    np.testing.assert_allclose(solution.intercept, 0.0, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("d", "kept"), [(2, 0), (2, 10_000), (30, 0), (30, 8 * 1100 * 40), (30, 1_000_000)])
+def test_little_memory_gives_a_solution_that_is_certified_or_says_that_it_is_not(kept, d):
+    matrix, problem = round_about(1100, d, 1.0)
+    solution = solve_hinge(matrix, problem, kept_bytes=kept)
+    check_claims(dense(matrix), problem, solution)
+    assert solution.converged == (solution.gap <= 1e-6)
+    if kept > 10_000:
+        np.testing.assert_allclose(solution.dual_objective, checked(matrix, problem).dual_objective, rtol=1e-3)
+
+
+@pytest.mark.parametrize(("n", "factor"), [(150, 0.3), (150, 1.0), (150, 3.0), (1500, 0.3), (1500, 3.0)])
+def test_a_start_from_other_costs_leads_to_the_same_optimum(n, factor):
+    start, cold = checked(*clouds(n, 1.0)), checked(*clouds(n, factor))
+    warm = checked(*clouds(n, factor), start=start)
+    np.testing.assert_allclose(warm.dual_objective, cold.dual_objective, rtol=2e-6)
+
+
+def test_the_violation_is_that_of_the_worst_pair():
+    matrix, problem = clouds(60, 1.0)
+    found = checked(matrix, problem, tolerance=1e-9)
+    v, beta = problem.signs * problem.margins - found.outputs, found.coefficients
+    high = np.where(problem.signs > 0, 1.0, 0.0)
+    pairs = [v[i] - v[j] for i, j in product(range(60), repeat=2) if beta[i] < high[i] and beta[j] > high[j] - 1]
+    np.testing.assert_allclose(found.violation, max(*pairs, 0.0), rtol=0, atol=1e-12)
+    assert found.violation < 1e-5
+
+
+@pytest.mark.parametrize("C", [1.0, 10.0])
+def test_changes_of_one_row_after_another_lead_to_the_optimum(C):
+    matrix, problem = clouds(40, C, separation=1.0)
+    optimum = checked(matrix, problem)
+    system = DenseSystem(dense(matrix), problem, Counter())
+    point = single_changes(system, feasible(problem, 0.5 * optimum.coefficients), ridge=1e-10, tolerance=1e-8)
+    a = problem.signs * point.coefficients
+    assert point.reached
+    assert -1e-12 * C <= a.min() <= a.max() <= C * (1 + 1e-12)
+    found = dual_of(dense(matrix), problem, point.coefficients)
+    assert found == pytest.approx(optimum.dual_objective, rel=optimum.gap + 1e-8, abs=0)
+
+
+# Kernels whose matrix is not positive semi-definite.
+
+
+def sigmoid(n, C):
+    X, y = two_clouds(n)
+    return GivenMatrix(np.tanh(0.5 * X @ X.T - 1)), classification(y, C)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+def test_a_stationary_point_of_the_sigmoid_kernel(C):
+    matrix, problem = sigmoid(150, C)
+    assert np.linalg.eigvalsh(matrix.matrix).min() < -0.1
+    solution = solve_indefinite(matrix, problem)
+    check_claims(matrix.matrix, problem, solution)
+    assert (solution.converged, solution.gap) == (True, None)
+    assert solution.violation <= 1.01e-3
+    peer = SVC(C=C, kernel="precomputed", tol=1e-6).fit(matrix.matrix, problem.signs)
+    beta = np.zeros(150)
+    beta[peer.support_] = peer.dual_coef_[0]
+    # There are many stationary points.
+    theirs = dual_of(matrix.matrix, problem, beta)
+    assert C > 1 or solve_indefinite(matrix, problem, tolerance=1e-6).dual_objective >= 0.95 * theirs
+
+
+def test_a_matrix_that_is_not_positive_semidefinite_is_refused():
+    with pytest.raises(np.linalg.LinAlgError):
+        solve_hinge(*sigmoid(80, 100.0))
+
+
+def test_a_cache_of_two_rows_changes_nothing():
+    once, again = solve_indefinite(*sigmoid(80, 1.0)), solve_indefinite(*sigmoid(80, 1.0), kept_bytes=0)
+    # Steps are the same, and what rounding adds is at most the size of the coefficients.
+    assert_close(again.coefficients, once.coefficients, condition=once.iterations, share=SAME_MACHINE)
+
+
+def test_few_steps_give_a_usable_solution_that_says_so(monkeypatch):
+    monkeypatch.setattr(problems, "STEPS", 0)
+    monkeypatch.setattr(problems, "LEAST_STEPS", 5)
+    matrix, problem = sigmoid(80, 1.0)
+    solution = solve_indefinite(matrix, problem)
+    assert (solution.converged, solution.iterations) == (False, 5)
+    check_claims(matrix.matrix, problem, solution)
