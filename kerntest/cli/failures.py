@@ -7,6 +7,7 @@ import re
 import signal
 import traceback
 import unicodedata
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,13 +45,12 @@ def from_click(error: click.ClickException) -> KerntestError:
     ctx = getattr(error, "ctx", None)
     path = ctx.command_path if ctx is not None else "kerntest"
     see = f"see `{path} --help`"
-    if isinstance(error, click.NoSuchOption):
-        return _no_such_option(error, path)
-    if isinstance(error, click.MissingParameter) and error.param is not None:
-        usage = f"{path} {' '.join(ctx.command.collect_usage_pieces(ctx))}" if ctx is not None else path
+    if isinstance(error, click.NoSuchOption) and ctx is not None:
+        return _no_such_option(error.option_name, ctx)
+    if isinstance(error, click.MissingParameter) and error.param is not None and ctx is not None:
         return UsageError(
             f"missing argument {error.param.human_readable_name}",
-            hint=f"the usage is `{usage}`; {see}",
+            hint=f"the usage is `{path} {' '.join(ctx.command.collect_usage_pieces(ctx))}`; {see}",
             code="usage.missing_argument",
         )
     message = error.format_message().strip()
@@ -61,23 +61,21 @@ def from_click(error: click.ClickException) -> KerntestError:
     return UsageError(message, hint=see)
 
 
-def _no_such_option(error: click.NoSuchOption, path: str) -> UsageError:
-    """Return the error for an option that is not there, with the one that was meant."""
-    name, ctx = error.option_name, error.ctx
-    command = ctx.command if ctx is not None else click.Command(path)
-    owners = [owner for owner, sub in getattr(command, "commands", {}).items() if name in _option_names(sub)]
-    close = suggest(name, _option_names(command))
+def _no_such_option(name: str, ctx: click.Context) -> UsageError:
+    """Return the error for an option that is not there, with the one that was meant, or the command it stands after."""
+    owners = [owner for owner, sub in getattr(ctx.command, "commands", {}).items() if name in _option_names(sub)]
+    hint = f"see `{ctx.command_path} --help`"
     if owners:
-        hint = f"it stands after the command: `{path} {owners[0]} ... {name}`"
-    else:
-        hint = f"did you mean {close}?" if close else f"see `{path} --help`"
+        hint = f"it stands after the command: `{ctx.command_path} {owners[0]} ... {name}`"
+    elif close := suggest(name, _option_names(ctx.command)):
+        hint = f"did you mean {close}?"
     return UsageError(f"no such option: {name}", hint=hint, code="usage.unknown_option", where={"value": name})
 
 
 def _option_names(command: click.Command) -> tuple[str, ...]:
     """Return the long names of the options of a command."""
-    names = (text for param in command.params if isinstance(param, click.Option) for text in param.opts)
-    return (*(name for name in names if name.startswith("--")), "--help")
+    options = (param for param in command.params if isinstance(param, click.Option))
+    return (*(name for option in options for name in option.opts if name.startswith("--")), "--help")
 
 
 def from_exception(error: BaseException) -> KerntestError:
@@ -169,14 +167,7 @@ def show_traceback(error: BaseException) -> None:
 
 def wants_json(arguments: Sequence[str]) -> bool:
     """Whether a command line asks for JSON; it may be one that cannot be parsed."""
-    wanted = False
-    for index, argument in enumerate(arguments):
-        if argument == "--":
-            break
-        if argument == "--json":
-            return True
-        if argument == "--format" and index + 1 < len(arguments):
-            wanted = arguments[index + 1].casefold() in JSON_FORMATS
-        elif argument.startswith("--format="):
-            wanted = argument.partition("=")[2].casefold() in JSON_FORMATS
-    return wanted
+    # What stands behind -- is no option.
+    options = list(takewhile(lambda argument: argument != "--", arguments))
+    formats = re.findall(r"(?:^|\0)--format[=\0]([^\0]*)", "\0".join(options))
+    return "--json" in options or (bool(formats) and formats[-1].casefold() in JSON_FORMATS)

@@ -182,11 +182,7 @@ def write_standard_bytes(chunks: Iterable[bytes]) -> None:
         As `write_standard_output`.
     """
     if sys.stdout is None:
-        raise DataError(
-            "the standard output is closed",
-            hint="open it, or send it to a file",
-            code="data.output",
-        )
+        raise DataError("the standard output is closed", hint="open it, or send it to a file", code="data.output")
     try:
         sys.stdout.flush()
         for chunk in chunks:
@@ -203,29 +199,16 @@ def check_writable(path: str | Path, *, new: bool = False) -> None:
     """
     target = _target(path)
     if target.is_dir():
-        raise DataError(
-            f"cannot write {path}: it is a folder",
-            hint="name a file in it",
-            code="data.output",
-            where={"file": str(path)},
-        )
+        raise _refused(path, "it is a folder", "name a file in it")
     if not target.parent.is_dir():
         # As it was typed, unless the link that was typed is there and leads to nowhere.
         folder = target.parent if Path(path).parent.is_dir() else Path(path).parent
-        raise DataError(
-            f"cannot write {path}: the folder {folder} does not exist",
-            hint=f"make it with `mkdir -p {shlex.quote(str(folder))}`",
-            code="data.output",
-            where={"file": str(path)},
+        raise _refused(
+            path, f"the folder {folder} does not exist", f"make it with `mkdir -p {shlex.quote(str(folder))}`"
         )
     blocked = target if target.exists() else target.parent
     if not os.access(blocked, os.W_OK) or (_is_replaceable(target) and not os.access(target.parent, os.W_OK)):
-        raise DataError(
-            f"cannot write {path}: permission denied",
-            hint="choose another place, or change the permissions",
-            code="data.output",
-            where={"file": str(path)},
-        )
+        raise _refused(path, "permission denied", "choose another place, or change the permissions")
     if new and target.is_file():
         raise _exists(str(path))
 
@@ -393,9 +376,9 @@ def _exists(name: str) -> DataError:
 def _unwritable(name: str, error: OSError) -> DataError:
     """Return the error for an output that the system refuses."""
     reason = (error.strerror or str(error)).lower()
-    return DataError(
-        f"cannot write {name}: {reason}",
-        hint="choose another place for it, or free some space",
-        code="data.output",
-        where={"file": name},
-    )
+    return _refused(name, reason, "choose another place for it, or free some space")
+
+
+def _refused(name: str | Path, reason: str, hint: str) -> DataError:
+    """Return the error for an output that cannot be written."""
+    return DataError(f"cannot write {name}: {reason}", hint=hint, code="data.output", where={"file": str(name)})
