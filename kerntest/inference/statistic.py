@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Engine
     from kerntest.inference.sides import Estimator, Labels
     from kerntest.kernels.base import Array, Kernel, Points
-    from kerntest.matrices.factor import LowRank
+    from kerntest.matrices.factor import Factor
 
 # One correlation of two columns of factors costs about what one line of lags does on both sides.
 CORRELATIONS_PER_ROW = 1.0
@@ -139,7 +139,7 @@ def dependences(
 
 def low_rank_pair(
     kernel_x: Kernel, x: Points, kernel_y: Kernel, y: Points, engine: Engine
-) -> tuple[LowRank, LowRank] | None:
+) -> tuple[Factor, Factor] | None:
     """Return both matrices as products of few columns; None where the lags of whole matrices cost less."""
     first, second = engine.here.map(lambda side: low_rank(*side), [(kernel_x, x), (kernel_y, y)])
     if first is None or second is None or first.rank * second.rank > CORRELATIONS_PER_ROW * len(x):
@@ -147,7 +147,7 @@ def low_rank_pair(
     return first, second
 
 
-def low_rank_dependence(first: LowRank, second: LowRank) -> Effect:
+def low_rank_dependence(first: Factor, second: Factor) -> Effect:
     """Return how two variables depend, from HKH = G G' and HLH = F F'. Cost: O(n (r_x + r_y)^2) time."""
     G, F, d, e = first.columns, second.columns, first.diagonal, second.diagonal
     product = np.square(G.T @ F).sum() - d @ e

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import numpy as np
@@ -38,18 +39,33 @@ NEGATIVE = 1e-8
 EQUAL = 1e-9
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Factor:
     """A matrix of low rank near a kernel matrix: K ~ G G' for G of shape (n, r), and K - G G' is positive semi-definite.
 
     `residual` is tr(K - G G'), which bounds every entry and every eigenvalue of the difference; `complete` says whether it
     is within the tolerance. It never is for a kernel that is not known to be positive definite: a small trace then says
-    nothing of the other entries.
+    nothing of the other entries. With the columns centred it is one of HKH.
     """
 
     columns: Array
-    residual: float
-    complete: bool
+    residual: float = 0.0
+    complete: bool = True
+
+    @property
+    def rank(self) -> int:
+        """The number of columns r."""
+        return int(self.columns.shape[1])
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """The diagonal of G G'."""
+        return np.asarray(np.einsum("ir,ir->i", self.columns, self.columns))
+
+    @cached_property
+    def lengths(self) -> Array:
+        """The squared lengths of the columns; their sum is the trace."""
+        return np.asarray(np.einsum("ir,ir->r", self.columns, self.columns))
 
 
 class FactorMatrix(Matrix):
@@ -193,29 +209,6 @@ MOST_COLUMNS = 1.5
 FEW_ROWS = 2000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LowRank:
-    """A centred kernel matrix HKH = G G', the columns of G centred; its diagonal, and the trace of what is left out."""
-
-    columns: Array
-    diagonal: Array
-    residual: float
-
-    @property
-    def rank(self) -> int:
-        """The number of columns r."""
-        return int(self.columns.shape[1])
-
-    @property
-    def lengths(self) -> Array:
-        """The squared lengths of the columns; their sum is the trace."""
-        return np.asarray(np.einsum("ir,ir->r", self.columns, self.columns))
-
-    def take(self, order: NDArray[np.intp]) -> LowRank:
-        """Return the same matrix with its rows and columns in this order."""
-        return LowRank(self.columns[order], self.diagonal[order], self.residual)
-
-
 def terms(kernel: Kernel) -> tuple[Kernel, ...]:
     """Return the kernels of which this one is the sum."""
     if isinstance(kernel, BoundGroups) and len(kernel.parts) == 1:
@@ -241,7 +234,7 @@ def low_rank_factor(kernel: Kernel, points: Points, tolerance: float = TOLERANCE
                 return None
             factors.append(found)
         columns = np.concatenate([factor.columns for factor in factors], axis=1)
-        return Factor(columns, sum(factor.residual for factor in factors), complete=True)
+        return Factor(columns, sum(factor.residual for factor in factors))
     most = int(MOST_COLUMNS * math.sqrt(len(points)))
     with np.errstate(over="ignore", invalid="ignore"):
         factor = kernel_factor(kernel, points, tolerance=tolerance, most=min(FIRST_COLUMNS, most))
@@ -262,7 +255,7 @@ def _rank(kernel: Kernel, points: Points, tolerance: float) -> int:
     return int(dpstrf(matrix, tol=least, lower=1)[2])
 
 
-def low_rank(kernel: Kernel, points: Points) -> LowRank | None:
+def low_rank(kernel: Kernel, points: Points) -> Factor | None:
     """Return the centred matrix of a kernel as a product of few columns; None where it has no such form.
 
     Cost: as of `low_rank_factor`.
@@ -271,12 +264,11 @@ def low_rank(kernel: Kernel, points: Points) -> LowRank | None:
     return None if factor is None else centred_factor(factor)
 
 
-def centred_factor(factor: Factor) -> LowRank:
+def centred_factor(factor: Factor) -> Factor:
     """Return HKH as a product of few columns from K as one: orthogonal columns, the longest first."""
     # Twice: what is left of the means after once is rounding of large columns.
     columns = centred(centred(factor.columns))
-    columns = columns @ np.linalg.eigh(columns.T @ columns)[1][:, ::-1]
-    return LowRank(columns, np.einsum("ir,ir->i", columns, columns), factor.residual)
+    return Factor(columns @ np.linalg.eigh(columns.T @ columns)[1][:, ::-1], factor.residual)
 
 
 FeatureKind: TypeAlias = Literal["nystroem", "fourier"]

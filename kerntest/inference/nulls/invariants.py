@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.matrices.factor import LowRank, centred_factor, kernel_factor, low_rank
+from kerntest.matrices.factor import Factor, centred_factor, kernel_factor, low_rank
 from kerntest.matrices.matrix import Centring, Sweep, sweep
 
 if TYPE_CHECKING:
@@ -319,7 +319,7 @@ def _by_probes(times: Callable[[Array], Sweep], n: int, seed: int) -> tuple[Swee
     return swept, float(forms[:PROBES].sum() + forms[PROBES:].mean())
 
 
-def _factor_of_one_column(kernel: Kernel, points: Points) -> LowRank | None:
+def _factor_of_one_column(kernel: Kernel, points: Points) -> Factor | None:
     """Return a kernel matrix of one column that is of some hundreds of columns."""
     if points.numeric.shape[1] + points.codes.shape[1] > 1:
         return None
@@ -331,10 +331,10 @@ def label_invariants(label: LabelMatrix) -> Invariants:
     """Return the invariants of a centred label matrix: HLH is of one column."""
     n = label.n_x + label.n_y
     column = np.repeat([label.n_y / n, -label.n_x / n], [label.n_x, label.n_y])[:, None]
-    return _Centred.of(LowRank(column, np.square(column[:, 0]), 0.0), hollow=label.hollow).invariants()
+    return _Centred.of(Factor(column), hollow=label.hollow).invariants()
 
 
-def low_rank_invariants(factor: LowRank, *, hollow: bool) -> Invariants | None:
+def low_rank_invariants(factor: Factor, *, hollow: bool) -> Invariants | None:
     """Return the invariants of the centring of a kernel matrix, HKH = G G' or U(K). Cost: O(n r^3) time, O(n r) memory.
 
     None where a sweep over the whole matrix costs less, or where centring takes nearly all of the matrix away and the
@@ -366,7 +366,7 @@ class _Centred:
     taken_out: Array
 
     @classmethod
-    def of(cls, factor: LowRank, *, hollow: bool) -> _Centred:
+    def of(cls, factor: Factor, *, hollow: bool) -> _Centred:
         """Return it from HKH = G G'."""
         W, d = factor.columns, factor.diagonal
         n, rank = W.shape

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kerntest.inference.sides import Estimator, Resampling
     from kerntest.inference.statistic import Effect
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.matrices.factor import LowRank
+    from kerntest.matrices.factor import Factor
 
 # Random permutations work on whole matrices: so many entries of all of them together (1 GB).
 DENSE_ENTRIES = 2**27
@@ -49,7 +49,7 @@ class _Member(NamedTuple):
 
     points: Points
     kernel: Kernel
-    low_rank: LowRank | None = None
+    low_rank: Factor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +316,7 @@ def _sources(members: Sequence[_Member]) -> list[tuple[Points, list[Kernel]]]:
 
 def _cheaper_by_factors(
     sides: Sequence[Sequence[_Member]], pairs: Sequence[tuple[int, int]], share: float
-) -> dict[tuple[int, int], tuple[LowRank, LowRank]]:
+) -> dict[tuple[int, int], tuple[Factor, Factor]]:
     """Return the pairs whose correlations spare the lines of a matrix and cost less, with their factors; all or none."""
     factors = [{place: one.low_rank for place, one in enumerate(side) if one.low_rank is not None} for side in sides]
     possible = {(f, g): (factors[0][f], factors[1][g]) for f, g in pairs if f in factors[0] and g in factors[1]}

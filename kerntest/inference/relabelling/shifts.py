@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.statistic import Effect
     from kerntest.kernels.base import Array
-    from kerntest.matrices.factor import LowRank
+    from kerntest.matrices.factor import Factor
 
 Spectrum: TypeAlias = NDArray[np.complex128]
 # A spectrum, and for the first and the second side the row sums, shape (members, n), and sums of squares of its matrices.
@@ -298,8 +298,8 @@ class _Scratch(threading.local):
 
 
 def low_rank_sums(
-    first: LowRank,
-    second: LowRank,
+    first: Factor,
+    second: Factor,
     places: Sequence[NDArray[np.intp]],
     circle: int,
     *,
@@ -345,7 +345,7 @@ def low_rank_sums(
     return sums
 
 
-def correlations_needed(first: LowRank, second: LowRank, tolerance: float) -> NDArray[np.intp]:
+def correlations_needed(first: Factor, second: Factor, tolerance: float) -> NDArray[np.intp]:
     """Return with how many columns of H, from the longest on, each column of G is to be correlated.
 
     A squared correlation is at most the product of both squared lengths: the pairs with the smallest products are left

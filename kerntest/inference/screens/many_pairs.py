@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kerntest.inference.nulls.invariants import Invariants
     from kerntest.inference.sides import MissingPolicy, Options, Paired, Variable
     from kerntest.kernels.base import Array, Kernel, Points
-    from kerntest.matrices.factor import LowRank
+    from kerntest.matrices.factor import Factor
 
 Correction: TypeAlias = Literal["holm", "bh", "none"]
 
@@ -127,7 +127,7 @@ class _Matrix:
 
     def __init__(self, points: Points, kernel: Kernel, options: Options, engine: Engine) -> None:
         self.points, self.kernel, self.diagonal = points, kernel, kernel.diagonal(points)
-        self.low_rank: LowRank | None = low_rank(kernel, points)
+        self.low_rank: Factor | None = low_rank(kernel, points)
         # Of low rank without a sweep over all of the matrix.
         found = self.low_rank and low_rank_invariants(self.low_rank, hollow=options.hollow)
         self.invariants: Invariants = (
