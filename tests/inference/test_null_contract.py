@@ -222,7 +222,7 @@ def test_a_label_has_the_invariants_and_the_eigenvalues_of_its_matrix(n_x, n_y, 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("text", KERNELS)
-@pytest.mark.parametrize("n", [5, 140])
+@pytest.mark.parametrize("n", [5, 300])
 def test_a_kernel_has_the_invariants_and_the_eigenvalues_of_its_matrix(n, text, estimator):
     points, kernel, hollow = points_of(n), parse_kernel(text), estimator == "unbiased"
     A = centred(text, n, estimator)

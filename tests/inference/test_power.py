@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kerntest import mmd_test
+from kerntest import hsic_test, mmd_test
 
 
 def gaussian_and_laplace(n, seed):
@@ -88,3 +88,47 @@ def test_a_category_that_goes_with_another_number():
 def test_five_rows_against_many():
     rng = np.random.default_rng(6)
     assert mmd_test(rng.normal(size=(5, 2)) + 3, rng.normal(size=(200, 2))).p_value <= 0.01
+
+
+# Dependence
+
+
+MEDIAN = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}
+WAYS = {"auto": {}, "gaussian": MEDIAN, "moments": {"null": "moments"}}
+
+
+def ten_columns(rng):
+    """Return ten columns, and ten that follow them closely."""
+    x = rng.normal(size=(200, 10))
+    return x, x + 0.5 * rng.normal(size=(200, 10))
+
+
+def parabola(rng):
+    x = rng.normal(size=100)
+    return x, x**2 + 0.3 * rng.normal(size=100)
+
+
+def circle(rng):
+    angle = rng.uniform(0, 2 * np.pi, 150)
+    return np.cos(angle), np.sin(angle) + 0.1 * rng.normal(size=150)
+
+
+def spread(rng):
+    x = rng.normal(size=200)
+    return x, x * rng.normal(size=200)
+
+
+def category(rng):
+    x = rng.integers(0, 3, 90)
+    return x, (x == 1) + 0.5 * rng.normal(size=90)
+
+
+FOUND = [(data, way) for data in (ten_columns, parabola, spread, category) for way in ("auto", "gaussian", "moments")]
+
+
+@pytest.mark.parametrize(("data", "way"), [*FOUND, (circle, "auto")])
+def test_dependence_is_found_every_time(data, way):
+    for repetition in range(2):
+        x, y = data(np.random.default_rng((5, repetition)))
+        result = hsic_test(x, y, seed=repetition, permutations=200, **WAYS[way])
+        assert 0 < result.p_value <= 0.05, repetition
