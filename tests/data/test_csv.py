@@ -1,0 +1,550 @@
+"""CSV: delimiter, header, types decided on whole columns, forms of numbers and dates, and errors that name the line."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from counted import calls_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kerntest
+from kerntest import read_table
+from kerntest.data.columns import match_tables, select_columns
+from kerntest.data.formats.dialect import sniff_delimiter
+from kerntest.data.rows import apply_missing
+
+NUMBERS = "".join(f"{i}\n" for i in range(1, 10))
+OTHERS = "NA,N/A,NaN,nan,null,NULL,n/a,#N/A"
+
+
+def rows(values, delimiter=";"):
+    return f"v{delimiter}k\n" + "".join(f"{value}{delimiter}z\n" for value in values)
+
+
+def kinds(table):
+    return [column.kind for column in table.columns]
+
+
+# Types
+
+
+KINDS = {
+    "number": ["0 0.5 -0.5 0e1", "+7 -1.5e-3 .5 5.", "1 NA 2.5", "NA n/a", "10:00:00 11:30:00"],
+    "text": [
+        *(
+            "001 002",
+            "12 +007",
+            "00.5 1.5",
+            "-01 1",
+            "0x10 1",
+            "true 1",
+            "true yes",
+            "1 a",
+            "2024-01-31 soon",
+            "1,5 x y",
+        ),
+        *("007,5 1,5", "1,2,3 4,5,6", "12,34,56 x", "192.168.1.1 10.0.0.1", "1.234.567 2.345.678", "13-Mar-70 x"),
+    ],
+    "boolean": ["true False TRUE tRuE NA"],
+    "date": [
+        *("2024-01-31 2024-01-31T10:00:00", "2024-01-31T10:00:00 2024-01-31T10:00:00.25"),
+        "2024-01-31T10:00:00Z 2024-02-01T00:00:00.5Z",
+    ],
+}
+
+
+@pytest.mark.parametrize(("kind", "values"), [(kind, values) for kind, cases in KINDS.items() for values in cases])
+def test_kind_of_a_column(csv, kind, values):
+    for blank in ("", " ") if kind in {"text", "date"} else ("",):
+        table = read_table(csv(rows(f"{blank}{value}" for value in values.split())))
+        assert (table["v"].kind, table.n_rows) == (kind, len(values.split()))
+
+
+def test_values_of_each_kind(csv):
+    table = read_table(csv("n,b,t,d\n1.5,true,x,1970-01-02\nNA,,NA,\n-2,FALSE,w,1970-01-01T12:00:00\n"))
+    np.testing.assert_array_equal(table["n"].values, [1.5, np.nan, -2])
+    assert (table["b"].values.tolist(), table["b"].levels) == ([1, -1, 0], ("false", "true"))
+    assert (table["t"].values.tolist(), table["t"].levels) == ([1, -1, 0], ("w", "x"))
+    np.testing.assert_array_equal(table["d"].values, [1, np.nan, 0.5])
+    assert [column.n_missing for column in table.columns] == [1, 1, 1, 1]
+    assert all(column.values.dtype == (np.int64 if column.is_category else np.float64) for column in table.columns)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "kind"),
+    [("1", "1.5", "number"), ("1", "001", "text"), ("", "5", "number"), ("true", "x", "text")],
+)
+def test_the_type_is_decided_on_the_whole_column(csv, first, last, kind):
+    # More than one block of the parser, so that the last rows stand in another than the first.
+    table = read_table(csv("c,d\n" + f"{first},1\n" * 300_000 + f"{last},2\n" * 300_000))
+    column = table["c"]
+    assert (column.kind, table.n_rows) == (kind, 600_000)
+    assert (column.values[-1] == float(last)) if kind == "number" else (column.levels[column.values[-1]] == last)
+
+
+def test_numbers_are_read_exactly(csv):
+    values = np.random.default_rng(0).standard_normal(1000) * 10.0 ** np.arange(-300, 300, 0.6)[:1000]
+    table = read_table(csv("v\n" + "\n".join(map(repr, values.tolist()))))
+    np.testing.assert_array_equal(table["v"].values, values)
+
+
+def test_categorical_keeps_the_text_as_typed(csv, refused):
+    path = csv("grade,size_1,size_2\n1.0,01,5\n2,1,abc\nNA,1,5\n")
+    table = read_table(path, categorical="grade,size_*")
+    assert kinds(table) == ["text"] * 3
+    assert (table["grade"].levels, table["grade"].n_missing, table["size_1"].levels) == (("1.0", "2"), 1, ("01", "1"))
+    error = refused(path, r"column 'grad' is not in .*a\.csv", "usage.unknown_column", categorical=["grad"])
+    assert error.hint == "did you mean 'grade'?"
+    table = read_table(csv(rows(["1,5", "2,5"])), categorical="v")
+    assert (table["v"].levels, table.warnings) == (("1,5", "2,5"), ())
+
+
+# Other forms
+
+
+@pytest.mark.parametrize(
+    ("values", "read", "told"),
+    [
+        (["21.2%", "5 %", "-3%"], [21.2, 5, -3], "percents were read as numbers in v (-3% is -3)"),
+        (["21,5 %", "5%"], [21.5, 5], "percents were read as numbers in v (21,5 % is 21.5)"),
+        (["12:30", "0:15", "23:59:24"], [12.5, 0.25, 23.99], "times of day were read as hours in v (0:15 is 0.25)"),
+        (["1:30 PM", "12:00 am"], [13.5, 0], "times of day were read as hours in v (12:00 am is 0)"),
+        (["1/13/1970", "1/2/1970"], [12, 1], "dates were read month first in v (1/13/1970 is 1970-01-13)"),
+        (["13/1/1970", "1/2/1970"], [12, 31], "dates were read day first in v (1/2/1970 is 1970-02-01)"),
+        (["01.05.1970", "02.05.1970"], [120, 121], "dates were read day first in v (01.05.1970 is 1970-05-01)"),
+        (["2 Jan 1970", "3 March 1970"], [1, 61], "dates were read day first in v (2 Jan 1970 is 1970-01-02)"),
+        (["1970/01/03"], [2], "dates were read year first in v (1970/01/03 is 1970-01-03)"),
+        (
+            ["1/13/70 18:00", "1/14/70 6:00"],
+            [12.75, 13.25],
+            "dates were read month first in v (1/13/70 18:00 is 1970-01-13T18:00:00.000000)",
+        ),
+        (["2/2/1970", "2/2/1970"], [32, 32], "dates were read day first in v (2/2/1970 is 1970-02-02)"),
+        (
+            ["1,5", "-2", "+0,25", "1.234,5", ",5", "3,", " 7,0 ", "NA", "1,5e3"],
+            [1.5, -2, 0.25, 1234.5, 0.5, 3, 7, np.nan, 1500],
+            "numbers with a decimal comma were read as such in v (+0,25 is 0.25)",
+        ),
+        (
+            ["1,234", "2,345", "7"],
+            [1.234, 2.345, 7],
+            (
+                "1,234 in column 'v' was read as 1.234, but could be 1234; --decimal . reads it so, "
+                "--exclude v leaves the column out"
+            ),
+        ),
+    ],
+)
+def test_other_forms_are_read_and_told(csv, values, read, told):
+    for delimiter in ";\t|":
+        table = select_columns(read_table(csv(rows(values, delimiter))))
+        assert table["v"].kind == ("date" if "dates" in told else "number")
+        np.testing.assert_allclose(table["v"].values, read, rtol=1e-15)
+        assert table.warnings == (f"a.csv: {told}",)
+        assert select_columns(read_table("a.csv", categorical="v"))["v"].kind == "text"
+
+
+def test_the_decimal_mark_can_be_said(csv):
+    path = csv(rows(["1,234", "2,345", "7"]))
+    for decimal, values in ((".", [1234, 2345, 7]), (",", [1.234, 2.345, 7])):
+        table = read_table(path, decimal=decimal)
+        assert (table["v"].values.tolist(), table.warnings) == (values, ())
+    assert read_table(csv('v,w\n"1,5",x\n"2,5",y\n'), decimal=",")["v"].values.tolist() == [1.5, 2.5]
+    assert read_table(csv('v,w\n"1,234.5",x\n"2",y\n'), decimal=".")["v"].values.tolist() == [1234.5, 2]
+    assert read_table(csv("v;n\n1,5;1.234.567\n2,5;7\n"), decimal=",")["n"].values.tolist() == [1_234_567, 7]
+
+
+def test_points_in_a_file_with_decimal_commas(csv):
+    table = read_table(csv("v;clear;point;whole\n1,5;1.234;0.123;1\n2,5;12.345;1.234;2\n3,5;7;2.5;3\n"))
+    found = [table[name].values.tolist() for name in ("clear", "point", "whole")]
+    assert found == [[1234, 12345, 7], [0.123, 1.234, 2.5], [1, 2, 3]]
+    assert len(table.warnings) == 2
+    assert "1.234 in column 'clear' was read as 1234, but could be 1.234" in table.warnings[1]
+    assert read_table("a.csv", decimal=".")["clear"].values.tolist() == [1.234, 12.345, 7]
+    # Without a decimal comma anywhere, a point is a decimal point.
+    assert read_table(csv("v;w\n1.234;a\n2.345;b\n"))["v"].values.tolist() == [1.234, 2.345]
+    assert read_table("a.csv", decimal=",")["v"].values.tolist() == [1234, 2345]
+    table = read_table(csv("a;b;c\n1,5;2,5;x\n3;4,25;y\n"))
+    assert table.warnings == ("a.csv: numbers with a decimal comma were read as such in a, b (1,5 is 1.5)",)
+
+
+@given(st.lists(st.floats(-1e9, 1e9, allow_subnormal=False), min_size=1, max_size=20), st.booleans())
+def test_what_is_written_with_a_decimal_comma_is_read_back(tmp_path_factory, numbers, grouped):
+    swap = str.maketrans({",": ".", ".": ","})
+    path = tmp_path_factory.mktemp("numerals") / "a.csv"
+    path.write_text(rows([(f"{value:,.4f}" if grouped else f"{value:.4f}").translate(swap) for value in numbers]))
+    np.testing.assert_array_equal(read_table(path)["v"].values, [float(f"{value:.4f}") for value in numbers])
+
+
+def test_both_files_together_decide_what_a_column_is(csv, refused):
+    numbers = read_table(csv(rows(range(100))))
+    marked = read_table(csv(rows(["?"] * 60 + ["7"] * 40), "b.csv"))
+    assert marked["v"].problem is None
+    for pair in ((numbers, marked), (marked, numbers)):
+        refused(
+            lambda pair=pair: match_tables(*pair),
+            r"^b\.csv, line 2: column 'v' holds '\?', which is not a number \(140 of 200 values of both tables are\)$",
+            "data.not_a_number",
+        )
+    # A column that is mostly numbers in a small file is text where the large one says so.
+    words = read_table(csv(rows(["none"] * 900 + ["7"] * 100), "c.csv"))
+    few = read_table(csv(rows(["1", "2", "none"]), "d.csv"))
+    assert [table["v"].kind for table in match_tables(words, few)[:2]] == ["text", "text"]
+    # A second file tells how dates are written.
+    x = read_table(csv(rows(["1/2/2025", "3/4/2025"])))
+    y = read_table(csv(rows(["1/13/2025", "1/2/2025"]), "b.csv"))
+    for first, second in ((x, y), (y, x)):
+        assert [table["v"].kind for table in match_tables(first, second)[:2]] == ["date", "date"]
+    assert match_tables(x, y)[0]["v"].values[0] == match_tables(x, y)[1]["v"].values[1]
+    x, y = read_table(csv(rows(["21%", "5%"]))), read_table(csv(rows(["0.21", "0.05"]), "b.csv"))
+    assert match_tables(x, y)[2] == (
+        "column 'v' is written as percent in a.csv and as plain number in b.csv: check that the units agree",
+    )
+    assert match_tables(x, read_table(csv(rows(["21,5%", "5%"]), "b.csv")))[2] == ()
+
+
+def test_rows_to_test_and_new_rows_are_read_by_the_rule_of_the_training_rows(csv, refused):
+    rng = np.random.default_rng(0)
+
+    def table(n, day):
+        share, hour = rng.integers(0, 100, n), rng.integers(0, 24, n)
+        lines = [f"{s}%,{day(k)},{h}:30,{s + h}\n" for k, (s, h) in enumerate(zip(share, hour, strict=True))]
+        return "share,day,at,y\n" + "".join(lines) + "?,1/1/2024,1:00,5\n"
+
+    csv(table(60, lambda k: f"{1 + k % 12}/{1 + k % 28}/2024"), "train.csv")
+    # By themselves these dates would be ambiguous.
+    csv(table(12, lambda k: f"{1 + k % 12}/{1 + k % 5}/2024"), "new.csv")
+    trained = kerntest.train_ridge("train.csv", target="y", output="m.kt", test="new.csv", na="?", missing="drop")
+    assert any("percents were read as numbers in share" in text for text in trained.warnings)
+    assert read_table("new.csv")["day"].problem is not None
+    assert trained.test.r2 > 0.8
+    forms = {column.name: column.written for column in kerntest.inspect_model("m.kt").columns}
+    assert forms == {"share": "percent", "day": "date, month first", "at": "time of day"}
+    kerntest.predict_file("m.kt", "new.csv", output="out.csv", missing="drop")
+    found, new = read_table("out.csv")["y"].values, read_table("new.csv", na="?", categorical="day")
+    assert np.corrcoef(found, new["y"].values[:12])[0, 1] > 0.9
+    refused(
+        lambda: kerntest.predict_file("m.kt", "new.csv", output="other.csv", missing="drop", na="none"),
+        r"line 14: column 'share' holds '\?', which is not a percentage \(12 of 13",
+        "data.types_differ",
+    )
+
+
+# Missing values
+
+
+def test_words_for_missing_values(csv, refused):
+    for word in ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "n/a", "#N/A"):
+        table = read_table(csv(f"n,t\n1,x\n{word},{word}\n"))
+        assert (table["n"].n_missing, table["t"].n_missing) == (1, 1)
+    values, code = ["1", "2", "?", "-", "4", "5", ""], "data.not_a_number"
+    # An empty field is missing, too: other words may be.
+    hint = refused(csv(rows(values)), "holds '", code).hint
+    assert hint.startswith("--na 'NA,N/A,NaN,nan,null,NULL,None,n/a,#N/A,-,?' reads them as missing; ")
+    for na in ("?,-", ["?", "-"]):
+        assert read_table("a.csv", na=na)["v"].n_missing == 3
+    # The list takes the place of the usual one, and only the empty field is always missing.
+    assert read_table(csv(rows(["NA", "None", "", "x"])), na="")["v"].levels == ("NA", "None", "x")
+    hint = refused(csv(rows([*values, "NA"])), "holds 'NA'", code, na="?,-").hint
+    assert hint.startswith("--na '?,-,NA' reads it as missing; ")
+
+
+@pytest.mark.parametrize(("form", "kind"), [("a", "text"), ("1", "number"), ("2025-01-01", "date"), ("5%", "number")])
+def test_a_quoted_word_is_text_in_text_alone(csv, form, kind):
+    table = read_table(csv(rows([f'"{form}"', f'"{form}"', f'"{form}"', '"NA"', "NA", '""', ""])))
+    assert (table["v"].kind, table["v"].n_missing) == (kind, 3 if kind == "text" else 4)
+    assert kind != "text" or table["v"].levels == ("NA", "a")
+
+
+def test_a_word_that_empties_a_text_column_is_told(csv, refused):
+    table = read_table(csv(rows(["None"] * 6 + ["child"] * 94)))
+    told = "'None' in column 'v' is taken as missing, in 6 of 100 rows; if it is a value"
+    assert table.warnings == (f"a.csv: {told}, --na '{OTHERS}' takes it as such",)
+    for values in (["None"] * 5 + ["child"] * 95, [""] * 50 + ["child"] * 50, ["NA"] * 50 + ["1"] * 50):
+        assert read_table(csv(rows(values))).warnings == ()
+    csv("v,k\n" + "".join(f"{'None' if k % 3 else 'one'},{k % 7}\n" for k in range(60)))
+    columns = {"x_columns": "v", "y_columns": "k"}
+    told = refused(lambda: kerntest.hsic_test("a.csv", **columns), "40 missing values: v 40", "data.missing_values")
+    assert told.hint.endswith(f"; if 'None' is a value, --na '{OTHERS}' takes it as such")
+    assert kerntest.hsic_test("a.csv", **columns, na=OTHERS, permutations=50).n == 60
+
+
+# What is refused
+
+
+STRAY, COMMA = "which is not a number", "a number written with a comma"
+REFUSED = {
+    "data.not_a_number": [
+        (f"c\n{NUMBERS}x\n", rf"line 11: column 'c' holds 'x', {STRAY} \(9 of 10 values are\)$"),
+        (f"c\n{NUMBERS}" + "x\n" * 8, rf"line 11: column 'c' holds 'x', {STRAY} \(9 of 17 values are\)$"),
+        ('c,t\n1,"two\nlines"\n\n2,x\r\n\r\n' + "3,y\n" * 20 + 'abc,"z"\n', "line 27: column 'c' holds 'abc'"),
+        *(
+            (f"c\n{NUMBERS}{value}\n", f"line 11: column 'c' holds '{value}', {STRAY}")
+            for value in ("007", "0x10", "-01")
+        ),
+        ("p\n" + "5\n" * 20 + '"1,000"\n', f"line 22: column 'p' holds '1,000', {STRAY}"),
+        *((f"v;w\n1,5;\n2,5;\n{value};\n", f"holds '1.*', {COMMA}") for value in ("1.5", "1,234.5", "1,234,567")),
+        ('v,w\n"1,5",x\n"2,5",y\n', f"line 2: column 'v' holds '1,5', {COMMA}"),
+        ("v;w\n" + "1,5;z\n" * 20 + "abc;z\n", rf"line 22: column 'v' holds 'abc', {STRAY} \(20 of 21"),
+        ("v\n5%\n6%\n7\n", r"line 4: column 'v' holds '7', which is not a percentage \(2 of 3 values are\)$"),
+        # The quote within a field spoils the counting of quotes, and so of lines; Arrow reads the file all the same.
+        ('c,t\n1,5" pipe\n\n' + "2,x\n" * 20 + "abc,y\n", r"a\.csv, row 22: column 'c' holds 'abc'"),
+    ],
+    "data.not_a_date": [("v\n2025-01-01\n2025-01-02\n?\n", r"line 4: column 'v' holds '\?', which is not a date")],
+    "data.ambiguous_dates": [
+        (
+            "v\n2/2/2025\n1/2/2025\n",
+            "line 3: .* '1/2/2025', which is 2025-02-01 as .* day first and 2025-01-02 as .* month",
+        )
+    ],
+    "data.infinite_values": [
+        *(
+            (f"a,b\n1,1\n2,{value}\n", f"line 3: column 'b' holds '{value}'.* not a finite")
+            for value in ("inf", "-Infinity")
+        ),
+        ("a,b\n1,1\n2,1e400\n", "line 3: column 'b' holds '1e400', which is beyond 1.8e308, the largest"),
+    ],
+    "data.ragged_rows": [
+        ('a,b\n1,"x\ny"\n\n2,z\n3\n4,5,6\n', r"line 6: expected 2 fields, found 1$"),
+        ("a,b\n1,2\n4,5,6\n", r"line 3: expected 2 fields, found 3$"),
+        ("a,b\n1,2,\n3,4,\n", "line 2: expected 2 fields, found 3"),
+        ('"a","b"\n' + '"r",1,2\n' * 101 + '"t",1\n', "line 103: expected 3 fields, found 2"),
+    ],
+    "data.open_quote": [('a,b\n1,x\n2,"y\n3,z\n4,w\n', "line 3: a quote is opened and never closed")],
+    "data.no_rows": [(text, "has a header but no rows") for text in ("a,b\n", "a,b", "a,b\n\n\n", "a,b\r\n  \n")],
+    "data.duplicate_columns": [
+        ("a,b, a,c,b\n1,2,3,4,5\n", "more than one column named 'a', 'b'"),
+        ("unnamed_2,\n1,2\n", "more than one column named 'unnamed_2'"),
+    ],
+    "data.malformed_csv": [
+        ('"a' + "x" * 200_000 + '\n"\n1\n', r"the header of .*a\.csv cannot be read"),
+        ("a,b\rc,d\n1,2\n", "a carriage return stands in it"),
+        ("a\n" + "x" * 200_000 + "\n1,2\n", r"a\.csv is malformed CSV: "),
+    ],
+    "data.empty_file": [
+        (text, "is empty") for text in (b"", b"\n", b"  \r\n\t\n", b"\xef\xbb\xbf", b" " * 5000, b'""\n')
+    ],
+    "data.not_text": [(b"\x7fELF\0\0\0", "holds binary data")],
+    "data.not_utf8": [
+        ("city\nParis\nZürich\n".encode("latin-1"), r"a\.csv, line 3: byte 0xfc is not UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16"), "is UTF-16, not UTF-8"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "place"), [(code, place) for code, cases in REFUSED.items() for place in range(len(cases))]
+)
+def test_what_cannot_be_used_names_the_line(csv, refused, code, place):
+    text, match = REFUSED[code][place]
+    error = refused(csv(text), match, code)
+    line = error.message.partition(", line ")[2].partition(":")[0]
+    assert error.where["file"] == "a.csv"
+    assert not line or error.where["line"] == int(line)
+    if "column" in error.where and code != "data.duplicate_columns":
+        column, value = error.where["column"], error.where["value"]
+        assert f"column {column!r} holds {value!r}" in error.message
+        assert f"--exclude {column}" in error.hint or "--decimal" in error.hint
+        select_columns(read_table("a.csv"), exclude=column) if len(read_table("a.csv").names) > 1 else None
+        assert read_table("a.csv", categorical=column)[column].kind == "text"
+
+
+def test_hints_say_what_to_do(csv, refused):
+    assert "delimiter was taken to be ','" in refused(csv("a,b\n1\n"), "line 2", "data.ragged_rows").hint
+    latin = refused(csv("a\nZürich\n".encode("latin-1")), "line 2", "data.not_utf8")
+    assert latin.hint == "if it is Latin-1, --encoding latin-1 reads it"
+    assert "Windows-1252" in refused(csv("a\n5 €\n".encode("windows-1252")), "line 2", "data.not_utf8").hint
+    assert refused(csv("a\n1\n".encode("utf-16")), "UTF-16", "data.not_utf8").hint == "--encoding utf-16 reads it"
+    hint = refused(csv(f"c\n{NUMBERS}x\n"), "holds 'x'", "data.not_a_number").hint
+    assert hint.startswith("--na x reads it as missing; correct it")
+    assert "--na" not in refused(csv(f"c\n{NUMBERS}007\n"), "holds '007'", "data.not_a_number").hint
+
+
+def test_few_numbers_raise_no_doubt(csv):
+    assert kinds(read_table(csv(f"c\n{NUMBERS}" + "x\n" * 9))) == ["text"]
+    assert kinds(read_table(csv("zip\n" + "12345\n" * 50 + "01234\n" * 50 + "N1 4AB\n"))) == ["text"]
+    # A quote inside a field opens nothing.
+    assert read_table(csv('a,b\n1,5" pipe\n2,x\n'))["b"].levels == ('5" pipe', "x")
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"delimiter": "ab"}, "delimiter must be one character"),
+        ({"delimiter": "1"}, "delimiter must be one character"),
+        ({"encoding": "utf8000"}, "no encoding is called 'utf8000'"),
+        ({"encoding": "rot13"}, "no encoding is called 'rot13'"),
+        ({"comment": '"'}, "comment must be a few characters"),
+        ({"decimal": "comma"}, r"decimal must be auto, '\.' or ',', not 'comma'"),
+    ],
+)
+def test_options_without_a_meaning_are_refused(csv, refused, options, match):
+    csv("a\n1\n")
+    refused("a.csv", match, "usage.choice", **options)
+    refused(lambda: kerntest.mmd_test("a.csv", "b.csv", **options), match, "usage.choice")
+
+
+# Header, options and lines
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "warning"),
+    [
+        (
+            "b,a,\n0,1,2\n1,1,2\n",
+            ("b", "a", "unnamed_3"),
+            "column 3 has no name and is called 'unnamed_3'; if it numbers the rows, leave it out with --exclude unnamed_3",
+        ),
+        *(
+            (text, ("index", "t"), "the first column of a.csv has no name: it is taken for row names and left out")
+            for text in (
+                ",index,t\n0,1,x\n1,2,y\n",
+                '"","index","t"\n"a",1,"x"\n"b",2,"y"\n',
+                '"index","t"\n"1",1,"x"\n"2",2,"y"\n',
+                '"index";"t"\n"1";1;"x"\n"2";2;"y"\n',
+            )
+        ),
+        (
+            "1.5,2\n1,2\n3,4\n",
+            ("1.5", "2"),
+            "the first line of a.csv was taken as the header, but all its names are numbers; --no-header reads it as a row",
+        ),
+        (
+            "a b c\n1 2 3\n2 3 4\n",
+            ("a b c",),
+            "a.csv was read as one column, 'a b c'; --delimiter space reads its words as 3 columns",
+        ),
+        ("a,2\n1,2\n", ("a", "2"), None),
+        ("full name\nJane Doe\nMadonna\n", ("full name",), None),
+        ("größe,城市\n1,東京\n2,Zürich\n", ("größe", "城市"), None),
+        ("{a},b\n1,2\n", ("{a}", "b"), None),
+    ],
+)
+def test_names_and_what_is_told_of_them(csv, text, names, warning):
+    table = read_table(csv(text))
+    assert table.names == names
+    assert [told.removeprefix("a.csv: ") for told in table.warnings] == ([warning] if warning else [])
+    assert table.lines.tolist() == list(range(2, 2 + table.n_rows))
+    if "index" in names:
+        assert table["index"].values.tolist() == [1, 2]
+
+
+def test_byte_order_mark_quotes_and_line_ends(csv):
+    table = read_table(csv(b'\xef\xbb\xbf"size, cm",t\r\n1,"a ""b"""\r\n2,"c\r\nd"\r\n'))
+    assert table.names == ("size, cm", "t")
+    assert (table["t"].levels, table.lines.tolist()) == (('a "b"', "c\r\nd"), [2, 3])
+    assert read_table(csv(b"a,b\r1,2\r3,4\r"))["b"].values.tolist() == [2.0, 4.0]
+    table = read_table(csv('\n\n"si\nze",b\n1,2\n\n3,4'))
+    assert (table.names, table.lines.tolist()) == (("si\nze", "b"), [5, 7])
+    table = read_table(csv('a,t\n1,"' + "line\n" * 600_000 + '"\n2,x\n'))
+    assert (table.n_rows, len(table["t"].levels[0])) == (2, 3_000_000)
+
+
+def test_names_of_columns_cannot_break_a_message(csv, refused):
+    table = read_table(csv('"p\nq",r\n,1\n2,1\n'))
+    refused(lambda: apply_missing(table, "error"), r"1 missing value: 'p\\nq' 1 ", "data.missing_values")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_each_delimiter_is_found(csv, delimiter):
+    lines = [["a", "b", "c"], ["1", "x, y; z", "2"], ["3", "p|q\tr", "4"]]
+    table = read_table(csv("\n".join(delimiter.join(f'"{field}"' for field in line) for line in lines)))
+    assert (table.delimiter, table["b"].levels) == (delimiter, ("p|q\tr", "x, y; z"))
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [
+        (b"name\nalpha\nbeta\n", ","),
+        (b"a;b\n1,5;2,5\n3,5;4,5\n", ";"),
+        (b"a;b, c\n1;2\n3;4\n", ";"),
+        (b"a;b", ";"),
+        (b"a,b;c\n1,2\n3,4\n", ","),
+        (b"a,b\n1,2\n3\n4,5\n", ","),
+        # The sample is cut.
+        (b"a;b\n" + b"1;" + b"x" * 70_000 + b"\n", ";"),
+    ],
+)
+def test_sniffing(text, delimiter):
+    assert sniff_delimiter(text) == delimiter
+
+
+ROWS = "".join(f"{i}~{i * i}\n" for i in range(40))
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "lines"),
+    [
+        (f"a~b\n{ROWS}".encode(), {"delimiter": "~"}, range(2, 42)),
+        (f"a~b\n{ROWS}".replace("~", " ").encode(), {"delimiter": "space"}, range(2, 42)),
+        (f"a~b\n{ROWS}".replace("~", "\t").encode("utf-16"), {"encoding": "utf-16"}, range(2, 42)),
+        (
+            f"# größe\na~b\n{ROWS}# the end\n".encode("latin-1"),
+            {"encoding": "latin-1", "comment": "#", "delimiter": "~"},
+            range(3, 43),
+        ),
+        (f"//x,y\na~b\n{ROWS}".replace("~", ",").encode(), {"comment": "//"}, range(3, 43)),
+        (ROWS.replace("~", ",").encode(), {"header": False}, range(1, 41)),
+    ],
+)
+def test_what_text_alone_does_not_tell_can_be_said(csv, streamed, content, options, lines):
+    table = read_table(csv(content), **options)
+    names = table.names
+    assert names == (("a", "b") if options.get("header", True) else ("x1", "x2"))
+    assert (table[names[1]].values.tolist(), table.lines.tolist()) == ([i * i for i in range(40)], list(lines))
+    assert table.warnings == ()
+    assert streamed("a.csv", names, **options) == {name: table[name].values.tolist() for name in names}
+
+
+def test_comments_are_none_between_quotes(csv, refused):
+    table = read_table(csv('# it\'s 5" long\na,t\n1,"x\n#y"\n# a\n2,z\n'), comment="#")
+    assert (table.lines.tolist(), table["t"].levels) == ([3, 6], ("x\n#y", "z"))
+    for options in ({"comment": "#"}, {"encoding": "ascii"}):
+        refused(csv("a\n1\nü\n".encode("latin-1")), "is not .* text, in line", "data.not_in_encoding", **options)
+
+
+CELLS = st.lists(st.tuples(st.sampled_from(["x", "a b", "p\nq", 'a "b"', "\n\n,"]), st.integers(0, 2)), max_size=6)
+
+
+@given(st.lists(CELLS, min_size=1, max_size=4).filter(any), st.booleans())
+def test_places_of_rows_agree_with_counting(tmp_path_factory, files, ends_with_newline):
+    folder, expected = tmp_path_factory.mktemp("places"), []
+    for index, cells in enumerate(files):
+        text = '"h\ne",i\n'
+        for value, n_blank in cells:
+            expected.append((index, text.count("\n") + 1))
+            quoted = value.replace('"', '""')
+            text += f'"{quoted}",1\n' + "\n" * n_blank
+        (folder / f"f{index}").write_text(text if ends_with_newline else text.rstrip("\n"))
+    table = read_table(folder / "f*")
+    file_of = [0] * table.n_rows if len(files) == 1 else table.file_of.tolist()
+    assert list(zip(file_of, table.lines.tolist(), strict=True)) == expected
+
+
+# Speed
+
+
+def test_small_csv_imports_neither_pandas_nor_the_compute_module(csv):
+    csv("a,t,b,d,e\n1,x,true,2024-01-01,\n2.5,NA,,2024-01-02T10:00:00,\n")
+    program = (
+        "import sys; from kerntest.data.read import read_table; from kerntest.data.columns import select_columns\n"
+        "select_columns(read_table('a.csv'))\n"
+        "print(sorted({'pandas', 'scipy', 'pyarrow.compute', 'pyarrow.parquet'} & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_the_work_grows_with_different_values_and_not_with_rows(csv):
+    line = ",".join(map(repr, np.random.default_rng(0).standard_normal(5).tolist()))
+    numbers = [f"{value:.6f};1\n".replace(".", ",") for value in np.random.default_rng(0).random(4000).tolist()]
+    for texts, most in (
+        (["a,b,c,d,e\n" + f"{line}\n" * n for n in (200, 20_000)], 1.5),
+        (["v;w\n" + "".join(numbers[:n]) for n in (2000, 4000)], 2.2),
+    ):
+        paths = [csv(text, f"{k}.csv") for k, text in enumerate(texts)]
+        read_table(paths[0])
+        few, many = (calls_of(read_table, path) for path in paths)
+        assert many < most * few
