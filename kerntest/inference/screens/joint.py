@@ -170,11 +170,11 @@ def hsic_joint(
             GroupPair(
                 named[a],
                 named[b],
-                one.effect.unbiased,
-                one.effect.effect_size,
-                1.0 if one.p_value is None else one.p_value,
+                one["hsic_unbiased"],
+                one["effect_size"],
+                1.0 if one["p_value"] is None else one["p_value"],
             )
-            for (a, b), one in zip(every_two, in_pairs, strict=True)
+            for (a, b), (one, _) in zip(every_two, in_pairs, strict=True)
         ),
         null=permutation_null(judged, len(values), permutations, resampling="random permutations of whole groups"),
         warnings=(*warnings, *relabelling_warning(judged.p_value, len(values), alpha)),

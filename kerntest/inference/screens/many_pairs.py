@@ -7,7 +7,7 @@ be made: it stays NaN, and it is not counted in the family.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.planning import ABOUT_COLUMNS
 from kerntest.inference.relabelling.shifts import cyclic_orders, low_rank_sums, shift_sums
 from kerntest.inference.sides import Groups, Reading, pair_up, read_one
-from kerntest.inference.statistic import CORRELATIONS_PER_ROW, Effect, low_rank_dependence
+from kerntest.inference.statistic import CORRELATIONS_PER_ROW, low_rank_dependence
 from kerntest.matrices.factor import low_rank
 from kerntest.matrices.lags import KernelStack
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kerntest.inference.family import Family
     from kerntest.inference.nulls.invariants import Invariants
     from kerntest.inference.sides import MissingPolicy, Options, Paired, Variable
+    from kerntest.inference.statistic import Effect
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.matrices.factor import Factor
 
@@ -93,7 +94,7 @@ class Screen:
             refusal=(f"this test of {n:,} rows takes", ABOUT_COLUMNS),
         )
 
-    def told(self, n: int, kernel: Kernel | str, bandwidth: BandwidthOption, **fields: Any) -> dict[str, Any]:
+    def told(self, n: int, kernel: Kernel | str, bandwidth: BandwidthOption) -> dict[str, Any]:
         """Return the fields that all records have."""
         provenance = provenance_of(
             self.options,
@@ -103,23 +104,10 @@ class Screen:
             engine=self.engine,
             started=self.started,
         )
-        return fields | {"command": "hsic", "alpha": self.options.alpha, "n": n, "provenance": provenance}
+        return {"command": "hsic", "alpha": self.options.alpha, "n": n, "provenance": provenance}
 
 
 # Pairs over the same rows
-
-
-class ScreenedPair(NamedTuple):
-    """What a pair measures, its p-values by moments and over relabellings, and -log p under each of these if it is kept.
-
-    There is no p-value by moments where no relabelling changes the statistic.
-    """
-
-    effect: Effect
-    p_value: float | None
-    p_permutation: float
-    permutations: int
-    scores: Array | None
 
 
 class _Matrix:
@@ -143,12 +131,17 @@ def screen(
     *,
     keep: bool = False,
     progress: Progress | None = None,
-) -> list[ScreenedPair]:
+) -> list[tuple[dict[str, Any], Array | None]]:
     """Return the test of every pair of sides over the same n >= 4 rows, all with the same relabellings.
 
-    `keep` says whether what these give is kept, as scores. Progress counts the sides, then squares of pairs.
+    Of each what it measures and its p-values, by the names of the record, and -log p under each relabelling where `keep`
+    says so. There is no p-value by moments where no relabelling changes the statistic. Progress counts the sides, then
+    squares of pairs.
+
     Cost: O(P n^2 + n^2 log n P^2 / 32 + pairs n^2 / 4) time for P sides; matrices are never held.
     """
+    if not pairs:
+        return []
     n = len(sides[0][0])
     circle, orders = cyclic_orders(n, options.permutations, options.seed)
     together = max(1, min(TOGETHER, int(np.sqrt(HELD_NUMBERS / (len(orders) * circle)))))
@@ -160,20 +153,22 @@ def screen(
     for points, kernel in sides:
         matrices.append(_Matrix(points, kernel, options, engine))
         told(len(matrices), steps)
-    found: dict[int, ScreenedPair] = {}
+    found: dict[int, tuple[dict[str, Any], Array | None]] = {}
     for number, members in enumerate(squares.values(), len(sides) + 1):
         both = [(matrices[pairs[index][0]], matrices[pairs[index][1]]) for index in members]
         measured = _measured(both, circle, orders, hollow=options.hollow, engine=engine)
         for index, (x, y), (effect, sums) in zip(members, both, measured, strict=True):
             tolerance = tie_tolerance(float(np.abs(x.diagonal).max()), n, float(np.abs(y.diagonal).max()) * n)
             moments = permutation_moments(x.invariants, y.invariants, n)
-            found[index] = ScreenedPair(
-                effect,
-                moments_p_value(float(sums[0]), moments) if moments.standard_deviation > tolerance else None,
-                float(np.mean(sums >= sums[0] - tolerance)),
-                len(sums),
-                scores(sums[None], np.array([tolerance]))[0][0] if keep else None,
-            )
+            record = {
+                "hsic_unbiased": effect.unbiased,
+                "hsic_biased": effect.biased,
+                "effect_size": effect.effect_size,
+                "p_value": moments_p_value(float(sums[0]), moments) if moments.standard_deviation > tolerance else None,
+                "p_permutation": float(np.mean(sums >= sums[0] - tolerance)),
+                "permutations": len(sums),
+            }
+            found[index] = record, scores(sums[None], np.array([tolerance]))[0][0] if keep else None
         told(number, steps)
     return [found[index] for index in range(len(pairs))]
 

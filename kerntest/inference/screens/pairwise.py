@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -29,7 +31,7 @@ from kerntest.report.results.independence_record import PairEffect, ScreenResult
 from kerntest.report.summaries.independence_summary import screen_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from os import PathLike
     from typing import Unpack
 
@@ -265,8 +267,8 @@ def _usable(table: Table, target: str | None) -> tuple[list[Column], dict[str, s
     return usable, left_out
 
 
-# A pair before any correction, its set of rows, and -log p under every relabelling where it is kept.
-_Tested: TypeAlias = tuple[PairEffect, int, "Array | None"]
+# A pair before any correction, -log p under every relabelling where it is kept, and its set of rows.
+_Tested: TypeAlias = tuple[PairEffect, "Array | None", int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -286,71 +288,48 @@ class _Pairs:
         together: dict[bytes, list[int]] = {}
         for index, (a, b) in enumerate(self.pairs):
             together.setdefault(np.packbits(present[a] & present[b]).tobytes(), []).append(index)
-        sets = list(enumerate(together.values()))
 
         def work(item: tuple[int, list[int]], engine: Engine, told: Progress | None) -> list[_Tested]:
             number, members = item
-            a, b = self.pairs[members[0]]
-            rows = np.flatnonzero(present[a] & present[b])
-            return self._over(rows, number, [self.pairs[index] for index in members], engine, told)
+            pairs = [self.pairs[index] for index in members]
+            rows = np.flatnonzero(present[pairs[0][0]] & present[pairs[0][1]])
+            return [(*one, number) for one in self._over(rows, pairs, engine, told)]
 
-        engine = self.shared.engine
+        sets, engine = list(enumerate(together.values())), self.shared.engine
         if len(sets) < MANY_SETS:
-            found: Iterator[list[_Tested]] = (work(one, engine, _share(progress, one[0], len(sets))) for one in sets)
+            found: Iterable[list[_Tested]] = (work(one, engine, _share(progress, one[0], len(sets))) for one in sets)
         else:
             # Many small pieces of work: side by side, each on one thread.
             found = engine.map(partial(work, engine=Engine(1), told=None), sets, progress)
-        results: dict[int, _Tested] = {}
-        for members, of_set in zip(together.values(), found, strict=True):
-            results.update(zip(members, of_set, strict=True))
-        return [results[index] for index in range(len(self.pairs))]
+        results = zip(chain(*together.values()), chain.from_iterable(found), strict=True)
+        return [tested for _, tested in sorted(results, key=itemgetter(0))]
 
     def _over(
-        self,
-        rows: NDArray[np.intp],
-        number: int,
-        pairs: Sequence[tuple[int, int]],
-        engine: Engine,
-        progress: Progress | None,
-    ) -> list[_Tested]:
-        """Return pairs of columns tested over the same rows."""
-        n, options = len(rows), self.shared.options
-        taken = {
-            place: recoded(self.columns[place].take(rows)) for place in sorted({k for pair in pairs for k in pair})
-        }
+        self, rows: NDArray[np.intp], pairs: Sequence[tuple[int, int]], engine: Engine, progress: Progress | None
+    ) -> Iterator[tuple[PairEffect, Array | None]]:
+        """Yield pairs of columns tested over the same rows."""
+        n = len(rows)
+        taken = {place: recoded(self.columns[place].take(rows)) for place in sorted(set(chain(*pairs)))}
         notes = {place: _untestable(column, n) for place, column in taken.items()}
         sides = {place: self._side(column, n) for place, column in taken.items() if notes[place] is None}
-        usable = list(sides)
-        wanted = [(usable.index(a), usable.index(b)) for a, b in pairs if a in sides and b in sides]
-        made = (
-            screen(list(sides.values()), wanted, options, engine, keep=self.keep, progress=progress) if wanted else []
-        )
-        found = dict(zip(((usable[a], usable[b]) for a, b in wanted), made, strict=True))
+        usable, wanted = list(sides), [(a, b) for a, b in pairs if a in sides and b in sides]
+        places = [(usable.index(a), usable.index(b)) for a, b in wanted]
+        made = screen(list(sides.values()), places, self.shared.options, engine, keep=self.keep, progress=progress)
+        found = dict(zip(wanted, made, strict=True))
         numbers = {place: column.values for place, column in taken.items() if column.kind != "text"}
-        tested: list[_Tested] = []
         for (a, b), coefficients in zip(pairs, correlations(numbers, pairs, n).T.tolist(), strict=True):
             known: dict[str, Any] = {"note": notes[a] or notes[b]}
             for name, value in zip(("pearson", "spearman", "kendall"), coefficients, strict=True):
                 known[name] = None if np.isnan(value) else value
-            one = found.get((a, b))
-            if one is not None:
+            measured, scores = found.get((a, b), ({}, None))
+            if measured:
                 known |= {"kernel_x": str(sides[a][1]), "kernel_y": str(sides[b][1])}
-            if one is not None and one.p_value is None:
                 # What no relabelling changes is rounding.
-                known["note"] = "no pairing of the rows changes the statistic"
-            elif one is not None:
-                effect = one.effect
-                known |= {
-                    "hsic_unbiased": effect.unbiased,
-                    "hsic_biased": effect.biased,
-                    "effect_size": effect.effect_size,
-                }
-                known |= {name: getattr(one, name) for name in ("p_value", "p_permutation", "permutations")}
-            record = PairEffect(taken[a].name, taken[b].name, n, **known)
-            tested.append((record, number, None if one is None else one.scores))
+                unchanged = {"note": "no pairing of the rows changes the statistic"}
+                known |= unchanged if measured["p_value"] is None else measured
+            yield PairEffect(taken[a].name, taken[b].name, n, **known), scores
         if progress is not None:
             progress(1, 1)
-        return tested
 
     def _side(self, column: Column, n: int) -> tuple[Points, Kernel]:
         """Return the rows of one column, scaled, and its kernel; that of the numbers is named by the user."""
@@ -383,9 +362,9 @@ def _corrected(tested: Sequence[_Tested], correction: Correction, alpha: float) 
     """
     effects = [effect for effect, _, _ in tested]
     raw = np.array([np.nan if effect.p_value is None else effect.p_value for effect in effects])
-    kept = {effect.x: scores for effect, _, scores in tested if scores is not None}
+    kept = {effect.x: scores for effect, scores, _ in tested if scores is not None}
     exact: dict[str, float] = {}
-    if len({rows for _, rows, scores in tested if scores is not None}) == 1:
+    if len({rows for _, scores, rows in tested if scores is not None}) == 1:
         exact = dict(zip(kept, step_down(np.stack(list(kept.values()))).tolist(), strict=True))
     for place, p in enumerate(adjusted(raw, correction).tolist()):
         if not np.isnan(p):
