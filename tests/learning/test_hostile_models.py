@@ -438,16 +438,3 @@ def test_whatever_stands_in_the_manifest_there_is_a_model_or_an_error_of_ours(tm
         assert np.isfinite(found.model.expansion.coefficients).all()
         with suppress(KerntestError):
             assert np.isfinite(found.decision_function(ROWS)).all()
-
-
-def test_whatever_stands_in_a_header_there_are_the_same_arrays_or_an_error_of_ours(tmp_path, machine):
-    fitted, content = machine
-    manifest, members = members_of(content())
-    dice = random.Random(2)
-    original = members["centres_numeric.npy"]
-    for _ in range(300):
-        header = bytearray(original)
-        for _ in range(dice.randint(1, 3)):
-            header[dice.randrange(128)] = dice.choice(b"\0 \xff'(),0123456789<>|{}fOiTrueFalse\n")
-        npy("centres_numeric", bytes(header), manifest, members)
-        decides_or_is_refused(tmp_path / "m.kt", archive(manifest, members), fitted)

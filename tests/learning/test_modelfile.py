@@ -6,10 +6,7 @@ import json
 import math
 import os
 import pickle
-import signal
 import struct
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -195,36 +192,6 @@ def test_a_description_that_is_too_large_is_not_written(tmp_path, monkeypatch):
     monkeypatch.setattr(model_file, "LARGEST_MANIFEST", 100)
     with pytest.raises(DataError, match=r"the description has .* bytes, more than the 100"):
         write_model(tmp_path / "m.model", MANIFEST, {}, force=False)
-
-
-KILLED = """
-import os, pathlib, signal, sys
-import numpy
-from kerntest.learning.model_file import write_model
-
-def kill(*arguments, **options):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-# Between the temporary file, complete and on the disk, and its new name.
-os.replace = os.rename = pathlib.Path.replace = pathlib.Path.rename = kill
-write_model(sys.argv[1], {"kind": "svm"}, {"a": numpy.ones(1000)}, force=True)
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-@pytest.mark.parametrize("old", [True, False])
-def test_a_process_killed_while_writing_leaves_the_old_model_or_none(tmp_path, valid, old):
-    target = tmp_path / "m.model"
-    if old:
-        target.write_bytes(valid)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-c", KILLED, str(target)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=environment)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert (target.read_bytes() if target.exists() else None) == (valid if old else None)
-    left = [file.name for file in tmp_path.iterdir() if file != target]
-    assert len(left) == 1
-    assert left[0].startswith(".kerntest-")
 
 
 # Files that are no model.
