@@ -187,7 +187,7 @@ class _Reader:
         """Return the kernel that makes up the whole of the text."""
         self.match(SPACE)
         if self.position == self.end:
-            self.fail("the kernel text is empty", hint="for example 'gaussian', or 'gaussian(1.5) + linear'")
+            self.fail("the kernel text is empty", "for example 'gaussian', or 'gaussian(1.5) + linear'")
         kernel = self.sum()
         if self.position < self.end:
             self.unexpected()
@@ -197,19 +197,22 @@ class _Reader:
         """Read products joined by plus signs."""
         self.depth += 1
         if self.depth > DEEPEST:
-            self.fail(f"more than {DEEPEST} parentheses within each other", hint="leave out those that are not needed")
-        terms = [self.product()]
-        while self.accept("+"):
-            terms.append(self.product())
+            self.fail(f"more than {DEEPEST} parentheses within each other", "leave out those that are not needed")
+        terms = self.joined(self.product, "+")
         self.depth -= 1
-        return terms[0] if len(terms) == 1 else Sum(tuple(terms))
+        return terms[0] if len(terms) == 1 else Sum(terms)
 
     def product(self) -> Expression:
         """Read powers joined by asterisks."""
-        factors = [self.power()]
-        while self.accept("*"):
-            factors.append(self.power())
-        return factors[0] if len(factors) == 1 else Product(tuple(factors))
+        factors = self.joined(self.power, "*")
+        return factors[0] if len(factors) == 1 else Product(factors)
+
+    def joined(self, read: Callable[[], Expression], sign: str) -> tuple[Expression, ...]:
+        """Read one operand or more with a sign between them."""
+        operands = [read()]
+        while self.accept(sign):
+            operands.append(read())
+        return tuple(operands)
 
     def power(self) -> Expression:
         """Read an operand and the exponent that may follow it."""
@@ -219,40 +222,43 @@ class _Reader:
         start = self.position
         kernel = _built(self.text, start, Power, operand, self.number("an exponent"))
         if self.at("^") or self.at("**"):
-            self.fail("an exponent on an exponent", hint="write (kernel^2)^3, or multiply the exponents")
+            self.fail("an exponent on an exponent", "write (kernel^2)^3, or multiply the exponents")
         return kernel
 
     def operand(self) -> Expression:
         """Read a number, a named kernel, or a sum in parentheses."""
         start = self.position
         if self.accept("("):
-            kernel = self.sum()
-            self.close(start)
-            return kernel
-        number = self.match(NUMBER)
-        if number is not None:
+            return self.enclosed(start)
+        if (number := self.match(NUMBER)) is not None:
             return _built(self.text, start, Constant, float(number))
-        name = self.match(NAME)
-        if name is not None:
+        if (name := self.match(NAME)) is not None:
             return self.named(name, start)
         if self.position == self.end:
-            hint = "write a kernel after the last sign, or leave the sign out"
-            self.fail("a kernel is missing at the end", hint=hint)
+            self.fail("a kernel is missing at the end", "write a kernel after the last sign, or leave the sign out")
         if self.at("-"):
-            self.fail("a kernel cannot have a negative weight", hint="the sum would not need to be positive definite")
+            self.fail("a kernel cannot have a negative weight", "the sum would not need to be positive definite")
         return self.unexpected()
+
+    def enclosed(self, opened: int) -> Expression:
+        """Read the rest of a sum in parentheses."""
+        kernel = self.sum()
+        self.close(opened)
+        return kernel
 
     def named(self, word: str, start: int) -> Expression:
         """Read what follows the name of a kernel."""
         name, opened = canonical(word), self.position
         if name == NORMALISE:
             if not self.accept("("):
-                self.fail(f"'{word}' needs a kernel in parentheses", hint="for example normalise(polynomial)")
-            inner = self.sum()
-            self.close(opened)
-            return Normalised(inner)
+                self.fail(f"'{word}' needs a kernel in parentheses", "for example normalise(polynomial)")
+            return Normalised(self.enclosed(opened))
         if name not in KERNELS:
-            self.unknown(word, start)
+            if "-" in word and canonical(word.partition("-")[0]) in KERNELS:
+                self.subtracted(start + word.index("-"))
+            meant = suggest(word.replace("_", "-"), (*NAMES, NORMALISE, *ALIASES))
+            found = f"did you mean '{meant}'? " if meant else ""
+            self.fail(f"unknown kernel '{word}'", f"{found}`kerntest kernels` lists them", at=start, value=word)
         named = KERNELS[name]
         if not self.accept("("):
             return named()
@@ -286,13 +292,13 @@ class _Reader:
             start = self.position
             name = self.argument_name(kernel, names)
             if name is None and len(places) >= len(names):
-                self.fail(f"too many arguments for '{kernel.name}'", hint=hint)
+                self.fail(f"too many arguments for '{kernel.name}'", hint)
             if name is None and named:
-                self.fail("an argument without a name after one with a name", hint=hint)
+                self.fail("an argument without a name after one with a name", hint)
             named = name is not None
             name = name or names[len(places)]
             if name in values:
-                self.fail(f"'{name}' is given twice", hint=hint, at=start, value=name)
+                self.fail(f"'{name}' is given twice", hint, at=start, value=name)
             places[name] = self.position
             way_out = "leave it out to have it chosen" if may_stay_open[name] else None
             values[name] = self.number(f"a number for '{name}'", way_out)
@@ -311,8 +317,8 @@ class _Reader:
         if name not in names:
             meant = suggest(name, names)
             hint = f"did you mean '{meant}'? " if meant else ""
-            hint += f"write {kernel.usage()}"
-            self.fail(f"'{kernel.name}' has no argument '{word}'", hint=hint, at=start, value=word)
+            what = f"'{kernel.name}' has no argument '{word}'"
+            self.fail(what, f"{hint}write {kernel.usage()}", at=start, value=word)
         return name
 
     def number(self, what: str, hint: str | None = None) -> float:
@@ -320,30 +326,20 @@ class _Reader:
         found = self.match(SIGNED)
         if found is None:
             word = NAME.match(self.text, self.position, self.end)
-            self.fail(f"{what} is missing", hint=hint, value=word and word.group())
+            self.fail(f"{what} is missing", hint, value=word and word.group())
         return float(re.sub(r"\s", "", found))
 
     def close(self, opened: int) -> None:
         """Read the parenthesis that closes the one at `opened`."""
-        if self.accept(")"):
-            return
-        if self.position < self.end:
-            self.unexpected()
-        self.fail("this parenthesis is never closed", hint="add a ')'", at=opened)
-
-    def unknown(self, word: str, start: int) -> NoReturn:
-        """Say that no kernel has this name."""
-        head, hyphen, _ = word.partition("-")
-        if hyphen and canonical(head) in KERNELS:
-            self.subtracted(start + len(head))
-        meant = suggest(word.replace("_", "-"), (*NAMES, NORMALISE, *ALIASES))
-        found = f"did you mean '{meant}'? " if meant else ""
-        self.fail(f"unknown kernel '{word}'", hint=f"{found}`kerntest kernels` lists them", at=start, value=word)
+        if not self.accept(")"):
+            if self.position < self.end:
+                self.unexpected()
+            self.fail("this parenthesis is never closed", "add a ')'", at=opened)
 
     def subtracted(self, position: int) -> NoReturn:
         """Say that there is no minus sign."""
         what = "kernels cannot be subtracted: the difference need not be positive definite"
-        self.fail(what, hint="use '+', '*' and '^'", at=position, value="-")
+        self.fail(what, "use '+', '*' and '^'", at=position, value="-")
 
     def unexpected(self) -> NoReturn:
         """Say that what stands here cannot."""
@@ -355,9 +351,9 @@ class _Reader:
             ":": "separate groups by ';'",
             "/": "write 0.5*kernel for half of it",
         }
-        self.fail(f"unexpected {mark!r}", hint=hints.get(mark, "kernels are joined by '+' and '*'"), value=mark)
+        self.fail(f"unexpected {mark!r}", hints.get(mark, "kernels are joined by '+' and '*'"), value=mark)
 
-    def fail(self, what: str, *, hint: str | None = None, at: int | None = None, value: str | None = None) -> NoReturn:
+    def fail(self, what: str, hint: str | None, *, at: int | None = None, value: str | None = None) -> NoReturn:
         """Raise the error, with its place: here, if no other is given."""
         _fail(self.text, self.position if at is None else at, what, hint=hint, value=value)
 
@@ -366,9 +362,7 @@ class _Reader:
         found = pattern.match(self.text, self.position, self.end)
         if found is None:
             return None
-        self.position = found.end()
-        if pattern is not SPACE:
-            self.match(SPACE)
+        self.position = min(_after_space(self.text, found.end()), self.end)
         return found.group()
 
     def at(self, mark: str) -> bool:
@@ -377,11 +371,7 @@ class _Reader:
 
     def accept(self, mark: str) -> bool:
         """Read `mark` and the space after it, if it stands here."""
-        if not self.at(mark):
-            return False
-        self.position += len(mark)
-        self.match(SPACE)
-        return True
+        return self.match(re.compile(re.escape(mark))) is not None
 
 
 def kernel_entries() -> list[dict[str, Any]]:
