@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.metadata import version
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
 
 Statistic: TypeAlias = Literal["hsic", "coco"]
 
-LIBRARIES = ("numpy", "scipy", "pyarrow")
 # Neighbouring rows that are this much alike, in standard errors of the serial correlation, are no random sample.
 SERIAL_ERRORS = 6.0
 FEWEST_ROWS_IN_SERIES = 30
@@ -238,12 +235,7 @@ def variable_names(used: Sequence[tuple[str, ...]], groups: Groups) -> tuple[str
 
 def inputs_of(read: Sequence[Table], rows_used: Sequence[int]) -> tuple[record.InputRecord, ...]:
     """Return what inputs are called, and how many of their rows were used."""
-    return tuple(
-        record.InputRecord(
-            one.name, one.format, one.n_rows, rows, one.sha256, one.delimiter, one.compression, len(one.files) or None
-        )
-        for one, rows in zip(read, rows_used, strict=False)
-    )
+    return tuple(record.InputRecord.of(one, rows) for one, rows in zip(read, rows_used, strict=False))
 
 
 def provenance_of(
@@ -267,17 +259,11 @@ def provenance_of(
         scale=options.scale,
         dtype=engine.dtype,
         threads=engine.threads,
-        libraries=library_versions(),
+        libraries=record.library_versions(),
         seconds=time.perf_counter() - started,
         engine=engine.name,
         device=engine.device,
     )
-
-
-@cache
-def library_versions() -> dict[str, str]:
-    """Return the versions of the libraries that make the numbers, without importing them."""
-    return {name: version(name) for name in LIBRARIES}
 
 
 # What a reader must know before believing a test

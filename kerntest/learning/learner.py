@@ -1,34 +1,39 @@
-"""The one way of every learner: read, split, choose, fit, judge, draw, save; and what its Python classes share."""
+"""What every learner is: its options, its Python class, and the one way: read, split, choose, fit, judge, draw, save."""
 
 from __future__ import annotations
 
 import os
 import time
 from abc import ABC, abstractmethod
-from dataclasses import replace
-from functools import cache, wraps
-from importlib.metadata import version
+from dataclasses import dataclass, replace
+from functools import wraps
+from importlib import import_module
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, Self, TypeVar
+
+import numpy as np
 
 import kerntest
 from kerntest.data.formats.dialect import CsvOptions
-from kerntest.engines.setting import prepare_fit
-from kerntest.errors import UsageError, warn_of
+from kerntest.data.messages import one_of, whole_number
+from kerntest.engines.setting import engine_of, prepare_fit
+from kerntest.errors import DataError, UsageError, warn_of
 from kerntest.learning.cross_validation import train_test_split
-from kerntest.learning.estimator import FitT, LearnerOptions, as_rows, training_matrix
 from kerntest.learning.rows.leakage import guarded, kept_together, told_of_shared
 from kerntest.learning.rows.targets import Classes, checked_weights, target_of
 from kerntest.learning.rows.training_rows import (
     TrainingOptions,
     TrainingRows,
+    check_bandwidth,
+    check_kernel,
     read_labelled,
     read_like,
     rows_like,
 )
-from kerntest.learning.saved_models import save_model
+from kerntest.learning.saved_models import load_model, save_model
+from kerntest.matrices.factor import parse_features
 from kerntest.report.figures import picture_kind
-from kerntest.report.results.record import InputRecord, Provenance
+from kerntest.report.results.record import InputRecord, Provenance, library_versions
 from kerntest.report.write import check_writable, write_file, written_together
 
 if TYPE_CHECKING:
@@ -40,10 +45,21 @@ if TYPE_CHECKING:
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Column
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.kernels.base import Codes
+    from kerntest.kernels.base import Array, Codes, Kernel, Points
+    from kerntest.learning.rows.encoding import Scale
     from kerntest.learning.rows.training_rows import Labelled, MissingPolicy
 
-LIBRARIES = ("numpy", "scipy", "pyarrow")
+
+class Fit(Protocol):
+    """What every fit has."""
+
+    @property
+    def model(self) -> Any:
+        """What predicts, and is saved."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was found while fitting."""
 
 
 class Warned(Protocol):
@@ -54,10 +70,191 @@ class Warned(Protocol):
         """What a reader must know before trusting the model."""
 
 
+FitT = TypeVar("FitT", bound=Fit)
+ModelT = TypeVar("ModelT", bound=Any)
 JudgedT = TypeVar("JudgedT", bound=Warned)
 WarnedT = TypeVar("WarnedT", bound=Warned)
 ResultT = TypeVar("ResultT")
 _Parameters = ParamSpec("_Parameters")
+
+
+class _Kernelled:
+    # A field of each learner's own: it is the second parameter of all.
+    kernel: Kernel | str
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LearnerOptions(_Kernelled):
+    """The options that every learner has: its class and its `train_*` take them, and those of its own, from here.
+
+    Those of one learner are checked in its own `__post_init__`.
+    """
+
+    bandwidth: str | float = "median"
+    features: str | None = None
+    scale: Scale = "standardize"
+    seed: int = 0
+    threads: int | None = None
+    # What else than a number the bandwidth may be; the first is the default.
+    BANDWIDTHS: ClassVar[tuple[str, ...]] = ("median",)
+    # What else there is than to name a bandwidth, for messages.
+    ADVICE: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be, and keep the engine that is set now."""
+        self.engine = engine_of(self.threads)
+        one_of("scale", self.scale, ("standardize", "none"))
+        whole_number("seed", self.seed, at_least=0)
+        check_kernel(self.kernel)
+        if self.bandwidth not in self.BANDWIDTHS:
+            check_bandwidth(self.bandwidth, self.BANDWIDTHS, self.ADVICE)
+        if self.features is not None:
+            parse_features(self.features)
+        given = self.precomputed
+        self._refuse(
+            (given and self.features is not None, "a precomputed kernel and features", "give one of them"),
+            (
+                given and self.bandwidth != self.BANDWIDTHS[0],
+                "a precomputed kernel and a bandwidth",
+                "give one of them",
+            ),
+        )
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether rows are rows of a matrix of kernel values."""
+        return isinstance(self.kernel, str) and self.kernel.strip().lower() == "precomputed"
+
+    @staticmethod
+    def _refuse(*contradictions: tuple[bool, str, str]) -> None:
+        """Refuse two options that contradict each other: whether they do, which, and a hint."""
+        for wrong, what, hint in contradictions:
+            if wrong:
+                raise UsageError(f"{what} contradict each other", hint=hint, code="usage.contradiction")
+
+    @classmethod
+    def taken_from(cls, words: dict[str, Any]) -> Self:
+        """Return the options among keyword arguments, which leave them."""
+        return cls(**{name: words.pop(name) for name in signature(cls).parameters if name in words})
+
+
+class Estimator(LearnerOptions, Generic[ModelT, FitT]):
+    """What `SVM`, `KernelRidge` and `KernelPCA` share beside their options: the model and its file."""
+
+    MODEL: ClassVar[type]
+    # What one is called in messages.
+    CALLED: ClassVar[str]
+
+    _model: ModelT | None = None
+    fit_: FitT | None = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, as scikit-learn asks for them."""
+        del deep
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, and forget what was fitted."""
+        unknown = [name for name in params if name not in self.get_params()]
+        if unknown:
+            raise UsageError(
+                f"{type(self).__name__} has no parameter {unknown[0]!r}",
+                hint=f"they are {', '.join(self.get_params())}",
+                code="usage.parameter",
+            )
+        fresh = type(self)(**{**self.get_params(), **params})
+        vars(self).clear()
+        vars(self).update(vars(fresh))
+        return self
+
+    @property
+    def _estimator_type(self) -> str:
+        return "transformer"
+
+    def __sklearn_tags__(self) -> Any:
+        made = import_module("sklearn.utils")
+        kind = self._estimator_type
+        return made.Tags(
+            kind,
+            made.TargetTags(required=kind in {"classifier", "regressor"}),
+            classifier_tags=made.ClassifierTags() if kind == "classifier" else None,
+            regressor_tags=made.RegressorTags() if kind == "regressor" else None,
+        )
+
+    @property
+    def model(self) -> ModelT:
+        """What was fitted; UsageError if nothing was."""
+        if self._model is None:
+            raise UsageError(f"{self.CALLED} not fitted", hint="call fit first", code="usage.not_fitted")
+        return self._model
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the model to a file that the command line and `load` read."""
+        save_model(path, self.model, force=force)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, threads: int | None = None) -> Self:
+        """Return one that works with the model of a file."""
+        model: Any = load_model(path, cls.MODEL)
+        loaded = cls(**cls._loaded(model), threads=threads)
+        loaded._model = model
+        return loaded
+
+    @classmethod
+    def _loaded(cls, model: ModelT) -> dict[str, Any]:
+        """Return the parameters that a model file knows."""
+        del model
+        return {}
+
+    def _points(self, X: Any) -> Points | Array:
+        """Return new rows as the model takes them."""
+        if self.model.encoder is None:
+            return kernel_values(X, self.model.n_train)
+        labelled = read_labelled(as_rows(X), (), TrainingOptions(), name="X")
+        points: Points = self.model.encoder.transform(labelled.features)[0]
+        return points
+
+
+def as_rows(X: Any) -> Any:
+    """Return lists of numbers as an array, and everything else as it is."""
+    if not isinstance(X, (list, tuple)):
+        return X
+    try:
+        return np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        told, hint = "rows in lists are equally many numbers each", "hand over a DataFrame where there is text"
+        raise DataError(told, hint=hint, code="data.not_numeric") from error
+
+
+def kernel_values(X: Any, n_train: int | None = None) -> Array:
+    """Return a precomputed matrix: of n training rows, (n, n) and symmetric, or of m further ones against them, (m, n)."""
+    try:
+        K = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        told, hint = (
+            "a precomputed matrix holds numbers, and nothing else",
+            "hand over an array of shape (rows, training rows)",
+        )
+        raise DataError(told, hint=hint, code="data.not_numeric") from error
+    told, hint, code = "", "entry i, j is the kernel of training rows i and j", "data.wrong_shape"
+    if K.ndim != 2:
+        told, hint = f"a precomputed matrix has two dimensions, not shape {K.shape}", "one row alone is K[None, :]"
+    elif not np.isfinite(K).all():
+        row, column = np.argwhere(~np.isfinite(K))[0].tolist()
+        hint = "look at the kernel of these two rows"
+        told = (
+            f"a precomputed matrix has finite entries, not {K[row, column]} in row {row + 1:,}, column {column + 1:,}"
+        )
+    elif n_train is not None and K.shape[1] != n_train:
+        hint = "entry i, j is the kernel of row i and training row j: hand over all training rows"
+        told = f"the rows of the matrix have {K.shape[1]:,} columns, and the machine was fitted to {n_train:,} rows"
+    elif n_train is None and not 0 < K.shape[0] == K.shape[1]:
+        told = f"a precomputed matrix has shape (n, n), not {K.shape}"
+    elif n_train is None and not np.allclose(K, K.T, rtol=1e-8, atol=1e-10 * float(np.abs(K).max(initial=0.0))):
+        told, hint, code = "a precomputed matrix must be symmetric", "K = (K + K.T) / 2", "data.not_symmetric"
+    if told:
+        raise DataError(told, hint=hint, code=code)
+    return K
 
 
 class Learner(ABC, Generic[FitT, JudgedT, ResultT]):
@@ -98,7 +295,7 @@ class Learner(ABC, Generic[FitT, JudgedT, ResultT]):
     def handed_over(self, X: Any, y: Any, weights: Any = None) -> TrainingRows:
         """Return the rows of what Python callers hand over: a table, or a matrix of kernel values, targets and weights."""
         if self.options.precomputed:
-            matrix = training_matrix(X)
+            matrix = kernel_values(X)
             rows = self.with_targets(TrainingRows(matrix), self.target_values(y, len(matrix)), "y")
             if weights is None:
                 return rows
@@ -185,7 +382,7 @@ def train(
         check_writable(os.fspath(plot))
     engine = learner.options.engine
     labelled = learner.read(data, reading)
-    tested, inputs = None, [_input_of(labelled)]
+    tested, inputs = None, [InputRecord.of(labelled.read, labelled.n)]
     if learner.JUDGED:
         labelled = guarded(labelled, by_class=learner.classifies)
     learned = labelled
@@ -201,7 +398,7 @@ def train(
         learned, tested = labelled.take(drawn[0]), replace(labelled.take(drawn[1]), warnings=())
     elif test is not None:
         tested = told_of_shared(labelled, read_like(test, labelled, reading))
-        inputs.append(_input_of(tested))
+        inputs.append(InputRecord.of(tested.read, tested.n))
     rows = learner.rows(learned)
     width = len(rows.encoder.columns) if rows.encoder else 1
     method, step, held, operations = learner.cost(rows, engine)
@@ -209,6 +406,7 @@ def train(
         learner.COMMAND, len(rows), width, method=method, step=step, held=held, operations=operations, engine=engine
     )
     fit = learner.fit(rows, engine, progress)
+    options = learner.options
     held_out = None if tested is None else rows_like(tested, rows)
     judged = learner.judge(rows, fit, held_out, engine)
     found = (labelled, rows, fit, *(() if held_out is None else (held_out,)), judged)
@@ -221,12 +419,24 @@ def train(
             "n_train": len(rows),
             "n_test": 0 if held_out is None else len(held_out),
             "judged_on": "train" if held_out is None else "test",
-            "features": learner.options.features,
+            "features": options.features,
             "model": None if output is None else os.fspath(output),
             "columns": rows.columns,
             "columns_left_out": rows.left_out,
             "warnings": tuple(warning for one in found for warning in one.warnings),
-            "provenance": _provenance(learner, rows, tuple(inputs), engine, started),
+            "provenance": Provenance(
+                version=kerntest.__version__,
+                seed=options.seed,
+                inputs=tuple(inputs),
+                kernel=str(options.kernel),
+                bandwidth=learner.rule(rows),
+                scale=options.scale,
+                dtype=engine.dtype,
+                threads=engine.threads,
+                libraries=library_versions(),
+                seconds=time.perf_counter() - started,
+                engine=engine.name,
+            ),
         },
     )
     picture = None if plot is None else learner.picture(result, judged, learned, drawn_as, engine)
@@ -268,47 +478,3 @@ def _classes(labelled: Labelled) -> Codes:
     """Return the class of each row."""
     target, name = labelled.targets[0], labelled.read.name
     return Classes.of(target, name).codes(target, name)
-
-
-def _input_of(labelled: Labelled) -> InputRecord:
-    """Return what was read."""
-    read = labelled.read
-    return InputRecord(
-        read.name,
-        read.format,
-        read.n_rows,
-        labelled.n,
-        read.sha256,
-        read.delimiter,
-        read.compression,
-        len(read.files) or None,
-    )
-
-
-def _provenance(
-    learner: Learner[FitT, JudgedT, ResultT],
-    rows: TrainingRows,
-    inputs: tuple[InputRecord, ...],
-    engine: Engine,
-    started: float,
-) -> Provenance:
-    """Return what a model was fitted to, and with what."""
-    options = learner.options
-    return Provenance(
-        version=kerntest.__version__,
-        seed=options.seed,
-        inputs=inputs,
-        kernel=str(options.kernel),
-        bandwidth=learner.rule(rows),
-        scale=options.scale,
-        dtype=engine.dtype,
-        threads=engine.threads,
-        libraries=_versions(),
-        seconds=time.perf_counter() - started,
-        engine=engine.name,
-    )
-
-
-@cache
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in LIBRARIES}

@@ -21,8 +21,7 @@ from kerntest.learning.components.kpca_fit import (
     fit_components,
     in_units,
 )
-from kerntest.learning.estimator import Estimator
-from kerntest.learning.learner import Learner, trains
+from kerntest.learning.learner import Estimator, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.rows.leakage import running_numbers
 from kerntest.learning.rows.training_rows import (

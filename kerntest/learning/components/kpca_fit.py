@@ -12,7 +12,7 @@ from kerntest.data.messages import one_of
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
-from kerntest.learning.estimator import LearnerOptions
+from kerntest.learning.learner import LearnerOptions
 from kerntest.learning.solvers.preimage import PreImages, check_attracts, preimages
 from kerntest.matrices.eigen import SOLVERS, Directions, leading_directions, leading_eigenpairs
 from kerntest.matrices.expansion import Expansion, GivenExpansion, as_points, expanded

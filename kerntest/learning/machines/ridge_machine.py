@@ -19,7 +19,7 @@ from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.learning.cross_validation import draw_folds, smoothest
-from kerntest.learning.estimator import LearnerOptions
+from kerntest.learning.learner import LearnerOptions
 from kerntest.learning.rows.training_rows import at_multiples
 from kerntest.learning.scores import covered_share, regression_metrics, root_mean_square
 from kerntest.learning.solvers.falkon import centre_ridge

@@ -12,9 +12,8 @@ import numpy as np
 from kerntest.data.kinds import number_text
 from kerntest.data.messages import one_of, positive
 from kerntest.errors import UsageError, suggest, warn_of
-from kerntest.learning.estimator import Estimator, LearnerOptions
+from kerntest.learning.learner import Estimator, LearnerOptions, trains
 from kerntest.learning.learner import train as train_learner
-from kerntest.learning.learner import trains
 from kerntest.learning.machines.svm_learner import SvmLearner, fit_warnings
 from kerntest.learning.machines.svm_machines import Method, SvmFit, SvmModel, Task
 from kerntest.learning.rows.targets import numbers_of, target_of

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.columns import Patterns
     from kerntest.kernels.base import Array, Columns, Metric
-    from kerntest.learning.estimator import LearnerOptions
+    from kerntest.learning.learner import LearnerOptions
 
 MissingPolicy: TypeAlias = Literal["error", "drop"]
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from kerntest.data.table import Table
     from kerntest.report.results.independence_record import KernelPair
 
+LIBRARIES = ("numpy", "scipy", "pyarrow")
 # Says of relabellings that there are no others.
 ALL_PERMUTATIONS = "all permutations"
 
@@ -38,6 +41,14 @@ class Record:
         return pd.DataFrame(plain[self.rows_from] if self.rows_from else [flatten(plain)])
 
 
+@cache
+def library_versions() -> dict[str, str]:
+    """Return the versions of the libraries that make the numbers, without importing them."""
+    from importlib.metadata import version  # noqa: PLC0415 - the email package behind it takes 10 ms, which --help does not need
+
+    return {name: version(name) for name in LIBRARIES}
+
+
 @dataclass(frozen=True, slots=True)
 class InputRecord(Record):
     """One input: its name as typed, its rows as read and as used, and the checksum of its bytes (None for arrays).
@@ -54,6 +65,13 @@ class InputRecord(Record):
     delimiter: str | None = None
     compression: str | None = None
     files: int | None = None
+
+    @classmethod
+    def of(cls, table: Table, rows_used: int) -> InputRecord:
+        """Return what is told of a table of which so many rows were used."""
+        files = len(table.files) or None
+        told = (table.sha256, table.delimiter, table.compression, files)
+        return cls(table.name, table.format, table.n_rows, rows_used, *told)
 
 
 @dataclass(frozen=True, slots=True)
