@@ -221,84 +221,209 @@ def fit_ridge(rows: TrainingRows, options: RidgeOptions, engine: Engine, progres
     half = 0.5 * rows.targets.max(axis=0) - 0.5 * rows.targets.min(axis=0)
     exponents = np.round(np.log2(np.maximum(half, np.finfo(np.float64).tiny)))
     units = np.exp2(np.clip(exponents, -1000, 1000))
-    plain, features = replace(rows, targets=rows.targets / units), options.features
-    if features is not None and len(rows) * min(parse_features(features)[1], len(rows)) ** 2 > DIRECT:
-        return _through_centres(plain, units, options, engine, progress)
-    lambda_, found, grid = choose(plain, units, options, engine, features=features, progress=progress)
+    search = _Search(replace(rows, targets=rows.targets / units), units, options, engine)
+    size = 0 if options.features is None else min(parse_features(options.features)[1], len(rows))
+    if len(rows) * size**2 > DIRECT:
+        return search.through_centres(progress)
+    chosen = search.choose(search.rows, options.features, progress)
     # Inside the engine, so that BLAS has no more threads than were asked for.
-    return next(iter(engine.here.map(lambda _: _from_path(found, units, lambda_, grid, options), [0])))
+    return next(iter(engine.here.map(lambda _: search.from_path(*chosen), [0])))
 
 
-def choose(
-    rows: TrainingRows,
-    units: Array,
-    options: RidgeOptions,
-    engine: Engine,
-    *,
-    features: str | None,
-    progress: Progress | None,
-) -> tuple[float, Regressions, RidgeGrid]:
-    """Return the lambda that the criterion chooses, the regressions of the chosen bandwidth, and the grid.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Search:
+    """The search for the regression of targets x units."""
 
-    The regressions are of targets that are brought to `units`, the scores of the grid are not. The grid has the lambda that
-    is given, or 20 of them, and open bandwidths at multiples of their median, if there are any.
-    Cost: one eigendecomposition for each bandwidth, 9 n^3 operations, which serves all lambdas.
-    """
-    points, criterion, several = rows.points, options.chosen_by, len(rows.names) > 1
-    kernels: Sequence[Kernel | None] = [rows.kernel]
-    multiples: tuple[float, ...] = (1.0,)
-    if rows.chosen is not None and not options.fixed(rows)[1]:
-        multiples = MULTIPLES
-        kernels = at_multiples(rows.chosen, multiples, as_points(points), options.seed)
-    lambdas = _lambdas(rows) if options.penalty is None else np.array([options.penalty])
-    folds = FOLDS if options.cv is None else options.cv
-    groups = draw_folds(len(rows), folds, options.seed, clusters=rows.clusters) if criterion == "cv" else rows.clusters
-    sizes = variances(rows) if several else np.ones(1)
-    # Distances are computed once, for all bandwidths.
-    pairs = DensePairs(points, points) if isinstance(points, Points) and features is None else None
+    rows: TrainingRows
+    units: Array
+    options: RidgeOptions
+    engine: Engine
 
-    def work(kernel: Kernel | None) -> tuple[Regressions, Array, Array]:
-        found = solve(rows, kernel, features, options.seed, pairs)
-        path = found.path
+    def choose(
+        self, rows: TrainingRows, features: str | None, progress: Progress | None
+    ) -> tuple[float, Regressions, RidgeGrid]:
+        """Return the lambda that the criterion chooses on some rows, the regressions of the chosen bandwidth, and the grid.
+
+        The scores of the grid are those of targets x units. It has the lambda that is given, or 20 of them, and open
+        bandwidths at multiples of their median, if there are any.
+        Cost: one eigendecomposition for each bandwidth, 9 n^3 operations, which serves all lambdas.
+        """
+        points, options, criterion, several = rows.points, self.options, self.options.chosen_by, len(rows.names) > 1
+        kernels: Sequence[Kernel | None] = [rows.kernel]
+        multiples: tuple[float, ...] = (1.0,)
+        if rows.chosen is not None and not options.fixed(rows)[1]:
+            multiples = MULTIPLES
+            kernels = at_multiples(rows.chosen, multiples, as_points(points), options.seed)
+        lambdas = _lambdas(rows) if options.penalty is None else np.array([options.penalty])
+        folds, groups = FOLDS if options.cv is None else options.cv, rows.clusters
+        if criterion == "cv":
+            groups = draw_folds(len(rows), folds, options.seed, clusters=groups)
+        sizes = variances(rows) if several else np.ones(1)
+        # Distances are computed once, for all bandwidths.
+        pairs = DensePairs(points, points) if isinstance(points, Points) and features is None else None
+
+        def work(kernel: Kernel | None) -> tuple[Regressions, Array, Array]:
+            found = solve(rows, kernel, features, options.seed, pairs)
+            path = found.path
+            if criterion == "evidence":
+                return found, -path.log_evidence(lambdas).sum(axis=0), path.degrees(lambdas)
+            by_gcv = criterion == "gcv"
+            errors = path.generalised(lambdas) if by_gcv else path.squared_errors(path.left_out(lambdas, groups))
+            return found, np.sqrt((errors / sizes[:, None]).mean(axis=0)), path.degrees(lambdas)
+
+        # The path of a bandwidth is the largest thing here: only that of the best one so far is kept.
+        scores, degrees = np.empty((2, 0))
+        engine = _few_at_once(rows, self.engine, features)
+        kept: tuple[int, Regressions] | None = None
+        for place, (found, of_one, df) in enumerate(engine.map(work, kernels, progress)):
+            scores, degrees = np.append(scores, of_one), np.append(degrees, df)
+            orders = [np.tile(lambdas, place + 1), np.repeat(multiples[: place + 1], len(lambdas))]
+            best = smoothest(scores, orders)
+            at, which = divmod(best, len(lambdas))
+            if at == place:
+                kept = (place, found)
+            del found
+        if kept is None or kept[0] != at:
+            kept = (at, work(kernels[at])[0])
         if criterion == "evidence":
-            return found, -path.log_evidence(lambdas).sum(axis=0), path.degrees(lambdas)
-        errors = (
-            path.generalised(lambdas) if criterion == "gcv" else path.squared_errors(path.left_out(lambdas, groups))
+            called, scores = "negative log evidence", scores + (len(rows) - 1) * float(np.log(self.units).sum())
+        else:
+            called, scores = ("relative RMSE", scores) if several else ("RMSE", scores * self.units[0])
+        tried = product(zip(multiples, kernels, strict=True), lambdas.tolist())
+        cells = tuple(
+            RidgeCell(
+                lambda_=penalty,
+                multiple=multiple,
+                bandwidth=getattr(kernel, "bandwidth", None),
+                kernel="precomputed" if kernel is None else str(kernel),
+                score=score,
+                effective_df=df,
+            )
+            for ((multiple, kernel), penalty), score, df in zip(tried, scores.tolist(), degrees.tolist(), strict=True)
         )
-        return found, np.sqrt((errors / sizes[:, None]).mean(axis=0)), path.degrees(lambdas)
+        grid = RidgeGrid(criterion, called, folds if criterion == "cv" else None, len(rows), TIES, cells, best)
+        return float(lambdas[which]), kept[1], grid
 
-    # The path of a bandwidth is the largest thing here: only that of the best one so far is kept.
-    scores, degrees = np.empty(0), np.empty(0)
-    kept: tuple[int, Regressions] | None = None
-    for place, (found, of_one, df) in enumerate(_few_at_once(rows, engine, features).map(work, kernels, progress)):
-        scores, degrees = np.append(scores, of_one), np.append(degrees, df)
-        orders = [np.tile(lambdas, place + 1), np.repeat(multiples[: place + 1], len(lambdas))]
-        best = smoothest(scores, orders)
-        at, which = divmod(best, len(lambdas))
-        if at == place:
-            kept = (place, found)
-        del found
-    if kept is None or kept[0] != at:
-        kept = (at, work(kernels[at])[0])
-    if criterion == "evidence":
-        called, scores = "negative log evidence", scores + (len(rows) - 1) * float(np.log(units).sum())
-    else:
-        called, scores = ("relative RMSE", scores) if several else ("RMSE", scores * units[0])
-    cells = tuple(
-        RidgeCell(
-            lambda_=float(lambda_),
-            multiple=multiple,
-            bandwidth=getattr(kernel, "bandwidth", None),
-            kernel="precomputed" if kernel is None else str(kernel),
-            score=float(score),
-            effective_df=float(df),
+    def from_path(self, lambda_: float, found: Regressions, grid: RidgeGrid) -> RidgeFit:
+        """Return the regression of targets x units at the chosen lambda, all of it from the eigendecomposition."""
+        rows, path, features, options = found.rows, found.path, found.features, self.options
+        lambdas, spread, error = np.array([lambda_]), None, None
+        if options.intervals and isinstance(rows.points, Points):
+            first = path.weights / path.weights.sum() if features is None else found.means
+            posterior = found.combined(path.posterior(lambda_, NEGLIGIBLE))
+            spread = _spread(first, posterior, found.means, lambda_ / float(path.weights.sum()))
+        scales = np.sqrt(path.scales(lambdas)[:, 0]) * self.units
+        expansion = found.function(found.coefficients(lambda_) * self.units, path.means * self.units)
+        left_out = path.left_out(lambdas, rows.clusters)
+        variances_left_out = path.left_out_variances(lambda_, rows.clusters) / path.weights
+        left_out_spread = scales * np.sqrt(variances_left_out)[:, None]
+        if features is not None and found.values is not None:
+            points = as_points(rows.points)
+            # New values are also uncertain in what the features do not see of k(x, x), see `FeatureMap.diagonal`.
+            unseen = features.diagonal(points) - np.einsum("ij,ij->i", found.values, found.values)
+            left_out_spread = np.hypot(left_out_spread, scales * np.sqrt(np.maximum(unseen, 0.0))[:, None])
+            error = feature_error(features, points, Engine(1), options.seed)
+        squares = path.squared_errors(left_out)[:, 0]
+        return self._fit(
+            RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, len(rows), spread, features),
+            grid,
+            fitted=rows.targets - path.scaled_residuals(lambdas)[:, :, 0] / path.roots[:, None],
+            gcv=np.sqrt(path.generalised(lambdas)[:, 0]),
+            loo=(np.sqrt(squares) * self.units, 1.0 - squares / variances(rows)),
+            left_out=left_out[:, :, 0] * self.units,
+            left_out_spread=left_out_spread,
+            degrees=float(path.degrees(lambdas)[0]),
+            # The density of y = unit x y' on the n - 1 directions that matter.
+            log_evidence=float(path.log_evidence(lambdas).sum()) - (len(rows) - 1) * float(np.log(self.units).sum()),
+            condition=path.condition(lambda_),
+            n_zero=path.spectrum.n_zero,
+            feature_error=error,
         )
-        for ((multiple, kernel), lambda_), score, df in zip(
-            product(zip(multiples, kernels, strict=True), lambdas), scores, degrees, strict=True
+
+    def through_centres(self, progress: Progress | None) -> RidgeFit:
+        """Return the regression of targets x units in the span of some rows; lambda and bandwidth are chosen on a part of the rows.
+
+        lambda is the variance of the noise in units of that of the prior, which does not depend on the number of rows.
+        """
+        rows, options, n, points = self.rows, self.options, len(self.rows), as_points(self.rows.points)
+        rng = np.random.default_rng((options.seed, CHOOSING_STREAM))
+        some = rows.take(np.sort(rng.choice(n, min(n, CHOOSING_ROWS), replace=False)))
+
+        # Choosing is told as a third of the way, the steps after it as the rest.
+        def told(done: int, total: int) -> None:
+            if progress is not None:
+                progress(done, total)
+
+        lambda_, chosen, grid = self.choose(some, None, lambda done, total: told(done, 3 * total))
+        made = make_features(options.features or "", cast("Kernel", chosen.kernel), points, options.seed)
+        if made.kind != "nystroem":
+            raise UndecidedError(
+                f"{options.features} is too much for {n:,} rows",
+                hint=f"--features nystroem:{made.size} is for very many rows",
+                code="undecided.memory",
+            )
+        centres, m = made.landmarks, len(made.landmarks)
+        both = Points(np.concatenate([centres.numeric, points.numeric]), np.concatenate([centres.codes, points.codes]))
+        matrix = matrix_of(made.kernel, both)
+        weights = np.ones(n) if rows.weights is None else rows.weights
+        found = centre_ridge(
+            lambda part: np.asarray(matrix.block(m + part, slice(0, m))),
+            made.projection,
+            targets=rows.targets,
+            weights=weights,
+            lambda_=lambda_,
+            engine=self.engine,
+            seed=options.seed,
+            advanced=lambda share: told(100 + round(200 * share), 300),
         )
-    )
-    grid = RidgeGrid(criterion, called, folds if criterion == "cv" else None, len(rows), TIES, cells, best)
-    return float(lambdas[which]), kept[1], grid
+        total = float(weights.sum())
+        means = weights @ rows.targets / total
+        # The same as t^2 of the evidence: z' (A + lambda)^-1 z = z' (residuals) / lambda.
+        energy = np.einsum("nt,nt->t", weights[:, None] * (rows.targets - means), found.residuals)
+        scales = np.sqrt(np.maximum(energy, 0.0) / lambda_ / (n - 1)) * self.units
+        intercepts = (means - found.mean @ found.weights) * self.units
+        expansion = GivenExpansion(np.arange(len(found.weights)), found.weights * self.units, intercepts)
+        spread = _spread(found.mean, found.posterior, found.mean, lambda_ / total) if options.intervals else None
+        return self._fit(
+            RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, n, spread, made),
+            grid,
+            fitted=rows.targets - found.residuals,
+            gcv=np.sqrt(weights @ np.square(found.residuals) / total) / (1.0 - found.degrees / n),
+            degrees=found.degrees,
+            condition=found.condition,
+            n_zero=n - 1 - len(found.mean),
+            iterations=found.steps,
+            converged=found.converged,
+            feature_error=feature_error(made, points, self.engine, options.seed),
+        )
+
+    def _fit(
+        self,
+        model: RidgeModel,
+        grid: RidgeGrid,
+        *,
+        fitted: Array,
+        gcv: Array,
+        loo: tuple[Array, Array] | None = None,
+        **found: Any,
+    ) -> RidgeFit:
+        """Return a model with what is known of each target; `loo` are RMSE and r2 of leave-one-out."""
+        targets = tuple(
+            TargetFit(
+                name=name,
+                intercept=float(model.expansion.intercepts[place]),
+                loo_rmse=None if loo is None else float(loo[0][place]),
+                loo_r2=None if loo is None else float(loo[1][place]),
+                gcv_rmse=float(gcv[place] * unit),
+                noise=float(model.noise[place]),
+                scale=float(model.scales[place]),
+                train=interval_metrics(self.rows.targets[:, place] * unit, fitted[:, place] * unit),
+                test=None,
+            )
+            for place, (name, unit) in enumerate(zip(model.targets, self.units, strict=True))
+        )
+        fixed = self.options.fixed(self.rows)
+        return RidgeFit(model=model, grid=grid, targets=targets, fixed=fixed, fitted=fitted * self.units, **found)
 
 
 def _lambdas(rows: TrainingRows) -> Array:
@@ -349,151 +474,6 @@ def _spread(first: Array, posterior: Array, means: Array, least: float) -> Sprea
     """Return what variances follow from, with a(x) of the coefficients `first`; `least` is lambda / sum w."""
     intercepts = np.concatenate([[0.0], -(means @ posterior)])
     return Spread(np.column_stack([first, posterior]), intercepts, least + float(means @ first))
-
-
-def _from_path(found: Regressions, units: Array, lambda_: float, grid: RidgeGrid, options: RidgeOptions) -> RidgeFit:
-    """Return the regression of targets x units at the chosen lambda, all of it from the eigendecomposition."""
-    rows, path, lambdas, features = found.rows, found.path, np.array([lambda_]), found.features
-    spread = error = None
-    if options.intervals and isinstance(rows.points, Points):
-        first = path.weights / path.weights.sum() if features is None else found.means
-        posterior = found.combined(path.posterior(lambda_, NEGLIGIBLE))
-        spread = _spread(first, posterior, found.means, lambda_ / float(path.weights.sum()))
-    scales = np.sqrt(path.scales(lambdas)[:, 0]) * units
-    model = RidgeModel(
-        encoder=rows.encoder,
-        expansion=found.function(found.coefficients(lambda_) * units, path.means * units),
-        targets=rows.names,
-        lambda_=lambda_,
-        scales=scales,
-        n_train=len(rows),
-        spread=spread,
-        features=features,
-    )
-    fitted = (rows.targets - path.scaled_residuals(lambdas)[:, :, 0] / path.roots[:, None]) * units
-    left_out = path.left_out(lambdas, rows.clusters)
-    left_out_spread = scales * np.sqrt(path.left_out_variances(lambda_, rows.clusters))[:, None] / path.roots[:, None]
-    if features is not None and found.values is not None:
-        points = as_points(rows.points)
-        # New values are also uncertain in what the features do not see of k(x, x), see `FeatureMap.diagonal`.
-        unseen = features.diagonal(points) - np.einsum("ij,ij->i", found.values, found.values)
-        left_out_spread = np.hypot(left_out_spread, scales * np.sqrt(np.maximum(unseen, 0.0))[:, None])
-        error = feature_error(features, points, Engine(1), options.seed)
-    squares = path.squared_errors(left_out)[:, 0]
-    loo = (np.sqrt(squares) * units, 1.0 - squares / variances(rows))
-    return RidgeFit(
-        model=model,
-        grid=grid,
-        targets=_target_fits(
-            model, rows.targets * units, fitted, np.sqrt(path.generalised(lambdas)[:, 0]) * units, loo
-        ),
-        fixed=options.fixed(rows),
-        fitted=fitted,
-        left_out=left_out[:, :, 0] * units,
-        left_out_spread=left_out_spread,
-        degrees=float(path.degrees(lambdas)[0]),
-        # The density of y = unit x y' on the n - 1 directions that matter.
-        log_evidence=float(path.log_evidence(lambdas).sum()) - (len(rows) - 1) * float(np.log(units).sum()),
-        condition=path.condition(lambda_),
-        n_zero=path.spectrum.n_zero,
-        feature_error=error,
-    )
-
-
-def _through_centres(
-    rows: TrainingRows,
-    units: Array,
-    options: RidgeOptions,
-    engine: Engine,
-    progress: Progress | None,
-) -> RidgeFit:
-    """Return the regression of targets x units in the span of some rows; lambda and bandwidth are chosen on a part of the rows.
-
-    lambda is the variance of the noise in units of that of the prior, which does not depend on the number of rows.
-    """
-    n, points = len(rows), as_points(rows.points)
-    rng = np.random.default_rng((options.seed, CHOOSING_STREAM))
-    some = rows.take(np.sort(rng.choice(n, min(n, CHOOSING_ROWS), replace=False)))
-
-    # Choosing is told as a third of the way, the steps after it as the rest.
-    def told(done: int, total: int) -> None:
-        if progress is not None:
-            progress(done, total)
-
-    lambda_, chosen, grid = choose(
-        some, units, options, engine, features=None, progress=lambda done, total: told(done, 3 * total)
-    )
-    made = make_features(options.features or "", cast("Kernel", chosen.kernel), points, options.seed)
-    if made.kind != "nystroem":
-        raise UndecidedError(
-            f"{options.features} is too much for {n:,} rows",
-            hint=f"--features nystroem:{made.size} is for very many rows",
-            code="undecided.memory",
-        )
-    centres, m = made.landmarks, len(made.landmarks)
-    both = Points(np.concatenate([centres.numeric, points.numeric]), np.concatenate([centres.codes, points.codes]))
-    matrix = matrix_of(made.kernel, both)
-    weights = np.ones(n) if rows.weights is None else rows.weights
-    found = centre_ridge(
-        lambda part: np.asarray(matrix.block(m + part, slice(0, m))),
-        made.projection,
-        targets=rows.targets,
-        weights=weights,
-        lambda_=lambda_,
-        engine=engine,
-        seed=options.seed,
-        advanced=lambda share: told(100 + round(200 * share), 300),
-    )
-    total = float(weights.sum())
-    means = weights @ rows.targets / total
-    # The same as t^2 of the evidence: z' (A + lambda)^-1 z = z' (residuals) / lambda.
-    energy = np.einsum("nt,nt->t", weights[:, None] * (rows.targets - means), found.residuals)
-    intercepts = (means - found.mean @ found.weights) * units
-    model = RidgeModel(
-        encoder=rows.encoder,
-        expansion=GivenExpansion(np.arange(len(found.weights)), found.weights * units, intercepts),
-        targets=rows.names,
-        lambda_=lambda_,
-        scales=np.sqrt(np.maximum(energy, 0.0) / lambda_ / (n - 1)) * units,
-        n_train=n,
-        spread=_spread(found.mean, found.posterior, found.mean, lambda_ / total) if options.intervals else None,
-        features=made,
-    )
-    fitted = (rows.targets - found.residuals) * units
-    gcv = np.sqrt(weights @ np.square(found.residuals) / total) / (1.0 - found.degrees / n) * units
-    return RidgeFit(
-        model=model,
-        grid=grid,
-        targets=_target_fits(model, rows.targets * units, fitted, gcv),
-        fixed=options.fixed(rows),
-        fitted=fitted,
-        degrees=found.degrees,
-        condition=found.condition,
-        n_zero=n - 1 - len(found.mean),
-        iterations=found.steps,
-        converged=found.converged,
-        feature_error=feature_error(made, points, engine, options.seed),
-    )
-
-
-def _target_fits(
-    model: RidgeModel, truth: Array, fitted: Array, gcv: Array, loo: tuple[Array, Array] | None = None
-) -> tuple[TargetFit, ...]:
-    """Return what is known of each target; `loo` are RMSE and r2 of leave-one-out."""
-    return tuple(
-        TargetFit(
-            name=name,
-            intercept=float(model.expansion.intercepts[place]),
-            loo_rmse=None if loo is None else float(loo[0][place]),
-            loo_r2=None if loo is None else float(loo[1][place]),
-            gcv_rmse=float(gcv[place]),
-            noise=float(model.noise[place]),
-            scale=float(model.scales[place]),
-            train=interval_metrics(truth[:, place], fitted[:, place]),
-            test=None,
-        )
-        for place, name in enumerate(model.targets)
-    )
 
 
 def interval_metrics(truth: Array, predicted: Array, reach: Array | None = None) -> IntervalMetrics:
