@@ -8,7 +8,6 @@ import click
 import pytest
 
 from kerntest.cli.main import group
-from kerntest.cli.manual import EXIT_CODES
 
 MAN = Path(__file__).parents[2] / "man"
 COMMANDS = [[], *([name] for name in group.homes)]
@@ -71,7 +70,7 @@ def test_help_shows_defaults_topics_and_exit_codes(kerntest):
     squeezed = " ".join(text.split())
     for default in ("auto", "unbiased", "permutation", "1000", "0.05", "0", "all cores", "standardize", "table"):
         assert f"[default: {default}]" in squeezed
-    for code, _ in EXIT_CODES:
+    for code in (0, 1, 2, 3, 4, 5, 70, 130, 141):
         assert f"\n  {code} " in text
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from kerntest import inspect_table
-from kerntest.cli.drawing import summary_text
-from kerntest.report.results.file_reports import table_summary
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 
@@ -133,27 +131,29 @@ def wide(tmp_path):
     names = [f"[red]column {i}[/red] :smile: \\[x" for i in range(200)]
     rows = [",".join("nan" if i == 7 else str(i * j % 11) for i in range(200)) for j in range(30)]
     path.write_text("\n".join([",".join(names), *rows]))
-    return inspect_table(path)
+    return path
 
 
 @pytest.mark.parametrize("width", [40, 150])
-def test_a_wide_table_is_a_long_list_and_nothing_is_cut_off(wide, width):
-    text = summary_text(table_summary(wide), width=width, colour=False)
+def test_a_wide_table_is_a_long_list_and_nothing_is_cut_off(kerntest, wide, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    text, columns = kerntest("inspect", wide).out, inspect_table(wide).columns
     lines = text.splitlines()
     assert max(map(len, lines)) <= width
     assert "…" not in text
     assert "[bold]wide.csv" in text.replace("\n", "")
     if width == 150:
         # Those that hold one value and the empty one take a line or two more.
-        assert len(lines) <= 203 + 2 * sum(column.use != "used" for column in wide.columns)
-        for column in wide.columns:
+        assert len(lines) <= 203 + 2 * sum(column.use != "used" for column in columns)
+        for column in columns:
             assert f"  {column.name}  " in text
 
 
-def test_names_and_values_cannot_move_the_cursor(tmp_path):
+def test_names_and_values_cannot_move_the_cursor(kerntest, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     path = tmp_path / "a.csv"
     path.write_text('"na\x1b[2Jme",t\n1,"a\x07\nb"\n2,c\n')
-    text = summary_text(table_summary(inspect_table(path)), width=200, colour=False)
+    text = kerntest("inspect", path).out
     assert "\x1b" not in text
     assert "\x07" not in text
     assert "na\\x1b[2Jme" in text

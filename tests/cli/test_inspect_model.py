@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from model_archives import valid_model
 
 from kerntest import SVM, inspect_model
-from kerntest.learning.model_file import write_model
 
 ROWS = [
     f"{k * 7 % 11},{'red' if k % 3 else 'blue'},{'true' if k % 2 else 'false'},{'yes' if k * 7 % 11 > 5 else 'no'}"
@@ -83,7 +83,7 @@ def test_features_and_matrices(kerntest, model):
 
 def test_a_kind_that_is_not_known_is_named(kerntest, model):
     del model
-    write_model("future.kt", {"kind": "forest"}, {"values": np.ones(2)}, force=False)
+    Path("future.kt").write_bytes(valid_model({"kind": "forest"}, {"values": np.ones(2)}))
     assert kerntest("inspect", "future.kt").out.startswith("future.kt: forest\n")
 
 

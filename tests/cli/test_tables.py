@@ -6,9 +6,6 @@ import shutil
 import numpy as np
 import pytest
 
-from kerntest.learning.machines import ridge_machine
-from kerntest.learning.solvers import falkon
-
 NAMES = [f"class number {k} with a long name" for k in range(12)]
 
 
@@ -149,25 +146,6 @@ def test_what_does_not_fit_is_left_to_the_json(kerntest, tables, monkeypatch, wo
     for width, missing in (("40", True), ("120", False)):
         monkeypatch.setenv("COLUMNS", width)
         assert (text in " ".join(kerntest(*words.split()).out.split())) is missing
-
-
-def test_conjugate_gradients_are_told(kerntest, tables, monkeypatch):
-    monkeypatch.chdir(tables)
-    # So few rows would be solved directly.
-    for module, name, value in ((ridge_machine, "DIRECT", 0), (falkon, "STEPS", 1), (falkon, "ROWS_PER_CENTRE", 1)):
-        monkeypatch.setattr(module, name, value)
-    outcome = kerntest(
-        "ridge", "data.csv", "--target", "y", "--features", "nystroem:9", "--lambda", "0.1", "--bandwidth", "2"
-    )
-    assert outcome.code == 0
-    told = " ".join(outcome.out.split())
-    for text in (
-        "1 step of conjugate gradients, not converged",
-        "by generalised cross-validation",
-        "conjugate gradients stopped after 1 steps before they had converged",
-        "leave-one-out of 40 rows is not computed with conjugate gradients",
-    ):
-        assert text in told
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ What is decided of numbers that are equal but for rounding is looked at inside t
 
 import numpy as np
 import pytest
+from command_line import ROOT, run_here
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning.svm_cases import raises
@@ -105,8 +106,8 @@ def test_progress_of_choosing_and_of_the_steps_is_one(monkeypatch):
 
 
 RNG = np.random.default_rng(0)
-ROOT = RNG.normal(size=(40, 40))
-SYSTEM = ROOT @ ROOT.T + 0.1 * np.eye(40)
+HALF = RNG.normal(size=(40, 40))
+SYSTEM = HALF @ HALF.T + 0.1 * np.eye(40)
 INVERSE, DIAGONAL = np.linalg.inv(SYSTEM), SYSTEM.diagonal()[:, None]
 
 
@@ -182,3 +183,19 @@ def test_differences_that_are_no_rounding_decide():
     assert largest_first(np.array([[1.0, 1.0 + 1e-9]]), 2, 1e-10).tolist() == [[1, 0]]
     for values in ([1.0, 1.0 + 1e-9], [np.inf, -np.inf, np.inf], []):
         assert levelled(np.array(values)).tolist() == values
+
+
+def test_conjugate_gradients_that_have_not_converged_are_told(capfdbinary, monkeypatch):
+    for module, name, value in ((ridge_machine, "DIRECT", 0), (falkon, "STEPS", 1), (falkon, "ROWS_PER_CENTRE", 1)):
+        monkeypatch.setattr(module, name, value)
+    data, given = ROOT / "sample_data" / "machines.csv", "--features nystroem:50 --lambda 0.1 --bandwidth 2"
+    outcome = run_here(capfdbinary, "ridge", data, "--target", "wear_um", *given.split())
+    assert outcome.code == 0
+    told = " ".join(outcome.out.split())
+    for text in (
+        "1 step of conjugate gradients, not converged",
+        "by generalised cross-validation",
+        "conjugate gradients stopped after 1 steps before they had converged",
+        "leave-one-out of 300 rows is not computed with conjugate gradients",
+    ):
+        assert text in told
