@@ -31,12 +31,7 @@ import numpy as np
 from measure import Case, clock, compare, installed, parser_of, processor_seconds
 from threadpoolctl import threadpool_limits
 
-from kerntest import DataWarning, KernelPCA, KernelRidge, compute_on, hsic_pairs, hsic_test, mmd_test
-from kerntest.kernels.base import Points
-from kerntest.kernels.elementary import Gaussian
-from kerntest.learning.solvers.hinge import solve_hinge
-from kerntest.learning.solvers.problem import Problem
-from kerntest.matrices.matrix import matrix_of
+from kerntest import SVM, DataWarning, KernelPCA, KernelRidge, compute_on, hsic_pairs, hsic_test, mmd_test
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
 SHAPES = tuple(product((400, 2_000, 10_000), (1, 5, 20)))
@@ -170,10 +165,10 @@ def svm(*, large):
         for width, C in product((0.25, 0.5, 1.0, 2.0) if large else (0.5, 1.0), (0.1, 1.0, 10.0, 100.0, 1000.0)):
             bandwidth = width * (X.shape[1] / 2) ** 0.5
             peer = SVC(C=C, gamma=1 / (2 * bandwidth**2))
-            ours = partial(fitted, X, y, C, bandwidth)
+            ours = SVM(C=C, kernel=f"gaussian({bandwidth!r})", scale="none", threads=1)
             yield Case(
                 f"svm {name}, bandwidth {width:g}, C = {C:g}",
-                one_thread(ours),
+                one_thread(partial(ours.fit, X, y)),
                 {"SVC": one_thread(partial(peer.fit, X, y))},
                 partial(certified, X),
             )
@@ -187,18 +182,13 @@ def one_thread(work):
     return limited
 
 
-def fitted(X, y, C, bandwidth):
-    matrix = matrix_of(Gaussian(bandwidth), Points.of(X))
-    return solve_hinge(matrix, Problem(y, np.full(len(y), C), np.ones(len(y))))
-
-
-def certified(X, solved, theirs):
+def certified(X, ours, theirs):
     from sklearn.metrics.pairwise import rbf_kernel
 
-    peer = theirs["SVC"]
+    peer, solved = theirs["SVC"], ours.fit_
     beta = peer.dual_coef_[0]
     dual = np.abs(beta).sum() - 0.5 * beta @ rbf_kernel(X[peer.support_], gamma=peer.gamma) @ beta
-    better = f"gap {solved.gap:.1e}, better {solved.dual_objective / dual - 1:+.1e}, {solved.method}"
+    better = f"gap {solved.gap:.1e}, better {solved.dual_objective / dual - 1:+.1e}, {solved.solutions[0].method}"
     return better if solved.converged else f"{better} NOT CONVERGED"
 
 
