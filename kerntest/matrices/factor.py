@@ -367,7 +367,14 @@ def parse_features(text: str) -> tuple[FeatureKind, int]:
     return ("nystroem" if kind == "nystroem" else "fourier"), int(count)
 
 
-def make_features(text: str, kernel: Kernel, points: Points, seed: int) -> FeatureMap:
+def nystroem(kernel: Kernel, landmarks: Points, smallest: float) -> FeatureMap:
+    """Return features on landmarks, without those of eigenvalues below so small a share of the largest."""
+    values, vectors = np.linalg.eigh(kernel(landmarks))
+    kept = values > smallest * float(values[-1])
+    return FeatureMap("nystroem", kernel, landmarks, vectors[:, kept] / np.sqrt(values[kept]), np.empty(0))
+
+
+def make_features(text: str, kernel: Kernel, points: Points, seed: int, *, smallest: float = SMALLEST) -> FeatureMap:
     """Return features for a kernel.
 
     Raises
@@ -388,10 +395,7 @@ def make_features(text: str, kernel: Kernel, points: Points, seed: int) -> Featu
         nothing = Points(np.empty((0, points.numeric.shape[1])), np.empty((0, 0), dtype=np.int64))
         return FeatureMap(kind, kernel, nothing, frequencies, rng.uniform(0.0, 2.0 * np.pi, count))
     chosen = np.sort(rng.choice(len(points), min(count, len(points)), replace=False))
-    landmarks = Points(points.numeric[chosen], points.codes[chosen])
-    values, vectors = np.linalg.eigh(kernel(landmarks))
-    kept = values > SMALLEST * float(values[-1])
-    return FeatureMap(kind, kernel, landmarks, vectors[:, kept] / np.sqrt(values[kept]), np.empty(0))
+    return nystroem(kernel, Points(points.numeric[chosen], points.codes[chosen]), smallest)
 
 
 def feature_error(features: FeatureMap, points: Points, engine: Engine, seed: int) -> float:

@@ -31,10 +31,10 @@ from kerntest.inference.verdict import (
 )
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.kernels.elementary import Gaussian, Laplacian, Laplacian2, Linear, Matern, RationalQuadratic, StudentT
-from kerntest.matrices.factor import FEATURE_STREAM, FeatureMap, parse_features
+from kerntest.matrices.factor import FEATURE_STREAM, FeatureMap, nystroem, parse_features
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -56,7 +56,8 @@ ROUNDS = 8
 TOGETHER = 2**15
 # Relabellings that are summed by one product.
 RELABELLED_TOGETHER = 1024
-# Eigenvalues of K(C, C) below this share of the largest show nothing, and their inverses would enlarge rounding.
+# Nystroem features of an eigenvalue of K(C, C) below this share of the largest cost time and show nothing, and their
+# inverses would enlarge rounding. Each would add less than this share to k(x, x), on average over the landmarks.
 SMALLEST_SHARE = 1e-7
 # Random relabellings that show whether a kernel can tell any two apart, where those of the test cannot.
 OTHER_RELABELLINGS = 100
@@ -153,21 +154,12 @@ def family_features(text: str, kernels: Sequence[Kernel], sample: Points, seed: 
     for kernel in kernels:
         refuse_indefinite(kernel)
     if kind == "fourier":
-        half = max(1, count // 2)
-        waves = (_frequencies(kernel, sample.numeric.shape[1], half, seed) for kernel in kernels)
+        half, p, nothing = max(1, count // 2), sample.numeric.shape[1], sample.take(slice(0, 0))
+        waves = (np.tile(_frequencies(kernel, p, half, seed), 2) for kernel in kernels)
         phases = np.repeat([0.0, -np.pi / 2], half)
-        nothing = sample.take(slice(0, 0))
-        return tuple(
-            FeatureMap(kind, kernel, nothing, np.hstack([one, one]), phases)
-            for kernel, one in zip(kernels, waves, strict=True)
-        )
+        return tuple(FeatureMap(kind, kernel, nothing, W, phases) for kernel, W in zip(kernels, waves, strict=True))
     landmarks = sample.take(distinct_rows(sample)[:count])
-    found = []
-    for kernel in kernels:
-        values, vectors = np.linalg.eigh(kernel(landmarks))
-        kept = values > SMALLEST_SHARE * float(values[-1])
-        found.append(FeatureMap(kind, kernel, landmarks, vectors[:, kept] / np.sqrt(values[kept]), np.empty(0)))
-    return tuple(found)
+    return tuple(nystroem(kernel, landmarks, SMALLEST_SHARE) for kernel in kernels)
 
 
 def distinct_rows(points: Points) -> NDArray[np.intp]:
@@ -239,31 +231,21 @@ class BlockSums:
         blocks, step = self.blocks[source], max(64, TOGETHER // self.width)
         block = blocks.of(random_places(np.arange(before, before + len(rows)), blocks.n, self.seed, source))
         together = np.argsort(block, kind="stable")
-        block = block[together]
-        cuts = [*range(0, len(block), step), len(block)]
-        for (start, stop), values in zip(pairwise(cuts), self._values(rows.take(together), cuts), strict=True):
-            own = block[start:stop]
-            starts = np.flatnonzero(np.concatenate([[True], own[1:] != own[:-1]]))
-            for member, some in enumerate(values):
-                # Each block occurs once among the starts: no two of them are added to one place.
-                total[own[starts], member] += np.add.reduceat(some, starts, axis=0)
-
-    def _values(self, points: Points, cuts: Sequence[int]) -> Iterator[Iterator[Array]]:
-        """Yield for each run of rows the values of every kernel before projection, shape (m, D)."""
-        landmarks, count = self.features[0].landmarks, self.width
-        if not len(landmarks):
-            for start, stop in pairwise(cuts):
-                yield (one.of_block(points.take(slice(start, stop))) for one in self.features)
-            return
+        block, rows, landmarks = block[together], rows.take(together), self.features[0].landmarks
         # Slices of one whole share what kernels derive from rows.
-        whole = Points(
-            np.asfortranarray(np.concatenate([landmarks.numeric, points.numeric])),
-            np.asfortranarray(np.concatenate([landmarks.codes, points.codes])),
-        )
-        for start, stop in pairwise(cuts):
-            pairs = DensePairs(whole.take(slice(count + start, count + stop)), whole.take(slice(0, count)))
-            pairs.halve_bandwidths()
-            yield (one.kernel.evaluate(pairs) for one in self.features)
+        numeric = np.asfortranarray(np.concatenate([landmarks.numeric, rows.numeric]))
+        codes = np.asfortranarray(np.concatenate([landmarks.codes, rows.codes]))
+        whole, count = Points(numeric, codes), len(landmarks)
+        for start, stop in pairwise([*range(0, len(block), step), len(block)]):
+            own, some = block[start:stop], whole.take(slice(count + start, count + stop))
+            starts = np.flatnonzero(np.concatenate([[True], own[1:] != own[:-1]]))
+            pairs = DensePairs(some, whole.take(slice(0, count)))
+            if count:
+                pairs.halve_bandwidths()
+            for member, one in enumerate(self.features):
+                values = one.kernel.evaluate(pairs) if count else one.of_block(some)
+                # Each block occurs once among the starts: no two of them are added to one place.
+                total[own[starts], member] += np.add.reduceat(values, starts, axis=0)
 
 
 class Blocked:

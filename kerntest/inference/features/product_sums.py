@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.inference.features.block_sums import distinct_rows, refuse_indefinite
+from kerntest.inference.features.block_sums import SMALLEST_SHARE, distinct_rows, refuse_indefinite
 from kerntest.inference.nulls.invariants import Invariants, Spectrum
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.statistic import Effect, centred_inner, effect_size, factor
@@ -33,9 +33,6 @@ HELD_ENTRIES, FEWEST_TOGETHER = 2**18, 64
 # Tells the stream that splits the sample from other streams of the same seed.
 SPLIT_STREAM = 6
 MOST_DRAWN = 10**9 - 1
-# Nystroem features of an eigenvalue of K(C, C) below this share of the largest cost time and show nothing: they are left
-# out. Each would add less than this share to k(x, x), on average over the landmarks.
-SMALLEST_SHARE = 1e-7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,12 +55,7 @@ class SideFeatures:
         # Only to the linear kernel every origin is the same; a far one would take its digits away.
         origin = rows.numeric.mean(axis=0) if isinstance(kernel, Linear) else np.zeros(rows.numeric.shape[1])
         points = Points(rows.numeric - origin, rows.codes)
-        features = make_features(text, kernel, points.take(distinct_rows(points)), seed)
-        if features.kind == "nystroem":
-            # Columns of the projection are eigenvectors over the roots of their eigenvalues.
-            inverse = np.square(features.projection).sum(axis=0)
-            kept = inverse * SMALLEST_SHARE <= inverse.min()
-            features = replace(features, projection=np.ascontiguousarray(features.projection[:, kept]))
+        features = make_features(text, kernel, points.take(distinct_rows(points)), seed, smallest=SMALLEST_SHARE)
         return cls(columns, origin, features, features.of_block(points).mean(axis=0))
 
     def points(self, rows: Points) -> Points:
