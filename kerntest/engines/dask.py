@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import kerntest
-from kerntest.engines.engine import Engine, in_order, length
+from kerntest.engines.engine import Engine, Item, Progress, Result, in_order, length
 from kerntest.errors import MissingExtraError, UndecidedError, UsageError
 
 try:
@@ -36,7 +36,6 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from kerntest.engines.engine import Item, Progress, Result
 
 # Their calls have no types.
 Client: Any = distributed.Client
@@ -118,17 +117,19 @@ class DaskEngine(Engine):
 
             yield from in_order(submit, iter(lambda: list(islice(items, size)), []), AHEAD * self.threads)
         except distributed.KilledWorker as error:
-            raise UndecidedError(
+            raise _failed(
                 "the workers of the cluster were lost again and again",
-                hint="they may lack memory: start fewer on each machine, or give them more",
-                code="undecided.cluster",
+                "they may lack memory: start fewer on each machine, or give them more",
             ) from error
         except (distributed.CancelledError, CommClosedError) as error:
-            raise UndecidedError(
+            raise _failed(
                 "the cluster was lost, and did not come back",
-                hint="look at its scheduler and its workers, then run this again",
-                code="undecided.cluster",
+                "look at its scheduler and its workers, then run this again",
             ) from error
+
+
+def _failed(message: str, hint: str) -> UndecidedError:
+    return UndecidedError(message, hint=hint, code="undecided.cluster")
 
 
 @lru_cache(maxsize=2)
@@ -163,35 +164,27 @@ def _reached(scheduler: str, stack: ExitStack) -> Any:
         distributed.comm.registry.get_backend(distributed.comm.addressing.parse_address(scheduler)[0])
         client = Client(scheduler, timeout=ANSWER, set_as_default=False)
     except OSError as error:
-        raise UndecidedError(
-            f"no Dask scheduler answers at {scheduler!r}",
-            hint="start one with `dask scheduler`, which prints its address",
-            code="undecided.cluster",
+        raise _failed(
+            f"no Dask scheduler answers at {scheduler!r}", "start one with `dask scheduler`, which prints its address"
         ) from error
     except (TypeError, ValueError) as error:
-        encrypted = scheduler.startswith(("tls:", "wss:"))
-        raise UsageError(
-            f"{scheduler!r} needs certificates, which Dask's configuration does not name"
-            if encrypted
-            else f"{scheduler!r} is no address of a scheduler",
-            hint="name them there under distributed.comm.tls" if encrypted else "write --scheduler tcp://HOST:8786",
-            code="usage.scheduler",
-        ) from error
+        what, hint = "is no address of a scheduler", "write --scheduler tcp://HOST:8786"
+        if scheduler.startswith(("tls:", "wss:")):
+            what = "needs certificates, which Dask's configuration does not name"
+            hint = "name them there under distributed.comm.tls"
+        raise UsageError(f"{scheduler!r} {what}", hint=hint, code="usage.scheduler") from error
     except Exception as error:
         # What a stranger says is read as lengths and pickles, and can fail in any way.
-        raise UndecidedError(
+        raise _failed(
             f"what answers at {scheduler!r} is no Dask scheduler",
-            hint="`dask scheduler` prints the address of one when it starts",
-            code="undecided.cluster",
+            "`dask scheduler` prints the address of one when it starts",
         ) from error
     stack.callback(_leave, client)
     try:
         client.wait_for_workers(1, timeout=WORKER_PATIENCE)
     except TimeoutError as error:
-        raise UndecidedError(
-            f"the Dask scheduler at {scheduler!r} has no workers",
-            hint=f"start some with `dask worker {scheduler}`",
-            code="undecided.cluster",
+        raise _failed(
+            f"the Dask scheduler at {scheduler!r} has no workers", f"start some with `dask worker {scheduler}`"
         ) from error
     _look_over(client)
     return client
@@ -221,10 +214,8 @@ def _look_over(client: Any) -> None:
             has = "has no kerntest"
         else:
             has = f"has kerntest {theirs[0]} on Python {theirs[1]}, not {ours[0]} on {ours[1]}"
-        raise UndecidedError(
-            f"the worker at {address} {has}",
-            hint=f"install kerntest {ours[0]} with Python {ours[1]} on every worker",
-            code="undecided.cluster",
+        raise _failed(
+            f"the worker at {address} {has}", f"install kerntest {ours[0]} with Python {ours[1]} on every worker"
         )
 
 
@@ -245,10 +236,9 @@ def _started(workers: int, folder: str, stack: ExitStack) -> Any:
                 local_directory=folder,
             )
         except (OSError, RuntimeError, TimeoutError) as error:
-            raise UndecidedError(
+            raise _failed(
                 f"no processes could be started on this machine: {error}",
-                hint='in a script, put the call under `if __name__ == "__main__":`; or compute with --engine local',
-                code="undecided.cluster",
+                'in a script, put the call under `if __name__ == "__main__":`; or compute with --engine local',
             ) from error
         stack.callback(_end, cluster)
         client = Client(cluster, set_as_default=False)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from kerntest.engines.engine import Engine, show_memory
+from kerntest.engines.engine import Engine, Item, Progress, Result, show_memory
 from kerntest.errors import MissingExtraError, UndecidedError, UsageError
 
 try:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.engine import Item, Progress, Result
 
 VARIABLE = "KERNTEST_DEVICE"
 # Where PyTorch has another name, or none of the same meaning.

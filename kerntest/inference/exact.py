@@ -15,7 +15,7 @@ from kerntest.data.diagnostics import copies_warning
 from kerntest.data.facts import counts_rows
 from kerntest.data.messages import listed, one_of
 from kerntest.errors import UsageError
-from kerntest.inference.verdict import judged_together
+from kerntest.inference.verdict import Verdict, judged_together
 from kerntest.kernels.text import why_not_characteristic
 from kerntest.report.results import record
 from kerntest.report.results.independence_record import IndependenceResult, KernelPair
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         Sample,
     )
     from kerntest.inference.statistic import Effect
-    from kerntest.inference.verdict import Verdict
     from kerntest.kernels.base import Kernel
 
 Statistic: TypeAlias = Literal["hsic", "coco"]

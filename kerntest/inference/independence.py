@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from kerntest.data.diagnostics import counters
-from kerntest.data.formats.dialect import CsvOptions
+from kerntest.data.formats.dialect import CsvOptions, CsvWords
 from kerntest.data.messages import counted, one_of, whole_number
 from kerntest.engines.setting import engine_of
 from kerntest.errors import DataError, UsageError, telling
@@ -40,10 +40,8 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Unpack
 
-    from kerntest.data.formats.dialect import CsvWords
     from kerntest.engines.engine import Progress
     from kerntest.inference.exact import Statistic
-    from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Estimator, Judge
     from kerntest.kernels.base import Kernel
     from kerntest.report.results.independence_record import IndependenceResult

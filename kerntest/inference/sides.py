@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kerntest.data.columns import find, match_names, match_tables, split_patterns
+from kerntest.data.columns import Patterns, find, match_names, match_tables, split_patterns
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
 from kerntest.data.messages import counted, listed, one_of, whole_number
 from kerntest.data.read import read_table
 from kerntest.data.rows import Arranged, apply_missing, arrange, check_usable, standardize
 from kerntest.data.table import Table, comment_hint, unknown_column
 from kerntest.errors import DataError, UsageError
-from kerntest.kernels.base import Columns, Points
+from kerntest.kernels.base import Array, Codes, Columns, Points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.data.columns import Patterns
-    from kerntest.kernels.base import Array, Codes
 
 Estimator: TypeAlias = Literal["unbiased", "biased"]
 NullMethod: TypeAlias = Literal["permutation", "moments", "gamma", "spectral", "pearson"]
@@ -290,9 +288,9 @@ def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale) -> Paired:
 
 def too_few_rows(groups: Groups, n: int, *, dropped: bool) -> DataError:
     """Return the error for tables with fewer rows than the unbiased estimator needs."""
+    rows = f"{counted(n, 'row')}{' without missing values' if dropped else ''}"
     return DataError(
-        f"{_named(groups)} has {counted(n, 'row')}{' without missing values' if dropped else ''}; "
-        f"the test needs at least {FEWEST_ROWS}",
+        f"{_named(groups)} has {rows}; the test needs at least {FEWEST_ROWS}",
         hint="give it more rows",
         code="data.too_few_rows",
         where={"file": groups.read[0].name},
@@ -316,40 +314,32 @@ def complete_rows(groups: Groups, missing: MissingPolicy) -> tuple[NDArray[np.in
 def _from_one(data: Any, reading: Reading) -> Groups:
     """Return two groups of columns of one table."""
     table = read_one(data, reading)
+
+    def refusal(message: str, hint: str, code: str, **where: str) -> UsageError:
+        return UsageError(message, hint=hint, code=f"usage.{code}", where={"file": table.name, **where})
+
     excluded = _left_out(reading, table, (table,))
     names = [name for name in table.names if name not in excluded]
-    x = _named_columns(reading.x_columns, table)
-    y = _named_columns(reading.y_columns, table)
+    x, y = (_named_columns(patterns, table) for patterns in (reading.x_columns, reading.y_columns))
     if x is None and y is None:
         if len(names) != 2:
-            raise UsageError(
+            raise refusal(
                 f"which of the {len(names)} columns of {table.name} are x, and which are y?",
-                hint=comment_hint(names)
+                comment_hint(names)
                 or "--x a,b --y c names them; --y c alone takes all others as x; --pairwise tests every pair",
-                code="usage.no_groups",
-                where={"file": table.name},
+                "no_groups",
             )
         x, y = names[:1], names[1:]
     # One of the two alone is tested against all other columns.
     x = [name for name in names if name not in set(y or ())] if x is None else x
     y = [name for name in names if name not in set(x)] if y is None else y
     x, y = ([name for name in group if name not in excluded] for group in (x, y))
-    both = [name for name in x if name in set(y)]
-    if both:
-        raise UsageError(
-            f"column {both[0]!r} is in both --x and --y",
-            hint="a column depends on itself: name it in one of the two",
-            code="usage.column_twice",
-            where={"file": table.name, "column": both[0]},
-        )
-    for group, option in ((x, "--x"), (y, "--y")):
-        if not group:
-            raise UsageError(
-                f"no column of {table.name} is left for {option}",
-                hint="name at least one column in each of --x and --y",
-                code="usage.no_columns",
-                where={"file": table.name},
-            )
+    for name in [name for name in x if name in set(y)]:
+        hint = "a column depends on itself: name it in one of the two"
+        raise refusal(f"column {name!r} is in both --x and --y", hint, "column_twice", column=name)
+    for option in [option for option, group in (("--x", x), ("--y", y)) if not group]:
+        hint = "name at least one column in each of --x and --y"
+        raise refusal(f"no column of {table.name} is left for {option}", hint, "no_columns")
     tables = tuple(check_usable(table.select(group)) for group in (x, y))
     return Groups((table,), tables, table.select([*x, *y]).warnings)
 

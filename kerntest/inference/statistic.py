@@ -17,16 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.engine import enough_for
+from kerntest.engines.engine import Engine, enough_for
 from kerntest.kernels.groups import is_additive
-from kerntest.matrices.factor import FEW_ROWS, low_rank, low_rank_factor
+from kerntest.matrices.factor import FEW_ROWS, Factor, low_rank, low_rank_factor
 from kerntest.matrices.matrix import sum_tiles, sweep
 
 if TYPE_CHECKING:
-    from kerntest.engines.engine import Engine
     from kerntest.inference.sides import Estimator, Labels
     from kerntest.kernels.base import Array, Kernel, Points
-    from kerntest.matrices.factor import Factor
 
 # One correlation of two columns of factors costs about what one line of lags does on both sides.
 CORRELATIONS_PER_ROW = 1.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from kerntest.data.diagnostics import misleading
-from kerntest.data.formats.dialect import CsvOptions
+from kerntest.data.formats.dialect import CsvOptions, CsvWords
 from kerntest.data.messages import one_of
 from kerntest.data.rows import pool
 from kerntest.engines.setting import engine_of
@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Unpack
 
-    from kerntest.data.formats.dialect import CsvWords
     from kerntest.engines.engine import Progress
-    from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Estimator, Judge
     from kerntest.kernels.base import Kernel
 

@@ -16,8 +16,7 @@ from kerntest.learning.model_file import ModelFile, damaged, read_model, to_plai
 from kerntest.learning.rows.encoding import Encoder
 from kerntest.learning.rows.targets import Classes
 from kerntest.learning.rows.training_rows import ConstantColumn
-from kerntest.matrices.expansion import Expansion, GivenExpansion
-from kerntest.matrices.factor import FeatureKind, FeatureMap
+from kerntest.matrices.factor import Expansion, FeatureKind, FeatureMap, GivenExpansion
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from kerntest.engines.engine import enough_for
+from kerntest.engines.engine import Engine, Progress, enough_for
 from kerntest.engines.setting import allowed_bytes
 from kerntest.kernels.base import (
     ROUNDING_UNITS,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.engine import Engine, Progress
 
 Rows: TypeAlias = "NDArray[np.intp] | slice"
 Entries: TypeAlias = "NDArray[Any]"

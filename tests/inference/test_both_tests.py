@@ -7,6 +7,7 @@ import warnings
 from dataclasses import FrozenInstanceError
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import two_samples
 import two_variables
@@ -138,6 +139,60 @@ def test_what_is_no_table(test, source):
 def test_data_that_cannot_be_used(test, values, message, code):
     refused(test, DataError, message, arrays(test)[0], values, code=code)
     refused(test, DataError, "no_such_file.csv", "no_such_file.csv", arrays(test)[1])
+
+
+def outcome(result):
+    return result.p_value, result.statistic, result.kernel
+
+
+@BOTH
+def test_arrays_of_one_dimension_are_one_column(test):
+    x, y = arrays(test, p=1)
+    result = test(x, y)
+    assert outcome(result) == outcome(test(x[:, 0], y[:, 0]))
+    assert result.columns == (("x1",) if test is mmd_test else ("x1", "y1"))
+    assert test(*arrays(test)).columns == (("x1", "x2") if test is mmd_test else ("x1", "x2", "y1"))
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8, bool])
+def test_arrays_of_other_numbers(test, dtype):
+    x, y = np.random.default_rng(0).integers(0, 2, (2, 25, 2)).astype(dtype)
+    assert outcome(test(x, y)) == outcome(test(x.astype(float), y.astype(float)))
+
+
+@BOTH
+def test_the_same_data_from_everywhere(test, tmp_path):
+    """Paths, texts, CSV, Parquet, frames, Arrow and tables; files are named and hashed."""
+    if test is mmd_test:
+        frames = two_samples.frames()
+    else:
+        frame = two_variables.frame()
+        frames = frame.drop(columns="price"), frame[["price"]]
+    expected = test(*frames)
+    paths = [tmp_path / name for name in ("x.csv", "y.csv", "x.parquet", "y.parquet")]
+    for path, frame in zip(paths, frames * 2, strict=True):
+        (frame.to_csv if path.suffix == ".csv" else frame.to_parquet)(path, index=False)
+    sources = [paths[:2], [str(paths[0]), str(paths[1])], paths[2:], [pa.Table.from_pandas(frame) for frame in frames]]
+    sources += [[kerntest.read_table(paths[0]), kerntest.read_table(frames[1])], [paths[0], paths[3]]]
+    for one in sources:
+        assert outcome(test(*one)) == outcome(expected)
+    first, second = test(paths[0], frames[1]).provenance.inputs
+    rows = [len(frame) for frame in frames]
+    assert (first.name, first.format, first.rows, first.rows_used) == (str(paths[0]), "csv", rows[0], rows[0])
+    assert len(first.sha256) == 64
+    assert (second.name, second.format, second.rows, second.sha256) == (Y, "frame", rows[1], None)
+
+
+@BOTH
+def test_rows_with_missing_values_can_be_dropped(test):
+    x, y = arrays(test)
+    holed = np.concatenate([x, [[np.nan, 1.0]]]), y if test is mmd_test else np.concatenate([y, y[:1]])
+    result = test(*holed, missing="drop")
+    assert outcome(result) == outcome(test(x, y))
+    named = X if test is mmd_test else "x and y"
+    assert result.warnings[0] == f"{named}: 1 row of 41 with missing values left out"
+    assert [one.rows - one.rows_used for one in result.provenance.inputs] == [1, len(holed[1]) - len(y)]
 
 
 @BOTH

@@ -3,12 +3,10 @@
 import naive
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from tolerances import STATISTIC, assert_close
 from two_variables import arrays, columns_of, frame
 
-import kerntest
 from kerntest import hsic_test
 from kerntest.errors import DataError
 
@@ -25,34 +23,6 @@ def same_numbers(one, other):
 
 
 # One table or two
-
-
-def test_arrays_of_one_and_two_dimensions():
-    x, y = arrays()
-    assert outcome(hsic_test(x, y)) == outcome(hsic_test(x[:, 0], y[:, 0]))
-    result = hsic_test(*arrays(30, 2, 3))
-    assert (result.columns_x, result.columns_y) == (("x1", "x2"), ("y1", "y2", "y3"))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8, bool])
-def test_arrays_of_other_numbers(dtype):
-    rng = np.random.default_rng(0)
-    x, y = rng.integers(0, 2, (25, 2)).astype(dtype), rng.integers(0, 2, (25, 1)).astype(dtype)
-    assert outcome(hsic_test(x, y)) == outcome(hsic_test(x.astype(float), y.astype(float)))
-
-
-def test_the_same_data_from_everywhere(tmp_path):
-    data = frame()
-    expected = outcome(hsic_test(data, y_columns="price"))
-    csv, parquet = tmp_path / "data.csv", tmp_path / "data.parquet"
-    data.to_csv(csv, index=False)
-    data.to_parquet(parquet)
-    for source in (csv, str(csv), parquet, pa.Table.from_pandas(data), kerntest.read_table(csv)):
-        assert outcome(hsic_test(source, y_columns="price")) == expected
-    x, y = data.drop(columns="price"), data[["price"]]
-    assert outcome(hsic_test(x, y)) == expected
-    assert outcome(hsic_test(x, data["price"])) == expected
-    assert outcome(hsic_test(csv, parquet, x_columns=list(x.columns), y_columns="price")) == expected
 
 
 def test_two_columns_need_no_names():

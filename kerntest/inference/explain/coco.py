@@ -22,8 +22,7 @@ from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import dependence
 from kerntest.inference.verdict import Verdict, degenerate, overflow, permutation_null, relabelling_warning
 from kerntest.matrices.eigen import lanczos
-from kerntest.matrices.expansion import sum_of_kernels
-from kerntest.matrices.factor import Factor, centred, kernel_factor
+from kerntest.matrices.factor import Factor, centred, kernel_factor, sum_of_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from kerntest.errors import UndecidedError
-from kerntest.inference.nulls.invariants import NEGLIGIBLE, Invariants, Moments, permutation_moments
+from kerntest.inference.nulls.invariants import NEGLIGIBLE, Invariants, Moments, Spectrum, permutation_moments
 from kerntest.inference.nulls.pearson import log_upper_tail, pearson_tail
 from kerntest.report.results import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kerntest.inference.nulls.invariants import Spectrum
     from kerntest.kernels.base import Array
 
 # The kurtosis of the Pearson null comes from at least so many relabellings.

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from kerntest.data.messages import counted
-from kerntest.engines.engine import enough_for
+from kerntest.engines.engine import Engine, Progress, enough_for
 from kerntest.inference.nulls.permutation import tie_tolerance
-from kerntest.inference.sides import ORDER_STREAM
-from kerntest.inference.statistic import LabelMatrix, discrepancy
+from kerntest.inference.sides import ORDER_STREAM, Labels, Options, Resampling, Sample
+from kerntest.inference.statistic import Effect, LabelMatrix, discrepancy
 from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled
-from kerntest.kernels.base import DensePairs, Points
+from kerntest.kernels.base import Array, DensePairs, Kernel, Points
 from kerntest.kernels.elementary import Linear
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, low_rank_factor, terms
 from kerntest.matrices.matrix import sweep
@@ -36,11 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.family import Family
-    from kerntest.inference.sides import Labels, Options, Resampling, Sample
-    from kerntest.inference.statistic import Effect
-    from kerntest.kernels.base import Array, Kernel
 
 # Blocks of both files together at most, where both can have so many, and of the smaller one at least: with more the power
 # grows no further (measured).

@@ -35,19 +35,16 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kerntest.engines.engine import PIECES, enough_for, in_pieces
+from kerntest.engines.engine import PIECES, Engine, Progress, enough_for, in_pieces
 from kerntest.inference.sides import ORDER_STREAM
-from kerntest.inference.statistic import centring_divisors, dependences
-from kerntest.matrices.factor import TOLERANCE
+from kerntest.inference.statistic import Effect, centring_divisors, dependences
+from kerntest.matrices.factor import TOLERANCE, Factor
 from kerntest.matrices.lags import Block, KernelStack, add_row_sums, halved_lines, plan_blocks, square_sum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kerntest.engines.engine import Engine, Progress
-    from kerntest.inference.statistic import Effect
     from kerntest.kernels.base import Array
-    from kerntest.matrices.factor import Factor
 
 Spectrum: TypeAlias = NDArray[np.complex128]
 # A spectrum, and for the first and the second side the row sums, shape (members, n), and sums of squares of its matrices.

@@ -31,8 +31,7 @@ from kerntest.learning.rows.training_rows import (
     encoded_rows,
     read_labelled,
 )
-from kerntest.matrices.expansion import as_points
-from kerntest.matrices.factor import parse_features
+from kerntest.matrices.factor import as_points, parse_features
 from kerntest.matrices.matrix import KEPT_BYTES
 from kerntest.report.figures import picture_bytes, side_by_side
 from kerntest.report.results.learning_record import ComponentAssociation, KpcaPart, KpcaResult

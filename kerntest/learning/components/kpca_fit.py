@@ -15,8 +15,7 @@ from kerntest.kernels.elementary import Linear
 from kerntest.learning.learner import LearnerOptions
 from kerntest.learning.solvers.preimage import PreImages, check_attracts, preimages
 from kerntest.matrices.eigen import SOLVERS, Directions, leading_directions, leading_eigenpairs
-from kerntest.matrices.expansion import Expansion, GivenExpansion, as_points, expanded
-from kerntest.matrices.factor import feature_error, make_features
+from kerntest.matrices.factor import Expansion, GivenExpansion, as_points, expanded, feature_error, make_features
 from kerntest.matrices.matrix import CentredMatrix, GivenMatrix, matrix_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from kerntest.learning.machines.regression_pictures import (
     over_one_column,
 )
 from kerntest.learning.scores import roc_auc, roc_curve
-from kerntest.matrices.expansion import as_points
+from kerntest.matrices.factor import as_points
 from kerntest.report.figures import (
     CELLS_WITH_TEXT,
     COLOUR_X,

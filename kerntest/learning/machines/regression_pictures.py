@@ -9,7 +9,7 @@ import numpy as np
 
 from kerntest.kernels.base import Points
 from kerntest.learning.scores import covered_share, root_mean_square
-from kerntest.matrices.expansion import as_points
+from kerntest.matrices.factor import as_points
 from kerntest.report.figures import (
     CELLS_WITH_TEXT,
     COLOUR_X,

@@ -24,8 +24,16 @@ from kerntest.learning.rows.training_rows import at_multiples
 from kerntest.learning.scores import covered_share, regression_metrics, root_mean_square
 from kerntest.learning.solvers.falkon import centre_ridge
 from kerntest.learning.solvers.ridge_path import DENSE_ARRAYS, Regressions, solve
-from kerntest.matrices.expansion import Expansion, GivenExpansion, as_points, expanded
-from kerntest.matrices.factor import FeatureMap, feature_error, make_features, parse_features
+from kerntest.matrices.factor import (
+    Expansion,
+    FeatureMap,
+    GivenExpansion,
+    as_points,
+    expanded,
+    feature_error,
+    make_features,
+    parse_features,
+)
 from kerntest.matrices.matrix import matrix_of
 from kerntest.report.results.ridge_record import IntervalMetrics, RidgeCell, RidgeGrid, TargetFit
 

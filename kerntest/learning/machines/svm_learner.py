@@ -31,8 +31,7 @@ from kerntest.learning.rows.targets import Classes, hardly_classes, target_of, t
 from kerntest.learning.rows.training_rows import at_multiples, encoded_rows, read_labelled
 from kerntest.learning.scores import classification_metrics, fit_sigmoid, regression_metrics
 from kerntest.learning.solvers.hinge import KEPT_BYTES
-from kerntest.matrices.expansion import as_points
-from kerntest.matrices.factor import feature_error, parse_features
+from kerntest.matrices.factor import as_points, feature_error, parse_features
 from kerntest.report.results.learning_record import Baseline, ClassificationMetrics, RegressionMetrics, SvmResult
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from kerntest.learning.cross_validation import EQUAL_SCORES
 from kerntest.learning.scores import Sigmoid, couple, sigmoid_probability
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
 from kerntest.learning.solvers.problem import Problem, Solution, solve_indefinite
-from kerntest.matrices.expansion import Expansion, GivenExpansion, expanded
-from kerntest.matrices.factor import make_features
+from kerntest.matrices.factor import Expansion, GivenExpansion, expanded, make_features
 from kerntest.matrices.matrix import GivenMatrix, Repeated, matrix_of
 
 if TYPE_CHECKING:

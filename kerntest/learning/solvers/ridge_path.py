@@ -23,8 +23,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.matrices.expansion import Expansion, GivenExpansion, expanded
-from kerntest.matrices.factor import kernel_factor, make_features
+from kerntest.matrices.factor import Expansion, GivenExpansion, expanded, kernel_factor, make_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
