@@ -30,14 +30,9 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column, Table
     from kerntest.engines.engine import Engine
     from kerntest.inference.family import Family
-    from kerntest.inference.sides import (
-        Groups,
-        Options,
-        Paired,
-        Sample,
-    )
+    from kerntest.inference.sides import Groups, Options, Paired, Sample
     from kerntest.inference.statistic import Effect
-    from kerntest.kernels.base import Kernel
+    from kerntest.kernels.base import Array, Kernel
 
 Statistic: TypeAlias = Literal["hsic", "coco"]
 
@@ -305,19 +300,19 @@ def series_warning(alike: Sequence[Sequence[str]]) -> list[str]:
     return [warning]
 
 
-def runs_of(columns: Sequence[Column]) -> list[str]:
-    """Return the names of the columns that are correlated from row to row, missing values left out."""
-    present = [(column, np.flatnonzero(~column.missing)) for column in columns]
+def runs_of(columns: Sequence[Column], rows: NDArray[np.intp] | None = None) -> list[str]:
+    """Return the names of the columns that are correlated from row to row, missing values left out, or over some rows."""
     return [
-        column.name for column, rows in present if len(rows) >= FEWEST_ROWS_IN_SERIES and runs_in_order(column, rows)
+        column.name
+        for column in columns
+        if not column.is_category and _runs_in_order(column.values[~column.missing if rows is None else rows])
     ]
 
 
-def runs_in_order(column: Column, rows: NDArray[np.intp]) -> bool:
-    """Say whether a column of numbers is correlated from row to row, or counts the rows."""
-    if column.is_category:
+def _runs_in_order(values: Array) -> bool:
+    """Say whether numbers are correlated from row to row, or count the rows."""
+    if len(values) < FEWEST_ROWS_IN_SERIES:
         return False
-    values = column.values[rows]
     if counts_rows(values):
         return True
     # Equal values have equal ranks: their place in the file would make a series of any column with ties.

@@ -352,19 +352,9 @@ def _row_warnings(groups: Groups, paired: Paired, *, time_series: bool) -> list[
     """Return warnings where rows follow one another, count, or repeat each other, unless they are series."""
     if time_series:
         return []
-    warnings = []
-    if paired.n >= exact.FEWEST_ROWS_IN_SERIES:
-        warnings += exact.series_warning(
-            [
-                [column.name for column in table.columns if exact.runs_in_order(column, paired.origin)]
-                for table in groups.tables
-            ]
-        )
-    return [
-        *warnings,
-        *(text for table in groups.tables for text in counters(table.columns)),
-        *exact.paired_copies(paired),
-    ]
+    runs = exact.series_warning([exact.runs_of(table.columns, paired.origin) for table in groups.tables])
+    count = [text for table in groups.tables for text in counters(table.columns)]
+    return [*runs, *count, *exact.paired_copies(paired)]
 
 
 def _asymptotic(verdict: Verdict) -> list[str]:
