@@ -276,6 +276,8 @@ csv_options = stacked(
     ),
     _csv("--comment", metavar="TEXT", help="Lines that begin so, such as '#', are no rows."),
 )
+# What learners read their rows with.
+TABLE = stacked(CATEGORICAL, SCALE, csv_options, MISSING)
 
 
 def estimator_option(estimated: str) -> Callable[[AnyCommand], AnyCommand]:
@@ -376,11 +378,6 @@ def test_fraction_option(drawn: str) -> Callable[[AnyCommand], AnyCommand]:
     return _judged("--test-fraction", type=PROBABILITY, metavar="SHARE", help=text)
 
 
-FORCE = _output(
-    "--force",
-    is_flag=True,
-    help="Replace a model file that is there already; any other output replaces its file without being told to.",
-)
 FORMATS = {
     "table": "table for people",
     "json": "json for programs",
@@ -437,9 +434,17 @@ def result_options(*, lines: bool = False) -> Callable[[AnyCommand], AnyCommand]
     )
 
 
-def model_output(purpose: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator that adds --output, for the model."""
-    return _output("-o", "--output", type=OutputPath(), metavar="MODEL", help=f"Keep the model in a file, {purpose}.")
+def model_options(purpose: str, drawing: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator that adds --plot, --output for the model, and --force."""
+    return stacked(
+        _output("--plot", type=OutputPath(), help=f"Draw {drawing}."),
+        _output("-o", "--output", type=OutputPath(), metavar="MODEL", help=f"Keep the model in a file, {purpose}."),
+        _output(
+            "--force",
+            is_flag=True,
+            help="Replace a model file that is there already; any other output replaces its file without being told to.",
+        ),
+    )
 
 
 report_options = stacked(

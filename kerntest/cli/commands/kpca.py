@@ -9,22 +9,17 @@ import click
 from kerntest.cli.gates import gate_option
 from kerntest.cli.manual import EXIT_CODES, Manual, option
 from kerntest.cli.options import (
-    CATEGORICAL,
     COUNT,
-    FORCE,
-    MISSING,
     ROWS,
-    SCALE,
+    TABLE,
     Bandwidth,
     ColumnNames,
     OneOf,
-    OutputPath,
     columns_option,
-    csv_options,
     engine_options,
     features_option,
     kernel_option,
-    model_output,
+    model_options,
     report_options,
     seed_option,
 )
@@ -82,10 +77,7 @@ MANUAL = Manual(
 @option(
     "--color", type=ColumnNames(), metavar="NAME", topic=ROWS, help="Column that takes no part and colours the picture."
 )
-@CATEGORICAL
-@SCALE
-@csv_options
-@MISSING
+@TABLE
 @option("--components", type=COUNT, default=2, metavar="K", topic=COMPONENTS, help="How many components.")
 @kernel_option(COMPONENTS)
 @option(
@@ -105,14 +97,9 @@ MANUAL = Manual(
 @features_option(COMPONENTS)
 @seed_option(COMPONENTS)
 @engine_options()
-@option(
-    "--plot",
-    type=OutputPath(),
-    topic="Output",
-    help="Draw the rows in the first two components, and the scree, into a .png, .svg or .pdf file.",
+@model_options(
+    "for `kerntest transform`", "the rows in the first two components, and the scree, into a .png, .svg or .pdf file"
 )
-@model_output("for `kerntest transform`")
-@FORCE
 @gate_option(example="explained<0.5")
 @report_options
 def kpca(train: str, **options: Any) -> int:

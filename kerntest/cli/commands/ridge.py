@@ -9,27 +9,22 @@ import click
 from kerntest.cli.gates import gate_option
 from kerntest.cli.manual import EXIT_CODES, Manual, option
 from kerntest.cli.options import (
-    CATEGORICAL,
     CLUSTER,
     FOLDS,
-    FORCE,
     JUDGED,
-    MISSING,
     POSITIVE,
     PROBABILITY,
     ROWS,
-    SCALE,
+    TABLE,
     TEST,
     Bandwidth,
     ColumnNames,
     OneOf,
-    OutputPath,
     columns_option,
-    csv_options,
     engine_options,
     features_option,
     kernel_option,
-    model_output,
+    model_options,
     report_options,
     seed_option,
     test_fraction_option,
@@ -111,10 +106,7 @@ MANUAL = Manual(
 @columns_option("--columns", "Columns to learn from, such as 'price,size:weight,temp_*' (a:b is a range).")
 @columns_option("--exclude", "Columns to leave out.")
 @option("--weights", type=ColumnNames(), metavar="NAME", topic=ROWS, help="Column of weights of rows; 2 counts twice.")
-@CATEGORICAL
-@SCALE
-@csv_options
-@MISSING
+@TABLE
 @CLUSTER
 @kernel_option(REGRESSION)
 @option(
@@ -158,14 +150,10 @@ MANUAL = Manual(
     topic=JUDGED,
     help="Probability of the predictive intervals that are judged by how many rows they hold.",
 )
-@option(
-    "--plot",
-    type=OutputPath(),
-    topic="Output",
-    help="Draw the fit with its band over one column, or predictions against truth; residuals; the grid: .png, .svg or .pdf.",
+@model_options(
+    "for `kerntest predict`",
+    "the fit with its band over one column, or predictions against truth; residuals; the grid: .png, .svg or .pdf",
 )
-@model_output("for `kerntest predict`")
-@FORCE
 @gate_option(example="r2<0.5")
 @report_options
 def ridge(train: str, **options: Any) -> int:

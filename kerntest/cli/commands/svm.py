@@ -10,27 +10,22 @@ from click.core import ParameterSource
 from kerntest.cli.gates import gate_option
 from kerntest.cli.manual import EXIT_CODES, Manual, option
 from kerntest.cli.options import (
-    CATEGORICAL,
     CLUSTER,
     FOLDS,
-    FORCE,
     JUDGED,
-    MISSING,
     POSITIVE,
     ROWS,
-    SCALE,
+    TABLE,
     TEST,
     Bandwidth,
     ColumnNames,
     OneOf,
-    OutputPath,
     Quantity,
     columns_option,
-    csv_options,
     engine_options,
     features_option,
     kernel_option,
-    model_output,
+    model_options,
     report_options,
     seed_option,
     test_fraction_option,
@@ -102,10 +97,7 @@ MANUAL = Manual(
 @option("--target", type=ColumnNames(), metavar="NAME", topic=ROWS, help="Column to predict; none for one-class.")
 @columns_option("--columns", "Columns to learn from, such as 'price,size:weight,temp_*' (a:b is a range).")
 @columns_option("--exclude", "Columns to leave out.")
-@CATEGORICAL
-@SCALE
-@csv_options
-@MISSING
+@TABLE
 @CLUSTER
 @option(
     "--task",
@@ -178,15 +170,11 @@ MANUAL = Manual(
     topic=JUDGED,
     help="Folds; without --grid, the cross-validated score of the options as they are.  [default: with --grid 5]",
 )
-@option(
-    "--plot",
-    type=OutputPath(),
-    topic="Output",
-    help="Draw the decision regions of two columns, the ROC curve, the confusion matrix and the grid, or a regression with "
-    "its residuals, or the scores of outliers, into a .png, .svg or .pdf file.",
+@model_options(
+    "for `kerntest predict`",
+    "the decision regions of two columns, the ROC curve, the confusion matrix and the grid, or a regression with "
+    "its residuals, or the scores of outliers, into a .png, .svg or .pdf file",
 )
-@model_output("for `kerntest predict`")
-@FORCE
 @gate_option(example="accuracy<0.9")
 @report_options
 def svm(train: str, **options: Any) -> int:
