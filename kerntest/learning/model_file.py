@@ -129,25 +129,6 @@ class Member:
         return found[: _LEAD - 2] + len(text).to_bytes(2, "little") + text
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """What every manifest begins with."""
-
-    format_version: int
-    kind: str
-    kerntest_version: str
-    members: dict[str, Member]
-
-    def flaw(self) -> str | None:
-        """Return what is wrong with it."""
-        for name, word in (("kind", self.kind), ("kerntest_version", self.kerntest_version)):
-            if not 0 < len(word) <= LONGEST_WORD or not word.isprintable():
-                return f"{name} must be a short text"
-        if strange := [name for name in self.members if not ARRAY_NAME.fullmatch(name)]:
-            return f"members: no array of a model can be named {shown_value(strange[0])}"
-        return None if self.format_version else "format_version must be at least 1"
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelFile:
     """What a model file holds, checked; what the learner put into the manifest only for being JSON. Arrays are read-only."""
@@ -277,7 +258,7 @@ def _checked(file: BinaryIO, model: str) -> ModelFile:
     if described.file_size > LARGEST_MANIFEST:
         raise damaged(model, f"{MANIFEST} has {described.file_size:,} bytes, more than {LARGEST_MANIFEST:,}")
     manifest = _manifest(zipped.read(described), model)
-    members = _header(manifest, model).members
+    members = _members(ModelFile(manifest, {}, model))
     for member in sorted({f"{name}.npy" for name in members} ^ infos.keys()):
         raise damaged(model, f"{member} is {'not in its manifest' if member in infos else 'missing'}")
     arrays = {name: _array(zipped, infos[f"{name}.npy"], member, model) for name, member in members.items()}
@@ -358,21 +339,29 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return plain
 
 
-def _header(manifest: dict[str, Any], model: str) -> Header:
-    """Return the fields that every manifest has; the version is looked at first."""
-    version, writer = manifest.get("format_version"), manifest.get("kerntest_version")
+def _members(file: ModelFile) -> dict[str, Member]:
+    """Return what a manifest says of arrays, if it has what every manifest has; the version is looked at first."""
+    version, writer = (file.manifest.get(name) for name in ("format_version", "kerntest_version"))
     if isinstance(version, int) and version > FORMAT_VERSION:
         known = isinstance(writer, str) and len(writer) <= LONGEST_WORD and writer.isprintable()
         shown = str(version) if version < 10**6 else "of a huge number"
         raise ModelError(
-            f"{model} was written by a newer kerntest (format {shown}; this one reads up to {FORMAT_VERSION}): upgrade",
+            f"{file.name} was written by a newer kerntest (format {shown}; this one reads up to {FORMAT_VERSION}): upgrade",
             hint=f"kerntest {writer if known else 'of a newer version'} can read it",
             code="model.newer_format",
-            where={"file": model},
+            where={"file": file.name},
         )
-    plain = {one.name: manifest[one.name] for one in fields(Header) if one.name in manifest}
-    header: Header = from_plain(Header, plain, model, "")
-    return header
+    if not file.field("format_version", int):
+        raise damaged(file.name, "format_version must be at least 1")
+    for name in ("kind", "kerntest_version"):
+        word = file.field(name, str)
+        if not 0 < len(word) <= LONGEST_WORD or not word.isprintable():
+            raise damaged(file.name, f"{name} must be a short text")
+    members: dict[str, Member] = file.field("members", dict[str, Member])
+    for name in members:
+        if not ARRAY_NAME.fullmatch(name):
+            raise damaged(file.name, f"members: no array of a model can be named {shown_value(name)}")
+    return members
 
 
 def _array(zipped: zipfile.ZipFile, info: zipfile.ZipInfo, member: Member, model: str) -> NDArray[Any]:
