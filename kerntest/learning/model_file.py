@@ -437,24 +437,24 @@ def _record(kind: Any, plain: Any, model: str, place: str) -> Any:
     """Return the dataclass that an object stands for; neither may have fields that the other has not."""
     if not isinstance(plain, dict):
         raise damaged(model, f"{place} must be an object, not {_shown(plain)}")
-    within = f"{place}." if place else ""
-    types, known = _types_of(kind), {one.name: one.default is MISSING for one in fields(kind)}
 
     def check(names: Iterable[str], required: Iterable[str]) -> None:
         for name in required:
             if name not in plain:
-                raise damaged(model, f"{within}{name} is missing in its manifest")
+                raise damaged(model, f"{place}.{name} is missing in its manifest")
         # They may change what the others mean.
         if strange := sorted(plain.keys() - set(names)):
-            raise damaged(model, f"{within.rstrip('.')} has unknown fields: {listed(strange)}")
+            raise damaged(model, f"{place} has unknown fields: {listed(strange)}")
 
+    types, known = _types_of(kind), {one.name: one.default is MISSING for one in fields(kind)}
     check(known, [name for name, needed in known.items() if needed])
-    given = [name for name in known if name in plain]
-    made = kind(**{name: from_plain(types[name], plain[name], model, f"{within}{name}") for name in given})
+    made = kind(
+        **{name: from_plain(types[name], plain[name], model, f"{place}.{name}") for name in known if name in plain}
+    )
     if hasattr(made, "stored_fields"):
         check(made.stored_fields(), made.stored_fields())
     if flaw := made.flaw() if hasattr(made, "flaw") else None:
-        raise damaged(model, f"{within}{flaw}")
+        raise damaged(model, f"{place}.{flaw}")
     return made
 
 
