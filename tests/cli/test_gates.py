@@ -109,6 +109,7 @@ def test_every_gate_counts(kerntest):
     [
         ([*SVM[:4], "--cv", "3"], "accuracy<0.5", "grid.mean is of rows held out"),
         (SVM[:4], "accuracy<0.5", "--test-fraction 0.3 holds rows out"),
+        (SVM[:4], "train.accuracy<0.5", "--test-fraction 0.3 holds rows out"),
         (RIDGE[:-1], "rmse<0", "loo_rmse is of rows held out"),
     ],
 )

@@ -57,7 +57,7 @@ def wide():
 CASES = {
     "numbers": (circle, {}, 4),
     "moments": (circle, {"null": "moments", **GAUSSIANS}, 4),
-    "category and number": (lambda: cities()[["city", "price"]], {}, 4),
+    "category and number": (lambda: cities(levels=5)[["city", "price"]], {}, 4),
     "two categories": (lambda: cities()[["city", "vip"]], {}, 4),
     "many hostile levels": (lambda: cities(200, 40)[["city", "price"]].set_axis(HOSTILE_NAMES, axis=1), {}, 4),
     "one against five": (wide, {"y_columns": "f"}, 4),
@@ -152,7 +152,7 @@ def test_columns_that_the_kernel_does_not_see_are_not_drawn(drawn_case):
 
 
 def test_bars_are_the_function_at_each_level_in_ascending_order(drawn_case):
-    frame = cities()
+    frame = cities(levels=5)
     axis = panel(drawn_case("category and number")[1], "f(x)")
     labels = [label.replace("\\$", "$").split("  (") for label in tick_labels(axis, "y")]
     counts = frame["city"].value_counts()
@@ -163,6 +163,10 @@ def test_bars_are_the_function_at_each_level_in_ascending_order(drawn_case):
     assert widths == sorted(widths)
     # The function has mean zero over the rows.
     assert sum(width * int(count[:-1]) for width, (_, count) in zip(widths, labels, strict=True)) == pytest.approx(0)
+    # In an order that is not its own inverse.
+    ends = [name[-1] for name in sorted(frame["city"].unique())]
+    order = np.array([ends.index(name[-1]) for name, _ in labels])
+    assert (order[order] != range(5)).any()
     rows = panel(drawn_case("category and number")[1], "The rows")
     for place, (name, _) in enumerate(labels):
         own = frame.loc[frame["city"].str[-1] == name[-1], "price"]

@@ -364,4 +364,6 @@ def test_very_many_rows_and_components_are_counted():
     axis = drawn(draw_scree, (0.01,) * 80, 0.8)
     assert len(axis.patches) == 50
     assert axis.get_title() == "Scree: 80 % explained\n(the first 50 of 80)"
-    assert [text.get_text() for text in drawn(draw_scree, (0.4, 0.25, 0.1), 0.75).texts] == ["40", "25", "10"]
+    # Where the line of the sums meets a bar, its share stands inside.
+    written = [(text.get_text(), text.get_color()) for text in drawn(draw_scree, (0.4, 0.25, 0.1), 0.75).texts]
+    assert written == [("40", "white"), ("25", "black"), ("10", "black")]
