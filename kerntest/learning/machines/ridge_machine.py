@@ -371,11 +371,11 @@ class _Search:
                 code="undecided.memory",
             )
         centres, m = made.landmarks, len(made.landmarks)
-        both = Points(np.concatenate([centres.numeric, points.numeric]), np.concatenate([centres.codes, points.codes]))
+        both = Points(np.concatenate([points.numeric, centres.numeric]), np.concatenate([points.codes, centres.codes]))
         matrix = matrix_of(made.kernel, both)
         weights = np.ones(n) if rows.weights is None else rows.weights
         found = centre_ridge(
-            lambda part: np.asarray(matrix.block(m + part, slice(0, m))),
+            lambda part: np.asarray(matrix.block(part, slice(n, n + m))),
             made.projection,
             targets=rows.targets,
             weights=weights,

@@ -55,7 +55,7 @@ class CentreRidge:
 
 
 def centre_ridge(
-    block: Callable[[NDArray[np.intp]], Array],
+    block: Callable[[slice | NDArray[np.intp]], Array],
     projection: Array,
     *,
     targets: Array,
@@ -74,11 +74,8 @@ def centre_ridge(
     n, centres, total, width = len(targets), len(projection), float(weights.sum()), targets.shape[1]
     engine = enough_for(engine, n * centres)
 
-    def parts(rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-        return np.split(rows, range(step, len(rows), step))
-
     step = max(16, BLOCK // centres)
-    every = parts(np.arange(n))
+    every = [slice(start, min(start + step, n)) for start in range(0, n, step)]
     means = weights @ targets / total
     right = np.column_stack([weights[:, None] * (targets - means), weights / total])
     first = projection.T @ _sum(engine.map(lambda rows: block(rows).T @ right[rows], every))
@@ -87,7 +84,7 @@ def centre_ridge(
     def apply(g: Array) -> Array:
         coefficients = projection @ g
 
-        def work(rows: NDArray[np.intp]) -> Array:
+        def work(rows: slice) -> Array:
             K = block(rows)
             return np.asarray(K.T @ (weights[rows, None] * (K @ coefficients)))
 
@@ -104,7 +101,7 @@ def centre_ridge(
         return np.asarray(Z.T @ Z)
 
     # Not sent anywhere: the products may be larger than what they are made of.
-    moments = _sum(engine.here.map(squares, parts(some)))
+    moments = _sum(engine.here.map(squares, np.split(some, range(step, len(some), step))))
     values, vectors = np.linalg.eigh(total * (moments[:-1, :-1] - np.outer(moments[-1, :-1], moments[-1, :-1])))
     values = np.maximum(values, 0.0)
 
