@@ -4,18 +4,24 @@ import json
 import random
 import shlex
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 
 
-@pytest.fixture
-def columns(kerntest, tmp_path, monkeypatch):
-    """Write columns of 40 rows as CSV, and return what `kerntest inspect` says of them, and of the file."""
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Work in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
-    def inspected(values, *options, name="a.csv"):
-        write(tmp_path / name, values | {"k": [k * k % 17 for k in range(40)]})
-        plain = json.loads(kerntest("inspect", name, "--json", *options).out)
+
+@pytest.fixture
+def columns(kerntest):
+    """Write columns of 40 rows as CSV, and return what `kerntest inspect` says of them, and of the file."""
+
+    def inspected(values, *options):
+        write("a.csv", values | {"k": [k * k % 17 for k in range(40)]})
+        plain = json.loads(kerntest("inspect", "a.csv", "--json", *options).out)
         return {column["name"]: column for column in plain["columns"]}, plain["warnings"]
 
     return inspected
@@ -24,7 +30,7 @@ def columns(kerntest, tmp_path, monkeypatch):
 def write(path, values):
     rows = zip(*values.values(), strict=True)
     lines = [";".join(map(str, row)) for row in (values, *rows)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def many(pattern, *choices, n=40):
@@ -91,15 +97,14 @@ def test_two_units_and_ambiguous_commas_are_refused(columns, kerntest):
     assert found["p"]["minimum"] > 1000
 
 
-def test_a_model_reads_new_rows_as_they_were_written(kerntest, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_model_reads_new_rows_as_they_were_written(kerntest):
     days = [date(2020, 1, 1) + timedelta(days=11 * k) for k in range(40)]
     values = {name: READ[name][0] for name in ("behind", "unit", "swiss")} | {
         "day": [day.strftime("%d/%m/%Y") for day in days],
         "share": [f"{k * 7 % 50}%" for k in range(40)],
         "y": range(40),
     }
-    write(tmp_path / "a.csv", values)
+    write("a.csv", values)
     assert kerntest("ridge", "a.csv", "--target", "y", "-o", "m.kt", "--kernel", "linear").code == 0
     told = kerntest("inspect", "m.kt").out
     for name in ("behind", "unit", "swiss"):
@@ -107,31 +112,29 @@ def test_a_model_reads_new_rows_as_they_were_written(kerntest, tmp_path, monkeyp
     expected = kerntest("predict", "m.kt", "a.csv")
     assert expected.code == 0
     # ISO dates mean one thing only.
-    write(tmp_path / "b.csv", values | {"day": [day.isoformat() for day in days]})
+    write("b.csv", values | {"day": [day.isoformat() for day in days]})
     assert kerntest("predict", "m.kt", "b.csv").out == expected.out
     for name, others, example in (
         ("unit", many("{0} g"), "12 kg"),
         ("share", [k / 100 for k in range(40)], "12.5%"),
         ("day", [day.strftime("%b %d %Y") for day in days], "31/12/2025"),
     ):
-        write(tmp_path / "b.csv", values | {name: others})
+        write("b.csv", values | {name: others})
         outcome = kerntest("predict", "m.kt", "b.csv")
         assert outcome.code == 3
         assert f"hint: write '{name}' as in training, such as {example}, or train" in outcome.err
 
 
-def test_files_in_two_units_are_not_compared(kerntest, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "a.csv", {"w": READ["unit"][0]})
-    write(tmp_path / "b.csv", {"w": many("{0} g")})
+def test_files_in_two_units_are_not_compared(kerntest):
+    write("a.csv", {"w": READ["unit"][0]})
+    write("b.csv", {"w": many("{0} g")})
     outcome = kerntest("mmd", "a.csv", "b.csv")
     assert (outcome.code, "as number with kg in a.csv and as number with g in b.csv" in outcome.err) == (3, True)
 
 
-def test_an_infinite_value_is_shown_as_it_is_written(kerntest, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "a.csv", {"x": range(30), "y": range(30)})
-    write(tmp_path / "b.csv", {"x": [*range(29), "1e400"], "y": range(30)})
+def test_an_infinite_value_is_shown_as_it_is_written(kerntest):
+    write("a.csv", {"x": range(30), "y": range(30)})
+    write("b.csv", {"x": [*range(29), "1e400"], "y": range(30)})
     kerntest("ridge", "a.csv", "--target", "y", "-o", "m.kt", "--kernel", "linear")
     for words in (("mmd", "a.csv", "b.csv"), ("predict", "m.kt", "b.csv")):
         outcome = kerntest(*words)
@@ -146,69 +149,64 @@ def test_dates_written_as_numbers_are_told(columns):
     assert "19580329 is a date if written 1958-03-29" in warnings[0]
 
 
-def test_json_lines_are_read_by_the_same_judgement(kerntest, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_json_lines_are_read_by_the_same_judgement(kerntest):
     rows = [{"t": f"{k % 24}:05", "share": f"{k}%", "zip": str(k), "y": k} for k in range(30)]
-    (tmp_path / "a.jsonl").write_text("\n\n".join(map(json.dumps, rows)), encoding="utf-8")
+    Path("a.jsonl").write_text("\n\n".join(map(json.dumps, rows)), encoding="utf-8")
     plain = json.loads(kerntest("inspect", "a.jsonl", "--json").out)
     assert [column["type"] for column in plain["columns"]] == ["number", "number", "text", "number"]
     assert plain["warnings"][0] == "a.jsonl: times of day were read as hours in t (0:05 is 0.0833333)"
     assert kerntest("ridge", "a.jsonl", "--target", "y", "--exclude", "zip", "-o", "m.kt").code == 0
     assert kerntest("predict", "m.kt", "a.jsonl").code == 0
-    (tmp_path / "a.jsonl").write_text('{"a": 1}\n\n{"a": "x"}\n', encoding="utf-8")
+    Path("a.jsonl").write_text('{"a": 1}\n\n{"a": "x"}\n', encoding="utf-8")
     outcome = kerntest("inspect", "a.jsonl")
     assert outcome.err.startswith(
         "error: a.jsonl, line 3 is malformed JSON: column 'a' changed from number to string\n"
     )
 
 
-def test_a_line_that_names_the_delimiter_is_no_row(kerntest, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "a.csv", {"x": range(30), "y": range(30)})
-    text = (tmp_path / "a.csv").read_text()
-    (tmp_path / "b.csv").write_bytes(b"\xef\xbb\xbfsep=;\r\n" + text.replace("\n", "\r\n").encode())
+def test_a_line_that_names_the_delimiter_is_no_row(kerntest):
+    write("a.csv", {"x": range(30), "y": range(30)})
+    text = Path("a.csv").read_text()
+    Path("b.csv").write_bytes(b"\xef\xbb\xbfsep=;\r\n" + text.replace("\n", "\r\n").encode())
     kerntest("ridge", "a.csv", "--target", "y", "-o", "m.kt", "--kernel", "linear")
     assert kerntest("predict", "m.kt", "b.csv").out == kerntest("predict", "m.kt", "a.csv").out
-    (tmp_path / "b.csv").write_text("sep=;\n" + text.replace("\n3;", "\n?;"))
+    Path("b.csv").write_text("sep=;\n" + text.replace("\n3;", "\n?;"))
     for words in (("mmd", "a.csv", "b.csv"), ("predict", "m.kt", "b.csv")):
         assert "b.csv, line 6: column 'x' holds '?'" in kerntest(*words).err
 
 
-def test_comments_without_the_option_are_named(kerntest, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "a.csv", {"x": range(30), "y": range(30)})
+def test_comments_without_the_option_are_named(kerntest):
+    write("a.csv", {"x": range(30), "y": range(30)})
     kerntest("ridge", "a.csv", "--target", "y", "-o", "m.kt", "--kernel", "linear")
-    (tmp_path / "b.csv").write_text("# made by hand\n" + (tmp_path / "a.csv").read_text())
+    Path("b.csv").write_text("# made by hand\n" + Path("a.csv").read_text())
     assert "--comment '#' leaves it out" in kerntest("inspect", "b.csv").out
     for words in (("mmd", "a.csv", "b.csv"), ("predict", "m.kt", "b.csv"), ("hsic", "b.csv", "--x", "x", "--y", "y")):
         outcome = kerntest(*words)
         assert "hint: if lines that begin with # are comments, --comment '#' leaves them out" in outcome.err
         assert kerntest(*words, "--comment", "#").code == 0
-    (tmp_path / "b.csv").write_text("# x, y, z by hand\n" + (tmp_path / "a.csv").read_text())
+    Path("b.csv").write_text("# x, y, z by hand\n" + Path("a.csv").read_text())
     assert "--comment '#'" in kerntest("inspect", "b.csv").err
 
 
-def test_a_forgotten_no_header_is_named(kerntest, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "a.csv", {"x": range(30), "y": range(30)})
-    bare = "".join((tmp_path / "a.csv").read_text().splitlines(keepends=True)[1:])
-    (tmp_path / "b.csv").write_text(bare)
+def test_a_forgotten_no_header_is_named(kerntest):
+    write("a.csv", {"x": range(30), "y": range(30)})
+    bare = "".join(Path("a.csv").read_text().splitlines(keepends=True)[1:])
+    Path("b.csv").write_text(bare)
     kerntest("ridge", "a.csv", "--target", "y", "-o", "named.kt", "--kernel", "linear")
     kerntest("ridge", "b.csv", "--target", "x2", "-o", "counted.kt", "--kernel", "linear", "--no-header")
     assert "hint: if the first line is a row and not a header, --no-header says so" in kerntest("inspect", "b.csv").err
-    (tmp_path / "b.csv").write_text(bare.replace("0;0", "7;0"))
+    Path("b.csv").write_text(bare.replace("0;0", "7;0"))
     assert "by position: if b.csv has no header, --no-header says so" in kerntest("predict", "counted.kt", "b.csv").err
     assert "by name: b.csv needs a header" in kerntest("predict", "named.kt", "b.csv", "--no-header").err
-    (tmp_path / "b.csv").write_text(bare + "1;2;3\n")
+    Path("b.csv").write_text(bare + "1;2;3\n")
     assert "hint: the first row has 2 fields" in kerntest("inspect", "b.csv", "--no-header").err
 
 
 @pytest.mark.parametrize("options", [(), ("--na", "?,NA,none")])
-def test_the_words_for_missing_values_that_a_hint_offers_do_what_it_says(kerntest, tmp_path, monkeypatch, options):
-    monkeypatch.chdir(tmp_path)
+def test_the_words_for_missing_values_that_a_hint_offers_do_what_it_says(kerntest, options):
     for name in ("a.csv", "b.csv"):
         strange = ["NA", "-"] if name == "b.csv" else ["1", "2"]
-        write(tmp_path / name, {"x": [*range(30), *strange], "y": range(32)})
+        write(name, {"x": [*range(30), *strange], "y": range(32)})
     outcome = kerntest("mmd", "a.csv", "b.csv", "--columns", "x", "--missing", "drop", *options)
     assert outcome.code == 3
     hint = shlex.split(outcome.err.splitlines()[1])
@@ -217,12 +215,11 @@ def test_the_words_for_missing_values_that_a_hint_offers_do_what_it_says(kerntes
     assert (again.code, "2 rows of 32 with missing values left out" in again.out) == (0, True)
 
 
-def test_columns_that_are_not_used_are_not_spoken_of(kerntest, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_columns_that_are_not_used_are_not_spoken_of(kerntest):
     n = 200
     values = {"x": range(n), "y": [k * k % 17 for k in range(n)], "p": [f"{k}%" for k in range(n)], "": range(n)}
     for name in ("a.csv", "b.csv"):
-        write(tmp_path / name, values)
+        write(name, values)
     for words in (
         ("inspect", "a.csv", "--columns", "x"),
         ("mmd", "a.csv", "b.csv", "--exclude", "p,unnamed_4"),
@@ -237,11 +234,10 @@ def test_columns_that_are_not_used_are_not_spoken_of(kerntest, tmp_path, monkeyp
     assert "percents were read as numbers in p" in kerntest("mmd", "a.csv", "b.csv", "--exclude", "x").out
 
 
-def test_sizes_that_were_categories_in_training_are_so_in_test_rows(kerntest, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "a.csv", {"s": ["10 mm", "12 mm", "16 mm"] * 10, "y": range(30)})
+def test_sizes_that_were_categories_in_training_are_so_in_test_rows(kerntest):
+    write("a.csv", {"s": ["10 mm", "12 mm", "16 mm"] * 10, "y": range(30)})
     # By themselves these would be numbers.
-    write(tmp_path / "b.csv", {"s": ["10 mm", "12 mm", "16 mm"], "y": range(3)})
+    write("b.csv", {"s": ["10 mm", "12 mm", "16 mm"], "y": range(3)})
     assert kerntest("ridge", "a.csv", "--target", "y", "--test", "b.csv", "-o", "m.kt").code == 0
     assert kerntest("predict", "m.kt", "b.csv").code == 0
 
@@ -260,7 +256,7 @@ def test_messages_say_what_they_mean_once(columns, kerntest):
     assert "1 byte of memory is too little" in kerntest("mmd", "a.csv", "a.csv", "--memory", "1").err
 
 
-def test_dates_in_milliseconds_are_told(columns, kerntest, tmp_path):
+def test_dates_in_milliseconds_are_told(columns, kerntest):
     day, start = 86_400_000, 946_684_800_000
     values = {"t": range(start, start + 40 * day, day), "s": range(-2 * day, start, start // 39 // day * day)}
     values = {name: list(numbers)[:40] for name, numbers in values.items()} | {"gdp": range(10**9, 10**12, 25 * 10**9)}
@@ -268,16 +264,15 @@ def test_dates_in_milliseconds_are_told(columns, kerntest, tmp_path):
     assert len(warnings) == 2
     assert "'t' looks like dates in milliseconds, and is used as numbers; 946684800000 is a date if" in warnings[0]
     assert warnings[0].endswith("written 2000-01-01")
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"t": t}) + "\n" for t in values["t"]))
+    Path("a.jsonl").write_text("".join(json.dumps({"t": t}) + "\n" for t in values["t"]))
     assert "milliseconds" in kerntest("inspect", "a.jsonl").out
 
 
-def test_blanks_around_text_make_no_other_category(kerntest, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_blanks_around_text_make_no_other_category(kerntest):
     n = 480
     bare = {"g": ["y", "n", "NA", "NA"] * 120, "k": [k * k % 17 for k in range(n)], "y": range(n)}
-    write(tmp_path / "a.csv", bare)
-    write(tmp_path / "b.csv", bare | {"g": ["y", " n ", " NA", "  "] * 120, "k": [f" {k}" for k in bare["k"]]})
+    write("a.csv", bare)
+    write("b.csv", bare | {"g": ["y", " n ", " NA", "  "] * 120, "k": [f" {k}" for k in bare["k"]]})
     columns = [json.loads(kerntest("inspect", name, "--json").out)["columns"] for name in ("a.csv", "b.csv")]
     assert columns[1] == columns[0]
     kerntest("ridge", "a.csv", "--target", "y", "-o", "m.kt", "--kernel", "linear", "--missing", "drop")
@@ -289,11 +284,10 @@ def test_blanks_around_text_make_no_other_category(kerntest, tmp_path, monkeypat
         assert found[1]["statistic"] == found[0]["statistic"]
 
 
-def test_running_numbers_are_told_by_every_test(kerntest, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_running_numbers_are_told_by_every_test(kerntest):
     n = 400
     write(
-        tmp_path / "a.csv",
+        "a.csv",
         {"id": range(1, n + 1), **{name: [(k * k + 7 * k * ord(name)) % 97 for k in range(n)] for name in "xy"}},
     )
     for words in (
@@ -308,10 +302,9 @@ def test_running_numbers_are_told_by_every_test(kerntest, tmp_path, monkeypatch)
         assert (outcome.code, "'id' counts the rows" in " ".join(outcome.out.split())) == (0, True), words
 
 
-def test_a_row_taken_for_the_header_is_told(kerntest, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "a.csv", {"59.30": [f"{k}.5" for k in range(40, 100)], "7": range(60), "x": ["x", "y"] * 30})
-    write(tmp_path / "b.csv", {"58.30": [f"{k}.5" for k in range(40, 100)], "8": range(60), "y": ["x", "y"] * 30})
+def test_a_row_taken_for_the_header_is_told(kerntest):
+    write("a.csv", {"59.30": [f"{k}.5" for k in range(40, 100)], "7": range(60), "x": ["x", "y"] * 30})
+    write("b.csv", {"58.30": [f"{k}.5" for k in range(40, 100)], "8": range(60), "y": ["x", "y"] * 30})
     told = "the first line of a.csv was taken as the header, but 59.30, 7 are values like those below; --no-header"
     for words in (("inspect", "a.csv"), ("mmd", "a.csv", "a.csv"), ("hsic", "a.csv", "--pairwise"), ("kpca", "a.csv")):
         assert told in " ".join(kerntest(*words).out.split())
@@ -321,25 +314,24 @@ def test_a_row_taken_for_the_header_is_told(kerntest, tmp_path, monkeypatch):
     )
     assert "--no-header" in kerntest("mmd", "?.csv", "a.csv").err
     assert kerntest("mmd", "a.csv", "b.csv", "--no-header").code == 0
-    write(tmp_path / "day.csv", {"2024-01-31": [f"2024-02-{k:02}" for k in range(1, 29)], "NA": range(28)})
+    write("day.csv", {"2024-01-31": [f"2024-02-{k:02}" for k in range(1, 29)], "NA": range(28)})
     assert "but 2024-01-31 is a value like those below" in " ".join(kerntest("inspect", "day.csv").out.split())
     years = {str(year): [k * year % 2999 for k in range(30)] for year in (1990, 2000, 2005, 2006)}
     for columns in ({"land": ["a", "b", "c"] * 10, **years}, years, {"land": ["a", "b"] * 15, "2006": range(30)}):
-        write(tmp_path / "wide.csv", columns)
+        write("wide.csv", columns)
         assert "--no-header" not in kerntest("inspect", "wide.csv").out
 
 
-def test_comments_above_and_among_the_rows_are_named(kerntest, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_comments_above_and_among_the_rows_are_named(kerntest):
     rows = "".join(f"{k},{k * k % 17}\n" for k in range(30))
-    (tmp_path / "a.csv").write_text("# exported by LIMS\n# plate 3, run 2\na,b\n" + rows)
+    Path("a.csv").write_text("# exported by LIMS\n# plate 3, run 2\na,b\n" + rows)
     outcome = kerntest("hsic", "a.csv", "--x", "a", "--y", "b")
     assert "hint: if lines that begin with # are comments, --comment '#' leaves them out" in outcome.err
     for command in ("hsic", "mmd", "inspect"):
         outcome = kerntest(command, *["a.csv"] * (1 + (command == "mmd")))
         assert "--comment '#'" in outcome.out + outcome.err
         assert "row names" not in outcome.out + outcome.err
-    (tmp_path / "b.csv").write_text("a,b\n" + rows + "# checked,\n" + rows)
+    Path("b.csv").write_text("a,b\n" + rows + "# checked,\n" + rows)
     assert "hint: if lines that begin with # are comments, --comment '#'" in kerntest("mmd", "b.csv", "b.csv").err
-    (tmp_path / "b.csv").write_text("a,b\n" + rows + "#REF!,1\n" + rows)
+    Path("b.csv").write_text("a,b\n" + rows + "#REF!,1\n" + rows)
     assert "#REF!' reads it as missing" in kerntest("mmd", "b.csv", "b.csv", "--columns", "a").err

@@ -365,6 +365,8 @@ def test_hints_say_what_to_do(csv, refused):
 def test_few_numbers_raise_no_doubt(csv):
     assert kinds(read_table(csv(f"c\n{NUMBERS}" + "x\n" * 9))) == ["text"]
     assert kinds(read_table(csv("zip\n" + "12345\n" * 50 + "01234\n" * 50 + "N1 4AB\n"))) == ["text"]
+    half = read_table(csv(rows(["1,5", "2,5", "x", "y"])))["v"]
+    assert (half.kind, half.problem) == ("text", None)
     # A quote inside a field opens nothing.
     assert read_table(csv('a,b\n1,5" pipe\n2,x\n'))["b"].levels == ('5" pipe', "x")
 

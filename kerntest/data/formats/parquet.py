@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import groupby
@@ -57,29 +58,33 @@ def _parse(name: str, content: bytes) -> Any:
             code="data.malformed_parquet",
             where=where,
         )
-    try:
+    with _decoding(name):
         file = parquet.ParquetFile(pa.BufferReader(content))
         _refuse_too_large(name, file.metadata)
         table = file.read()
         # Damage can hide in text: check it here, and decode the names, before anybody stumbles over them.
         table.validate(full=True)
         str(table.schema)
-    except DataError:
-        raise
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise malformed_parquet(name, error) from error
     return table
 
 
-def malformed_parquet(name: str, error: Exception) -> DataError:
-    """Return the error for whatever Arrow objects to."""
-    foreign = isinstance(error, NotImplementedError)
-    return DataError(
-        f"{name} is malformed Parquet: it {'needs what is not read here' if foreign else 'is truncated or damaged'}",
-        hint="write it again, with the usual options" if foreign else "copy or write it again",
-        code="data.malformed_parquet",
-        where={"file": name},
-    )
+@contextmanager
+def _decoding(name: str) -> Iterator[None]:
+    """Turn whatever Arrow objects to in a file into our errors."""
+    try:
+        yield
+    except DataError:
+        raise
+    except PermissionError as error:
+        raise unreadable(name, error) from error
+    except (pa.ArrowException, OSError, ValueError) as error:
+        foreign = isinstance(error, NotImplementedError)
+        raise DataError(
+            f"{name} is malformed Parquet: it {'needs what is not read here' if foreign else 'is truncated or damaged'}",
+            hint="write it again, with the usual options" if foreign else "copy or write it again",
+            code="data.malformed_parquet",
+            where={"file": name},
+        ) from error
 
 
 def _refuse_too_large(name: str, metadata: Any) -> None:
@@ -97,20 +102,19 @@ def refuse_other_schema(first: tuple[str, Any], other: tuple[str, Any], names: S
     """Refuse a further file, by its name and schema, in which columns, by default all, are not those of the first."""
     # Files may differ in what is noted beside the columns.
     ours, theirs = first[1], other[1]
-    lacking, where = [name for name in names or ours.names if name not in theirs.names], {"file": other[0]}
-    differing = [
-        name for name in names or ours.names if name not in lacking and ours.field(name).type != theirs.field(name).type
-    ]
+    wanted, where = list(names or ours.names), {"file": other[0]}
+    lacking = [name for name in wanted if name not in theirs.names]
+    added = [name for name in theirs.names if name not in wanted]
+    changed = [name for name in wanted if name in theirs.names and ours.field(name).type != theirs.field(name).type]
     if lacking:
         difference = f"it lacks {listed(lacking, 5)}"
-    elif differing:
-        where["column"] = name = differing[0]
+    elif changed:
+        where["column"] = name = changed[0]
         difference = f"column {name!r} is {theirs.field(name).type}, not {ours.field(name).type}"
-    elif names is None and ours.names != theirs.names:
-        added = [name for name in theirs.names if name not in ours.names]
-        difference = f"it has {listed(added, 5)}" if added else "its columns stand in another order"
-    else:
+    elif names is not None or ours.names == theirs.names:
         return
+    else:
+        difference = f"it has {listed(added, 5)}" if added else "its columns stand in another order"
     raise DataError(
         f"{other[0]} has other columns or types than {first[0]}: {difference}",
         hint="Parquet files that are read together need one schema",
@@ -131,18 +135,14 @@ class SeenFile:
 
     def opened(self, columns: int) -> parquet.ParquetFile:
         """Open the file to read so many columns."""
-        try:
-            state = Path(self.location).stat()
+        ahead = min(MOST_AHEAD, AHEAD_BYTES // columns)
+        with _decoding(self.shown):
+            try:
+                state = Path(self.location).stat()
+            except FileNotFoundError:
+                raise self._gone() from None
             metadata = _footer(self.location, state.st_size, state.st_mtime_ns)
-            file = parquet.ParquetFile(
-                self.location, metadata=metadata, pre_buffer=False, buffer_size=min(MOST_AHEAD, AHEAD_BYTES // columns)
-            )
-        except FileNotFoundError:
-            raise self._gone() from None
-        except PermissionError as error:
-            raise unreadable(self.shown, error) from error
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise malformed_parquet(self.shown, error) from error
+            file = parquet.ParquetFile(self.location, metadata=metadata, pre_buffer=False, buffer_size=ahead)
         if file.metadata.num_rows != self.n_rows:
             raise DataError(
                 f"{self.shown} had {self.n_rows:,} rows when the work began, and has {file.metadata.num_rows:,} now",
@@ -224,28 +224,20 @@ class Layout:
         at, shown = 0, stretch.file.shown
         batches = file.iter_batches(batch_size=self.size, row_groups=list(stretch.groups), columns=self.columns)
         while at < stretch.stop:
-            try:
+            with _decoding(shown):
                 batch = next(batches, None)
                 if batch is None:
                     return
                 if at >= stretch.start:
                     # Damage can hide in text.
                     batch.validate(full=True)
-            except (pa.ArrowException, OSError, ValueError) as error:
-                raise malformed_parquet(shown, error) from error
             if batch.num_rows and at >= stretch.start:
-                table = pa.table(batch)
+                table, offset = pa.table(batch), stretch.offset + at
                 columns = tuple(
                     column_of(name, table[name], self.name, as_category=name in self.categorical) for name in self.typed
                 )
-                typed = BlockTable(
-                    self.name,
-                    columns,
-                    table.num_rows,
-                    "parquet",
-                    offset=stretch.offset + at,
-                    part=shown if self.several else "",
-                )
+                part = shown if self.several else ""
+                typed = BlockTable(self.name, columns, table.num_rows, "parquet", offset=offset, part=part)
                 yield RowBlock(typed, table.select(list(self.kept)), stretch.first_row + at)
             at += batch.num_rows
 
@@ -288,14 +280,12 @@ class ParquetBlocks(BlockReader):
 
     def _add(self, shown: str, location: Path, *, copied: bool) -> None:
         """Take note of a file and of its row groups."""
-        try:
+        with _decoding(shown):
             with parquet.ParquetFile(location, pre_buffer=False) as opened:
                 metadata, schema = opened.metadata, opened.schema_arrow
             # Damage can hide in names.
             str(schema)
             sizes = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise malformed_parquet(shown, error) from error
         file = SeenFile(shown, str(Path(location).absolute()), metadata.num_rows, platform.node(), copied)
         self._files.append((file, schema))
         offset = first = rows = 0
