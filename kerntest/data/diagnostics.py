@@ -224,14 +224,13 @@ def copies_warning(columns: Sequence[Values], *, name: str | None = None, total:
     found = copies_of(columns, total=total)
     if found is None or found.inflation <= LARGEST_INFLATION:
         return []
-    n = len(found.group)
-    sampled = total is not None and n < total
-    return [
-        f"{'' if name is None else f'{one_line(name)}: '}{counted(found.repeats, 'row')} of {n:,}"
-        f"{' sampled ones' if sampled else ''} repeat another row"
-        + (f", so that a row is there {1 + found.inflation:.3g} times on average" if sampled else "")
-        + ": the test takes copies for independent rows, and its p-value is then too small; keep one of each"
-    ]
+    where, n = "" if name is None else f"{one_line(name)}: ", len(found.group)
+    said = f"{where}{counted(found.repeats, 'row')} of {n:,}"
+    if total is None or n >= total:
+        said += " repeat another row"
+    else:
+        said += f" sampled ones repeat another row, so that a row is there {1 + found.inflation:.3g} times on average"
+    return [f"{said}: the test takes copies for independent rows, and its p-value is then too small; keep one of each"]
 
 
 def _hashed(columns: Sequence[Values]) -> list[Keys]:
@@ -263,16 +262,11 @@ def _pairs(sizes: NDArray[np.intp]) -> NDArray[np.float64]:
 def _in_fine_column(columns: Sequence[Values], group: NDArray[np.intp], sizes: NDArray[np.intp]) -> bool:
     """Say whether rows are equal although a column tells nearly all rows apart and has hardly a tie by chance."""
     repeated = sizes[group] > 1
-    for column in columns:
-        if not _is_number(column):
-            continue
-        numbers = np.asarray(column, dtype=np.float64)
+    for numbers in [np.asarray(column, dtype=np.float64) for column in columns if _is_number(column)]:
         different = np.unique(numbers)
-        expected = _expected_ties(numbers, different)
-        if expected is None or len(different) < TELLS_ROWS * len(sizes):
-            continue
+        expected = _expected_ties(numbers, different) if len(different) >= TELLS_ROWS * len(sizes) else None
         # One value that stands for many rows, such as 0, counts once.
-        if _improbable(len(np.unique(numbers[repeated])), expected):
+        if expected is not None and _improbable(len(np.unique(numbers[repeated])), expected):
             return True
     return False
 
@@ -377,10 +371,8 @@ def _too_equal(others: Keys, group: NDArray[np.intp], chance: float) -> bool:
     """Say whether rows with equal keys are in the same group more often than dependence on the keys explains."""
     share, count = _agreement(others, group)
     allowed = 0.5 * (1.0 + chance)
-    if share <= allowed:
-        return False
-    apart = share * math.log(share / allowed)
-    if share < 1.0:
+    apart = share * math.log(share / allowed) if share > allowed else 0.0
+    if allowed < share < 1.0:
         apart += (1.0 - share) * math.log((1.0 - share) / (1.0 - allowed))
     return math.exp(-count * apart) < IMPROBABLE
 

@@ -1,5 +1,6 @@
 """Rows that are copies, told from rows that chance makes equal: what tests warn of and learners keep together."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -91,11 +92,15 @@ def test_rows_that_are_equal_by_chance(drawn, seed):
 
 
 @pytest.mark.parametrize(
-    "drawn",
-    [noise, answers, lambda r: noise(r, digits=1), sample("iris.csv"), sample("wine.csv"), sample("machines.csv")],
-    ids=["noise", "answers", "rounded", "iris", "wine", "machines"],
+    ("drawn", "times"),
+    [
+        *product(
+            [noise, answers, lambda r: noise(r, digits=1), sample("iris.csv"), sample("wine.csv")], [1.5, 2, 8, 36]
+        ),
+        (sample("machines.csv"), 2),
+        *product([lambda r: noise(r)[[0, 1]].round(1), lambda r: pd.DataFrame(r.integers(0, 100, (150, 2)))], [8, 36]),
+    ],
 )
-@pytest.mark.parametrize("times", [1.5, 2, 8, 36])
 def test_rows_that_were_copied(drawn, times):
     once = drawn(np.random.default_rng(0))
     different = len(once.drop_duplicates())
@@ -107,13 +112,6 @@ def test_rows_that_were_copied(drawn, times):
     np.testing.assert_allclose(found.inflation, np.square(sizes).sum() / n - 1, rtol=1e-12, atol=0)
     for rows in np.unique(found.group)[:5]:
         assert len(once.iloc[np.flatnonzero(found.group == rows) % len(once)].drop_duplicates()) == 1
-
-
-@pytest.mark.parametrize("drawn", [lambda r: r.normal(size=(120, 2)).round(1), lambda r: r.integers(0, 100, (150, 2))])
-@pytest.mark.parametrize("times", [8, 36])
-def test_rows_of_two_coarse_numbers_that_were_copied(drawn, times):
-    once = pd.DataFrame(drawn(np.random.default_rng(0)))
-    assert copies_of(columns_of(pd.concat([once] * times))).repeats == times * len(once) - len(once.drop_duplicates())
 
 
 def test_missing_values_are_equal_and_so_are_zeros_of_either_sign():

@@ -74,9 +74,9 @@ def test_the_same_result_from_everywhere(stored, kind):
     assert_same(numbers(mmd_test(*stored[kind], **QUICK | {"threads": 3}, common=True)), numbers(found))
     for record, source in zip(found.provenance.inputs, stored[kind], strict=True):
         whole = read_table(source)
-        assert (record.name, record.format, record.rows) == (whole.name, whole.format, whole.n_rows)
-        assert (record.sha256, record.delimiter) == (whole.sha256, whole.delimiter)
-        assert (record.compression, record.files) == (whole.compression, len(whole.files))
+        assert (record.rows, record.files) == (whole.n_rows, len(whole.files))
+        for name in ("name", "format", "sha256", "delimiter", "compression"):
+            assert getattr(record, name) == getattr(whole, name)
 
 
 def test_large_row_groups_are_read_in_parts(tmp_path):
@@ -235,17 +235,6 @@ def test_values_mean_in_pieces_what_they_mean_in_a_whole_file(tmp_path):
     (tmp_path / "none.csv").write_text("a,t,pad\n" + rows)
     found = hsic_test(tmp_path / "none.csv", **QUICK, columns="a,t", missing="drop", x_columns="a", y_columns="t")
     assert any("'None' in column 't' is taken as missing" in text for text in found.warnings)
-
-
-def test_a_far_mean_takes_no_digits_of_the_spread():
-    x, y = two_frames()
-    near, far = (
-        mmd_test(*(table[["price"]] + origin for table in (x, y)), **QUICK, kernel="gaussian(1)")
-        for origin in (0.0, 1e9)
-    )
-    np.testing.assert_allclose(far.statistic, near.statistic, rtol=1e-4)
-    with pytest.raises(DataError, match="one value in all rows"):
-        mmd_test(np.full(300, 1e9), np.full(300, 1e9), **QUICK)
 
 
 def test_a_cluster_reads_the_parts_of_files_itself(stored):
