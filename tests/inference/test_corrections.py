@@ -7,7 +7,6 @@ from scipy.stats import false_discovery_control
 from tolerances import assert_close
 
 from kerntest import hsic_pairs
-from kerntest.errors import UsageError
 
 
 def naive_holm(p):
@@ -46,15 +45,3 @@ def test_adjusted_p_values_are_their_definition_over_the_tests_that_were_made(co
     assert_close([pair.p_adjusted for pair in made], DEFINITIONS[correction]([pair.p_value for pair in made]))
     assert [pair.reject for pair in made] == [pair.p_adjusted <= 0.05 for pair in made]
     assert all(pair.p_value <= pair.p_adjusted * (1 + 1e-12) <= 1 + 1e-9 for pair in made)
-
-
-@pytest.mark.parametrize("correction", DEFINITIONS)
-def test_a_family_of_one_is_not_adjusted(correction):
-    (pair,) = hsic_pairs(table(30, 3)[["c", "d"]], correction=correction, permutations=20).pairs
-    assert pair.p_adjusted == pair.p_value
-
-
-def test_an_unknown_method_is_refused():
-    with pytest.raises(UsageError, match="correction must be holm or bh or none, not 'sidak'") as refusal:
-        hsic_pairs(table(12, 0), correction="sidak")
-    assert refusal.value.code == "usage.correction"
