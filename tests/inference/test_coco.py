@@ -102,12 +102,13 @@ def test_categories(levels, others):
     assert_close(found.coco, naive_coco.coco(K, L))
 
 
-def test_a_balanced_design_has_exactly_none(tmp_path):
+@pytest.mark.parametrize(("of_x", "of_y"), [(10, 3), (82, 82)], ids=["singular values", "Lanczos"])
+def test_a_balanced_design_has_exactly_none(of_x, of_y, tmp_path):
     """Every category of x with every category of y equally often."""
-    x, y = np.divmod(np.arange(60), 6)
-    table = pd.DataFrame({"x": x.astype(str), "y": (y % 3).astype(str)})
-    found = coco_of(table, None, ("delta", "delta"), witness=tmp_path / "w.parquet")
-    assert (found.coco, found.witness_correlation, found.p_value) == (0.0, None, 1.0)
+    x, y = np.divmod(np.arange(of_x * of_y), of_y)
+    table = pd.DataFrame({"x": x.astype(str), "y": y.astype(str)})
+    found = coco_of(table, None, ("delta", "delta"), permutations=2, witness=tmp_path / "w.parquet")
+    assert (found.coco, found.witness_correlation) == (0.0, None)
     assert not np.any(functions(tmp_path / "w.parquet"))
 
 

@@ -78,6 +78,8 @@ def test_pairs_that_cannot_be_tested_are_listed_last_with_a_note_and_not_counted
     tested = [pair for pair in found.pairs if pair.note is None]
     assert found.pairs[: len(tested)] == tuple(tested)
     assert found.tests == len(tested) == 3
+    # In the order of the table.
+    assert [(pair.x, pair.y) for pair in found.pairs[3:]] == sorted((pair.x, pair.y) for pair in found.pairs[3:])
     for pair in found.pairs[len(tested) :]:
         values = (pair.p_value, pair.p_adjusted, pair.p_permutation, pair.permutations, pair.hsic_unbiased)
         assert values == (None,) * 5

@@ -205,14 +205,13 @@ def coco_function(kernel: Kernel, points: Points, coefficients: Array, at: Point
 
     Cost: O(n (m + min(n, 2000)) p) time, 2 MB.
     """
-    weights = coefficients - coefficients.mean()
     with threadpool_limits(limits=1, user_api="blas"):
         if len(points) <= FULL_RANK_ROWS:
-            level = sum_of_kernels(kernel, points, weights, points).mean()
+            level = sum_of_kernels(kernel, points, coefficients, points).mean()
         else:
             columns = _factor(kernel, points, most=MOST_COLUMNS).columns
-            level = columns.mean(axis=0) @ (columns.T @ weights)
-        values: Array = sum_of_kernels(kernel, points, weights, at) - level
+            level = columns.mean(axis=0) @ (columns.T @ coefficients)
+        values: Array = sum_of_kernels(kernel, points, coefficients, at) - level
     return values
 
 

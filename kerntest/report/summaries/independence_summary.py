@@ -220,7 +220,7 @@ def _pairs_table(result: ScreenResult) -> ResultTable:
     shown, found = tested[:PAIRS_SHOWN], [pair for pair in tested if pair.reject]
     missed = [pair for pair in found if _faint(pair)]
     exact = any(pair.p_step_down is not None for pair in shown)
-    # Of a pair with the target the other column.
+    # A target comes second.
     names = ("x", "y") if result.target is None else ("column",)
     columns = dict(PAIR_COLUMNS)
     if not exact:
@@ -229,9 +229,9 @@ def _pairs_table(result: ScreenResult) -> ResultTable:
         del columns["n"]
     rows: list[tuple[str | Cell, ...]] = []
     for pair in shown:
-        other = (pair.x, pair.y) if result.target is None else (pair.y if pair.x == result.target else pair.x,)
+        columns_of = (pair.x, pair.y)[: len(names)]
         numbers = [_number(field, getattr(pair, field)) for field in columns.values()]
-        rows.append((MARKS[pair.reject], *map(visible, other), *numbers))
+        rows.append((MARKS[pair.reject], *map(visible, columns_of), *numbers))
     which = "all" if len(missed) == len(found) else f"{len(missed):,} of the {len(found):,}"
     notes = {
         f"and {len(tested) - len(shown):,} more: --format csv shows all": len(tested) > len(shown),
