@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kerntest.cli.main import group
-from kerntest.cli.manual import pages
+from kerntest.cli.manual import DocumentedGroup, Manual, pages
 
 MAN = Path(__file__).parents[2] / "man"
 SECTIONS = [
@@ -55,3 +55,9 @@ def test_a_page_is_clean_and_shows_examples_as_they_are_typed(name):
     command = group if name == "kerntest.1" else group.documented()[name.removeprefix("kerntest-").removesuffix(".1")]
     for _, line in command.manual.examples:
         assert line in text
+
+
+def test_text_is_no_request_of_roff():
+    manual = Manual(examples=(("'quoted' -x", ".hidden ~/a"),))
+    lines = pages(DocumentedGroup("program", manual=manual, homes={}))["program.1"].splitlines()
+    assert {"\\&\\(aqquoted\\(aq \\-x:", "\\&.hidden \\(ti/a"} <= set(lines)

@@ -216,7 +216,7 @@ def test_an_empty_stdin_is_3(kerntest, good):
 
 @pytest.mark.parametrize("name", BAD_KERNELS)
 @pytest.mark.parametrize(
-    "words", ["mmd x.csv y.csv --kernel", "hsic x.csv --x a --y b --kernel-y", "kpca x.csv --kernel"]
+    "words", ["mmd x.csv y.csv --kernel", "hsic x.csv --x a --y b --kernel-x linear --kernel-y", "kpca x.csv --kernel"]
 )
 def test_a_kernel_that_cannot_be_read_is_2_and_shows_where(kerntest, good, words, name):
     del good

@@ -7,7 +7,7 @@ import pytest
 
 from kerntest.errors import DataError
 from kerntest.report import write
-from kerntest.report.write import check_writable, csv_text, encoded, json_text, write_file
+from kerntest.report.write import check_writable, csv_text, encoded, json_text, write_file, written_together
 
 
 def leftovers(folder):
@@ -118,3 +118,11 @@ def test_a_place_without_permission_is_refused(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="permission denied"):
         write_file(tmp_path / "result.json", "x")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_of_files_written_together_none_is_there_if_one_is_not_new(tmp_path):
+    with pytest.raises(DataError, match=r"m\.kt exists already"), written_together():
+        write_file(tmp_path / "p.png", b"picture")
+        write_file(tmp_path / "m.kt", b"ours", new=True)
+        (tmp_path / "m.kt").write_bytes(b"theirs")
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {"m.kt": b"theirs"}
