@@ -121,8 +121,12 @@ def test_a_place_without_permission_is_refused(tmp_path, monkeypatch):
 
 
 def test_of_files_written_together_none_is_there_if_one_is_not_new(tmp_path):
-    with pytest.raises(DataError, match=r"m\.kt exists already"), written_together():
-        write_file(tmp_path / "p.png", b"picture")
-        write_file(tmp_path / "m.kt", b"ours", new=True)
-        (tmp_path / "m.kt").write_bytes(b"theirs")
+    def write_both():
+        with written_together():
+            write_file(tmp_path / "p.png", b"picture")
+            write_file(tmp_path / "m.kt", b"ours", new=True)
+            (tmp_path / "m.kt").write_bytes(b"theirs")
+
+    with pytest.raises(DataError, match=r"m\.kt exists already"):
+        write_both()
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {"m.kt": b"theirs"}
