@@ -197,11 +197,7 @@ class Combination(Expression):
     def __post_init__(self) -> None:
         """Open the operands that are the same operation."""
         opened = [part for one in self.operands for part in (one.parts if type(one) is type(self) else (one,))]
-        object.__setattr__(self, "operands", tuple(self._ordered(opened)))
-
-    @staticmethod
-    def _ordered(operands: list[Expression]) -> list[Expression]:
-        return operands
+        object.__setattr__(self, "operands", tuple(opened))
 
     @property
     def parts(self) -> tuple[Expression, ...]:
@@ -259,9 +255,11 @@ class Product(Combination):
     symbol = "*"
     operation = np.multiply
 
-    @staticmethod
-    def _ordered(operands: list[Expression]) -> list[Expression]:
-        return sorted(operands, key=lambda factor: not isinstance(factor, Constant))
+    def __post_init__(self) -> None:
+        """Open the factors that are products, and put numbers first."""
+        super().__post_init__()
+        ordered = sorted(self.operands, key=lambda factor: not isinstance(factor, Constant))
+        object.__setattr__(self, "operands", tuple(ordered))
 
     @property
     def characteristic(self) -> bool:

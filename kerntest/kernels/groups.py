@@ -228,17 +228,14 @@ class AdditiveSum(Sum):
     __slots__ = ()
 
     precedence = ATOMIC
-
-    @property
-    def characteristic(self) -> bool:
-        """Never: it does not see how columns hang together."""
-        return False
+    # It does not see how columns hang together.
+    characteristic = False
 
     def __str__(self) -> str:
         """Return additive(bandwidths), with one for all where they are equal."""
         kernels = [term.parts[0] for term in self.operands]
         bandwidths = [one.bandwidth for one in kernels if isinstance(one, Gaussian) and one.bandwidth is not None]
-        return str(Additive(tuple(bandwidths[: len(set(bandwidths)) if len(set(bandwidths)) == 1 else None])))
+        return str(Additive(tuple(bandwidths[:1] if len(set(bandwidths)) == 1 else bandwidths)))
 
 
 def plain(kernel: Kernel) -> Kernel:
@@ -287,13 +284,8 @@ def bind(kernel: Kernel, numeric_names: Sequence[str], category_names: Sequence[
 
 def _assigned(kernel: Kernel, names: tuple[str, ...]) -> list[tuple[Expression, set[str]]]:
     """Return the expression of each group with the names of its columns; groups left without columns drop out."""
-    everything = ColumnName("*", wildcard=True)
-    whole = (
-        kernel
-        if isinstance(kernel, ColumnGroups)
-        else ColumnGroups((Group((everything,), cast("Expression", kernel)),))
-    )
-    groups = whole.groups
+    everything = Group((ColumnName("*", wildcard=True),), cast("Expression", kernel))
+    groups = kernel.groups if isinstance(kernel, ColumnGroups) else (everything,)
     owners = _owners(groups, names)
     rest = next((number for number, group in enumerate(groups) if any(one.is_rest for one in group.names)), None)
     chosen = [{name for name in names if owners.get(name, rest) == number} for number in range(len(groups))]
