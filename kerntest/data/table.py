@@ -147,6 +147,8 @@ class Table:
         Words that stood for a missing value in CSV.
     has_missing : bool
         Whether values may be missing, in any column.
+    offset, part
+        Of some rows of a file: how many stand before them, and which of several files it is.
     """
 
     name: str
@@ -163,6 +165,8 @@ class Table:
     size: int | None = None
     na: tuple[str, ...] = MISSING
     has_missing: bool = True
+    offset: int = 0
+    part: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -209,14 +213,15 @@ class Table:
 
         Of several files it says which: ``"line 37 of part-2.csv"``.
         """
-        place = f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
-        return place if self.file_of is None else f"{place} of {self.files[self.file_of[row]]}"
+        place = f"row {self.offset + row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        part = self.part if self.file_of is None else self.files[self.file_of[row]]
+        return f"{place} of {part}" if part else place
 
     def where(self, row: int) -> dict[str, str | int]:
         """Return where row `row` (counted from 0) stands, for a program."""
         if self.lines is None:
-            return {"file": self.name, "row": row + 1}
-        file = self.name if self.file_of is None else self.files[self.file_of[row]]
+            return {"file": self.part or self.name, "row": self.offset + row + 1}
+        file = (self.part or self.name) if self.file_of is None else self.files[self.file_of[row]]
         return {"file": file, "line": int(self.lines[row])}
 
 
@@ -273,30 +278,10 @@ def refuse_empty(table_name: str, n_rows: int, n_columns: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BlockTable(Table):
-    """The typed columns of some rows of a file."""
-
-    offset: int = 0
-    part: str = ""
-
-    def place(self, row: int) -> str:
-        """Return where row `row` of the block stands in its file."""
-        place = f"row {self.offset + row + 1}" if self.lines is None else f"line {self.lines[row]}"
-        return f"{place} of {self.part}" if self.part else place
-
-    def where(self, row: int) -> dict[str, str | int]:
-        """Return the same for a program."""
-        file = self.part or self.name
-        if self.lines is None:
-            return {"file": file, "row": self.offset + row + 1}
-        return {"file": file, "line": int(self.lines[row])}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class RowBlock:
     """Some rows, one after another."""
 
-    table: BlockTable
+    table: Table
     kept: Any
     first_row: int
 
@@ -364,5 +349,5 @@ class BlockReader(ABC):
         """Return all rows, in pieces whose blocks are the same whatever the pieces are."""
 
     @abstractmethod
-    def located(self, block: RowBlock) -> BlockTable:
+    def located(self, block: RowBlock) -> Table:
         """Return the table of a block with the lines on which its rows stand; slow, for messages."""

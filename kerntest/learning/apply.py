@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
-    from kerntest.data.table import BlockReader, BlockTable, Piece, Pieces, RowBlock
+    from kerntest.data.table import BlockReader, Piece, Pieces, RowBlock
     from kerntest.engines.engine import Progress
     from kerntest.learning.model_file import ModelFile
     from kerntest.learning.rows.encoding import Unknown
@@ -294,7 +294,7 @@ class _RowWork:
     missing: MissingRule
     unknown: UnknownRule
     kept: tuple[str, ...] = ()
-    located: Callable[[RowBlock], BlockTable] = attrgetter("table")
+    located: Callable[[RowBlock], Table] = attrgetter("table")
     threads: int = 1
 
     def __post_init__(self) -> None:
@@ -424,9 +424,7 @@ class _RowWork:
         unknown = {one.column.name: one for one in strange}
         return pa.table(columns), Applied(table.n_rows, len(complete), tuple(columns), unknown, sums)
 
-    def _encoded(
-        self, table: BlockTable, complete: NDArray[np.intp], block: RowBlock
-    ) -> tuple[Points, tuple[Unknown, ...]]:
+    def _encoded(self, table: Table, complete: NDArray[np.intp], block: RowBlock) -> tuple[Points, tuple[Unknown, ...]]:
         """Return the complete rows as the model takes them; an error tells the line on which it stands."""
         if not len(complete):
             width, categories = len(self.columns.encoder.numeric), len(self.columns.encoder.categories)
@@ -453,7 +451,7 @@ class _RowWork:
                 sums.setdefault(name, Sums()).add(Sums.of(one))
         return {name: pa.concat_arrays([columns[name] for columns, _ in made]) for name in made[0][0]}, sums
 
-    def _incomplete(self, table: BlockTable, block: RowBlock) -> NDArray[np.bool_]:
+    def _incomplete(self, table: Table, block: RowBlock) -> NDArray[np.bool_]:
         """Return which rows lack a value that the model needs."""
         masks = {column.name: column.missing for column in table.columns if column.problem is None}
         incomplete = np.zeros(table.n_rows, dtype=bool)

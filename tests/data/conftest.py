@@ -42,12 +42,12 @@ def refused():
 
 @pytest.fixture
 def streamed():
-    """Return what reads columns of numbers in small blocks."""
+    """Return what reads columns, of numbers by default, in small blocks."""
 
-    def read(path, names, **csv):
+    def read(path, names, kind="number", **csv):
         with open_blocks(path, block_bytes=64, **csv) as reader:
             assert reader.names == tuple(names)
-            pieces = reader.pieces(dict.fromkeys(names, "number")).items
+            pieces = reader.pieces(dict.fromkeys(names, kind)).items
             blocks = [block.table for piece in pieces for block in piece.blocks()]
         return {name: np.concatenate([table[name].values for table in blocks]).tolist() for name in names}
 

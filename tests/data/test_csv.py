@@ -252,10 +252,11 @@ def test_words_for_missing_values(csv, refused):
 
 
 @pytest.mark.parametrize(("form", "kind"), [("a", "text"), ("1", "number"), ("2025-01-01", "date"), ("5%", "number")])
-def test_a_quoted_word_is_text_in_text_alone(csv, form, kind):
+def test_a_quoted_word_is_text_in_text_alone(csv, streamed, form, kind):
     table = read_table(csv(rows([f'"{form}"', f'"{form}"', f'"{form}"', '"NA"', "NA", '""', ""])))
     assert (table["v"].kind, table["v"].n_missing) == (kind, 3 if kind == "text" else 4)
     assert kind != "text" or table["v"].levels == ("NA", "a")
+    assert streamed("a.csv", "vk", "text")["v"].count(-1) == 3
 
 
 def test_a_word_that_empties_a_text_column_is_told(csv, refused):

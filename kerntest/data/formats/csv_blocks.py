@@ -18,7 +18,7 @@ from kerntest.data.formats.dialect import CsvFile, csv_file, malformed_csv
 from kerntest.data.in_memory import column_of
 from kerntest.data.kinds import BLANKS, in_form, without_blanks
 from kerntest.data.source import open_file, open_source, unpacked_stream
-from kerntest.data.table import BlockReader, BlockTable, Pieces, RowBlock, loaded
+from kerntest.data.table import BlockReader, Pieces, RowBlock, Table, loaded
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from kerntest.data.formats.dialect import CsvOptions
-    from kerntest.data.table import Column, Kind, Table
+    from kerntest.data.table import Column, Kind
 
 BLOCK_BYTES = 1 << 20
 # A row longer than a block makes Arrow give up: then blocks become larger, up to this.
@@ -101,9 +101,7 @@ class CsvBlocks(BlockReader):
             rows = np.arange(first_row, first_row + batch.num_rows)
             part = file.name if len(self._files) > 1 else ""
             na = self._options.na
-            bare = BlockTable(
-                self.name, (), len(rows), "csv", delimiter=self._delimiter, offset=offset, part=part, na=na
-            )
+            bare = Table(self.name, (), len(rows), "csv", delimiter=self._delimiter, offset=offset, part=part, na=na)
             columns = tuple(
                 commas[name].take(rows)
                 if commas is not None and name in commas.names
@@ -198,7 +196,7 @@ class CsvBlocks(BlockReader):
                 if batch.num_rows:
                     yield pa.table(batch)
 
-    def located(self, block: RowBlock) -> BlockTable:
+    def located(self, block: RowBlock) -> Table:
         """Return the table of a block with the lines on which its rows stand."""
         bare = block.table
         file = next(one for one in self._files if not bare.part or one.name == bare.part)

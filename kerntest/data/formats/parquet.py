@@ -17,7 +17,7 @@ from pyarrow import parquet
 from kerntest.data.in_memory import column_of, of_source, table_of_arrow
 from kerntest.data.messages import listed
 from kerntest.data.source import PARQUET_MAGIC, Source, half_of_memory, too_large, unreadable
-from kerntest.data.table import BlockReader, BlockTable, Piece, Pieces, RowBlock, loaded, refuse_duplicates
+from kerntest.data.table import BlockReader, Piece, Pieces, RowBlock, Table, loaded, refuse_duplicates
 from kerntest.engines.setting import refuse_to_read
 from kerntest.errors import DataError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from kerntest.data.columns import Patterns
-    from kerntest.data.table import Kind, Table
+    from kerntest.data.table import Kind
 
 # What is read ahead of all columns of a file together, and of one of them.
 AHEAD_BYTES, MOST_AHEAD = 1 << 25, 1 << 20
@@ -237,7 +237,7 @@ class Layout:
                     column_of(name, table[name], self.name, as_category=name in self.categorical) for name in self.typed
                 )
                 part = shown if self.several else ""
-                typed = BlockTable(self.name, columns, table.num_rows, "parquet", offset=offset, part=part)
+                typed = Table(self.name, columns, table.num_rows, "parquet", offset=offset, part=part)
                 yield RowBlock(typed, table.select(list(self.kept)), stretch.first_row + at)
             at += batch.num_rows
 
@@ -347,6 +347,6 @@ class ParquetBlocks(BlockReader):
         return loaded(layout.blocks(stretches), lambda block: block.first_row + block.table.n_rows)
 
     @staticmethod
-    def located(block: RowBlock) -> BlockTable:
+    def located(block: RowBlock) -> Table:
         """Return the table of a block: Parquet has no lines."""
         return block.table

@@ -23,7 +23,7 @@ from kerntest.data.messages import counted, one_of, option_value
 from kerntest.data.read import begins_as, located_files, open_blocks, read_table, unpacked_file
 from kerntest.data.rows import apply_missing, missing_error, no_rows_left, reason_from_facts
 from kerntest.data.source import MAGIC_BYTES, Source, compression_of, open_file
-from kerntest.data.table import BlockTable, Column, Piece, Pieces, RowBlock, Table, refuse_empty
+from kerntest.data.table import Column, Piece, Pieces, RowBlock, Table, refuse_empty
 from kerntest.engines.setting import engine_of, tell
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.inference import exact
@@ -410,8 +410,8 @@ def _slices(table: Table, height: int) -> Iterator[Piece]:
     for start in range(0, table.n_rows, height):
         part = table.take(np.arange(start, min(start + height, table.n_rows)))
         if part.lines is None:
-            part = BlockTable(part.name, part.columns, part.n_rows, part.format, offset=start)
-        yield Piece(RowBlock(cast("BlockTable", part), None, start), start + part.n_rows)
+            part = Table(part.name, part.columns, part.n_rows, part.format, offset=start)
+        yield Piece(RowBlock(part, None, start), start + part.n_rows)
 
 
 def _compression(found: Found) -> str | None:
