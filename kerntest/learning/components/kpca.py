@@ -182,20 +182,15 @@ class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
                 hint="inverse_transform takes what transform gives",
                 code="data.wrong_shape",
             )
-        found = model.preimages(given, self.engine)
-        return self._in_units(found.points)
+        return self._in_units(model.preimages(given, self.engine).points)
 
     def denoise(self, X: Any) -> Any:
         """Return each row's pre-image, as `inverse_transform(transform(X))` does, looked for from the row itself on too."""
-        points = self._rows(X)
-        found = self.model.preimages(self.model.scores(points, self.engine), self.engine, points)
-        return self._in_units(found.points)
+        return self._in_units(self._with_preimages(X)[1])
 
     def reconstruction_error(self, X: Any) -> Array:
         """Return how far each row is from its pre-image, in the scaled units of the columns, shape (n,)."""
-        points = self._rows(X)
-        found = self.model.preimages(self.model.scores(points, self.engine), self.engine, points)
-        return distances(points, found.points)
+        return distances(*self._with_preimages(X))
 
     @classmethod
     def _loaded(cls, model: KpcaModel) -> dict[str, Any]:
@@ -205,6 +200,11 @@ class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
         """Return new rows of columns; refuse a model of a matrix."""
         encoder_of(self.model)
         return as_points(self._points(X))
+
+    def _with_preimages(self, X: Any) -> tuple[Points, Points]:
+        """Return new rows and their pre-images."""
+        points = self._rows(X)
+        return points, self.model.preimages(self.model.scores(points, self.engine), self.engine, points).points
 
     def _in_units(self, points: Points) -> Any:
         """Return rows as an array if all columns are numbers, else as a DataFrame."""
@@ -221,12 +221,7 @@ def _shown(scores: Any) -> str:
 
 
 @trains(KpcaOptions, "test", "test_fraction", "cluster")
-def train_kpca(
-    train: Any,
-    *,
-    color: str | None = None,
-    **options: Any,
-) -> KpcaResult:
+def train_kpca(train: Any, *, color: str | None = None, **options: Any) -> KpcaResult:
     """Find the principal components of a table in the feature space of a kernel, and save them.
 
     Parameters

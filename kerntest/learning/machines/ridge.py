@@ -168,10 +168,8 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
             Whether these are of a new value, with its noise, or of the function alone.
         """
         points = self._points(X)
-        mean = self.model.predicted(points, self.engine)
-        if not return_std:
-            return self._shaped(mean)
-        return self._shaped(mean), self._shaped(self.model.deviations(points, self.engine, noise=noise))
+        mean = self._shaped(self.model.predicted(points, self.engine))
+        return (mean, self._shaped(self.model.deviations(points, self.engine, noise=noise))) if return_std else mean
 
     def predict_interval(self, X: Any, probability: float = 0.9) -> tuple[Array, Array]:
         """Return where new values lie with this probability: their lower and upper ends.
@@ -187,15 +185,13 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
         """Return r2; of several targets the mean of theirs."""
         predicted = self.model.predicted(self._points(X), self.engine)
         truth = [numbers_of(column, "y") for column in given_targets(y, len(predicted))]
-        wanted = predicted.shape[1]
-        if len(truth) != wanted:
+        if len(truth) != predicted.shape[1]:
             raise DataError(
-                f"y has {counted(len(truth), 'target')}, and the regression predicts {wanted:,}",
+                f"y has {counted(len(truth), 'target')}, and the regression predicts {predicted.shape[1]:,}",
                 hint="hand over the targets that it was fitted to, in their order",
                 code="data.wrong_shape",
             )
-        found = [regression_metrics(one, predicted[:, place]).r2 or 0.0 for place, one in enumerate(truth)]
-        return float(np.mean(found))
+        return float(np.mean([regression_metrics(*one).r2 or 0.0 for one in zip(truth, predicted.T, strict=True)]))
 
     def _fitted(self) -> RidgeFit:
         if self.fit_ is None:
@@ -210,12 +206,7 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
 
 @trains(RidgeOptions)
 def train_ridge(
-    train: Any,
-    target: str | Sequence[str],
-    *,
-    weights: str | None = None,
-    interval: float = 0.9,
-    **options: Any,
+    train: Any, target: str | Sequence[str], *, weights: str | None = None, interval: float = 0.9, **options: Any
 ) -> RidgeResult:
     """Fit a kernel ridge regression to a table, judge it, and save it.
 
@@ -387,9 +378,9 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
     def result(self, judged: JudgedRidge, learned: Labelled, known: dict[str, Any]) -> RidgeResult:
         """Return the record of a regression."""
         fit, rows, model, options = judged.fit, judged.rows, judged.fit.model, self.options
-        train, test = over_targets([one.train for one in judged.targets]), None
-        if judged.test is not None:
-            test = over_targets([one.test for one in judged.targets if one.test is not None])
+        train = over_targets([one.train for one in judged.targets])
+        tests = [one.test for one in judged.targets if one.test is not None]
+        test = over_targets(tests) if tests else None
         shown = test or train
         kernel = getattr(model.expansion, "kernel", None) if model.features is None else model.features.kernel
         covered = None
