@@ -114,6 +114,13 @@ def test_clusters_are_left_out_together():
     groups = (np.arange(60) % 7).tolist()
     left_out = naive.ridge_left_out(gaussian(X, X, 1.0).tolist(), Y.tolist(), 0.1, groups)
     close(found.loo_rmse, np.sqrt(np.mean(np.square(left_out))), rtol=1e-9)
+    options, spread = {"lambda_": 0.1, "kernel": "gaussian(1)", "scale": "none"}, np.empty(60)
+    for group in range(7):
+        out = np.arange(60) % 7 == group
+        own = KernelRidge(**options).fit(X[~out], Y[~out])
+        spread[out] = own.predict(X[out], return_std=True)[1] / own.model.scales[0]
+    whole = KernelRidge(**options).fit(X, Y).model
+    assert found.loo_coverage == np.mean(np.abs(left_out) <= whole.reach(0.9) * whole.scales[0] * spread)
 
 
 @WEIGHTS
