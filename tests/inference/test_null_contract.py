@@ -159,33 +159,6 @@ def test_a_statistic_that_no_relabelling_changes_is_refused(name):
             CURVES[name](Dense(A, B, 1.0, rounding=1e-12))
 
 
-@pytest.mark.parametrize("n", [6, 11])
-def test_the_gamma_is_that_of_the_paper(n):
-    K, L = (parse_kernel(text)(points_of(n)).tolist() for text in ("gaussian(1)", "laplacian(2)"))
-    A, B = (np.array(naive.doubly_centred(M)) for M in (K, L))
-    mean, variance = naive.hsic_gamma_moments(K, L)
-    found = CURVES["gamma"](Dense(A, B, 1.3))
-    assert_close(found.moments.mean, n**2 * mean)
-    assert_close(found.moments.standard_deviation, n**2 * math.sqrt(variance))
-    assert_close(found.p_value, stats.gamma.sf(1.3 / n, mean**2 / variance, scale=n * variance / mean))
-    with pytest.raises(UndecidedError, match="at least 6 rows"):
-        CURVES["gamma"](pair(5, "biased"))
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("text", KERNELS)
-@pytest.mark.parametrize("n", [4, 5, 6, 7])
-def test_moments_are_those_of_all_permutations(n, text, estimator):
-    A, B = centred(text, n, estimator), centred("polynomial(2)", n, estimator, 2)
-    values = np.array(naive.permuted_inner_products(A.tolist(), B.tolist()))
-    found = permutation_moments(invariants_of(A), invariants_of(B), n)
-    size = np.abs(values).max()
-    assert_close(found.mean, values.mean(), scale=size)
-    assert_close(found.standard_deviation, values.std(), scale=size)
-    skewness = np.mean((values - values.mean()) ** 3) / values.std() ** 3
-    np.testing.assert_allclose(found.skewness, skewness, rtol=1e-6, atol=1e-7)
-
-
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_moments_of_more_rows_are_those_of_all_splits(estimator):
     """Permutations beyond 7 rows are too many; the splits that they make are not."""

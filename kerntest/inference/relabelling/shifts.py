@@ -230,34 +230,36 @@ class _Lines:
         margins = [sums for side in self.sides for sums in (np.zeros((side.members, side.n)), np.zeros(side.members))]
         return (self._by_frequency if self.stacked else self._by_pair)(item, margins), *margins
 
-    def _transforms(self, side: int, order: int, item: Pass, margins: list[Array]) -> Iterator[tuple[int, Spectrum]]:
-        """Yield the number of each matrix of a side with the transforms of the block's lines of it."""
+    def _lines(self, side: int, order: int, item: Pass, margins: list[Array]) -> Iterator[tuple[int, Array]]:
+        """Yield the number of each matrix of a side with the block's lines of it."""
         (block, orders), stack = item, self.sides[side]
         values = self.scratch.array("values", (block.count, self.circle), np.float64)
-        transformed = self.scratch.array("transformed", (block.count, self.frequencies), np.complex128)
         for member in stack.lines(order, block, values):
             if order == 0 and orders.start == 0 and stack.centred_by_rows:
                 rows, squares = margins[2 * side : 2 * side + 2]
                 add_row_sums(rows[member], values, block, self.circle)
                 squares[member] += square_sum(values, block, self.circle)
-            yield member, np.fft.rfft(values, axis=1, out=transformed)
+            yield member, values
 
     def _by_pair(self, item: Pass, margins: list[Array]) -> Spectrum:
         """Take one pair of matrices after another."""
         (block, orders), frequencies, members = item, self.frequencies, self.sides[1].members
         others = self.scratch.array("others", (members, len(orders), block.count, frequencies), np.complex128)
         for place, order in enumerate(orders):
-            for member, lines in self._transforms(1, order, item, margins):
-                np.conj(lines, out=others[member, place])
+            for member, lines in self._lines(1, order, item, margins):
+                np.fft.rfft(lines, axis=1, out=others[member, place])
+        np.conj(others, out=others)
         others[:, :, halved_lines(block, self.circle)] *= 0.5
         together = others.reshape(-1, block.count, frequencies)
+        transformed = self.scratch.array("transformed", (block.count, frequencies), np.complex128)
         product = self.scratch.array("product", (block.count, frequencies), np.complex128)
         spectrum = np.zeros((self.sides[0].members, len(together), frequencies), dtype=np.complex128)
-        for member, lines in self._transforms(0, 0, item, margins):
+        for member, lines in self._lines(0, 0, item, margins):
+            np.fft.rfft(lines, axis=1, out=transformed)
             for place, partner in enumerate(together):
                 if (member, place // len(orders)) in self.wanted:
                     # In two steps: `einsum` takes twice as long.
-                    np.multiply(lines, partner, out=product)
+                    np.multiply(transformed, partner, out=product)
                     np.add.reduce(product, axis=0, out=spectrum[member, place])
         return spectrum
 
@@ -265,14 +267,17 @@ class _Lines:
         """Take all pairs as one matrix product for each frequency, over the lines of the block."""
         (block, orders), frequencies = item, self.frequencies
         matrices = self.sides[1].members * len(orders)
+        transformed = self.scratch.array("transformed", (block.count, frequencies), np.complex128)
         left = self.scratch.array("left", (frequencies, self.sides[0].members, block.count), np.complex128)
         right = self.scratch.array("right", (frequencies, matrices, block.count), np.complex128)
         for place, order in enumerate(orders):
-            for member, lines in self._transforms(1, order, item, margins):
-                np.conj(lines.T, out=right[:, member * len(orders) + place])
+            for member, lines in self._lines(1, order, item, margins):
+                np.fft.rfft(lines, axis=1, out=transformed)
+                np.conj(transformed.T, out=right[:, member * len(orders) + place])
         right[:, :, halved_lines(block, self.circle)] *= 0.5
-        for member, lines in self._transforms(0, 0, item, margins):
-            left[:, member] = lines.T
+        for member, lines in self._lines(0, 0, item, margins):
+            np.fft.rfft(lines, axis=1, out=transformed)
+            left[:, member] = transformed.T
         return np.asarray(np.matmul(left, right.transpose(0, 2, 1)).transpose(1, 2, 0))
 
 
