@@ -246,19 +246,21 @@ class _GroupMatrix:
     """
 
     def __init__(self, kernel: Kernel, points: Points, engine: Engine) -> None:
-        order, self.place = _distinct(points)
-        rows = points.take(order)
-        self.values = np.empty((len(order), len(order)))
+        # One of each kind of distinct rows, and which kind each row is.
+        columns = np.column_stack([points.numeric, points.codes])
+        _, first, kinds = np.unique(columns, axis=0, return_index=True, return_inverse=True)
+        rows, self.place = points.take(first), kinds.ravel()
+        self.values = np.empty((len(rows), len(rows)))
 
         def fill(start: int) -> None:
             block = slice(start, start + BLOCK)
             self.values[block] = kernel.evaluate(DensePairs(rows.take(block), rows))
 
         # Blocks of rows keep memory to one matrix.
-        for _ in engine.here.map(fill, range(0, len(order), BLOCK)):
+        for _ in engine.here.map(fill, range(0, len(rows), BLOCK)):
             pass
         np.fill_diagonal(self.values, kernel.diagonal(rows))
-        counts = np.bincount(self.place, minlength=len(order)).astype(np.float64)
+        counts = np.bincount(self.place, minlength=len(rows)).astype(np.float64)
         # Not a BLAS product: its rounding would depend on the number of threads.
         self.means: Array = np.einsum("ij,j->i", self.values, counts)[self.place] / len(self.place)
 
@@ -275,19 +277,6 @@ class _GroupMatrix:
             strip[:, height:] *= 2.0
             strips.append((start, strip))
         return strips
-
-
-def _distinct(points: Points) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return one of each kind of distinct rows, and which kind each row is."""
-    columns = [*points.numeric.T, *points.codes.T]
-    order = np.lexsort(columns)
-    new = np.arange(len(order)) == 0
-    for column in columns:
-        ascending = column[order]
-        new[1:] |= ascending[1:] != ascending[:-1]
-    place = np.empty(len(order), dtype=np.intp)
-    place[order] = np.cumsum(new) - 1
-    return order[new], place
 
 
 class JointStatistic:
@@ -322,8 +311,12 @@ class JointStatistic:
         for start, strip in self.strips:
             for number, each in enumerate(places):
                 sums[number] += self._strip_sum(start, strip, each, scratch)
-        crossed = np.array([self._crossed_rows(each) for each in relabellings])
-        return sums / n**2 + self.margins - 2.0 * crossed
+        # mean_i prod_g mean_k K^g_ik.
+        crossed = [
+            np.prod([self.means, *(one.means[p] for one, p in zip(self.others, each, strict=True))], axis=0).mean()
+            for each in relabellings
+        ]
+        return sums / n**2 + self.margins - 2.0 * np.array(crossed)
 
     def _strip_sum(self, start: int, strip: Array, places: Sequence[NDArray[np.intp]], scratch: Array) -> float:
         """Return the sum over a strip of its entries times those of all other matrices."""
@@ -336,13 +329,6 @@ class JointStatistic:
                 np.multiply(product, gathered, out=product)
         # Row by row: the running sums of one long product would lose digits.
         return float(np.vecdot(strip, product).sum())
-
-    def _crossed_rows(self, relabelling: Relabelling) -> float:
-        """Return mean_i prod_g mean_k K^g_ik."""
-        product = self.means.copy()
-        for one, p in zip(self.others, relabelling, strict=True):
-            product *= one.means[p]
-        return float(product.mean())
 
 
 def _gather(table: Array, rows: NDArray[np.intp], columns: NDArray[np.intp], between: Array, out: Array) -> None:
