@@ -409,6 +409,14 @@ def test_probabilities_of_several_classes_sum_to_one_and_decide_by_the_seed():
     assert_decide_alike(first, other, X)
 
 
+def test_probabilities_are_of_machines_with_the_same_cost():
+    X, y = clouds(120, separation=1.0)
+    options = {"scale": "none", "probability": True, "tolerance": 1e-9}
+    # A kernel eight times as large costs an eighth.
+    one, other = (SVM(C=C, kernel=k, **options).fit(X, y) for C, k in ((8.0, "gaussian(1)"), (1.0, "8*gaussian(1)")))
+    close(one.predict_proba(X), other.predict_proba(X), 1e-5)
+
+
 def test_probabilities_are_about_right_where_the_truth_is_known():
     # Two normal clouds with unit variance: log odds are separation * (x - separation / 2).
     X, y = clouds(600, 1, separation=2.0)

@@ -24,6 +24,7 @@ from learning.solver_problems import (
 from sklearn.svm import SVC
 from tolerances import SAME_MACHINE, assert_close
 
+from kerntest.learning.solvers import hinge
 from kerntest.learning.solvers import problem as problems
 from kerntest.learning.solvers.active_set import single_changes
 from kerntest.learning.solvers.hinge import solve_hinge
@@ -242,14 +243,26 @@ def test_the_intercept_is_the_middle_of_its_interval_where_no_row_is_free():
     np.testing.assert_allclose(solution.intercept, 0.0, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("make", [round_about, fetched])
 @pytest.mark.parametrize(("d", "kept"), [(2, 0), (2, 10_000), (30, 0), (30, 8 * 1100 * 40), (30, 1_000_000)])
-def test_little_memory_gives_a_solution_that_is_certified_or_says_that_it_is_not(kept, d):
-    matrix, problem = round_about(1100, d, 1.0)
+def test_little_memory_gives_a_solution_that_is_certified_or_says_that_it_is_not(make, kept, d):
+    matrix, problem = make(1100, d, 1.0)
     solution = solve_hinge(matrix, problem, kept_bytes=kept)
     check_claims(dense(matrix), problem, solution)
     assert solution.converged == (solution.gap <= 1e-6)
     if kept > 10_000:
         np.testing.assert_allclose(solution.dual_objective, checked(matrix, problem).dual_objective, rtol=1e-3)
+
+
+@pytest.mark.parametrize("n", [700, 1500])
+def test_a_search_that_is_cut_short_gives_a_usable_solution_that_says_so(n, monkeypatch):
+    monkeypatch.setattr(hinge, "TURNS", 0)
+    monkeypatch.setattr(hinge, "CAREFUL_ROWS", 0)
+    matrix, problem = clouds(n, 10.0)
+    solution = solve_hinge(matrix, problem)
+    assert not solution.converged
+    assert solution.gap > 1e-6
+    check_claims(dense(matrix), problem, solution)
 
 
 @pytest.mark.parametrize(("n", "factor"), [(150, 0.3), (150, 1.0), (150, 3.0), (1500, 0.3), (1500, 3.0)])
