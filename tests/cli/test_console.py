@@ -51,18 +51,6 @@ def test_colour_changes_no_content(monkeypatch, variables):
     assert kept == plain
 
 
-@pytest.mark.parametrize("width", [40, 63, 100, 250])
-def test_nothing_is_cut_off_at_any_width(width):
-    names = tuple(f"column_with_a_long_name_{index}" for index in range(8))
-    result = two_sample_result(columns=names, names=("n" * 300, "after.csv"), warnings=("word " * 60 + "end",))
-    text = summary_text(two_sample_summary(result), width=width, colour=False)
-    assert max(len(line) for line in text.splitlines()) <= width
-    assert "…" not in text
-    squeezed = "".join(text.split())
-    for content in ("n" * 300, *names, "word" * 60 + "end", "0.01235", "1,000relabellings"):
-        assert content in squeezed
-
-
 def test_width(monkeypatch):
     assert terminal_width() == PIPED_WIDTH
     monkeypatch.setenv("COLUMNS", "72")

@@ -104,27 +104,10 @@ def test_a_decision_shows_the_digits_that_decided():
     assert "(p = 0.0500001)" in decision_sentence(0.0500001, 0.05)
 
 
-def test_the_summary_of_a_result():
-    summary = two_sample_summary(two_sample_result(warnings=("one\ntwo",)))
-    assert summary.lines == (
-        ("X", "before.csv: 400 of 420 rows used"),
-        ("Y", "after.csv: 450 rows"),
-        ("columns", "order_value, payment"),
-        ("kernel", "gaussian(0.7071)"),
-        ("", "the clearest of 2 kernels that the test judged together"),
-        ("statistic", "MMD^2 = 0.01235 (unbiased), 0.0141 (biased)"),
-        ("null", "permutation: 1,000 relabellings by cyclic shifts, in 2 random orders, exact"),
-        ("p-value", "0.034"),
-        ("", "3.4 % of tests show as much where there is no difference"),
-        ("effect size", "0.2105 on a scale from 0 (alike) to 1"),
-        ("MMD", "0.1111 +- 0.012 (standard error)"),
-    )
-    assert summary.warnings == (r"one\ntwo",)
-
-
 def test_the_tested_estimator_stands_first():
     result = two_sample_result(estimator="biased", statistic=0.0141, family=None)
     assert ("statistic", "MMD^2 = 0.0141 (biased), 0.01235 (unbiased)") in two_sample_summary(result).lines
+    assert not any("tried" in note for note in two_sample_notes(result))
 
 
 def test_near_zero_there_is_no_standard_error():
@@ -165,11 +148,6 @@ def test_notes_tell_what_was_found_and_chosen():
         "  z = 3.5, p = 0.001, excess = 0.75: gaussian(0.7071)",
     ]
     assert notes[-1] == "2 threads, float64, 0.1235 seconds"
-
-
-def test_notes_without_family():
-    assert not any("tried" in note for note in two_sample_notes(two_sample_result(family=None)))
-    assert FAMILY.members
 
 
 def test_long_lists_are_cut_where_it_saves_something():
