@@ -216,6 +216,10 @@ def test_warnings_about_the_columns_are_those_of_the_exact_test():
     many = pd.DataFrame({"a": np.arange(12_000) % 7, "name": [f"row {k % 11_000}" for k in range(12_000)]})
     found = hsic_test(many.assign(b=np.arange(12_000) % 5), x_columns="a,name", **QUICK)
     assert any("'name' has more than 10,000 different values" in text for text in found.warnings)
+    # Neither table has so many, but both together.
+    halves = (many.assign(name=[f"{side} {k % 6000}" for k in range(12_000)]) for side in "xy")
+    found = mmd_test(*halves, **QUICK | {"kernel": "a: gaussian(1)"})
+    assert any("'name' has more than 10,000 different values" in text for text in found.warnings)
 
 
 def test_values_mean_in_pieces_what_they_mean_in_a_whole_file(tmp_path):
