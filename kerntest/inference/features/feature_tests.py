@@ -232,12 +232,8 @@ def hsic_by_features(
         )
     options = found.options
     with _opened_groups(x, y, reading) as (data, groups):
-        whole = Reading(
-            columns=[name for table in groups.tables for name in table.names],
-            categorical=reading.categorical if y is None else (),
-            missing=reading.missing,
-            csv=reading.csv,
-        )
+        names = [name for table in groups.tables for name in table.names]
+        whole = replace(reading, columns=names, exclude=None, categorical=reading.categorical if y is None else ())
         with found.over((data,), whole, 2 * found.number):
             n, m = found.n[0], len(found.sample.points)
             columns, variables = _sides(groups, found)
@@ -341,8 +337,6 @@ def _sides(groups: Groups, found: Survey) -> tuple[list[Columns], list[Variable]
                 code="data.no_columns",
                 where={"file": table.name},
             )
-        columns.append(
-            Columns(tuple(place for place in places if place < p), tuple(place - p for place in places if place >= p))
-        )
+        columns.append(Columns(tuple(k for k in places if k < p), tuple(k - p for k in places if k >= p)))
         variables.append(sample.with_columns(set(places)))
     return columns, variables
