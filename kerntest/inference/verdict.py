@@ -131,13 +131,8 @@ class ExactTest(ABC):
         """Return what kernels measure, unless it is beyond the range of numbers."""
         found = self.effect(kernels)
         if not math.isfinite(found.estimate(self.options.estimator)):
-            raise self.overflow(kernels)
+            raise overflow(kernels[0])
         return found
-
-    def overflow(self, kernels: tuple[Kernel, ...]) -> UndecidedError:
-        """Return the error that names the kernel whose values overflow, as far as its diagonal tells."""
-        beyond = [kernel for kernel, points in self.sides(kernels) if not np.isfinite(kernel.diagonal(points)).all()]
-        return overflow((beyond or kernels)[0])
 
     def rounding(self, kernels: tuple[Kernel, ...]) -> float:
         """Return how far rounding can move <A, B>."""
@@ -162,7 +157,8 @@ def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
     relabelled = test.relabelled(family, options.permutations)
     finite = np.isfinite(relabelled.sums).all(axis=1)
     if not finite.all():
-        raise test.overflow(family.members[int(np.argmin(finite))])
+        # Values that overflow are refused where they are computed, by the name of their kernel: here it is sums.
+        raise overflow(family.members[int(np.argmin(finite))][0])
     judged = judge(relabelled.sums, relabelled.tolerances, options.judge, family.halvings)
     # A few relabellings of a few rows can all give one value (p = 1): all permutations tell what the kernels see.
     if judged.degenerate.all() and not (
