@@ -23,7 +23,7 @@ def tables(tmp_path_factory):
     kind = np.where(a + 0.7 * noise > 0, "yes", "no")
     write("data.csv", ["a", "b", "kind", "y"], zip(a, a + b, kind, np.sin(2 * a) + 0.2 * noise, strict=True))
     write("classes.csv", ["x", "label"], [(place % 12 + rng.normal(), NAMES[place % 12]) for place in range(48)])
-    write("many.csv", ["x", "label"], [(place % 30, f"c{place % 30}") for place in range(60)])
+    write("many.csv", ["x", "label"], [(place % 30, f"c{place % 30}") for place in [*range(60), 29, 29, 29]])
     write("wide.csv", [f"v{k}" for k in range(10)], rng.normal(size=(20, 10)).round(3))
     # No row has both a and b.
     write("apart.csv", ["a", "b", "c"], [(i, "", i) if i % 2 else ("", i, i % 5) for i in range(31)])
@@ -49,7 +49,12 @@ SAID = [
     ),
     (
         "svm data.csv --target kind --grid --cv 3",
-        [r"\*\d", r"tie rule: ", r"^Decision: \S+ % of rows held out in 3 folds are classified correctly\.$"],
+        [
+            r"3-fold cross-validation of the training rows: \S+ % correct \+- \d(\.\d+)? %, the best of 25",
+            r"\*\d",
+            r"tie rule: ",
+            r"^Decision: \S+ % of rows held out in 3 folds are classified correctly\.$",
+        ],
     ),
     (
         "svm data.csv --target y --task regress",
@@ -59,7 +64,7 @@ SAID = [
         ],
     ),
     ("svm data.csv --task one-class --nu 0.2", [r"^Decision: \S+ % of 40 training rows are outliers\.$"]),
-    ("svm many.csv --target label", [r"and 18 more classes: --json has all, with the confusion matrix"]),
+    ("svm many.csv --target label", [r"^  c29 +5 ", r"and 18 more classes: --json has all, with the confusion matrix"]),
     (
         "svm classes.csv --target label",
         [r"^  class number 0 wi\.\.\. ", r"^ +a +b +c +d +e", r"^ +l class number 9 wi\.\.\. "],
