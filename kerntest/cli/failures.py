@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kerntest.cli.console import say
+from kerntest.cli.manual import DocumentedGroup
 from kerntest.errors import DataError, KerntestError, UndecidedError, UsageError, suggest
 from kerntest.report.summaries.words import visible
 
@@ -63,7 +64,8 @@ def from_click(error: click.ClickException) -> KerntestError:
 
 def _no_such_option(name: str, ctx: click.Context) -> UsageError:
     """Return the error for an option that is not there, with the one that was meant, or the command it stands after."""
-    owners = [owner for owner, sub in getattr(ctx.command, "commands", {}).items() if name in _option_names(sub)]
+    commands = ctx.command.documented() if isinstance(ctx.command, DocumentedGroup) else {}
+    owners = [owner for owner, sub in commands.items() if name in _option_names(sub)]
     hint = f"see `{ctx.command_path} --help`"
     if owners:
         hint = f"it stands after the command: `{ctx.command_path} {owners[0]} ... {name}`"
