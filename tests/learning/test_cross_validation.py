@@ -156,3 +156,5 @@ def test_too_few_clusters():
     assert "'rare' (1 cluster)" in sparse_classes_warning(labels, 2, names, clusters)
     # The class of one cluster is learned from.
     assert set(labels[train_test_split(labels, 15, 0.3, 0, clusters)[0]]) == {0, 1}
+    # A cluster is tested on even where each is more than the share that is asked for.
+    assert len(train_test_split(None, 10, 0.1, 0, np.repeat([0, 1], 5))[1]) == 5
