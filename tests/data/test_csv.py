@@ -121,6 +121,7 @@ def test_categorical_keeps_the_text_as_typed(csv, refused):
             [12.75, 13.25],
             "dates were read month first in v (1/13/70 18:00 is 1970-01-13T18:00:00.000000)",
         ),
+        (["1/13/69", "1/13/70"], [-353, 12], "dates were read month first in v (1/13/69 is 1969-01-13)"),
         (["2/2/1970", "2/2/1970"], [32, 32], "dates were read day first in v (2/2/1970 is 1970-02-02)"),
         (
             ["1,5", "-2", "+0,25", "1.234,5", ",5", "3,", " 7,0 ", "NA", "1,5e3"],
@@ -188,6 +189,10 @@ def test_both_files_together_decide_what_a_column_is(csv, refused):
             r"^b\.csv, line 2: column 'v' holds '\?', which is not a number \(140 of 200 values of both tables are\)$",
             "data.not_a_number",
         )
+    csv(rows(["?"] * 100), "b.csv")
+    refused(
+        lambda: match_tables(numbers, read_table("b.csv")), "number in a.csv and text in b.csv", "data.types_differ"
+    )
     # A column that is mostly numbers in a small file is text where the large one says so.
     words = read_table(csv(rows(["none"] * 900 + ["7"] * 100), "c.csv"))
     few = read_table(csv(rows(["1", "2", "none"]), "d.csv"))
@@ -290,6 +295,10 @@ REFUSED = {
         ('v,w\n"1,5",x\n"2,5",y\n', f"line 2: column 'v' holds '1,5', {COMMA}"),
         ("v;w\n" + "1,5;z\n" * 20 + "abc;z\n", rf"line 22: column 'v' holds 'abc', {STRAY} \(20 of 21"),
         ("v\n5%\n6%\n7\n", r"line 4: column 'v' holds '7', which is not a percentage \(2 of 3 values are\)$"),
+        (
+            "v\n" + NUMBERS.replace("\n", " kg\n") * 3 + "".join(f"{k} g\n" for k in range(12)),
+            r"which is not a number with kg \(27 of",
+        ),
         # The quote within a field spoils the counting of quotes, and so of lines; Arrow reads the file all the same.
         ('c,t\n1,5" pipe\n\n' + "2,x\n" * 20 + "abc,y\n", r"a\.csv, row 22: column 'c' holds 'abc'"),
     ],
