@@ -116,6 +116,9 @@ MISTAKES = [
     ("predict truncated.kt iris.csv", 5, "truncated.kt", ""),
     ("inspect truncated.kt", 5, "truncated.kt", ""),
     ("inspect newer.kt", 5, "newer.kt", ""),
+    ("transform corrupted.kt after.csv", 5, "corrupted.kt", ""),
+    ("inspect text.kt", 5, "text.kt", ""),
+    ("kpca iris.csv -o iris.csv", 2, "would replace the data", "another file"),
     ("ridge machines.csv", 2, "--target is missing", ""),
     ("ridge machines.csv --target wear", 2, "column 'wear' is not in machines.csv", ""),
     (f"{RIDGE} --weights weight", 2, "column 'weight' is not in machines.csv", ""),
@@ -160,6 +163,9 @@ def here(good, shop):
     model = (shop / "species.kt").read_bytes()
     (good / "truncated.kt").write_bytes(model[: len(model) // 2])
     (good / "newer.kt").write_bytes(model.replace(b'"format_version": 1', b'"format_version": 2'))
+    model = (shop / "shop.kt").read_bytes()
+    (good / "corrupted.kt").write_bytes(model[:9000] + bytes([model[9000] ^ 0xFF]) + model[9001:])
+    (good / "text.kt").write_text("a,b\n1,2\n")
     lines = (good / "iris.csv").read_text().splitlines()
     second = lines[2].rpartition(",")[0]
     files = {
