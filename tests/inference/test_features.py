@@ -238,6 +238,8 @@ def test_the_record_says_what_was_done():
     assert (result.method, found.features, found.kind, found.number) == ("features", "nystroem:50", "nystroem", 50)
     assert (found.rows_sampled, found.rows_per_block) == (2000, 2)
     assert found.blocks * 2 + found.fixed_rows == 2350
+    # Gaussian and Laplacian at twice, once and half the median.
+    assert len(result.family.members) == 6
     assert 0 < found.kernel_error < 0.05
     assert (result.null.resampling, result.null.exact) == ("permuted blocks of random rows", True)
     assert json.loads(json.dumps(result.to_dict()))["approximation"]["blocks"] == found.blocks
