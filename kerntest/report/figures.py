@@ -203,7 +203,7 @@ def draw_curve(axis: Any, grid: Array, values: Array, name: str) -> None:
     above.set_ylabel(name)
     reach = 1.15 * float(np.abs(values).max()) or 1.0
     above.set_ylim(-reach, reach)
-    above.legend(handles=[*axis.get_legend_handles_labels()[0], line], **LEGEND)
+    legend_below(axis, [*axis.get_legend_handles_labels()[0], line], ncols=3)
 
 
 def draw_bars(axis: Any, names: Sequence[str], sizes: Array, texts: Sequence[str] = (), **style: Any) -> None:
