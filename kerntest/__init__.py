@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kerntest.data.table import Table as Table
-    from kerntest.engines.setting import compute_on as compute_on
+    from kerntest.engines.compute_on import compute_on as compute_on
     from kerntest.errors import DataWarning as DataWarning
     from kerntest.errors import KerntestError as KerntestError
     from kerntest.inference.independence import hsic_test as hsic_test
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from kerntest.learning.machines.ridge import train_ridge as train_ridge
     from kerntest.learning.machines.svm import SVM as SVM
     from kerntest.learning.machines.svm import train_svm as train_svm
-    from kerntest.learning.rows.model_columns import inspect_model as inspect_model
-    from kerntest.report.results.file_reports import ModelReport as ModelReport
-    from kerntest.report.results.file_reports import TableReport as TableReport
-    from kerntest.report.results.file_reports import inspect_table as inspect_table
+    from kerntest.learning.rows.model_outputs import inspect_model as inspect_model
+    from kerntest.report.results.application_record import PredictionReport as PredictionReport
+    from kerntest.report.results.application_record import TransformReport as TransformReport
     from kerntest.report.results.independence_record import IndependenceResult as IndependenceResult
     from kerntest.report.results.independence_record import JointResult as JointResult
     from kerntest.report.results.independence_record import ScreenResult as ScreenResult
     from kerntest.report.results.independence_record import SelectionResult as SelectionResult
+    from kerntest.report.results.inspection_record import ModelReport as ModelReport
+    from kerntest.report.results.inspection_record import TableReport as TableReport
+    from kerntest.report.results.inspection_record import inspect_table as inspect_table
     from kerntest.report.results.learning_record import KpcaResult as KpcaResult
     from kerntest.report.results.learning_record import SvmResult as SvmResult
     from kerntest.report.results.record import TwoSampleResult as TwoSampleResult
     from kerntest.report.results.ridge_record import RidgeResult as RidgeResult
-    from kerntest.report.results.row_reports import PredictionReport as PredictionReport
-    from kerntest.report.results.row_reports import TransformReport as TransformReport
 
 __version__ = "0.1.0"
 
@@ -50,24 +50,24 @@ _HOME = {
     "KernelPCA": "kerntest.learning.components.kpca",
     "KernelRidge": "kerntest.learning.machines.ridge",
     "KpcaResult": "kerntest.report.results.learning_record",
-    "ModelReport": "kerntest.report.results.file_reports",
-    "PredictionReport": "kerntest.report.results.row_reports",
+    "ModelReport": "kerntest.report.results.inspection_record",
+    "PredictionReport": "kerntest.report.results.application_record",
     "RidgeResult": "kerntest.report.results.ridge_record",
     "SVM": "kerntest.learning.machines.svm",
     "ScreenResult": "kerntest.report.results.independence_record",
     "SelectionResult": "kerntest.report.results.independence_record",
     "SvmResult": "kerntest.report.results.learning_record",
     "Table": "kerntest.data.table",
-    "TableReport": "kerntest.report.results.file_reports",
-    "TransformReport": "kerntest.report.results.row_reports",
+    "TableReport": "kerntest.report.results.inspection_record",
+    "TransformReport": "kerntest.report.results.application_record",
     "TwoSampleResult": "kerntest.report.results.record",
-    "compute_on": "kerntest.engines.setting",
+    "compute_on": "kerntest.engines.compute_on",
     "hsic_joint": "kerntest.inference.screens.joint",
     "hsic_pairs": "kerntest.inference.screens.pairwise",
     "hsic_select": "kerntest.inference.screens.selection",
     "hsic_test": "kerntest.inference.independence",
-    "inspect_model": "kerntest.learning.rows.model_columns",
-    "inspect_table": "kerntest.report.results.file_reports",
+    "inspect_model": "kerntest.learning.rows.model_outputs",
+    "inspect_table": "kerntest.report.results.inspection_record",
     "mmd_test": "kerntest.inference.two_sample",
     "parse_kernel": "kerntest.kernels.text",
     "predict_file": "kerntest.learning.apply",

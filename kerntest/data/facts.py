@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.forms import FORMS
-from kerntest.data.kinds import date_text, first_row, forms_in, meant_as, present_counts, strange_levels, stray_problem
+from kerntest.data.column_types import (
+    date_text,
+    first_row,
+    forms_in,
+    meant_as,
+    present_counts,
+    strange_levels,
+    stray_problem,
+)
 from kerntest.data.messages import counted, option_value
 from kerntest.data.rows import check_usable, laid_below, reason_to_leave_out
+from kerntest.data.written_values import FORMS
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:

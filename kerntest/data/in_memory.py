@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from kerntest.data.column_types import as_text, text_column
 from kerntest.data.columns import Patterns, match_names
-from kerntest.data.kinds import as_text, text_column
 from kerntest.data.messages import option_value
 from kerntest.data.table import Column, ColumnProblem, Table, refuse_duplicates, refuse_empty
 

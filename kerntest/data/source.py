@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from kerntest.data.messages import listed
-from kerntest.engines.setting import bytes_to_read, refuse_to_read
+from kerntest.engines.compute_on import bytes_to_read, refuse_to_read
 from kerntest.errors import DataError, suggest
 
 if TYPE_CHECKING:

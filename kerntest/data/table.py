@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kerntest.data.forms import FORMS, Form, form_of
 from kerntest.data.messages import listed, option_value
+from kerntest.data.written_values import FORMS, Form, form_of
 from kerntest.errors import DataError, KerntestError, UsageError, suggest
 
 if TYPE_CHECKING:

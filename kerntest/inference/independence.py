@@ -11,15 +11,15 @@ import numpy as np
 from kerntest.data.diagnostics import counters
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
 from kerntest.data.messages import counted, one_of, whole_number
-from kerntest.engines.setting import engine_of
+from kerntest.engines.compute_on import engine_of
 from kerntest.errors import DataError, UsageError, telling
 from kerntest.inference import exact
+from kerntest.inference.exact_plan import Work, prepare
 from kerntest.inference.explain.coco import coco_verdict
-from kerntest.inference.explain.pair_picture import pair_figure
+from kerntest.inference.explain.independence_picture import pair_figure
 from kerntest.inference.explain.witness import Files, pair_columns
 from kerntest.inference.family import BandwidthOption, choose_pair
-from kerntest.inference.planning import Work, prepare
-from kerntest.inference.relabelling.pairings import TwoSeries, TwoVariables
+from kerntest.inference.relabelling.permuted_pairs import TwoSeries, TwoVariables
 from kerntest.inference.sides import (
     Groups,
     Method,

@@ -11,14 +11,14 @@ from kerntest.data.diagnostics import misleading
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
 from kerntest.data.messages import one_of
 from kerntest.data.rows import pool
-from kerntest.engines.setting import engine_of
+from kerntest.engines.compute_on import engine_of
 from kerntest.errors import telling
 from kerntest.inference import exact
+from kerntest.inference.exact_plan import Work, prepare
 from kerntest.inference.explain.differences import explain_columns, explanation_work, typical_rows
-from kerntest.inference.explain.pictures import two_sample_figure
+from kerntest.inference.explain.two_sample_picture import two_sample_figure
 from kerntest.inference.explain.witness import Files, sample_columns
 from kerntest.inference.family import BandwidthOption, KernelChooser, check_bandwidth
-from kerntest.inference.planning import Work, prepare
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples, different_relabellings
 from kerntest.inference.sides import (
     Method,

@@ -12,8 +12,8 @@ import numpy as np
 from kerntest.data.messages import counted
 from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family
-from kerntest.inference.nulls.curves import curve_p_value
-from kerntest.inference.nulls.invariants import (
+from kerntest.inference.nulls.approximations import curve_p_value
+from kerntest.inference.nulls.moments import (
     centre,
     first_invariants,
     kernel_invariants,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.inference.nulls.invariants import Invariants, Spectrum
+    from kerntest.inference.nulls.moments import Invariants, Spectrum
     from kerntest.inference.sides import Judge, Options, Resampling
     from kerntest.inference.statistic import Effect, LabelMatrix
     from kerntest.kernels.base import Array, Kernel, Points

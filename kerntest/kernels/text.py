@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 from kerntest.errors import UsageError, suggest
 from kerntest.kernels import ADDITIVE, ALIASES, NAMES, NORMALISE, canonical
 from kerntest.kernels.algebra import Constant, Expression, Normalised, Power, Product, Sum, format_number
-from kerntest.kernels.elementary import Atom, Linear, Periodic, Polynomial
-from kerntest.kernels.groups import (
+from kerntest.kernels.column_groups import (
     QUOTES,
     Additive,
     AdditiveSum,
@@ -36,6 +35,7 @@ from kerntest.kernels.groups import (
     OnColumns,
     is_additive,
 )
+from kerntest.kernels.elementary import Atom, Linear, Periodic, Polynomial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

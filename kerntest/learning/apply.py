@@ -22,17 +22,17 @@ from kerntest.data.columns import match_names
 from kerntest.data.messages import counted, listed, one_of
 from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table
+from kerntest.engines.compute_on import PROGRAM_BYTES, engine_of, plan_wanted, tell
 from kerntest.engines.engine import Engine
-from kerntest.engines.setting import PROGRAM_BYTES, engine_of, plan_wanted, tell
 from kerntest.errors import DataError, ModelError, UsageError, telling
 from kerntest.kernels.base import Points
 from kerntest.learning.components.kpca_fit import KpcaModel
-from kerntest.learning.machines.ridge_machine import RidgeModel
-from kerntest.learning.machines.svm_machines import SvmModel
+from kerntest.learning.machines.ridge_fit import RidgeModel
+from kerntest.learning.machines.svm_fit import SvmModel
+from kerntest.learning.model_fields import model_of
 from kerntest.learning.model_file import read_model
-from kerntest.learning.rows.model_columns import COMMANDS, ROW, ComponentColumns, RidgeColumns, Sums, SvmColumns
-from kerntest.learning.saved_models import model_of
-from kerntest.report.results.row_reports import PredictionReport, TransformReport, UnknownLevels
+from kerntest.learning.rows.model_outputs import COMMANDS, ROW, ComponentColumns, RidgeColumns, Sums, SvmColumns
+from kerntest.report.results.application_record import PredictionReport, TransformReport, UnknownLevels
 from kerntest.report.write import open_rows, rows_format
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Progress
     from kerntest.learning.model_file import ModelFile
     from kerntest.learning.rows.encoding import Unknown
-    from kerntest.learning.rows.model_columns import ModelColumns
+    from kerntest.learning.rows.model_outputs import ModelColumns
     from kerntest.report.write import RowWriter
 
 MissingRule: TypeAlias = Literal["error", "drop", "empty"]

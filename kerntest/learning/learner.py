@@ -16,9 +16,10 @@ import numpy as np
 import kerntest
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.messages import one_of, whole_number
-from kerntest.engines.setting import engine_of, prepare_fit
+from kerntest.engines.compute_on import engine_of, prepare_fit
 from kerntest.errors import DataError, UsageError, warn_of
 from kerntest.learning.cross_validation import train_test_split
+from kerntest.learning.model_fields import load_model, save_model
 from kerntest.learning.rows.leakage import guarded, kept_together, told_of_shared
 from kerntest.learning.rows.targets import Classes, checked_weights, target_of
 from kerntest.learning.rows.training_rows import (
@@ -30,9 +31,8 @@ from kerntest.learning.rows.training_rows import (
     read_like,
     rows_like,
 )
-from kerntest.learning.saved_models import load_model, save_model
 from kerntest.matrices.factor import parse_features
-from kerntest.report.figures import picture_kind
+from kerntest.report.panels import picture_kind
 from kerntest.report.results.record import InputRecord, Provenance, library_versions
 from kerntest.report.write import check_writable, write_file, written_together
 

@@ -13,8 +13,8 @@ from kerntest.engines.engine import Engine, enough_for
 from kerntest.errors import UsageError
 from kerntest.kernels.algebra import Sum
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
+from kerntest.kernels.column_groups import BoundGroups, OnColumns
 from kerntest.kernels.elementary import Gaussian
-from kerntest.kernels.groups import BoundGroups, OnColumns
 from kerntest.matrices.matrix import KernelMatrix, Matrix, Rows
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from kerntest.engines.compute_on import allowed_bytes
 from kerntest.engines.engine import Engine, Progress, enough_for
-from kerntest.engines.setting import allowed_bytes
 from kerntest.kernels.base import (
     ROUNDING_UNITS,
     Array,

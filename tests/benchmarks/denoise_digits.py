@@ -54,7 +54,7 @@ def kernel(train, noisy):
 
 def draw(path, lines, labels):
     """Draw one image of each digit: a line for each kind of image."""
-    from kerntest.report.figures import matplotlib
+    from kerntest.report.panels import matplotlib
 
     made = matplotlib("figure").Figure(figsize=(10, 1.05 * len(lines)), layout="constrained")
     chosen = [int(np.flatnonzero(labels == digit)[0]) for digit in range(10)]

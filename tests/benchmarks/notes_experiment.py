@@ -78,7 +78,7 @@ def p_values(draw, samples, rows, seed):
 
 
 def plot(found, rows, seed, path):
-    from kerntest.report.figures import matplotlib, picture_bytes, picture_kind
+    from kerntest.report.panels import matplotlib, picture_bytes, picture_kind
 
     kind = picture_kind(path)
     figure = matplotlib("figure").Figure(figsize=(12.0, 7.4), layout="constrained")

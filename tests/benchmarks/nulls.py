@@ -18,8 +18,8 @@ from kerntest import read_table
 from kerntest.data.rows import pool
 from kerntest.engines.engine import Engine
 from kerntest.inference.family import Family
-from kerntest.inference.nulls.curves import CURVES
-from kerntest.inference.nulls.invariants import kernel_invariants, kernel_spectrum, label_invariants, label_spectrum
+from kerntest.inference.nulls.approximations import CURVES
+from kerntest.inference.nulls.moments import kernel_invariants, kernel_spectrum, label_invariants, label_spectrum
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Options, lay_out
 from kerntest.kernels.bandwidth import BandwidthChooser

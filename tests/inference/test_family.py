@@ -11,8 +11,8 @@ from kerntest.inference.family import KernelChooser, check_bandwidth, members_ca
 from kerntest.inference.sides import Variable
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
+from kerntest.kernels.column_groups import Additive, AdditiveSum, bind, is_additive
 from kerntest.kernels.elementary import Gaussian, Laplacian
-from kerntest.kernels.groups import Additive, AdditiveSum, bind, is_additive
 
 NUMERIC, CATEGORIES = ("price", "weight", "size"), ("city", "shop")
 

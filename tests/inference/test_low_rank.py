@@ -8,7 +8,7 @@ from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import hsic_pairs, mmd_test, parse_kernel
 from kerntest.engines.engine import Engine
-from kerntest.inference.nulls.invariants import low_rank_invariants
+from kerntest.inference.nulls.moments import low_rank_invariants
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.shifts import correlations_needed, low_rank_sums

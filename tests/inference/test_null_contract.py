@@ -15,15 +15,15 @@ from tolerances import SAME_MACHINE, STATISTIC, assert_close
 from kerntest import parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError
-from kerntest.inference.nulls import invariants
-from kerntest.inference.nulls.curves import (
+from kerntest.inference.nulls import moments
+from kerntest.inference.nulls.approximations import (
     CURVES,
     curve_p_value,
     moments_p_value,
     spectral_p_value,
     weighted_chi_square_tail,
 )
-from kerntest.inference.nulls.invariants import (
+from kerntest.inference.nulls.moments import (
     Invariants,
     Moments,
     Spectrum,
@@ -219,8 +219,8 @@ def test_what_random_vectors_estimate_is_close(text, estimator, monkeypatch):
     points, kernel, hollow = points_of(600), parse_kernel(text), estimator == "unbiased"
     exact, _ = kernel_invariants(kernel, points, ENGINE, hollow=hollow, seed=0)
     every, _ = kernel_spectrum(kernel, points, ENGINE, hollow=hollow, seed=0)
-    monkeypatch.setattr(invariants, "EXACT_TRACE_ROWS", 100)
-    monkeypatch.setattr(invariants, "low_rank", lambda *_: None)
+    monkeypatch.setattr(moments, "EXACT_TRACE_ROWS", 100)
+    monkeypatch.setattr(moments, "low_rank", lambda *_: None)
     found, is_exact = kernel_invariants(kernel, points, ENGINE, hollow=hollow, seed=0)
     assert not is_exact
     np.testing.assert_allclose(found.trace_cube, exact.trace_cube, rtol=0.01)

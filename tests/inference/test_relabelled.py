@@ -18,15 +18,15 @@ from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS
-from kerntest.inference.relabelling import pairings, permuted_blocks, shifts
-from kerntest.inference.relabelling.pairings import TwoVariables, centred_matrix
+from kerntest.inference.relabelling import permuted_blocks, permuted_pairs, shifts
 from kerntest.inference.relabelling.permuted_blocks import BlockedRows, TwoSamples, random_orders
+from kerntest.inference.relabelling.permuted_pairs import TwoVariables, centred_matrix
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
 from kerntest.inference.sides import Options
 from kerntest.inference.statistic import LabelMatrix
 from kerntest.inference.verdict import relabelling_warning, verdict_of
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.kernels.groups import bind
+from kerntest.kernels.column_groups import bind
 from kerntest.matrices.factor import LEFT_OUT, low_rank_factor
 
 ENGINE = Engine(2)
@@ -97,7 +97,7 @@ def test_families_of_any_size(*, n, small, estimator, resampling, counts, at_lea
     x, y = mixed_points(n, 1), mixed_points(n, 2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shifts, "SMALL_CIRCLE", small)
-        patch.setattr(pairings, "TOGETHER", 5)
+        patch.setattr(permuted_pairs, "TOGETHER", 5)
         found, partners = two_variables(x, y, members, estimator, resampling, at_least=at_least)
         for (kernel_x, kernel_y), sums in zip(members, found.sums, strict=True):
             K, L = kernel_x(x), kernel_y(y)
@@ -110,10 +110,12 @@ def test_families_of_any_size(*, n, small, estimator, resampling, counts, at_lea
 @pytest.mark.parametrize("kind", ["one pair", "a family", "of two columns"])
 def test_correlations_of_factors(n, kind, estimator, monkeypatch):
     """A single pair of low rank; Gaussians of a family beside a kernel without a factor; additive kernels."""
-    monkeypatch.setattr(pairings, "FEW_ROWS", 10)
+    monkeypatch.setattr(permuted_pairs, "FEW_ROWS", 10)
     monkeypatch.setattr(shifts, "SMALL_CIRCLE", 8)
-    calls, original = [], pairings.low_rank_sums
-    monkeypatch.setattr(pairings, "low_rank_sums", lambda *args, **named: calls.append(1) or original(*args, **named))
+    calls, original = [], permuted_pairs.low_rank_sums
+    monkeypatch.setattr(
+        permuted_pairs, "low_rank_sums", lambda *args, **named: calls.append(1) or original(*args, **named)
+    )
     rng = np.random.default_rng(0)
     columns = 2 if kind == "of two columns" else 1
     x, y = Points.of(rng.normal(size=(n, columns))), Points.of(rng.normal(size=(n, 1)))
@@ -146,7 +148,7 @@ def test_ways_through_factors_and_lines_give_the_same_test(monkeypatch):
     for options in ({"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}, {}):
         fast = hsic_test(x, y, **options)
         with monkeypatch.context() as patch:
-            patch.setattr(pairings, "low_rank_factor", lambda *_: None)
+            patch.setattr(permuted_pairs, "low_rank_factor", lambda *_: None)
             assert_same(fast, hsic_test(x, y, **options), share=1e-7)
 
 
@@ -155,7 +157,7 @@ def test_tied_relabellings_count_as_ties(monkeypatch):
     x, y = np.random.default_rng(2).integers(0, 2, (2, 300)).astype(float)
     options = {"kernel_x": "gaussian(1)", "kernel_y": "gaussian(1)", "permutations": 3000}
     fast = hsic_test(x, y, **options)
-    monkeypatch.setattr(pairings, "low_rank_factor", lambda *_: None)
+    monkeypatch.setattr(permuted_pairs, "low_rank_factor", lambda *_: None)
     assert fast.p_value == hsic_test(x, y, **options).p_value
 
 
@@ -188,7 +190,7 @@ def test_centred_matrices(estimator):
 
 
 def test_random_permutations_have_a_limit_of_memory(monkeypatch):
-    monkeypatch.setattr(pairings, "DENSE_ENTRIES", 2 * 19**2)
+    monkeypatch.setattr(permuted_pairs, "DENSE_ENTRIES", 2 * 19**2)
     x, y = np.random.default_rng(0).normal(size=(2, 20))
     options = {"kernel_x": "linear", "kernel_y": "linear", "resampling": "random", "permutations": 10}
     hsic_test(x[:19], y[:19], **options)

@@ -17,7 +17,7 @@ from kerntest.errors import UsageError
 from kerntest.kernels import ALIASES
 from kerntest.kernels import NAMES as NAMES_OF_KERNELS
 from kerntest.kernels.base import Columns, DensePairs, Points
-from kerntest.kernels.groups import bind
+from kerntest.kernels.column_groups import bind
 from kerntest.kernels.text import KERNELS
 from kerntest.matrices.lags import LagPairs
 

@@ -16,7 +16,7 @@ from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import Points
 from kerntest.learning.cross_validation import smoothest
-from kerntest.learning.machines import ridge_machine
+from kerntest.learning.machines import ridge_fit
 from kerntest.learning.scores import levelled
 from kerntest.learning.solvers import falkon, ridge_path
 from kerntest.learning.solvers.preimage import largest_first, preimages
@@ -51,7 +51,7 @@ def test_conjugate_gradients_find_what_eigenvalues_find_on_any_number_of_threads
     weights = np.random.default_rng(1).uniform(0.5, 2.0, 600) if weighted else None
     options = {"lambda_": 0.05, "bandwidth": 1.0, "features": "nystroem:60"}
     direct = KernelRidge(**options).fit(X, Y, sample_weight=weights)
-    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
+    monkeypatch.setattr(ridge_fit, "DIRECT", 0)
     monkeypatch.setattr(falkon, "ROWS_PER_CENTRE", 5)
     stepwise = KernelRidge(**options).fit(X, Y, sample_weight=weights)
     assert stepwise.fit_.converged
@@ -79,8 +79,8 @@ def test_conjugate_gradients_find_what_eigenvalues_find_on_any_number_of_threads
 
 def test_for_very_many_rows_lambda_is_chosen_on_some_of_them(monkeypatch):
     X, y = wave(900, 1)
-    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
-    monkeypatch.setattr(ridge_machine, "CHOOSING_ROWS", 200)
+    monkeypatch.setattr(ridge_fit, "DIRECT", 0)
+    monkeypatch.setattr(ridge_fit, "CHOOSING_ROWS", 200)
     ours = KernelRidge(features="nystroem:50").fit(X, y)
     assert ours.grid_.n_rows == 200
     assert len(ours.grid_.cells) == 200
@@ -91,8 +91,8 @@ def test_for_very_many_rows_lambda_is_chosen_on_some_of_them(monkeypatch):
 
 def test_progress_of_choosing_and_of_the_steps_is_one(monkeypatch):
     X, y = wave(900)
-    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
-    monkeypatch.setattr(ridge_machine, "CHOOSING_ROWS", 100)
+    monkeypatch.setattr(ridge_fit, "DIRECT", 0)
+    monkeypatch.setattr(ridge_fit, "CHOOSING_ROWS", 100)
     monkeypatch.setattr(falkon, "ROWS_PER_CENTRE", 2)
     told = []
     train_ridge(
@@ -129,11 +129,11 @@ def test_several_systems_are_solved_at_once(precondition, steps, units):
 
 def test_more_rows_than_memory_bears_are_refused_before_anything_is_computed(monkeypatch):
     X, y = wave(200)
-    monkeypatch.setattr(ridge_machine, "MEMORY", 10**6)
+    monkeypatch.setattr(ridge_fit, "MEMORY", 10**6)
     error = raises(UndecidedError, "undecided.memory", lambda: KernelRidge().fit(X, y))
     assert "--features nystroem" in error.hint
-    monkeypatch.setattr(ridge_machine, "DIRECT", 0)
-    monkeypatch.setattr(ridge_machine, "MEMORY", 10**9)
+    monkeypatch.setattr(ridge_fit, "DIRECT", 0)
+    monkeypatch.setattr(ridge_fit, "MEMORY", 10**9)
     error = raises(UndecidedError, "undecided.memory", lambda: KernelRidge(features="fourier:50").fit(X, y))
     assert error.message == "fourier:50 is too much for 200 rows"
 
@@ -186,7 +186,7 @@ def test_differences_that_are_no_rounding_decide():
 
 
 def test_conjugate_gradients_that_have_not_converged_are_told(capfdbinary, monkeypatch):
-    for module, name, value in ((ridge_machine, "DIRECT", 0), (falkon, "STEPS", 1), (falkon, "ROWS_PER_CENTRE", 1)):
+    for module, name, value in ((ridge_fit, "DIRECT", 0), (falkon, "STEPS", 1), (falkon, "ROWS_PER_CENTRE", 1)):
         monkeypatch.setattr(module, name, value)
     data, given = ROOT / "sample_data" / "machines.csv", "--features nystroem:50 --lambda 0.1 --bandwidth 2"
     outcome = run_here(capfdbinary, "ridge", data, "--target", "wear_um", *given.split())

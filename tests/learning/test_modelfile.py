@@ -20,10 +20,10 @@ from model_archives import ARRAYS, MANIFEST, archive, members_of, same
 from kerntest.errors import DataError, ModelError
 from kerntest.learning import model_file
 from kerntest.learning.components.kpca_fit import KpcaModel
-from kerntest.learning.machines.ridge_machine import RidgeModel
-from kerntest.learning.machines.svm_machines import SvmModel
+from kerntest.learning.machines.ridge_fit import RidgeModel
+from kerntest.learning.machines.svm_fit import SvmModel
+from kerntest.learning.model_fields import load_model, save_model
 from kerntest.learning.model_file import model_bytes, read_model, write_model
-from kerntest.learning.saved_models import load_model, save_model
 
 ROOT = Path(__file__).parents[2]
 

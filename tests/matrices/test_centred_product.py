@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tolerances import assert_close
 
 from kerntest.engines.engine import Engine
-from kerntest.inference.nulls.invariants import centre
+from kerntest.inference.nulls.moments import centre
 from kerntest.inference.relabelling.shifts import shift_sums
 from kerntest.matrices import lags
 from kerntest.matrices.lags import Block, KernelStack

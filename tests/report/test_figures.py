@@ -9,7 +9,7 @@ from pictures import HOSTILE, panels, tick_labels
 pytest.importorskip("matplotlib")
 
 from kerntest.errors import MissingExtraError
-from kerntest.report.figures import (
+from kerntest.report.panels import (
     abridged,
     bin_edges,
     class_colour,

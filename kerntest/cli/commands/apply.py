@@ -20,7 +20,7 @@ from kerntest.cli.options import (
 )
 from kerntest.cli.run import ComputingCommand, Run, join_names
 from kerntest.errors import UsageError
-from kerntest.report.results.row_reports import (
+from kerntest.report.results.application_record import (
     PredictionReport,
     TransformReport,
     prediction_summary,

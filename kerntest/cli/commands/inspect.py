@@ -14,7 +14,7 @@ from kerntest.cli.run import Run, check_stdin, join_names
 from kerntest.errors import UsageError
 
 if TYPE_CHECKING:
-    from kerntest.report.results.file_reports import ColumnReport
+    from kerntest.report.results.inspection_record import ColumnReport
 
 # The name of the first member, at its place in the header of that member.
 MANIFEST_AT = 30
@@ -76,11 +76,11 @@ def inspect_file(file: str, **options: Any) -> None:
                 code="usage.contradiction",
                 where={"file": file},
             )
-        from kerntest.report.results.file_reports import model_summary  # noqa: PLC0415 - --help must start at once
+        from kerntest.report.results.inspection_record import model_summary  # noqa: PLC0415 - --help must start at once
 
         run.tell(kerntest.inspect_model(file), model_summary)
         return
-    from kerntest.report.results.file_reports import table_summary  # noqa: PLC0415 - as above
+    from kerntest.report.results.inspection_record import table_summary  # noqa: PLC0415 - as above
 
     report = kerntest.inspect_table(file, **join_names(options))
     run.tell(report, table_summary, [_csv_row(column) for column in report.columns])

@@ -12,11 +12,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import types
 
-from kerntest.data.columns import Patterns, match_names
-from kerntest.data.formats.dialect import AS_USUAL, CsvFile, CsvOptions, csv_files, malformed_csv
-from kerntest.data.forms import THOUSANDS, has_comma, is_number, marked_number
-from kerntest.data.in_memory import column_of
-from kerntest.data.kinds import (
+from kerntest.data.column_types import (
     NEARLY_ALL,
     present_counts,
     stray_problem,
@@ -25,9 +21,13 @@ from kerntest.data.kinds import (
     with_words,
     without_blanks,
 )
+from kerntest.data.columns import Patterns, match_names
+from kerntest.data.formats.dialect import AS_USUAL, CsvFile, CsvOptions, csv_files, malformed_csv
+from kerntest.data.in_memory import column_of
 from kerntest.data.messages import listed, option_value
 from kerntest.data.rows import infinity
 from kerntest.data.table import Column, Remark, Table, refuse_duplicates
+from kerntest.data.written_values import THOUSANDS, has_comma, is_number, marked_number
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:

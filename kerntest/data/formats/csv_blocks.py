@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
+from kerntest.data.column_types import BLANKS, in_form, without_blanks
 from kerntest.data.formats.csv import all_names, checked_header, no_rows_below, read_delimited, read_numerals
 from kerntest.data.formats.dialect import CsvFile, csv_file, malformed_csv
 from kerntest.data.in_memory import column_of
-from kerntest.data.kinds import BLANKS, in_form, without_blanks
 from kerntest.data.source import open_file, open_source, unpacked_stream
 from kerntest.data.table import BlockReader, Pieces, RowBlock, Table, loaded
 from kerntest.errors import DataError

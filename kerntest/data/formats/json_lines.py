@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
+from kerntest.data.column_types import understood, with_remark
 from kerntest.data.columns import Patterns, match_names
 from kerntest.data.in_memory import of_source, table_of_arrow
-from kerntest.data.kinds import understood, with_remark
 from kerntest.errors import DataError
 
 if TYPE_CHECKING:

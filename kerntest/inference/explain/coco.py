@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Progress
     from kerntest.inference.family import Family
-    from kerntest.inference.relabelling.pairings import TwoVariables
+    from kerntest.inference.relabelling.permuted_pairs import TwoVariables
     from kerntest.kernels.base import Array, Kernel, Points
 
 # Up to so many rows kernel matrices may have full rank; of more rows, at most so many columns.

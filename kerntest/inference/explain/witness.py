@@ -16,7 +16,7 @@ import numpy as np
 from kerntest.errors import UsageError
 from kerntest.inference.sides import names_apart
 from kerntest.matrices.factor import sum_of_kernels
-from kerntest.report.figures import picture_bytes, picture_kind
+from kerntest.report.panels import picture_bytes, picture_kind
 from kerntest.report.write import check_writable, write_file, written_together
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ import numpy as np
 from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.data.messages import listed
 from kerntest.data.table import Table
+from kerntest.engines.compute_on import fitting
 from kerntest.engines.engine import Engine
-from kerntest.engines.setting import fitting
 from kerntest.errors import DataError, UsageError
 from kerntest.inference import exact
+from kerntest.inference.exact_plan import piece_bytes
 from kerntest.inference.family import Family, KernelChooser, check_bandwidth, choose_pair, two_sample_exponents
 from kerntest.inference.features.block_sums import (
     Blocked,
@@ -30,15 +31,14 @@ from kerntest.inference.features.block_sums import (
     plan_blocks,
 )
 from kerntest.inference.features.product_sums import ProductSums, SideFeatures, speaking_rows
-from kerntest.inference.features.survey import Input, Survey, open_input
-from kerntest.inference.nulls.curves import curve_p_value
-from kerntest.inference.planning import piece_bytes
-from kerntest.inference.relabelling.pairings import centred_matrix
+from kerntest.inference.features.two_passes import Input, Survey, open_input
+from kerntest.inference.nulls.approximations import curve_p_value
+from kerntest.inference.relabelling.permuted_pairs import centred_matrix
 from kerntest.inference.sides import FEWEST_ROWS, Groups, Reading, read_pair, too_few_rows
 from kerntest.inference.verdict import Verdict, overflow
 from kerntest.kernels.base import Columns, Points
+from kerntest.kernels.column_groups import is_additive
 from kerntest.kernels.elementary import Linear
-from kerntest.kernels.groups import is_additive
 from kerntest.matrices.factor import feature_error
 from kerntest.report.results import record
 from kerntest.report.results.record import PairApproximation

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.inference.features.block_sums import SMALLEST_SHARE, distinct_rows, refuse_indefinite
-from kerntest.inference.nulls.invariants import Invariants, Spectrum
+from kerntest.inference.nulls.moments import Invariants, Spectrum
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.statistic import Effect, centred_inner, effect_size, factor
 from kerntest.inference.verdict import degenerate

@@ -15,14 +15,14 @@ from kerntest.data.columns import match_names
 from kerntest.data.diagnostics import counters
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.rows import check_usable
-from kerntest.engines.setting import TABLE_BYTES, engine_of, tell
+from kerntest.engines.compute_on import TABLE_BYTES, engine_of, tell
 from kerntest.errors import UsageError
 from kerntest.inference.exact import inputs_of, paired_copies, provenance_of
+from kerntest.inference.exact_plan import ABOUT_COLUMNS
 from kerntest.inference.family import BandwidthOption, KernelChooser
-from kerntest.inference.nulls.curves import moments_p_value
-from kerntest.inference.nulls.invariants import kernel_invariants, low_rank_invariants, permutation_moments
+from kerntest.inference.nulls.approximations import moments_p_value
+from kerntest.inference.nulls.moments import kernel_invariants, low_rank_invariants, permutation_moments
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
-from kerntest.inference.planning import ABOUT_COLUMNS
 from kerntest.inference.relabelling.shifts import cyclic_orders, low_rank_sums, shift_sums
 from kerntest.inference.sides import Groups, Reading, pair_up, read_one
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, low_rank_dependence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kerntest.data.columns import Patterns
     from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.family import Family
-    from kerntest.inference.nulls.invariants import Invariants
+    from kerntest.inference.nulls.moments import Invariants
     from kerntest.inference.sides import MissingPolicy, Options, Paired, Variable
     from kerntest.inference.statistic import Effect
     from kerntest.kernels.base import Array, Kernel, Points

@@ -21,9 +21,9 @@ from kerntest.data.rows import apply_missing, arrange, check_usable, reason_to_l
 from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, telling
 from kerntest.inference.exact import runs_of
+from kerntest.inference.exact_plan import held_by_stacks
 from kerntest.inference.explain.witness import Files
 from kerntest.inference.nulls.permutation import descending
-from kerntest.inference.planning import held_by_stacks
 from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down
 from kerntest.inference.screens.screen_picture import screen_figure
 from kerntest.inference.sides import FEWEST_ROWS, MissingPolicy, Options, Variable

@@ -9,17 +9,17 @@ import numpy as np
 
 from kerntest.data.messages import whole_number
 from kerntest.errors import telling
-from kerntest.inference.nulls.invariants import centre
+from kerntest.inference.exact_plan import held_by_stacks
+from kerntest.inference.nulls.moments import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
-from kerntest.inference.planning import held_by_stacks
 from kerntest.inference.relabelling.shifts import cyclic_orders, shift_sums
 from kerntest.inference.screens.many_pairs import Screen, step_down
 from kerntest.inference.sides import MissingPolicy, Options, Variable
 from kerntest.inference.statistic import dependence, factor
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
+from kerntest.kernels.column_groups import BoundGroups, ColumnName, OnColumns
 from kerntest.kernels.elementary import Gaussian, Hamming
-from kerntest.kernels.groups import BoundGroups, ColumnName, OnColumns
 from kerntest.matrices.lags import KernelStack
 from kerntest.matrices.matrix import CentredProduct
 from kerntest.report.results.independence_record import SelectedColumn, SelectionResult

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.report.figures import (
+from kerntest.report.panels import (
     COLOUR_X,
     NEUTRAL,
     bins,

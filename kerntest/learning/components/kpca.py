@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.in_memory import frame_of
-from kerntest.engines.setting import allowed_bytes
+from kerntest.engines.compute_on import allowed_bytes
 from kerntest.errors import DataError, warn_of
 from kerntest.learning.components.component_picture import draw_components, draw_scree
 from kerntest.learning.components.kpca_fit import (
@@ -33,7 +33,7 @@ from kerntest.learning.rows.training_rows import (
 )
 from kerntest.matrices.factor import as_points, parse_features
 from kerntest.matrices.matrix import KEPT_BYTES
-from kerntest.report.figures import picture_bytes, side_by_side
+from kerntest.report.panels import picture_bytes, side_by_side
 from kerntest.report.results.learning_record import ComponentAssociation, KpcaPart, KpcaResult
 from kerntest.report.summaries.learner_summary import kpca_sentence
 

@@ -18,7 +18,7 @@ from kerntest.learning.machines.regression_pictures import (
 )
 from kerntest.learning.scores import roc_auc, roc_curve
 from kerntest.matrices.factor import as_points
-from kerntest.report.figures import (
+from kerntest.report.panels import (
     CELLS_WITH_TEXT,
     COLOUR_X,
     COLOUR_Y,
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array
-    from kerntest.learning.machines.svm_learner import JudgedMachine, ScoredRows
-    from kerntest.report.figures import Panel
+    from kerntest.learning.machines.svm_training import JudgedMachine, ScoredRows
+    from kerntest.report.panels import Panel
     from kerntest.report.results.learning_record import SvmResult
 
 # Points of a grid over two columns, along each; it covers this share of the rows, with a margin.

@@ -10,7 +10,7 @@ import numpy as np
 from kerntest.kernels.base import Points
 from kerntest.learning.scores import covered_share, root_mean_square
 from kerntest.matrices.factor import as_points
-from kerntest.report.figures import (
+from kerntest.report.panels import (
     CELLS_WITH_TEXT,
     COLOUR_X,
     COLOUR_Y,
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array
-    from kerntest.learning.machines.ridge_machine import JudgedRidge
+    from kerntest.learning.machines.ridge_fit import JudgedRidge
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
-    from kerntest.report.figures import Panel
+    from kerntest.report.panels import Panel
     from kerntest.report.results.ridge_record import RidgeResult
 
 # Points of a curve over a column, which goes beyond the rows by this share of their range to either side.

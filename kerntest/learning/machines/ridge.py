@@ -15,7 +15,7 @@ from kerntest.errors import DataError, UsageError, warn_of
 from kerntest.learning.learner import Estimator, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.regression_pictures import ridge_picture
-from kerntest.learning.machines.ridge_machine import (
+from kerntest.learning.machines.ridge_fit import (
     MULTIPLES,
     JudgedRidge,
     RidgeFit,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
-from kerntest.data.kinds import number_text
+from kerntest.data.column_types import number_text
 from kerntest.data.messages import one_of, positive
 from kerntest.errors import UsageError, suggest, warn_of
 from kerntest.learning.learner import Estimator, LearnerOptions, trains
 from kerntest.learning.learner import train as train_learner
-from kerntest.learning.machines.svm_learner import SvmLearner, fit_warnings
-from kerntest.learning.machines.svm_machines import Method, SvmFit, SvmModel, Task
+from kerntest.learning.machines.svm_fit import Method, SvmFit, SvmModel, Task
+from kerntest.learning.machines.svm_training import SvmLearner, fit_warnings
 from kerntest.learning.rows.targets import numbers_of, target_of
 from kerntest.learning.scores import regression_metrics
 

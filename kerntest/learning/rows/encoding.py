@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from kerntest.data.forms import PLAIN, form_of, is_number
-from kerntest.data.kinds import as_text, date_text, missing_hint, number_text
+from kerntest.data.column_types import as_text, date_text, missing_hint, number_text
 from kerntest.data.messages import counted, listed, shown_value
 from kerntest.data.rows import EXACT_INTEGERS, apply_missing, arrange, standardize
 from kerntest.data.table import MISSING, Kind, comment_hint
+from kerntest.data.written_values import PLAIN, form_of, is_number
 from kerntest.errors import DataError, suggest
 from kerntest.kernels.base import Points
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.data.formats.dialect import CsvWords
-    from kerntest.data.forms import Form
     from kerntest.data.table import Column, Table
+    from kerntest.data.written_values import Form
     from kerntest.kernels.base import Array, Codes
 
 Scale: TypeAlias = Literal["standardize", "none"]

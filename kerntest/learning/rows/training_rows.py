@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
+from kerntest.data.column_types import as_written
 from kerntest.data.columns import match_names, units_differ
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
-from kerntest.data.kinds import as_written
 from kerntest.data.messages import counted, listed
 from kerntest.data.read import read_table
 from kerntest.data.rows import apply_missing, check_usable
@@ -19,8 +19,8 @@ from kerntest.data.table import Column, Table
 from kerntest.errors import DataError, UsageError, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel, Points
+from kerntest.kernels.column_groups import bind
 from kerntest.kernels.elementary import Hamming
-from kerntest.kernels.groups import bind
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.rows.encoding import Encoder
 from kerntest.learning.rows.targets import Classes, numbers_of

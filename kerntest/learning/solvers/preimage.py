@@ -26,6 +26,7 @@ import numpy as np
 from kerntest.errors import UsageError
 from kerntest.kernels.algebra import Constant, Power, Product, Sum
 from kerntest.kernels.base import DensePairs, Points
+from kerntest.kernels.column_groups import OnColumns
 from kerntest.kernels.elementary import (
     Delta,
     Gaussian,
@@ -37,7 +38,6 @@ from kerntest.kernels.elementary import (
     RationalQuadratic,
     StudentT,
 )
-from kerntest.kernels.groups import OnColumns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,7 @@ from kerntest.inference.explain.differences import common_number, moved
 from kerntest.inference.explain.witness import witness_at
 from kerntest.inference.sides import names_apart
 from kerntest.kernels.base import Points
-from kerntest.report.figures import (
+from kerntest.report.panels import (
     COLOUR_X,
     COLOUR_Y,
     LEGEND,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import Table
     from kerntest.inference.exact import TwoSampleAnalysis
     from kerntest.kernels.base import Array
-    from kerntest.report.figures import Panel
+    from kerntest.report.panels import Panel
     from kerntest.report.results.record import ColumnEffect, Null
 
 LINE_POINTS, MAP_POINTS = 400, 90

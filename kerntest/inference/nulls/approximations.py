@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from kerntest.errors import UndecidedError
-from kerntest.inference.nulls.invariants import NEGLIGIBLE, Invariants, Moments, Spectrum, permutation_moments
+from kerntest.inference.nulls.moments import NEGLIGIBLE, Invariants, Moments, Spectrum, permutation_moments
 from kerntest.inference.nulls.pearson import log_upper_tail, pearson_tail
 from kerntest.report.results import record
 

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from kerntest.data.messages import one_of, positive, whole_number
+from kerntest.engines.compute_on import allowed_bytes
 from kerntest.engines.engine import Engine
-from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.learning.cross_validation import draw_folds, smoothest

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.forms import (
+from kerntest.data.messages import option_value, shown_value, taken_as_value
+from kerntest.data.table import MISSING, Column, ColumnProblem, Remark, Table, comment_hint
+from kerntest.data.written_values import (
     FORMS,
     PLAIN,
     Dressed,
@@ -20,8 +22,6 @@ from kerntest.data.forms import (
     may_be_read,
     undressed,
 )
-from kerntest.data.messages import option_value, shown_value, taken_as_value
-from kerntest.data.table import MISSING, Column, ColumnProblem, Remark, Table, comment_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

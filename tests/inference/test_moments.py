@@ -8,8 +8,8 @@ from tolerances import STATISTIC, assert_close
 
 from kerntest import parse_kernel
 from kerntest.engines.engine import Engine
-from kerntest.inference.nulls import invariants
-from kerntest.inference.nulls.invariants import kernel_invariants
+from kerntest.inference.nulls import moments
+from kerntest.inference.nulls.moments import kernel_invariants
 from kerntest.kernels.base import Points
 
 ENGINE = Engine(1)
@@ -52,7 +52,7 @@ def found(text, points, *, hollow):
 def by_factor(text, points, *, hollow):
     """Return tr A^3 by the factor; None where it does not serve, and random vectors would estimate it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(invariants, "EXACT_TRACE_ROWS", 0)
+        patch.setattr(moments, "EXACT_TRACE_ROWS", 0)
         known, exact = found(text, points, hollow=hollow)
     return known.trace_cube if exact else None
 
@@ -157,7 +157,7 @@ def test_a_rank_beyond_the_limit_takes_the_whole_matrix(kind, most, hollow, monk
     """A Laplacian has as many eigenvalues as there are different rows."""
     points = column(kind, 100)
     factored = by_factor("laplacian(1)", points, hollow=hollow)
-    monkeypatch.setattr(invariants, "LARGEST_RANK", most)
+    monkeypatch.setattr(moments, "LARGEST_RANK", most)
     assert by_factor("laplacian(1)", points, hollow=hollow) is None
     assert_close(factored, found("laplacian(1)", points, hollow=hollow)[0].trace_cube)
 

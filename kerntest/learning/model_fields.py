@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kerntest.errors import ModelError, UsageError
 from kerntest.kernels.base import Array, Kernel, Points
-from kerntest.kernels.groups import bind
+from kerntest.kernels.column_groups import bind
 from kerntest.kernels.text import parse_kernel
 from kerntest.learning.model_file import ModelFile, damaged, read_model, to_plain, write_model
 from kerntest.learning.rows.encoding import Encoder
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from kerntest.learning.components.kpca_fit import KpcaModel
-    from kerntest.learning.machines.ridge_machine import RidgeModel
-    from kerntest.learning.machines.svm_machines import SvmModel
+    from kerntest.learning.machines.ridge_fit import RidgeModel
+    from kerntest.learning.machines.svm_fit import SvmModel
 
 Model = TypeVar("Model", "SvmModel", "RidgeModel", "KpcaModel")
 # Where the name in the file is another one.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.inference.explain.pictures import LINE_POINTS, draw_null
+from kerntest.inference.explain.two_sample_picture import LINE_POINTS, draw_null
 from kerntest.kernels.base import Points
-from kerntest.report.figures import (
+from kerntest.report.panels import (
     COLOUR_X,
     COLOUR_Y,
     NEUTRAL,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kerntest.inference.exact import IndependenceAnalysis
     from kerntest.inference.sides import Variable
     from kerntest.kernels.base import Array
-    from kerntest.report.figures import Panel
+    from kerntest.report.panels import Panel
 
 # For so many rows, the witness functions of any kernels are found in seconds.
 ROWS_DRAWN = 2000

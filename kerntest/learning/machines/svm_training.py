@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.engines.compute_on import allowed_bytes
 from kerntest.engines.engine import Engine
-from kerntest.engines.setting import allowed_bytes
 from kerntest.errors import DataError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.learning.cross_validation import (
@@ -19,7 +19,7 @@ from kerntest.learning.cross_validation import (
     telling_of_folds,
 )
 from kerntest.learning.learner import Learner
-from kerntest.learning.machines.svm_machines import (
+from kerntest.learning.machines.svm_fit import (
     ONE_CLASS_NU,
     Machines,
     SvmFit,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kerntest.engines.setting import TABLE_BYTES, fitting, plan_wanted, tell
-from kerntest.inference.nulls.invariants import EXACT_TRACE_ROWS, PROBES
-from kerntest.inference.relabelling.pairings import refuse_whole
+from kerntest.engines.compute_on import TABLE_BYTES, fitting, plan_wanted, tell
+from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling.permuted_blocks import BLOCKS, TOGETHER_ROWS
+from kerntest.inference.relabelling.permuted_pairs import refuse_whole
 from kerntest.inference.relabelling.shifts import HELD_ENTRIES as TRANSFORMED_ENTRIES
 from kerntest.inference.relabelling.shifts import MANY, circle_length, orders_needed
 from kerntest.matrices.factor import FEW_ROWS, low_rank_factor

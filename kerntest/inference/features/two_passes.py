@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
+from kerntest.data.column_types import as_text, with_words
 from kerntest.data.columns import match_names, select_columns
 from kerntest.data.diagnostics import two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, TableFacts, complete_rows
 from kerntest.data.formats.dialect import CsvOptions
-from kerntest.data.kinds import as_text, with_words
 from kerntest.data.messages import counted, one_of, option_value
 from kerntest.data.read import begins_as, located_files, open_blocks, read_table, unpacked_file
 from kerntest.data.rows import apply_missing, missing_error, no_rows_left, reason_from_facts
 from kerntest.data.source import MAGIC_BYTES, Source, compression_of, open_file
 from kerntest.data.table import Column, Piece, Pieces, RowBlock, Table, refuse_empty
-from kerntest.engines.setting import engine_of, tell
+from kerntest.engines.compute_on import engine_of, tell
 from kerntest.errors import DataError, UndecidedError, UsageError
 from kerntest.inference import exact
-from kerntest.inference.planning import piece_bytes, pieces_read_twice
+from kerntest.inference.exact_plan import piece_bytes, pieces_read_twice
 from kerntest.inference.sides import Variable, matched
 from kerntest.kernels.base import Points
 from kerntest.matrices.factor import parse_features
@@ -502,9 +502,9 @@ def _typed_again(block: RowBlock, categorical: Patterns, options: CsvOptions) ->
     import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
     from pyarrow import csv  # noqa: PLC0415 - the same
 
+    from kerntest.data.column_types import without_blanks  # noqa: PLC0415 - the same
     from kerntest.data.formats.csv import read_delimited  # noqa: PLC0415 - the same
     from kerntest.data.in_memory import column_of  # noqa: PLC0415 - the same
-    from kerntest.data.kinds import without_blanks  # noqa: PLC0415 - the same
 
     table = block.table.take(np.arange(min(block.table.n_rows, 50 * HEAD_ROWS)))
     texts = {

@@ -16,12 +16,12 @@ import pyarrow as pa
 from kerntest.data.messages import check_probability
 from kerntest.errors import ModelError, UndecidedError, UsageError
 from kerntest.learning.components.kpca_fit import KpcaModel, distances, in_units
-from kerntest.learning.machines.ridge_machine import RidgeModel
-from kerntest.learning.machines.svm_machines import SvmModel
+from kerntest.learning.machines.ridge_fit import RidgeModel
+from kerntest.learning.machines.svm_fit import SvmModel
+from kerntest.learning.model_fields import model_of
 from kerntest.learning.model_file import read_model
-from kerntest.learning.saved_models import model_of
-from kerntest.report.results.file_reports import ModelColumn, ModelReport
-from kerntest.report.results.row_reports import ColumnError, NumberSummary
+from kerntest.report.results.application_record import ColumnError, NumberSummary
+from kerntest.report.results.inspection_record import ModelColumn, ModelReport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
