@@ -3,8 +3,6 @@
 import numpy as np
 import pandas as pd
 
-from kerntest.inference.sides import Sample
-
 
 def arrays(n_x=20, n_y=25, p=2, shift=0.5):
     rng = np.random.default_rng(0)
@@ -25,16 +23,3 @@ def frames(n_x=30, n_y=40):
         )
 
     return frame(n_x, 0.7), frame(n_y, 0.0)
-
-
-def sample_of(points, labels):
-    """Return rows with their labels, 1 for X, as an exact test takes them."""
-    return Sample(
-        points=points,
-        centre=np.zeros(points.numeric.shape[1]),
-        spread=np.ones(points.numeric.shape[1]),
-        numeric_names=(),
-        category_names=(),
-        labels=np.asarray(labels, dtype=np.uint8),
-        origin=np.arange(len(labels)),
-    )

@@ -54,9 +54,9 @@ def kernel(train, noisy):
 
 def draw(path, lines, labels):
     """Draw one image of each digit: a line for each kind of image."""
-    from kerntest.report.panels import matplotlib
+    from matplotlib.figure import Figure
 
-    made = matplotlib("figure").Figure(figsize=(10, 1.05 * len(lines)), layout="constrained")
+    made = Figure(figsize=(10, 1.05 * len(lines)), layout="constrained")
     chosen = [int(np.flatnonzero(labels == digit)[0]) for digit in range(10)]
     axes = made.subplots(len(lines), 10)
     for axis_line, (name, images) in zip(axes, lines.items(), strict=True):

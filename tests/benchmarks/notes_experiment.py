@@ -15,8 +15,6 @@ some levels: of independent rows a share of alpha lies up to alpha. What is to b
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from measure import parser_of
 
@@ -78,10 +76,9 @@ def p_values(draw, samples, rows, seed):
 
 
 def plot(found, rows, seed, path):
-    from kerntest.report.panels import matplotlib, picture_bytes, picture_kind
+    from matplotlib.figure import Figure
 
-    kind = picture_kind(path)
-    figure = matplotlib("figure").Figure(figsize=(12.0, 7.4), layout="constrained")
+    figure = Figure(figsize=(12.0, 7.4), layout="constrained")
     above, below = figure.subplots(2, len(KINDS))
     for axis, (name, draw) in zip(above, KINDS.items(), strict=True):
         axis.scatter(*draw(np.random.default_rng((seed, 0)), rows), s=14, color="#444444", linewidth=0)
@@ -97,7 +94,7 @@ def plot(found, rows, seed, path):
     below[0].legend(loc="lower right", frameon=False, fontsize=9)
     for axis in (*above, *below):
         axis.spines[["top", "right"]].set_visible(False)
-    Path(path).write_bytes(picture_bytes(figure, kind))
+    figure.savefig(path, dpi=150)
 
 
 def main():

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from same_results import assert_same
 from tolerances import assert_close
-from two_samples import sample_of
 
 from kerntest import hsic_test, mmd_test, parse_kernel
 from kerntest.engines.engine import Engine
@@ -22,7 +21,7 @@ from kerntest.inference.relabelling import permuted_blocks, permuted_pairs, shif
 from kerntest.inference.relabelling.permuted_blocks import BlockedRows, TwoSamples, random_orders
 from kerntest.inference.relabelling.permuted_pairs import TwoVariables, centred_matrix
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
-from kerntest.inference.sides import Options
+from kerntest.inference.sides import Options, Sample
 from kerntest.inference.statistic import LabelMatrix
 from kerntest.inference.verdict import relabelling_warning, verdict_of
 from kerntest.kernels.base import DensePairs, Points
@@ -32,6 +31,19 @@ from kerntest.matrices.factor import LEFT_OUT, low_rank_factor
 ENGINE = Engine(2)
 ESTIMATORS = ("unbiased", "biased")
 SEED = 3
+
+
+def sample_of(points, labels):
+    """Return rows with their labels, 1 for X, as an exact test takes them."""
+    return Sample(
+        points=points,
+        centre=np.zeros(points.numeric.shape[1]),
+        spread=np.ones(points.numeric.shape[1]),
+        numeric_names=(),
+        category_names=(),
+        labels=np.asarray(labels, dtype=np.uint8),
+        origin=np.arange(len(labels)),
+    )
 
 
 def options_of(estimator, resampling, permutations=40):
