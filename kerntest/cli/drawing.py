@@ -79,6 +79,12 @@ def _table(table: ResultTable, width: int) -> list[RenderableType]:
     margin = 0 if table.columns[0][1] == "mark" else GAP
     table = _fitted(table, width - margin)
     sizes, rooms = _sizes(table), _rooms(table, width - margin)
+    kinds = [kind for _, kind in table.columns]
+    taken = sum(
+        rooms[place] + GAP if place in rooms else sizes[place] for place, kind in enumerate(kinds) if kind != "text"
+    )
+    # On a narrow page texts fold into less than they should have, where rich would cut them off.
+    narrowest = min(NARROWEST_TEXT, (width - margin - taken) // max(kinds.count("text"), 1) - GAP)
     grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="" if table.title else "bold")
     for place, (heading, kind) in enumerate(table.columns):
         grid.add_column(
@@ -87,7 +93,7 @@ def _table(table: ResultTable, width: int) -> list[RenderableType]:
             style="" if kind in {"number", "text"} or (place and kind == "word") else "cyan",
             no_wrap=kind in {"mark", "word", "number"},
             overflow="fold",
-            min_width={"text": NARROWEST_TEXT, "name": rooms.get(place)}.get(kind, sizes[place] - GAP),
+            min_width={"text": max(narrowest, 1), "name": rooms.get(place)}.get(kind, sizes[place] - GAP),
         )
     for row in table.rows:
         cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]

@@ -47,6 +47,8 @@ LARGEST_RATIO = 20
 LARGEST_SHARE = 0.1
 SIGNIFICANT = 0.01
 _FAR_MORE = 5
+# Of splitmix64 (Steele, Lea and Flood 2014).
+_ODD, _MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(29)
 _COUNTS = "counts the rows or identifies them: its whole numbers are all different and run in one direction"
 
 
@@ -236,10 +238,14 @@ def copies_warning(columns: Sequence[Values], *, name: str | None = None, total:
 def _hashed(columns: Sequence[Values]) -> list[Keys]:
     """Return for each column numbers that are equal for equal values, and whose sums over columns tell rows apart."""
     hashed = []
-    for place, column in enumerate(columns):
+    for place, column in enumerate(columns, start=1):
         # + 0.0 makes -0.0 the same as 0.0, which compare equal; there are many kinds of NaN.
-        number = np.where(np.isnan(column), np.nan, column + 0.0) if _is_number(column) else column
-        hashed.append(mixed(mixed(np.full(1, place, dtype=np.uint64)) + number.view(np.uint64)))
+        number = np.where(np.isnan(column), np.nan, column + 0.0) if _is_number(column) else column.astype(np.int64)
+        # Groups are numbered by these: with others, a seed would draw other parts of tables with copied rows.
+        keys = (number.view(np.uint64) + np.uint64(place * int(_ODD) % 2**64)) * _ODD
+        for _ in range(2):
+            keys = (keys ^ (keys >> _SHIFT)) * _MIX
+        hashed.append(keys ^ (keys >> _SHIFT))
     return hashed
 
 

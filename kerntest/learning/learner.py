@@ -177,6 +177,7 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
         return made.Tags(
             kind,
             made.TargetTags(required=kind in {"classifier", "regressor"}),
+            input_tags=made.InputTags(pairwise=self.precomputed),
             classifier_tags=made.ClassifierTags() if kind == "classifier" else None,
             regressor_tags=made.RegressorTags() if kind == "regressor" else None,
         )

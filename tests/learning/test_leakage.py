@@ -219,3 +219,13 @@ def test_test_rows_in_another_unit_are_told(tmp_path):
     percents.to_csv(tmp_path / "b.csv", index=False)
     found = train_ridge(str(tmp_path / "a.csv"), target="y", columns="a,b", test=str(tmp_path / "b.csv"))
     assert any("column 'a' is written as plain number in " in warning for warning in found.warnings)
+
+
+def test_a_seed_draws_the_same_parts_of_copied_rows_in_every_version():
+    drawn = np.random.default_rng(5).normal(size=(30, 3)).round(6)
+    table = pd.DataFrame(np.vstack([drawn, drawn[:15]]), columns=list("abc"))
+    result = train_ridge(
+        table.assign(y=np.sin(table["a"]) + table["b"]), "y", test_fraction=0.3, lambda_=1, bandwidth=2
+    )
+    assert (result.n_train, result.n_test) == (31, 14)
+    assert result.test.rmse == pytest.approx(0.264230546538, abs=1e-9)

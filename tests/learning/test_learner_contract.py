@@ -139,3 +139,11 @@ def test_a_table_is_refused_a_matrix_and_a_part_twice_given(name):
         with pytest.raises(UsageError) as caught:
             train(table, **target, test=table, test_fraction=0.5)
         assert caught.value.code == "usage.contradiction"
+
+
+def test_folds_of_a_matrix_are_those_of_its_rows_and_columns():
+    rows = np.random.default_rng(3).normal(size=(60, 2))
+    matrix = np.exp(-((rows[:, None] - rows[None]) ** 2).sum(axis=2) / 2)
+    labels = (rows[:, 0] > 0).astype(int)
+    given = cross_val_score(SVM(kernel="precomputed"), matrix, labels, cv=3)
+    assert given.tolist() == cross_val_score(SVM(kernel="gaussian(1)", scale="none"), rows, labels, cv=3).tolist()

@@ -60,6 +60,9 @@ class CsvOptions:
     @classmethod
     def of(cls, **words: Unpack[CsvWords]) -> CsvOptions:
         """Return the options that keyword arguments mean."""
+        for word in words:
+            if word not in CsvWords.__annotations__:
+                raise TypeError(f"unexpected keyword argument {word!r}")
         given = cls(**cast("Any", words))
         if given.decimal not in DECIMALS:
             close = suggest(str(given.decimal), DECIMALS)
