@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.data.messages import option_value, shown_value, taken_as_value
 from kerntest.data.table import MISSING, Column, ColumnProblem, Remark, Table, comment_hint
 from kerntest.data.written_values import (
     FORMS,
@@ -22,6 +21,7 @@ from kerntest.data.written_values import (
     may_be_read,
     undressed,
 )
+from kerntest.errors import option_value, shown_value, taken_as_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

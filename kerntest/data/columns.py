@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.column_types import as_text, settled
-from kerntest.data.messages import listed, option_value, shown_value
 from kerntest.data.rows import check_usable
 from kerntest.data.table import Column, Table, comment_hint, no_header_hint, unknown_column
 from kerntest.data.written_values import is_number
-from kerntest.errors import DataError, UsageError
+from kerntest.errors import DataError, UsageError, listed, option_value, shown_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

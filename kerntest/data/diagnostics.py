@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.facts import FEWEST_ROWS, TableFacts, counts_rows, mixed
-from kerntest.data.messages import counted, one_line, option_value
+from kerntest.errors import counted, one_line, option_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -20,10 +20,9 @@ from kerntest.data.column_types import (
     strange_levels,
     stray_problem,
 )
-from kerntest.data.messages import counted, option_value
 from kerntest.data.rows import check_usable, laid_below, reason_to_leave_out
 from kerntest.data.written_values import FORMS
-from kerntest.errors import DataError
+from kerntest.errors import DataError, counted, option_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,8 +11,8 @@ from pyarrow import types
 
 from kerntest.data.column_types import as_text, text_column
 from kerntest.data.columns import Patterns, match_names
-from kerntest.data.messages import option_value
 from kerntest.data.table import Column, ColumnProblem, Table, refuse_duplicates, refuse_empty
+from kerntest.errors import option_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

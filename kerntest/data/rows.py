@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from kerntest.data.column_types import value_problem
-from kerntest.data.messages import counted, listed, one_line, option_value, shown_value, taken_as_value
 from kerntest.data.table import Column, ColumnProblem, Table
 from kerntest.data.written_values import is_number
-from kerntest.errors import DataError
+from kerntest.errors import DataError, counted, listed, one_line, option_value, shown_value, taken_as_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from kerntest.data.messages import listed
 from kerntest.engines.compute_on import bytes_to_read, refuse_to_read
-from kerntest.errors import DataError, suggest
+from kerntest.errors import DataError, listed, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

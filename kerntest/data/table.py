@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kerntest.data.messages import listed, option_value
 from kerntest.data.written_values import FORMS, Form, form_of
-from kerntest.errors import DataError, KerntestError, UsageError, suggest
+from kerntest.errors import DataError, KerntestError, UsageError, listed, option_value, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

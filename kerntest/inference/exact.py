@@ -13,8 +13,7 @@ import numpy as np
 import kerntest
 from kerntest.data.diagnostics import copies_warning
 from kerntest.data.facts import counts_rows
-from kerntest.data.messages import listed, one_of
-from kerntest.errors import UsageError
+from kerntest.errors import UsageError, listed, one_of
 from kerntest.inference.verdict import Verdict, judged_together
 from kerntest.kernels.text import why_not_characteristic
 from kerntest.report.results import record

@@ -10,9 +10,8 @@ import numpy as np
 
 from kerntest.data.diagnostics import counters
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
-from kerntest.data.messages import counted, one_of, whole_number
 from kerntest.engines.compute_on import engine_of
-from kerntest.errors import DataError, UsageError, telling
+from kerntest.errors import DataError, UsageError, counted, one_of, telling, whole_number
 from kerntest.inference import exact
 from kerntest.inference.exact_plan import Work, prepare
 from kerntest.inference.explain.coco import coco_verdict

@@ -9,10 +9,9 @@ import numpy as np
 
 from kerntest.data.diagnostics import misleading
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
-from kerntest.data.messages import one_of
 from kerntest.data.rows import pool
 from kerntest.engines.compute_on import engine_of
-from kerntest.errors import telling
+from kerntest.errors import one_of, telling
 from kerntest.inference import exact
 from kerntest.inference.exact_plan import Work, prepare
 from kerntest.inference.explain.differences import explain_columns, explanation_work, typical_rows

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from kerntest.data.messages import counted
-from kerntest.errors import UndecidedError
+from kerntest.errors import UndecidedError, counted
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.approximations import curve_p_value
 from kerntest.inference.nulls.moments import (

@@ -19,12 +19,11 @@ import pyarrow as pa
 
 from kerntest import __version__
 from kerntest.data.columns import match_names
-from kerntest.data.messages import counted, listed, one_of
 from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table
 from kerntest.engines.compute_on import PROGRAM_BYTES, engine_of, plan_wanted, tell
 from kerntest.engines.engine import Engine
-from kerntest.errors import DataError, ModelError, UsageError, telling
+from kerntest.errors import DataError, ModelError, UsageError, counted, listed, one_of, telling
 from kerntest.kernels.base import Points
 from kerntest.learning.components.kpca_fit import KpcaModel
 from kerntest.learning.machines.ridge_fit import RidgeModel

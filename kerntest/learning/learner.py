@@ -15,9 +15,8 @@ import numpy as np
 
 import kerntest
 from kerntest.data.formats.dialect import CsvOptions
-from kerntest.data.messages import one_of, whole_number
 from kerntest.engines.compute_on import engine_of, prepare_fit
-from kerntest.errors import DataError, UsageError, warn_of
+from kerntest.errors import DataError, UsageError, one_of, warn_of, whole_number
 from kerntest.learning.cross_validation import train_test_split
 from kerntest.learning.model_fields import load_model, save_model
 from kerntest.learning.rows.leakage import guarded, kept_together, told_of_shared

@@ -58,9 +58,8 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get
 import numpy as np
 
 from kerntest import __version__
-from kerntest.data.messages import listed, one_line, shown_value
 from kerntest.data.source import PARQUET_MAGIC, open_file, unreadable
-from kerntest.errors import DataError, ModelError
+from kerntest.errors import DataError, ModelError, listed, one_line, shown_value
 from kerntest.report.write import write_file
 
 if TYPE_CHECKING:

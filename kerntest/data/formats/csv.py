@@ -24,11 +24,10 @@ from kerntest.data.column_types import (
 from kerntest.data.columns import Patterns, match_names
 from kerntest.data.formats.dialect import AS_USUAL, CsvFile, CsvOptions, csv_files, malformed_csv
 from kerntest.data.in_memory import column_of
-from kerntest.data.messages import listed, option_value
 from kerntest.data.rows import infinity
 from kerntest.data.table import Column, Remark, Table, refuse_duplicates
 from kerntest.data.written_values import THOUSANDS, has_comma, is_number, marked_number
-from kerntest.errors import DataError
+from kerntest.errors import DataError, listed, option_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.column_types import date_text
-from kerntest.data.messages import counted
 from kerntest.data.rows import standardize
-from kerntest.errors import UndecidedError
+from kerntest.errors import UndecidedError, counted
 from kerntest.inference.exact_plan import Further, Work
 from kerntest.inference.family import Family, KernelChooser
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance

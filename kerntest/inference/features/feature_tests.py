@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from kerntest.data.diagnostics import copies_warning, counters
-from kerntest.data.messages import listed
 from kerntest.data.table import Table
 from kerntest.engines.compute_on import fitting
 from kerntest.engines.engine import Engine
-from kerntest.errors import DataError, UsageError
+from kerntest.errors import DataError, UsageError, listed
 from kerntest.inference import exact
 from kerntest.inference.exact_plan import piece_bytes
 from kerntest.inference.family import Family, KernelChooser, check_bandwidth, choose_pair, two_sample_exponents

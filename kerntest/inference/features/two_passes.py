@@ -19,13 +19,12 @@ from kerntest.data.columns import match_names, select_columns
 from kerntest.data.diagnostics import two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, TableFacts, complete_rows
 from kerntest.data.formats.dialect import CsvOptions
-from kerntest.data.messages import counted, one_of, option_value
 from kerntest.data.read import begins_as, located_files, open_blocks, read_table, unpacked_file
 from kerntest.data.rows import apply_missing, missing_error, no_rows_left, reason_from_facts
 from kerntest.data.source import MAGIC_BYTES, Source, compression_of, open_file
 from kerntest.data.table import Column, Piece, Pieces, RowBlock, Table, refuse_empty
 from kerntest.engines.compute_on import engine_of, tell
-from kerntest.errors import DataError, UndecidedError, UsageError
+from kerntest.errors import DataError, UndecidedError, UsageError, counted, one_of, option_value
 from kerntest.inference import exact
 from kerntest.inference.exact_plan import piece_bytes, pieces_read_twice
 from kerntest.inference.sides import Variable, matched

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from kerntest.data.messages import counted
 from kerntest.engines.engine import Engine, Progress, enough_for
+from kerntest.errors import counted
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.sides import ORDER_STREAM, Labels, Options, Resampling, Sample
 from kerntest.inference.statistic import Effect, LabelMatrix, discrepancy

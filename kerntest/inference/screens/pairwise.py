@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from kerntest.data.diagnostics import copies_warning, counters
-from kerntest.data.messages import one_of
 from kerntest.data.rows import apply_missing, arrange, check_usable, reason_to_leave_out, recoded, standardize
 from kerntest.engines.engine import Engine
-from kerntest.errors import DataError, telling
+from kerntest.errors import DataError, one_of, telling
 from kerntest.inference.exact import runs_of
 from kerntest.inference.exact_plan import held_by_stacks
 from kerntest.inference.explain.witness import Files

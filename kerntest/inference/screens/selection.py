@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.messages import whole_number
-from kerntest.errors import telling
+from kerntest.errors import telling, whole_number
 from kerntest.inference.exact_plan import held_by_stacks
 from kerntest.inference.nulls.moments import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 
-from kerntest.data.messages import one_of
-from kerntest.errors import UndecidedError, UsageError
+from kerntest.errors import UndecidedError, UsageError, one_of
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.learner import LearnerOptions

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.columns import match_names, split_patterns
-from kerntest.data.messages import check_probability, counted
-from kerntest.errors import DataError, UsageError, warn_of
+from kerntest.errors import DataError, UsageError, check_probability, counted, warn_of
 from kerntest.learning.learner import Estimator, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.regression_pictures import ridge_picture

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, 
 import numpy as np
 from scipy.special import stdtrit
 
-from kerntest.data.messages import one_of, positive, whole_number
 from kerntest.engines.compute_on import allowed_bytes
 from kerntest.engines.engine import Engine
-from kerntest.errors import UndecidedError, UsageError
+from kerntest.errors import UndecidedError, UsageError, one_of, positive, whole_number
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.learning.cross_validation import draw_folds, smoothest
 from kerntest.learning.learner import LearnerOptions

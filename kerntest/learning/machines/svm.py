@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 import numpy as np
 
 from kerntest.data.column_types import number_text
-from kerntest.data.messages import one_of, positive
-from kerntest.errors import UsageError, suggest, warn_of
+from kerntest.errors import UsageError, one_of, positive, suggest, warn_of
 from kerntest.learning.learner import Estimator, LearnerOptions, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines.svm_fit import Method, SvmFit, SvmModel, Task

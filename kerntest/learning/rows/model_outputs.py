@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from kerntest.data.messages import check_probability
-from kerntest.errors import ModelError, UndecidedError, UsageError
+from kerntest.errors import ModelError, UndecidedError, UsageError, check_probability
 from kerntest.learning.components.kpca_fit import KpcaModel, distances, in_units
 from kerntest.learning.machines.ridge_fit import RidgeModel
 from kerntest.learning.machines.svm_fit import SvmModel

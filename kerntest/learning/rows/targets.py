@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.column_types import as_text, number_text
-from kerntest.data.messages import counted, listed
 from kerntest.data.rows import EXACT_INTEGERS, recoded
 from kerntest.data.table import Column, Kind
-from kerntest.errors import DataError, UsageError
+from kerntest.errors import DataError, UsageError, counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,11 +12,10 @@ import numpy as np
 from kerntest.data.column_types import as_written
 from kerntest.data.columns import match_names, units_differ
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
-from kerntest.data.messages import counted, listed
 from kerntest.data.read import read_table
 from kerntest.data.rows import apply_missing, check_usable
 from kerntest.data.table import Column, Table
-from kerntest.errors import DataError, UsageError, suggest
+from kerntest.errors import DataError, UsageError, counted, listed, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel, Points
 from kerntest.kernels.column_groups import bind
