@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from kerntest.report.results.inspection_record import TableReport as TableReport
     from kerntest.report.results.inspection_record import inspect_table as inspect_table
     from kerntest.report.results.learning_record import KpcaResult as KpcaResult
+    from kerntest.report.results.learning_record import RidgeResult as RidgeResult
     from kerntest.report.results.learning_record import SvmResult as SvmResult
     from kerntest.report.results.record import TwoSampleResult as TwoSampleResult
-    from kerntest.report.results.ridge_record import RidgeResult as RidgeResult
 
 __version__ = "0.1.0"
 
@@ -52,7 +52,7 @@ _HOME = {
     "KpcaResult": "kerntest.report.results.learning_record",
     "ModelReport": "kerntest.report.results.inspection_record",
     "PredictionReport": "kerntest.report.results.application_record",
-    "RidgeResult": "kerntest.report.results.ridge_record",
+    "RidgeResult": "kerntest.report.results.learning_record",
     "SVM": "kerntest.learning.machines.svm",
     "ScreenResult": "kerntest.report.results.independence_record",
     "SelectionResult": "kerntest.report.results.independence_record",

@@ -37,7 +37,8 @@ class Gate:
 
     def check_field(self, record: type[Record]) -> None:
         """Refuse a name that no report of this kind has, before the work is done, as far as can be told."""
-        known = {field.name.rstrip("_"): str(field.type) for field in fields(record)}  # type: ignore[arg-type]  # all are dataclasses
+        kinds = {field.name: str(field.type) for field in fields(record)}  # type: ignore[arg-type]  # all are dataclasses
+        known = {name.rstrip("_"): kinds[name] for name in record.names()}
         numbers = [name for name, kind in known.items() if re.match(r"(int|float)\b", kind)]
         if self.name and self.name.partition(".")[0] not in known:
             raise self._refused(known, numbers)

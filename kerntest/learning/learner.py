@@ -30,7 +30,7 @@ from kerntest.learning.rows.training_rows import (
     read_like,
     rows_like,
 )
-from kerntest.matrices.factor import parse_features
+from kerntest.matrices.factor import as_points, feature_error, parse_features
 from kerntest.report.panels import picture_kind
 from kerntest.report.results.record import InputRecord, Provenance, library_versions
 from kerntest.report.write import check_writable, write_file, written_together
@@ -410,6 +410,8 @@ def train(
     held_out = None if tested is None else rows_like(tested, rows)
     judged = learner.judge(rows, fit, held_out, engine)
     found = (labelled, rows, fit, *(() if held_out is None else (held_out,)), judged)
+    features = fit.model.features
+    kernel = (features or fit.model.expansion).kernel
     result = learner.result(
         judged,
         learned,
@@ -419,7 +421,12 @@ def train(
             "n_train": len(rows),
             "n_test": 0 if held_out is None else len(held_out),
             "judged_on": "train" if held_out is None else "test",
+            "kernel": str(kernel),
+            "bandwidth": getattr(kernel, "bandwidth", None),
+            "gamma": getattr(kernel, "gamma", None),
             "features": options.features,
+            "feature_error": features and feature_error(features, as_points(rows.points), engine, options.seed),
+            **(_clusters(labelled, rows) if learner.JUDGED else {}),
             "model": None if output is None else os.fspath(output),
             "columns": rows.columns,
             "columns_left_out": rows.left_out,
@@ -472,6 +479,14 @@ def trains(
         return told
 
     return decorated
+
+
+def _clusters(labelled: Labelled, rows: TrainingRows) -> dict[str, Any]:
+    """Return the column whose rows stay together, and how many sets of rows do."""
+    return {
+        "cluster": None if labelled.cluster is None else labelled.cluster.name,
+        "n_clusters": None if rows.clusters is None else len(np.unique(rows.clusters)),
+    }
 
 
 def _classes(labelled: Labelled) -> Codes:

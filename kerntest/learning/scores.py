@@ -15,8 +15,12 @@ from scipy.linalg import solve
 from scipy.special import expit, ndtri
 
 from kerntest.errors import DataError
-from kerntest.report.results.learning_record import ClassificationMetrics, ClassMetrics, RegressionMetrics
-from kerntest.report.results.ridge_record import IntervalMetrics
+from kerntest.report.results.learning_record import (
+    ClassificationMetrics,
+    ClassMetrics,
+    IntervalMetrics,
+    RegressionMetrics,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -31,7 +31,7 @@ from kerntest.cli.options import (
 )
 from kerntest.cli.run import ComputingCommand, Run, join_names
 from kerntest.errors import UsageError
-from kerntest.report.results.ridge_record import RidgeResult
+from kerntest.report.results.learning_record import RidgeResult
 
 REGRESSION = "Regression"
 

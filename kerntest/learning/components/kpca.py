@@ -333,11 +333,7 @@ class KpcaLearner(Learner[KpcaFit, JudgedComponents, KpcaResult]):
             train=KpcaPart(model.n_train, model.explained, left),
             test=None,
             associations=associations(learned.features.select(rows.columns), judged.scores),
-            kernel=str(rows.kernel),
-            bandwidth=getattr(rows.kernel, "bandwidth", None),
-            gamma=getattr(rows.kernel, "gamma", None),
             solver=fit.solver,
-            feature_error=fit.feature_error,
             color=self.color,
         )
 

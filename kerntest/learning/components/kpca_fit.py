@@ -14,7 +14,7 @@ from kerntest.kernels.elementary import Linear
 from kerntest.learning.learner import LearnerOptions
 from kerntest.learning.solvers.preimage import PreImages, check_attracts, preimages
 from kerntest.matrices.eigen import SOLVERS, Directions, leading_directions, leading_eigenpairs
-from kerntest.matrices.factor import Expansion, GivenExpansion, as_points, expanded, feature_error, make_features
+from kerntest.matrices.factor import Expansion, GivenExpansion, as_points, expanded, make_features
 from kerntest.matrices.matrix import CentredMatrix, GivenMatrix, matrix_of
 
 if TYPE_CHECKING:
@@ -242,7 +242,6 @@ class KpcaFit:
     model: KpcaModel
     solver: str
     warnings: tuple[str, ...]
-    feature_error: float | None = None
 
 
 def fit_components(
@@ -364,8 +363,7 @@ class _Search:
             # What the features miss is variance too, and known without the matrix.
             trace = max(trace, float(kernel.diagonal(points).sum()) - n * square)
         model = KpcaModel(None, expansion, found.mean, square, found.values, trace, n, features)
-        error = feature_error(features, points, self.engine, self.options.seed)
-        return KpcaFit(model, "covariance", self._value_warnings(found.values), error)
+        return KpcaFit(model, "covariance", self._value_warnings(found.values))
 
     def _value_warnings(self, values: Array) -> tuple[str, ...]:
         """Return what eigenvalues say: fewer than asked for, or equal ones, whose axes are arbitrary."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
     from kerntest.report.panels import Panel
-    from kerntest.report.results.ridge_record import RidgeResult
+    from kerntest.report.results.learning_record import RidgeResult
 
 # Points of a curve over a column, which goes beyond the rows by this share of their range to either side.
 CURVE_POINTS, MARGIN = 400, 0.05

@@ -29,7 +29,7 @@ from kerntest.learning.rows.training_rows import TrainingOptions, TrainingRows, 
 from kerntest.learning.scores import covered_share, over_targets, regression_metrics, root_mean_square
 from kerntest.learning.solvers.ridge_path import ROUNDING
 from kerntest.matrices.factor import parse_features
-from kerntest.report.results.ridge_record import RidgeResult
+from kerntest.report.results.learning_record import RidgeResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Array
     from kerntest.learning.rows.training_rows import Labelled
-    from kerntest.report.results.ridge_record import RidgeGrid
+    from kerntest.report.results.learning_record import RidgeGrid
 
 # Systems with a larger condition number are told of: rounding is then seen in the fit.
 ILL_CONDITIONED = 1e12
@@ -376,12 +376,12 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
 
     def result(self, judged: JudgedRidge, learned: Labelled, known: dict[str, Any]) -> RidgeResult:
         """Return the record of a regression."""
+        del learned
         fit, rows, model, options = judged.fit, judged.rows, judged.fit.model, self.options
         train = over_targets([one.train for one in judged.targets])
         tests = [one.test for one in judged.targets if one.test is not None]
         test = over_targets(tests) if tests else None
         shown = test or train
-        kernel = getattr(model.expansion, "kernel", None) if model.features is None else model.features.kernel
         covered = None
         if fit.left_out is not None and fit.left_out_spread is not None:
             covered = covered_share(fit.left_out, model.reach(self.interval) * fit.left_out_spread)
@@ -404,19 +404,13 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
             train=train,
             test=test,
             fits=judged.targets,
-            kernel=fit.grid.cells[fit.grid.chosen].kernel,
-            bandwidth=getattr(kernel, "bandwidth", None),
-            gamma=getattr(kernel, "gamma", None),
             condition_number=fit.condition,
             n_zero=fit.n_zero,
             solver="eigenvalues" if fit.iterations is None else "conjugate gradients",
             iterations=fit.iterations or 0,
             converged=fit.converged,
-            feature_error=fit.feature_error,
             weights=self.weights,
             grid=None if all(fit.fixed) else fit.grid,
-            cluster=None if learned.cluster is None else learned.cluster.name,
-            n_clusters=None if rows.clusters is None else len(np.unique(rows.clusters)),
         )
 
     def picture(self, result: RidgeResult, judged: JudgedRidge, learned: Labelled, kind: str, engine: Engine) -> bytes:

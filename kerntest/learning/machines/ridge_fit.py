@@ -29,12 +29,11 @@ from kerntest.matrices.factor import (
     GivenExpansion,
     as_points,
     expanded,
-    feature_error,
     make_features,
     parse_features,
 )
 from kerntest.matrices.matrix import matrix_of
-from kerntest.report.results.ridge_record import IntervalMetrics, RidgeCell, RidgeGrid, TargetFit
+from kerntest.report.results.learning_record import IntervalMetrics, RidgeCell, RidgeGrid, TargetFit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -213,7 +212,6 @@ class RidgeFit:
     log_evidence: float | None = None
     iterations: int | None = None
     converged: bool = True
-    feature_error: float | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -314,7 +312,7 @@ class _Search:
     def from_path(self, lambda_: float, found: Regressions, grid: RidgeGrid) -> RidgeFit:
         """Return the regression of targets x units at the chosen lambda, all of it from the eigendecomposition."""
         rows, path, features, options = found.rows, found.path, found.features, self.options
-        lambdas, spread, error = np.array([lambda_]), None, None
+        lambdas, spread = np.array([lambda_]), None
         if options.intervals and isinstance(rows.points, Points):
             first = path.weights / path.weights.sum() if features is None else found.means
             posterior = found.combined(path.posterior(lambda_, NEGLIGIBLE))
@@ -329,7 +327,6 @@ class _Search:
             # New values are also uncertain in what the features do not see of k(x, x), see `FeatureMap.diagonal`.
             unseen = features.diagonal(points) - np.einsum("ij,ij->i", found.values, found.values)
             left_out_spread = np.hypot(left_out_spread, scales * np.sqrt(np.maximum(unseen, 0.0))[:, None])
-            error = feature_error(features, points, Engine(1), options.seed)
         squares = path.squared_errors(left_out)[:, 0]
         return self._fit(
             RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, len(rows), spread, features),
@@ -344,7 +341,6 @@ class _Search:
             log_evidence=float(path.log_evidence(lambdas).sum()) - (len(rows) - 1) * float(np.log(self.units).sum()),
             condition=path.condition(lambda_),
             n_zero=path.spectrum.n_zero,
-            feature_error=error,
         )
 
     def through_centres(self, progress: Progress | None) -> RidgeFit:
@@ -401,7 +397,6 @@ class _Search:
             n_zero=n - 1 - len(found.mean),
             iterations=found.steps,
             converged=found.converged,
-            feature_error=feature_error(made, points, self.engine, options.seed),
         )
 
     def _fit(

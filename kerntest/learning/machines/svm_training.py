@@ -31,7 +31,7 @@ from kerntest.learning.rows.targets import Classes, hardly_classes, target_of, t
 from kerntest.learning.rows.training_rows import at_multiples, encoded_rows, read_labelled
 from kerntest.learning.scores import classification_metrics, fit_sigmoid, regression_metrics
 from kerntest.learning.solvers.hinge import KEPT_BYTES
-from kerntest.matrices.factor import as_points, feature_error, parse_features
+from kerntest.matrices.factor import parse_features
 from kerntest.report.results.learning_record import Baseline, ClassificationMetrics, RegressionMetrics, SvmResult
 
 if TYPE_CHECKING:
@@ -297,8 +297,8 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
     def result(self, judged: JudgedMachine, learned: Labelled, known: dict[str, Any]) -> SvmResult:
         """Return the record of a fitted machine."""
         fit, options, rows, one_class = judged.fit, self.options, judged.train.rows, self.options.task == "one-class"
-        metrics, kernel, features = judged.seen.metrics, fit.kernel, fit.model.features
-        intercepts = tuple(fit.model.expansion.intercepts.tolist())
+        del learned
+        metrics, intercepts = judged.seen.metrics, tuple(fit.model.expansion.intercepts.tolist())
         same = ("C", "n_bounded", "objective", "dual_objective", "iterations", "converged")
         judgement = ("accuracy", "balanced_accuracy", "roc_auc", "confusion", "rmse", "r2")
         known |= {name: getattr(fit, name) for name in same}
@@ -313,21 +313,13 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
             train=judged.train.metrics,
             test=None if judged.test is None else judged.test.metrics,
             baseline=judged.baseline,
-            kernel=str(kernel),
-            bandwidth=getattr(kernel, "bandwidth", None),
-            gamma=getattr(kernel, "gamma", None),
             nu=ONE_CLASS_NU if one_class and options.nu is None else options.nu,
             lambda_=None if fit.C is None else 1.0 / (2.0 * len(rows) * fit.C),
             n_support=len(fit.support),
             duality_gap=fit.gap,
             intercept=intercepts[0] if len(intercepts) == 1 else intercepts,
-            feature_error=None
-            if features is None
-            else feature_error(features, as_points(rows.points), options.engine, options.seed),
             probability=bool(fit.model.sigmoids),
             grid=fit.search,
-            cluster=None if learned.cluster is None else learned.cluster.name,
-            n_clusters=None if rows.clusters is None else len(np.unique(rows.clusters)),
         )
 
     def picture(self, result: SvmResult, judged: JudgedMachine, learned: Labelled, kind: str, engine: Engine) -> bytes:

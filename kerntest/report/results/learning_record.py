@@ -1,4 +1,4 @@
-"""Results of support vector machines and principal components, field by field their JSON."""
+"""Results of learners, field by field their JSON."""
 
 from __future__ import annotations
 
@@ -106,21 +106,7 @@ class RegressionMetrics(Record):
 
 @dataclass(frozen=True, slots=True)
 class GridCell(Record):
-    """One cost and bandwidth of a grid.
-
-    Parameters
-    ----------
-    C : float
-    multiple : float
-        Of the median bandwidth.
-    bandwidth : float or None
-        Of a kernel that has one.
-    kernel : str
-    mean : float
-        Of the score over the folds.
-    standard_error : float or None
-        Of that mean.
-    """
+    """One cost and bandwidth of a grid, the bandwidth as a multiple of the median too; the mean is that over the folds."""
 
     C: float
     multiple: float
@@ -165,38 +151,96 @@ class Baseline(Record):
     balanced_accuracy: float
 
 
-@dataclass(frozen=True, slots=True)
-class SvmResult(Record):
-    """A fitted support vector machine, judged.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnerResult(Record):
+    """What the results of all learners hold.
 
     Parameters
     ----------
     schema : str
-        "kerntest.svm/1".
+        Such as "kerntest.svm/1".
+    n_train, n_test : int
+    judged_on : str
+        "test", or "train" where there is no test part.
+    kernel : str
+        As resolved; given back as `kernel=` it gives the same model.
+    bandwidth, gamma : float or None
+        Of a kernel that has one bandwidth; gamma = 1 / (2 bandwidth^2) for the Gaussian.
+    features : str or None
+        Explicit features, and
+    feature_error : float or None
+        the root mean square error of the kernel values that they stand for.
+    model : str or None
+        The file that the model was written to.
+    columns, columns_left_out : tuple of str
+    """
+
+    schema: str
+    command: str
+    n_train: int
+    n_test: int
+    judged_on: str
+    kernel: str
+    bandwidth: float | None
+    gamma: float | None
+    features: str | None
+    feature_error: float | None
+    model: str | None
+    columns: tuple[str, ...]
+    columns_left_out: tuple[str, ...]
+    warnings: tuple[str, ...]
+    provenance: Provenance
+    LAST = (
+        *("kernel", "bandwidth", "gamma", "features", "feature_error", "model", "columns", "columns_left_out"),
+        *("cluster", "n_clusters", *Record.LAST),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictorResult(LearnerResult):
+    """What the results of learners with a target hold, beside what all learners have.
+
+    Parameters
+    ----------
+    target : str or None
+        Of several the first.
+    rmse, r2 : float or None
+        Of a regression, on the part that it is judged on.
+    cluster : str or None
+        The column whose rows of one value stay together.
+    n_clusters : int or None
+        Sets of training rows that no split parts, copies of a row among them; None where every row is on its own.
+    """
+
+    target: str | None
+    rmse: float | None
+    r2: float | None
+    cluster: str | None
+    n_clusters: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SvmResult(PredictorResult):
+    """A fitted support vector machine, judged.
+
+    Beside what every `PredictorResult` holds:
+
+    Parameters
+    ----------
     task : str
         "classify", "regress" or "one-class".
     method : str
         "svm", "mean" or "perceptron".
-    target : str or None
     classes : tuple of str
         Sorted; scores above 0 are for the second of two.
-    n_train, n_test : int
-    judged_on : str
-        "test", or "train" where there is no test part.
     accuracy, balanced_accuracy, roc_auc, confusion : optional
         Of a classifier, on that part.
-    rmse, r2 : float or None
-        Of a regression, on that part.
     outliers : float or None
         Of a one-class machine: the share of rows with a decision below 0, on that part.
     train, test : ClassificationMetrics, RegressionMetrics or None
         In full.
     baseline : Baseline or None
         The nearest mean in the same feature space.
-    kernel : str
-        As resolved; given back as `kernel=` it gives the same machine.
-    bandwidth, gamma : float or None
-        Of a kernel that has one bandwidth; gamma = 1 / (2 bandwidth^2) for the Gaussian.
     C, nu, lambda_ : float or None
         The cost; the share of support vectors asked for; 1 / (2 n C).
     n_support : int
@@ -212,42 +256,20 @@ class SvmResult(Record):
     iterations : int
         Linear systems solved; mistakes of a perceptron.
     converged : bool
-    features : str or None
-        Explicit features, and
-    feature_error : float or None
-        the root mean square error of the kernel values that they stand for.
     grid : GridSearch or None
-    model : str or None
-        The file that the model was written to.
-    columns, columns_left_out : tuple of str
-    cluster : str or None
-        The column whose rows of one value stay together.
-    n_clusters : int or None
-        Sets of training rows that no split parts, copies of a row among them; None where every row is on its own.
     """
 
-    schema: str
-    command: str
     task: str
     method: str
-    target: str | None
     classes: tuple[str, ...]
-    n_train: int
-    n_test: int
-    judged_on: str
     accuracy: float | None
     balanced_accuracy: float | None
     roc_auc: float | None
     confusion: tuple[tuple[int, ...], ...] | None
-    rmse: float | None
-    r2: float | None
     outliers: float | None
     train: ClassificationMetrics | RegressionMetrics | None
     test: ClassificationMetrics | RegressionMetrics | None
     baseline: Baseline | None
-    kernel: str
-    bandwidth: float | None
-    gamma: float | None
     C: float | None
     nu: float | None
     lambda_: float | None
@@ -259,17 +281,166 @@ class SvmResult(Record):
     intercept: float | tuple[float, ...]
     iterations: int
     converged: bool
-    features: str | None
-    feature_error: float | None
     probability: bool
     grid: GridSearch | None
-    model: str | None
-    columns: tuple[str, ...]
-    columns_left_out: tuple[str, ...]
-    cluster: str | None
-    n_clusters: int | None
-    warnings: tuple[str, ...]
-    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class RidgeCell(Record):
+    """One lambda and bandwidth of a grid, with what the criterion says: smaller is better."""
+
+    lambda_: float
+    multiple: float
+    bandwidth: float | None
+    kernel: str
+    score: float
+    effective_df: float
+
+
+@dataclass(frozen=True, slots=True)
+class RidgeGrid(Record):
+    """A grid of lambdas and bandwidths on the training rows.
+
+    Parameters
+    ----------
+    criterion : str
+        "loo", "gcv", "cv" or "evidence".
+    score : str
+        What the scores are: "RMSE", "relative RMSE" (of several targets: root of the mean over them of the mean
+        squared error relative to the variance), or "negative log evidence".
+    folds : int or None
+        Of "cv".
+    n_rows : int
+        Rows that it was computed on: all, or those that stand for many.
+    tie_rule : str
+        Which cell is chosen.
+    cells : tuple of RidgeCell
+        The lambdas of the first bandwidth, then those of the next.
+    chosen : int
+        Its place among the cells.
+    """
+
+    criterion: str
+    score: str
+    folds: int | None
+    n_rows: int
+    tie_rule: str
+    cells: tuple[RidgeCell, ...]
+    chosen: int
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalMetrics(RegressionMetrics):
+    """How well numbers are predicted; of several targets each value is a mean, of the RMSE the root mean square.
+
+    Parameters
+    ----------
+    n, rmse, mae, r2, max_error
+        As in `RegressionMetrics`.
+    coverage : float or None
+        Share of the rows within their predictive interval; None without intervals.
+    """
+
+    coverage: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFit(Record):
+    """One target of a regression.
+
+    Parameters
+    ----------
+    name : str
+    intercept : float
+    loo_rmse, loo_r2 : float or None
+        Of leave-one-out.
+    gcv_rmse : float
+        Root of generalised cross-validation.
+    noise : float
+        Estimated standard deviation of the noise, of a row of weight 1.
+    scale : float
+        Estimated standard deviation of the prior, in units of the kernel.
+    train, test : IntervalMetrics or None
+    """
+
+    name: str
+    intercept: float
+    loo_rmse: float | None
+    loo_r2: float | None
+    gcv_rmse: float
+    noise: float
+    scale: float
+    train: IntervalMetrics
+    test: IntervalMetrics | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RidgeResult(PredictorResult):
+    """A fitted kernel ridge regression, judged.
+
+    Beside what every `PredictorResult` holds:
+
+    Parameters
+    ----------
+    targets : tuple of str
+    lambda_ : float
+        Of sum_i w_i (y_i - f(x_i) - b)^2 + lambda |f|^2; in the JSON "lambda".
+    lambda_per_row : float
+        lambda / (number of training rows).
+    criterion : str
+        What chose lambda and the bandwidth; "none" if both were given.
+    loo_rmse : float or None
+        Root mean squared error of leave-one-out, with weights a weighted mean; None with conjugate gradients.
+    loo_r2 : float or None
+        1 - (mean squared error of leave-one-out) / (variance of the target); of several targets the mean.
+    loo_coverage : float or None
+        Share of the training rows within the interval that the other rows predict.
+    gcv_rmse : float
+        Root of generalised cross-validation.
+    effective_df : float
+        Trace of the hat matrix, the intercept counting 1.
+    log_evidence : float or None
+        Of the Gaussian process, summed over the targets.
+    interval : float
+        Probability of the predictive intervals that coverages are of.
+    train, test : IntervalMetrics or None
+    fits : tuple of TargetFit
+        Each target by itself.
+    condition_number : float
+        Of the centred kernel matrix + lambda.
+    n_zero : int
+        Eigenvalues of the centred kernel matrix that are 0 to rounding.
+    solver : str
+        "eigenvalues" or "conjugate gradients".
+    iterations : int
+        Of conjugate gradients.
+    converged : bool
+    weights : str or None
+        The column of the weights of rows.
+    grid : RidgeGrid or None
+    """
+
+    targets: tuple[str, ...]
+    lambda_: float
+    lambda_per_row: float
+    criterion: str
+    loo_rmse: float | None
+    loo_r2: float | None
+    loo_coverage: float | None
+    gcv_rmse: float
+    effective_df: float
+    log_evidence: float | None
+    interval: float
+    train: IntervalMetrics
+    test: IntervalMetrics | None
+    fits: tuple[TargetFit, ...]
+    condition_number: float
+    n_zero: int
+    solver: str
+    iterations: int
+    converged: bool
+    weights: str | None
+    grid: RidgeGrid | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,17 +481,14 @@ class KpcaPart(Record):
     residual: float
 
 
-@dataclass(frozen=True, slots=True)
-class KpcaResult(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KpcaResult(LearnerResult):
     """Kernel principal components of a table.
+
+    Beside what every `LearnerResult` holds:
 
     Parameters
     ----------
-    schema : str
-        "kerntest.kpca/1".
-    n_train, n_test : int
-    judged_on : str
-        "train", or "test" where there are test rows.
     components : int
         How many there are.
     components_requested : int
@@ -336,28 +504,12 @@ class KpcaResult(Record):
     train, test : KpcaPart or None
     associations : tuple of ComponentAssociation
         Of the columns, the one that goes most clearly with any component first.
-    kernel : str
-        As resolved; given back as `kernel=` it gives the same components.
-    bandwidth, gamma : float or None
-        Of a kernel that has one bandwidth; gamma = 1 / (2 bandwidth^2) for the Gaussian.
     solver : str
         "lanczos", "dense", or "covariance" where the columns or explicit features were decomposed.
-    features : str or None
-        Explicit features, and
-    feature_error : float or None
-        the root mean square error of the kernel values that they stand for.
     color : str or None
         The column that colours the picture.
-    model : str or None
-        The file that the model was written to.
-    columns, columns_left_out : tuple of str
     """
 
-    schema: str
-    command: str
-    n_train: int
-    n_test: int
-    judged_on: str
     components: int
     components_requested: int
     eigenvalues: tuple[float, ...]
@@ -367,15 +519,5 @@ class KpcaResult(Record):
     train: KpcaPart
     test: KpcaPart | None
     associations: tuple[ComponentAssociation, ...]
-    kernel: str
-    bandwidth: float | None
-    gamma: float | None
     solver: str
-    features: str | None
-    feature_error: float | None
     color: str | None
-    model: str | None
-    columns: tuple[str, ...]
-    columns_left_out: tuple[str, ...]
-    warnings: tuple[str, ...]
-    provenance: Provenance

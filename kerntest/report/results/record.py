@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,11 +22,19 @@ ALL_PERMUTATIONS = "all permutations"
 class Record:
     """Base of all records: conversion to plain Python data.
 
-    `rows_from` names the field of a record of many tests that holds them.
+    `rows_from` names the field of a record of many tests that holds them, `LAST` the fields that stand behind all others.
     """
 
     __slots__ = ()
     rows_from: ClassVar[str] = ""
+    LAST: ClassVar[tuple[str, ...]] = ("warnings", "provenance")
+
+    @classmethod
+    @cache
+    def names(cls) -> list[str]:
+        """Return the names of the fields in the order of the JSON."""
+        found = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # all records are dataclasses
+        return sorted(found, key=lambda name: cls.LAST.index(name) if name in cls.LAST else -1)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain dicts, lists, numbers and texts; a number that is not finite becomes None."""
@@ -417,8 +425,8 @@ def plain_data(value: Any) -> Any:
 
     A field that Python has another use for, such as `lambda_`, loses its underscore.
     """
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name.rstrip("_"): plain_data(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Record):
+        return {name.rstrip("_"): plain_data(getattr(value, name)) for name in value.names()}
     if isinstance(value, Mapping):
         return {str(key): plain_data(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

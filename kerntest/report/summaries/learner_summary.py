@@ -23,8 +23,15 @@ from kerntest.report.summaries.words import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from kerntest.report.results.learning_record import GridCell, GridSearch, KpcaResult, SvmResult
-    from kerntest.report.results.ridge_record import RidgeCell, RidgeGrid, RidgeResult
+    from kerntest.report.results.learning_record import (
+        GridCell,
+        GridSearch,
+        KpcaResult,
+        RidgeCell,
+        RidgeGrid,
+        RidgeResult,
+        SvmResult,
+    )
 
     LearnerResult: TypeAlias = SvmResult | RidgeResult | KpcaResult
 
@@ -333,7 +340,8 @@ def _penalty_table(grid: RidgeGrid) -> ResultTable:
 
 def ridge_sentence(result: RidgeResult) -> str:
     """Return how good a regression is, as a sentence."""
-    rows, rmse, r2, several = judged_rows(result), result.rmse, result.r2, len(result.targets) > 1
+    judged, several = result.test or result.train, len(result.targets) > 1
+    rows, rmse, r2 = judged_rows(result), judged.rmse, judged.r2
     if result.judged_on == "train" and result.loo_rmse is not None:
         rows, rmse, r2 = left_out_rows(together=result.n_clusters is not None), result.loo_rmse, result.loo_r2
         rows += "" if several else ","
