@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,8 +16,6 @@ from kerntest.errors import DataError, UsageError, counted, one_of, telling, who
 from kerntest.inference import exact
 from kerntest.inference.exact_plan import Work, prepare
 from kerntest.inference.explain.coco import coco_verdict
-from kerntest.inference.explain.independence_picture import pair_figure
-from kerntest.inference.explain.witness import Files, pair_columns
 from kerntest.inference.family import BandwidthOption, choose_pair
 from kerntest.inference.relabelling.permuted_pairs import TwoSeries, TwoVariables
 from kerntest.inference.sides import (
@@ -212,11 +211,13 @@ def hsic_test(
         from kerntest.inference.features import feature_tests  # noqa: PLC0415 - few need it
 
         return feature_tests.hsic_by_features(x, y, options, features=features or feature_tests.SIDE_FEATURES, **told)
-    files = Files(witness, plot)
     told |= {"statistic": statistic, "time_series": time_series, "min_lag": min_lag}
-    analysis = analyse_pair(x, y, options, **told)
-    files.write(lambda: pair_columns(analysis), lambda: pair_figure(analysis))
-    return analysis.result
+    analyse = partial(analyse_pair, x, y, options, **told)
+    if witness is not None or plot is not None:
+        from kerntest.inference.explain.pictures import with_files  # noqa: PLC0415 - few need it
+
+        return with_files(analyse, witness, plot).result
+    return analyse().result
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,8 +16,6 @@ from kerntest.errors import one_of, telling
 from kerntest.inference import exact
 from kerntest.inference.exact_plan import Work, prepare
 from kerntest.inference.explain.differences import explain_columns, explanation_work, typical_rows
-from kerntest.inference.explain.two_sample_picture import two_sample_figure
-from kerntest.inference.explain.witness import Files, sample_columns
 from kerntest.inference.family import BandwidthOption, KernelChooser, check_bandwidth
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples, different_relabellings
 from kerntest.inference.sides import (
@@ -198,10 +197,12 @@ def mmd_test(
 
         asked = features or feature_tests.TWO_SAMPLE_FEATURES
         return feature_tests.mmd_by_features(x, y, options, features=asked, **told)
-    files = Files(witness, plot)
-    analysis = analyse_two_samples(x, y, options, explain=explain, **told)
-    files.write(lambda: sample_columns(analysis), lambda: two_sample_figure(analysis))
-    return analysis.result
+    analyse = partial(analyse_two_samples, x, y, options, explain=explain, **told)
+    if witness is not None or plot is not None:
+        from kerntest.inference.explain.pictures import with_files  # noqa: PLC0415 - few need it
+
+        return with_files(analyse, witness, plot).result
+    return analyse().result
 
 
 # A kernel that overflows is found by its sums, and refused by name.

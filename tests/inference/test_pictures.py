@@ -15,9 +15,8 @@ from matplotlib.colors import to_rgba
 from tolerances import assert_close
 
 from kerntest import hsic_pairs, hsic_test, mmd_test, parse_kernel, read_table
-from kerntest.inference.explain import independence_picture
-from kerntest.inference.explain.independence_picture import LAGS_DRAWN, outline
-from kerntest.inference.explain.two_sample_picture import null_curve
+from kerntest.inference.explain import pictures
+from kerntest.inference.explain.pictures import LAGS_DRAWN, null_curve, outline
 from kerntest.inference.screens.screen_picture import pairs_figure, ranking_figure
 from kerntest.report.panels import COLOUR_Y, NEUTRAL
 from kerntest.report.summaries.words import shortened_kernel
@@ -205,7 +204,7 @@ def test_functions_that_are_zero_are_said_to_be(drawn_case):
 
 
 def test_of_many_rows_some_are_drawn_and_the_titles_say_so(monkeypatch):
-    monkeypatch.setattr(independence_picture, "ROWS_DRAWN", 1000)
+    monkeypatch.setattr(pictures, "ROWS_DRAWN", 1000)
     rng = np.random.default_rng(4)
     x = rng.normal(size=1250)
     frame = pd.DataFrame({"x": x, "y": x**2 + rng.normal(size=len(x))})

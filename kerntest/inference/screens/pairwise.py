@@ -21,7 +21,7 @@ from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, one_of, telling
 from kerntest.inference.exact import runs_of
 from kerntest.inference.exact_plan import held_by_stacks
-from kerntest.inference.explain.witness import Files
+from kerntest.inference.explain.pictures import Files
 from kerntest.inference.nulls.permutation import descending
 from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down
 from kerntest.inference.screens.screen_picture import screen_figure

@@ -1,0 +1,498 @@
+"""Files of a test: its witness functions as tables, and pictures of its null distribution, rows, witness and columns.
+
+w(z) = mean_x k(z, x) - mean_y k(z, y) is positive where X is denser and negative where Y is; MMD is its norm (Gretton
+et al. 2012, section 2.3). f(x) and g(y) of unit norm have the largest covariance, see `coco`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from kerntest.errors import UsageError
+from kerntest.inference import exact
+from kerntest.inference.explain.coco import CrossCovariance, coco_function
+from kerntest.inference.explain.differences import common_number, moved
+from kerntest.inference.sides import names_apart
+from kerntest.kernels.base import Points
+from kerntest.matrices.factor import sum_of_kernels
+from kerntest.report import panels
+from kerntest.report.panels import COLOUR_X, COLOUR_Y, LEGEND, NEUTRAL, draw_curve, named, write_title
+from kerntest.report.summaries.words import number, percent, shortened_kernel
+from kerntest.report.write import check_writable, write_file, written_together
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from os import PathLike
+
+    from numpy.typing import NDArray
+
+    from kerntest.data.table import Table
+    from kerntest.inference.sides import Variable
+    from kerntest.kernels.base import Array
+    from kerntest.report.results.record import ColumnEffect, Null
+
+Analysis = TypeVar("Analysis", exact.TwoSampleAnalysis, exact.IndependenceAnalysis)
+
+LINE_POINTS, MAP_POINTS = 400, 90
+# Columns of which both distributions are drawn, values of a column of categories, and bars.
+DISTRIBUTIONS, VALUES, BARS_DRAWN = 6, 6, 20
+NAME_DRAWN = 28
+# For so many rows, the witness functions of any kernels are found in seconds.
+ROWS_DRAWN = 2000
+PICTURE_STREAM = 4
+# Axes reach so many times the distance of the 5 % and 95 % quantiles beyond them; further away lie outliers.
+FAR = 2.0
+# With more levels on an axis, single rows cannot be told from one another.
+LEVELS_ON_AXIS, LEVELS_DRAWN = 12, 20
+# Columns with so few different values have one point for all equal rows; of so few points, the rows are written.
+FEW_VALUES, COUNTS_WRITTEN = 25, 40
+PANEL_HEIGHT, LAGS_DRAWN = 4.0, 4000
+# Places of rows of one category side by side: the golden ratio fills any number of them evenly.
+GOLDEN, JITTER = 0.6180339887498949, 0.32
+
+
+# Files
+
+
+class Files:
+    """The witness function and the picture of a test, each for a path or not at all; refused before the test runs."""
+
+    def __init__(self, witness: str | PathLike[str] | None, plot: str | PathLike[str] | None) -> None:
+        self.witness, self.plot = (None if path is None else os.fspath(path) for path in (witness, plot))
+        if self.witness is not None and Path(self.witness).suffix.lower() not in {".csv", ".parquet"}:
+            raise UsageError(
+                f"the witness function cannot be written into {self.witness}",
+                hint="end its name in .csv or .parquet",
+                code="usage.witness",
+                where={"file": self.witness},
+            )
+        self.kind = None if self.plot is None else panels.picture_kind(self.plot)
+        for path in filter(None, (self.witness, self.plot)):
+            check_writable(path)
+
+    def write(self, columns: Callable[[], Mapping[str, Any]], figure: Callable[[], Any]) -> None:
+        """Write both, or neither."""
+        with written_together():
+            if self.witness is not None:
+                write_file(self.witness, _table_bytes(columns(), self.witness))
+            if self.plot is not None and self.kind is not None:
+                write_file(self.plot, panels.picture_bytes(figure(), self.kind))
+
+
+def _table_bytes(columns: Mapping[str, Any], path: str) -> bytes:
+    """Return columns as the file that a path names, with no lines below 0."""
+    import pyarrow as pa  # noqa: PLC0415 - only to write
+    from pyarrow import csv, parquet  # noqa: PLC0415 - only to write
+
+    table = pa.table({**columns, "line": pa.array(columns["line"], mask=columns["line"] < 0)})
+    stream = io.BytesIO()
+    (csv.write_csv if path.lower().endswith(".csv") else parquet.write_table)(table, stream)
+    return stream.getvalue()
+
+
+def with_files(
+    analyse: Callable[[], Analysis], witness: str | PathLike[str] | None, plot: str | PathLike[str] | None
+) -> Analysis:
+    """Return the analysis of a test that has its witness function and its picture written."""
+    files = Files(witness, plot)
+    analysis = analyse()
+    if isinstance(analysis, exact.TwoSampleAnalysis):
+        files.write(partial(sample_columns, analysis), partial(two_sample_figure, analysis))
+    else:
+        files.write(partial(pair_columns, analysis), partial(pair_figure, analysis))
+    return analysis
+
+
+def sample_columns(analysis: exact.TwoSampleAnalysis) -> dict[str, Any]:
+    """Return the leave-one-out witness function at every row that was used, in the order of the tables, X first."""
+    sample, tables = analysis.sample, analysis.tables
+    order = np.lexsort([sample.origin, 1 - sample.labels.astype(np.int64)])
+    return {
+        "sample": np.repeat(names_apart(tables), [table.n_rows for table in tables]),
+        "row": sample.origin[order] + 1,
+        "line": np.concatenate(list(map(_lines, tables))),
+        "witness": analysis.verdict.found.witness[order],
+    }
+
+
+def pair_columns(analysis: exact.IndependenceAnalysis) -> dict[str, Any]:
+    """Return f(x) and g(y) of the reported kernels at every row that was used, in the order of the table."""
+    origin, points = analysis.paired.origin, tuple(one.points for one in analysis.paired.variables)
+    found = CrossCovariance(analysis.verdict.kernels, points).functions()
+    return {"row": origin + 1, "line": _lines(analysis.groups.tables[0])[origin], "f": found.f, "g": found.g}
+
+
+def _lines(table: Table) -> NDArray[np.intp]:
+    """Return the line of each row in a CSV file; -1 in others."""
+    return np.full(table.n_rows, -1) if table.lines is None else np.asarray(table.lines)
+
+
+# The null distribution
+
+
+def draw_null(axis: Any, analysis: Any, *, statistic: str, title: str, noun: str) -> None:
+    """Draw the null distribution, relabelled or a curve, with the observed statistic; of several kernels the clearest's."""
+    result, relabelled = analysis.result, analysis.verdict.relabelled
+    members = 0 if result.family is None else len(result.family.members)
+    if relabelled is None:
+        axis.fill_between(*null_curve(result.null), color=NEUTRAL, alpha=0.45, linewidth=0, label="null distribution")
+    else:
+        edges = panels.bin_edges(relabelled, int(np.clip(np.sqrt(len(relabelled)), 20, 80)))
+        label = f"{len(relabelled):,} relabellings"
+        axis.hist(relabelled, bins=edges, color=NEUTRAL, alpha=0.55, density=True, label=label)
+    observed = f"observed, p = {number(result.p_value)}" + (f" of all {members}" if members else "")
+    axis.axvline(result.statistic, color=COLOUR_Y, linewidth=2, label=observed)
+    axis.set(xlabel=statistic + (f" of the clearest of {members} {noun}" if members else ""), ylabel="density")
+    write_title(axis, title)
+    axis.margins(x=0.06)
+    axis.set_ylim(bottom=0)
+    axis.locator_params(axis="x", nbins=5)
+    axis.legend(**LEGEND)
+
+
+def null_curve(null: Null) -> tuple[Array, Array]:
+    """Return abscissae and density of a Pearson III curve through the moments of a null."""
+    mean, deviation, skewness = null.mean or 0.0, null.standard_deviation or 1.0, null.skewness or 0.0
+    # A Gamma variable of this shape has that skewness; mirrored where it is negative.
+    shape = 4.0 / max(abs(skewness), 1e-3) ** 2
+    z = np.linspace(-min(3.5, np.sqrt(shape)), 5.0, 400)[1:]
+    x = shape + z * np.sqrt(shape)
+    log_density = (shape - 1.0) * np.log(np.maximum(x, 1e-300)) - x
+    density = np.exp(log_density - log_density.max())
+    return mean + np.copysign(deviation, skewness) * z, density / (density.sum() * deviation * (z[1] - z[0]))
+
+
+# Two samples
+
+
+def two_sample_figure(analysis: exact.TwoSampleAnalysis) -> Any:
+    """Return a figure of a test: null distribution, witness function and, if explained, effects and the first columns."""
+    result, names = analysis.result, _legend_names(*names_apart(analysis.tables))
+    columns = () if result.explanation is None else result.explanation.columns
+    statistic, title = f"MMD$^2$ ({result.estimator})", "If there were no difference"
+    first: list[panels.Panel | None] = [
+        partial(draw_null, analysis=analysis, statistic=statistic, title=title, noun="kernels"),
+        partial(_draw_witness, analysis=analysis, names=names),
+        *([partial(_draw_effects, columns=columns)] if columns else ()),
+    ]
+    each = [partial(_draw_column, effect=one, tables=analysis.tables, names=names) for one in columns[:DISTRIBUTIONS]]
+    drawn = panels.in_rows(each, 3)
+    caption = f"The witness function is that of the kernel {shortened_kernel(result.kernel)}"
+    heights = [4.2] + [2.9] * len(drawn)
+    return panels.figure([first, *drawn], result.decision, width=5.2, heights=heights, caption=caption)
+
+
+def _legend_names(*names: str) -> list[str]:
+    """Return names of samples for a legend: of a long path the end, with X or Y where both have the same one."""
+    cut = [name if len(name) <= NAME_DRAWN else f"…{name[1 - NAME_DRAWN :]}" for name in names]
+    told = cut if cut[0] != cut[1] else [f"{letter}: {name}" for letter, name in zip("XY", cut, strict=True)]
+    return list(map(panels.literal, told))
+
+
+def _draw_samples(axis: Any, samples: Sequence[Array], edges: Array, names: Sequence[str], **style: Any) -> None:
+    """Draw the densities of both samples, or weights of their rows."""
+    weights = style.pop("weights", (None, None))
+    for values, colour, name, weight in zip(samples, (COLOUR_X, COLOUR_Y), names, weights, strict=True):
+        axis.hist(values, edges, weights=weight, color=colour, label=name, density=weight is None, **style)
+
+
+def _draw_witness(axis: Any, analysis: exact.TwoSampleAnalysis, names: Sequence[str]) -> None:
+    """Draw the witness function over one or two columns, or its values at the rows where there are more."""
+    sample, in_x = analysis.sample, analysis.sample.labels == 1
+    if sample.category_names or len(sample.numeric_names) > 2:
+        values = analysis.verdict.found.witness
+        edges = np.linspace(values.min(), values.max(), panels.bins(len(values)))
+        _draw_samples(axis, (values[in_x], values[~in_x]), edges, names, alpha=0.5)
+        axis.axvline(0.0, color="black", linewidth=0.8)
+        axis.set(xlabel="witness function at the rows", ylabel="density")
+        write_title(axis, "Left: more typical of Y. Right: more typical of X")
+        axis.legend(**LEGEND)
+        return
+    # Far outliers would squeeze everything else: the grid covers 99 % of the rows with a margin.
+    low, high = np.quantile(sample.points.numeric, [0.005, 0.995], axis=0)
+    margin, count = 0.08 * (high - low) + 1e-12, LINE_POINTS if len(low) == 1 else MAP_POINTS
+    scaled = [np.linspace(a, b, count) for a, b in zip(low - margin, high + margin, strict=True)]
+    grid = [g * s + c for g, s, c in zip(scaled, sample.spread, sample.centre, strict=True)]
+    mesh = np.meshgrid(*scaled)
+    at = Points.of(np.column_stack([part.ravel() for part in mesh]))
+    weights = np.where(in_x, 1.0 / in_x.sum(), -1.0 / (~in_x).sum())
+    values = sum_of_kernels(analysis.verdict.kernels[0], sample.points, weights, at).reshape(mesh[0].shape)
+    rows = sample.points.numeric * sample.spread + sample.centre
+    axis.set_xlabel(named(sample.numeric_names[0]))
+    if len(grid) == 1:
+        edges = np.linspace(grid[0][0], grid[0][-1], panels.bins(len(rows)))
+        _draw_samples(axis, (rows[in_x, 0], rows[~in_x, 0]), edges, names, alpha=0.35)
+        axis.set_ylabel("density of the rows")
+        draw_curve(axis, grid[0], values, "witness function")
+    else:
+        axis.set_ylabel(named(sample.numeric_names[1]))
+        reach = float(np.abs(values).max()) or 1.0
+        drawn = axis.contourf(*grid, values, levels=np.linspace(-reach, reach, 22), cmap="RdBu", alpha=0.75)
+        axis.contour(*grid, values, levels=[0.0], colors="black", linewidths=0.8)
+        for own, marker, colour, name in zip((rows[in_x], rows[~in_x]), "o^", (COLOUR_X, COLOUR_Y), names, strict=True):
+            style = {"marker": marker, "color": colour, "edgecolor": "white", "linewidth": 0.4}
+            axis.scatter(*own[panels.evenly(len(own))].T, s=16, label=name, **style)
+        ticks = panels.matplotlib("ticker").MaxNLocator(6)
+        panels.draw_bar(axis, drawn, "witness function", shrink=1.0, ticks=ticks)
+        axis.legend(**LEGEND)
+    write_title(axis, "Above 0: X is denser. Below: Y is")
+
+
+def _draw_effects(axis: Any, columns: tuple[ColumnEffect, ...]) -> None:
+    """Draw a bar for each of the first columns, the first on top."""
+    shown = columns[:BARS_DRAWN][::-1]
+    sizes = np.array([column.effect_size for column in shown])
+    colours = [COLOUR_Y if column.p_adjusted <= 0.05 else NEUTRAL for column in shown]
+    texts = [f"p = {number(column.p_adjusted, 2)}" for column in shown]
+    panels.draw_bars(axis, [panels.abridged(column.column, 24) for column in shown], sizes, texts, color=colours)
+    axis.set(xlim=(0.0, 1.3 * max(*sizes, 0.05)), xlabel="effect size (coloured: corrected p <= 0.05)")
+    more = f" (first {len(shown)} of {len(columns)})" if len(columns) > len(shown) else ""
+    write_title(axis, f"Each column alone{more}")
+
+
+def _draw_column(axis: Any, effect: ColumnEffect, tables: tuple[Table, Table], names: Sequence[str]) -> None:
+    """Draw what both samples hold in a column, as shares of their rows; of categories those whose shares moved most."""
+    x, y = (table[effect.column] for table in tables)
+    if x.is_category:
+        values, *shares = zip(*moved(x, y)[:VALUES], strict=True)
+        for share, colour, name, offset in zip(shares, (COLOUR_X, COLOUR_Y), names, (-0.2, 0.2), strict=True):
+            axis.bar(np.arange(len(values)) + offset, share, width=0.4, color=colour, label=name)
+        axis.set_xticks(range(len(values)), [named(value, 10) for value in values])
+    else:
+        common = common_number(x, y)
+        drawn = [one.values if common is None else one.values[one.values != common] for one in (x, y)]
+        if len(both := np.concatenate(drawn)):
+            # Far outliers would squeeze everything else: drawn is where 99 % of the rows lie.
+            edges = panels.bin_edges(np.clip(both, *np.quantile(both, [0.005, 0.995])), panels.bins(len(both)))
+            weights = [np.full(len(own), 1.0 / len(all_.values)) for own, all_ in zip(drawn, (x, y), strict=True)]
+            _draw_samples(axis, drawn, edges, names, alpha=0.5, weights=weights)
+            if x.kind != "date" or not panels.write_dates(axis.xaxis, edges[0], edges[-1]):
+                axis.locator_params(axis="x", nbins=6)
+        if effect.x is not None and effect.y is not None and effect.x.value is not None:
+            shares_of = " and ".join(percent(one.share or 0.0) for one in (effect.x, effect.y))
+            told = panels.literal(f"not drawn: {effect.x.value} in {shares_of} of the rows")
+            axis.set_xlabel(told, fontsize=9)
+    told = f"effect {number(effect.effect_size, 2)}, p = {number(effect.p_adjusted, 2)}"
+    write_title(axis, f"{named(effect.column)}: {told}")
+    axis.set_ylabel("share of the rows")
+    axis.margins(y=0.25)
+    axis.legend(frameon=False, fontsize=8)
+
+
+# Two variables
+
+
+def pair_figure(analysis: exact.IndependenceAnalysis) -> Any:
+    """Return a figure of a test: null distribution, rows, witness functions and, for series, the lags.
+
+    The witness functions are the pair f(x), g(y) of unit norm with the largest covariance, for the reported kernels;
+    of more than 2,000 rows, those of 2,000 drawn at random.
+    """
+    result, n, kernels = analysis.result, analysis.paired.n, analysis.verdict.kernels
+    rows = np.arange(n)
+    if n > ROWS_DRAWN:
+        rng = np.random.default_rng((result.provenance.seed, PICTURE_STREAM))
+        rows = np.sort(rng.choice(n, ROWS_DRAWN, replace=False))
+    x, y = Side(analysis, 0, rows), Side(analysis, 1, rows)
+    heading, remark, caption = "The rows", panels.thinning(len(rows), n), ""
+    statistic = {"hsic": f"HSIC ({result.estimator})", "coco": "COCO"}[result.statistic_name]
+    title = "If x and y were independent"
+    drawn: list[panels.Panel] = [partial(draw_null, analysis=analysis, statistic=statistic, title=title, noun="pairs")]
+    # Others have no space of functions.
+    if functions := all(kernel.positive_definite for kernel in kernels):
+        found = CrossCovariance(kernels, (x.drawn, y.drawn)).functions()
+        x.take_function(found.f, partial(coco_function, kernels[0], x.drawn, found.alpha))
+        y.take_function(found.g, partial(coco_function, kernels[1], y.drawn, found.beta))
+        told = f"; f(x) and g(y) have correlation {number(found.correlation, 2)}"
+        heading += told if found.value > 0 else ": no function of x varies with one of y"
+        caption = f"f(x) and g(y) are those of the kernels {shortened_kernel(result.kernel)}"
+    if x.column and y.column and max(len(x.levels), len(y.levels)) <= LEVELS_ON_AXIS:
+        drawn.append(partial(_draw_rows, x=x, y=y, heading=heading, remark=remark))
+    elif functions:
+        drawn.append(partial(_draw_functions_of_rows, x=x, y=y, heading=heading, remark=remark))
+    if functions:
+        drawn += [partial(a.draw_function, other=b.name, remark=remark) for a, b in ((x, y), (y, x))]
+    lines: list[Sequence[panels.Panel]] = [drawn[start : start + 2] for start in range(0, len(drawn), 2)]
+    if result.lags is not None and analysis.verdict.relabelled is not None:
+        statistics = analysis.verdict.relabelled[1:]
+        lines.append([partial(_draw_lags, result=result, n=n, statistics=statistics, name=statistic)])
+    return panels.figure(lines, result.decision, heights=PANEL_HEIGHT, caption=caption)
+
+
+class Side:
+    """One of the two variables: the only column that its kernel sees, if it is one, and its witness function.
+
+    A column of categories has the places of their levels for values, in ascending order of the function.
+    """
+
+    def __init__(self, analysis: exact.IndependenceAnalysis, which: int, rows: NDArray[np.intp]) -> None:
+        whole: Variable = analysis.paired.variables[which]
+        self.name, self.colour = (("f(x)", COLOUR_X), ("g(y)", COLOUR_Y))[which]
+        self.drawn, self.function = whole.take(rows).points, np.zeros(len(rows))
+        self.grid = self.curve = self.values = np.empty(0)
+        self.levels: tuple[str, ...] = ()
+        used = (analysis.result.columns_x, analysis.result.columns_y)[which]
+        self.columns, self.column = len(used), used[0] if len(used) == 1 else ""
+        if not self.column:
+            return
+        self.place, p = whole.names.index(self.column), len(whole.numeric_names)
+        if self.place < p:
+            self.centre, self.spread = whole.centre[self.place], whole.spread[self.place]
+            self.ends = _limits(whole.points.numeric[:, self.place])
+            self.limits = self.ends * self.spread + self.centre
+            self.values = self.drawn.numeric[:, self.place] * self.spread + self.centre
+            self.is_date = analysis.groups.tables[which][self.column].kind == "date"
+        else:
+            self.place -= p
+            self.levels = whole.levels[self.place]
+            self.limits = np.array([-0.6, len(self.levels) - 0.4])
+            self.values = self.drawn.codes[:, self.place].astype(np.float64)
+            self.counts = np.bincount(whole.points.codes[:, self.place], minlength=len(self.levels))
+
+    def take_function(self, at_rows: Array, function: Callable[[Points], Array]) -> None:
+        """Keep the witness function at the rows and over the only column, whose levels it orders."""
+        self.function = at_rows
+        if not self.column:
+            return
+        # The kernel sees this column only: the others may be those of the first row.
+        points = self.drawn.take(np.zeros(len(self.levels) or LINE_POINTS, dtype=np.intp))
+        if not self.levels:
+            points.numeric[:, self.place] = scaled = np.linspace(self.ends[0], self.ends[1], LINE_POINTS)
+            self.grid, self.curve = scaled * self.spread + self.centre, function(points)
+            return
+        points.codes[:, self.place] = np.arange(len(self.levels))
+        curve = function(points)
+        order = np.argsort(curve, kind="stable")
+        self.curve, self.counts = curve[order], self.counts[order]
+        self.levels = tuple(self.levels[code] for code in order)
+        self.values = np.argsort(order)[self.drawn.codes[:, self.place]].astype(np.float64)
+
+    def set_axis(self, axis: Any, which: str) -> NDArray[np.bool_]:
+        """Label an axis with the column, and return which rows lie beyond it."""
+        low, high = self.limits
+        if self.levels:
+            most = 12 if which == "x" else 16
+            panels.write_levels(axis, which, [panels.abridged(level, most) for level in self.levels])
+        elif not self.is_date or not panels.write_dates(getattr(axis, f"{which}axis"), low, high):
+            whole = bool(np.allclose(self.values, np.round(self.values), rtol=1e-12, atol=1e-9))
+            axis.locator_params(axis=which, nbins=7, integer=whole)
+        axis.set(**{f"{which}label": named(self.column), f"{which}lim": (low, high)})
+        return np.asarray((self.values < low) | (self.values > high))
+
+    def places(self) -> Array:
+        """Return the places of the rows on an axis; rows of one level are laid beside each other."""
+        beside = JITTER * (2.0 * ((np.arange(len(self.values)) * GOLDEN) % 1.0) - 1.0)
+        return self.values + beside if self.levels else self.values
+
+    def draw_function(self, axis: Any, other: str, remark: str) -> None:
+        """Draw the witness function over its column, or its values at the rows where there are several."""
+        told = ""
+        if self.levels:
+            # Those with the largest values of either sign.
+            shown = np.sort(np.argsort(-np.abs(self.curve), kind="stable")[:LEVELS_DRAWN])
+            names = [f"{panels.abridged(self.levels[place], 20)}  ({self.counts[place]:,})" for place in shown]
+            panels.draw_bars(axis, names, self.curve[shown], color=self.colour, alpha=0.8)
+            axis.axvline(0.0, color="black", linewidth=0.8)
+            axis.set(xlabel=self.name, ylabel=named(self.column))
+            told = f"{len(shown)} of {len(self.curve):,} levels" if len(shown) < len(self.curve) else ""
+        else:
+            axis.set_ylabel("rows")
+            axis.locator_params(axis="y", integer=True)
+        if not self.column:
+            axis.hist(self.function, bins=panels.bin_edges(self.function), color=self.colour, alpha=0.5)
+            axis.axvline(0.0, color="black", linewidth=0.8)
+            axis.set_xlabel(f"{self.name} at the rows")
+            told = f"{self.columns:,} columns"
+        elif not self.levels:
+            # Rows far away fall into no bin.
+            edges = np.linspace(self.limits[0], self.limits[1], panels.bins(len(self.values)) + 1)
+            axis.hist(self.values, bins=edges, color=self.colour, alpha=0.3, label="rows")
+            self.set_axis(axis, "x")
+            draw_curve(axis, self.grid, self.curve, self.name)
+        what = f"high where {other} tends to be high" if self.function.any() else "0 everywhere"
+        write_title(axis, f"{self.name}: {what}", told, remark)
+
+
+def _limits(values: Array) -> Array:
+    """Return the ends of an axis for these values with a margin: of all, unless a few lie far away from the others."""
+    low, inner_low, inner_high, high = np.quantile(values, [0.0, 0.05, 0.95, 1.0])
+    if (reach := FAR * (inner_high - inner_low)) > 0:
+        low, high = max(low, inner_low - reach), min(high, inner_high + reach)
+    margin = 0.06 * (high - low)
+    return np.array([low - margin, high + margin])
+
+
+def _draw_rows(axis: Any, x: Side, y: Side, heading: str, remark: str) -> None:
+    """Draw the rows in the two columns, coloured by f(x) g(y), whose mean over the rows is the covariance."""
+    pairs, products = np.column_stack([x.values, y.values]), x.function * y.function
+    drawn, sizes = np.column_stack([x.places(), y.places()]), np.full(len(pairs), panels.point_size(len(pairs)))
+    places, first, counts = np.unique(pairs, axis=0, return_index=True, return_counts=True)
+    values_each = max(len(np.unique(x.values)), len(np.unique(y.values)))
+    if values_each <= FEW_VALUES and len(places) < len(pairs):
+        drawn, products = places, products[first]
+        # The largest fill half of the distance to the next.
+        widest = min(24.0, 0.45 * PANEL_HEIGHT * panels.POINTS_PER_INCH / values_each)
+        sizes = np.maximum(widest**2 * counts / counts.max(), 6.0)
+        for place, count, size in zip(places, counts, sizes, strict=True) if len(places) <= COUNTS_WRITTEN else ():
+            panels.write_beside(axis, f"{count:,}", place, np.sqrt(size) / 2 + 2)
+    reach = float(np.abs(products).max())
+    shades: dict[str, Any] = {"color": NEUTRAL, "edgecolor": "white"}
+    # The most telling rows lie on top.
+    order = np.argsort(np.abs(products), kind="stable")
+    if reach > 0:
+        shades = {"c": products[order], "cmap": "RdBu", "vmin": -reach, "vmax": reach, "edgecolor": NEUTRAL}
+    points = axis.scatter(*drawn[order].T, s=sizes[order], linewidth=0.4, **shades)
+    if reach > 0:
+        # Beside its own axis: one of the layout would take room from all the panels of the column.
+        bar = axis.figure.colorbar(points, cax=axis.inset_axes((1.03, 0.0, 0.035, 1.0)))
+        bar.set_label("f(x) g(y)")
+        bar.outline.set_visible(False)
+    beyond = np.count_nonzero(x.set_axis(axis, "x") | y.set_axis(axis, "y"))
+    write_title(axis, heading, remark, f"{beyond:,} beyond the axes" if beyond else "")
+
+
+def _draw_functions_of_rows(axis: Any, x: Side, y: Side, heading: str, remark: str) -> None:
+    """Draw f(x) against g(y) at the rows."""
+    axis.axhline(0.0, color="black", linewidth=0.6, linestyle=":")
+    axis.axvline(0.0, color="black", linewidth=0.6, linestyle=":")
+    size = panels.point_size(len(x.drawn))
+    axis.scatter(x.function, y.function, s=size, color=NEUTRAL, alpha=0.8, edgecolor="white", linewidth=0.3)
+    axis.set(xlabel=x.name, ylabel=y.name)
+    write_title(axis, heading, remark)
+
+
+def _draw_lags(axis: Any, result: Any, n: int, statistics: Array, name: str) -> None:
+    """Draw the statistic against the lag; the lags between, which do not stand for independence, are shaded."""
+    minimum, strongest = result.lags.minimum, result.lags.strongest
+    lags = np.arange(minimum, n - minimum + 1)
+    lags = np.where(lags <= n // 2, lags, lags - n)
+    for side in (lags < 0, lags > 0):
+        order = np.argsort(lags[side])
+        drawn = outline(lags[side][order], statistics[side][order])
+        axis.plot(*drawn, color=NEUTRAL, linewidth=1.0, marker="." if len(drawn[0]) < 60 else None)
+    axis.axvspan(-minimum + 0.5, minimum - 0.5, color=NEUTRAL, alpha=0.15, linewidth=0)
+    axis.axhline(result.statistic, color=COLOUR_Y, linewidth=0.8, linestyle=":")
+    axis.plot([0], [result.statistic], "o", color=COLOUR_Y, label="observed, lag 0", linestyle="none")
+    if strongest:
+        style = {"color": COLOUR_X, "markersize": 6, "linestyle": "none"}
+        label = f"largest of all, lag {strongest:+,}"
+        axis.plot([strongest], [result.lags.statistic_at_strongest], "^", label=label, **style)
+    axis.set(xlabel="lag: row i of x with row i + lag of y", ylabel=name)
+    axis.margins(x=0.01)
+    axis.legend(frameon=False, fontsize=8, loc="upper right")
+    write_title(axis, f"Lags of {minimum:,} rows and more stand for independence; grey: those below")
+
+
+def outline(lags: NDArray[np.int64], values: Array) -> tuple[NDArray[np.int64], Array]:
+    """Return a line that looks the same, of `LAGS_DRAWN` points at most: the extremes of each stretch of lags."""
+    if len(lags) <= LAGS_DRAWN:
+        return lags, values
+    starts = np.linspace(0, len(lags), LAGS_DRAWN // 2, endpoint=False).astype(np.intp)
+    both = np.column_stack([np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)])
+    return np.repeat(lags[starts], 2), both.ravel()
