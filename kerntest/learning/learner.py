@@ -17,8 +17,10 @@ import kerntest
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.compute_on import engine_of, prepare_fit
 from kerntest.errors import DataError, UsageError, one_of, warn_of, whole_number
+from kerntest.kernels.base import Kernel
 from kerntest.learning.cross_validation import train_test_split
-from kerntest.learning.model_fields import load_model, save_model
+from kerntest.learning.model_fields import model_of, save_model
+from kerntest.learning.model_file import damaged, read_model
 from kerntest.learning.rows.leakage import guarded, kept_together, told_of_shared
 from kerntest.learning.rows.targets import Classes, checked_weights, target_of
 from kerntest.learning.rows.training_rows import (
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Column
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.kernels.base import Array, Codes, Kernel, Points
+    from kerntest.kernels.base import Array, Codes, Points
     from kerntest.learning.rows.encoding import Scale
     from kerntest.learning.rows.training_rows import Labelled, MissingPolicy
 
@@ -96,6 +98,8 @@ class LearnerOptions(_Kernelled):
     threads: int | None = None
     # What else than a number the bandwidth may be; the first is the default.
     BANDWIDTHS: ClassVar[tuple[str, ...]] = ("median",)
+    # Where an option is kept under another name.
+    KEPT_AS: ClassVar[dict[str, str]] = {}
     # What else there is than to name a bandwidth, for messages.
     ADVICE: ClassVar[str] = ""
 
@@ -124,6 +128,21 @@ class LearnerOptions(_Kernelled):
         """Whether rows are rows of a matrix of kernel values."""
         return isinstance(self.kernel, str) and self.kernel.strip().lower() == "precomputed"
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the options by name, as scikit-learn asks for them."""
+        del deep
+        return {name: getattr(self, self.KEPT_AS.get(name, name)) for name in signature(type(self)).parameters}
+
+    def stored(self) -> dict[str, Any]:
+        """Return the options as a model file keeps them: all but the threads."""
+        plain: dict[str, Any] = {}
+        for name, value in self.get_params().items():
+            plain[name] = str(value) if isinstance(value, Kernel) else value
+            if isinstance(value, np.generic):
+                plain[name] = value.item()
+        del plain["threads"]
+        return plain
+
     @staticmethod
     def _refuse(*contradictions: tuple[bool, str, str]) -> None:
         """Refuse two options that contradict each other: whether they do, which, and a hint."""
@@ -146,11 +165,6 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
 
     _model: ModelT | None = None
     fit_: FitT | None = None
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name, as scikit-learn asks for them."""
-        del deep
-        return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, and forget what was fitted."""
@@ -190,13 +204,22 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the model to a file that the command line and `load` read."""
-        save_model(path, self.model, force=force)
+        save_model(path, self.model, self.stored(), force=force)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, threads: int | None = None) -> Self:
-        """Return one that works with the model of a file."""
-        model: Any = load_model(path, cls.MODEL)
-        loaded = cls(**cls._loaded(model), threads=threads)
+        """Return one that works with the model of a file, and has the parameters that it was fitted with."""
+        loaded, file = cls(threads=threads), read_model(path)
+        model: Any = model_of(file, cls.MODEL)
+        features, encoder = model.features, model.encoder
+        # What the model of an older file shows.
+        shown = {"kernel": str(getattr(features or model.expansion, "kernel", "precomputed")), **cls._loaded(model)}
+        shown |= {} if encoder is None else {"scale": encoder.scale}
+        shown |= {} if features is None else {"features": f"{features.kind}:{features.size}"}
+        try:
+            loaded.set_params(**{**file.manifest.get("parameters", shown), "threads": threads})
+        except (AttributeError, TypeError, ValueError, UsageError) as error:
+            raise damaged(file.name, f"its parameters are none of {cls.__name__}: {error}") from error
         loaded._model = model
         return loaded
 
@@ -258,7 +281,7 @@ def kernel_values(X: Any, n_train: int | None = None) -> Array:
 
 
 class Learner(ABC, Generic[FitT, JudgedT, ResultT]):
-    """What a learner does: `rows`, `fit`, `judge`, `arrays`, `result`; and what is read, planned and drawn for it."""
+    """What a learner does: `rows`, `fit`, `judge`, `fitted`, `result`; and what is read, planned and drawn for it."""
 
     COMMAND: ClassVar[str]
     # Its Python class.
@@ -323,9 +346,10 @@ class Learner(ABC, Generic[FitT, JudgedT, ResultT]):
     def judge(self, rows: TrainingRows, fit: FitT, test: TrainingRows | None, engine: Engine) -> JudgedT:
         """Return how good a fit is, on the rows it has learned from and on others."""
 
-    def arrays(self, fit: FitT) -> Any:
-        """Return what a model file keeps."""
-        return fit.model
+    def fitted(self, fit: FitT) -> LearnerOptions:
+        """Return the options that fit the same model without a search."""
+        del fit
+        return self.options
 
     @abstractmethod
     def result(self, judged: JudgedT, learned: Labelled, known: dict[str, Any]) -> ResultT:
@@ -449,7 +473,7 @@ def train(
     picture = None if plot is None else learner.picture(result, judged, learned, drawn_as, engine)
     with written_together():
         if output is not None:
-            save_model(output, learner.arrays(fit), force=force)
+            save_model(output, fit.model, learner.fitted(fit).stored(), force=force)
         if plot is not None and picture is not None:
             write_file(os.fspath(plot), picture)
     return result

@@ -37,9 +37,11 @@ _TYPES = {
 }
 
 
-def save_model(path: str | PathLike[str], model: SvmModel | RidgeModel | KpcaModel, *, force: bool) -> None:
-    """Write a model to a new file, or with `force` to one that is there; DataError if that cannot be."""
-    manifest: dict[str, Any] = {"kind": model.KIND, "kernel": None}
+def save_model(
+    path: str | PathLike[str], model: SvmModel | RidgeModel | KpcaModel, parameters: dict[str, Any], *, force: bool
+) -> None:
+    """Write a model, and what it was asked for with, to a new file, or with `force` to one that is there."""
+    manifest: dict[str, Any] = {"kind": model.KIND, "kernel": None, "parameters": parameters}
     arrays: dict[str, NDArray[Any]] = {}
     _put(model, "", manifest, arrays)
     write_model(path, manifest, arrays, force=force)

@@ -17,6 +17,7 @@ format_version     whole number 1 here. Look at it first: a larger one means ano
 kind               text         which learner wrote the rest: ``svm``, ``ridge``, ``kpca``, ...
 kerntest_version   text         of the kerntest that wrote it
 members            object       for the name of each array ``{"dtype", "shape", "nbytes", "sha256"}``
+parameters         object       those of the Python class that fits the same model to the same rows; not in older files
 (any other)                     what the learner needs besides arrays: its parameters, its kernel as a text that
                                 `kerntest.kernels.text.parse_kernel` reads, its columns as `Encoder.to_plain` gives them
 ================== ============ =======================================================================================

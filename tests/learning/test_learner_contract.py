@@ -6,13 +6,14 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from model_archives import archive, members_of
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kerntest import SVM, KernelPCA, KernelRidge, train_kpca, train_ridge, train_svm
-from kerntest.errors import UsageError
+from kerntest import SVM, KernelPCA, KernelRidge, parse_kernel, train_kpca, train_ridge, train_svm
+from kerntest.errors import ModelError, UsageError
 
 rng = np.random.default_rng(0)
 X, NEW = rng.normal(size=(24, 2)), rng.normal(size=(5, 2))
@@ -103,6 +104,48 @@ def test_parameters_are_set_and_copied(name):
     assert caught.value.code == "usage.not_fitted"
 
 
+OTHERS = {
+    "svm": {"C": np.float64(3.0), "class_weight": {True: 2.0}, "features": "nystroem:10", "probability": True},
+    "ridge": {"criterion": "gcv", "bandwidth": 0.7, "intervals": False},
+    "kpca": {"kernel": parse_kernel("laplacian(2)"), "seed": 4, "scale": "none"},
+}
+
+
+@every
+def test_a_loaded_model_has_the_parameters_of_its_fit(name, tmp_path):
+    learner, y, method, _ = LEARNERS[name]
+    for options in ({}, OTHERS[name]):
+        fitted = type(learner)(**options).fit(X, CLASSES > 0 if name == "svm" else y)
+        fitted.save(tmp_path / "m", force=True)
+        loaded = type(learner).load(tmp_path / "m", threads=1)
+        asked = fitted.get_params() | {"threads": 1}
+        for one in ("kernel", "class_weight"):
+            if not isinstance(asked.get(one), str | None):
+                asked[one] = str(asked[one]) if one == "kernel" else {"true": 2.0}
+        assert loaded.get_params() == asked
+        again = clone(loaded).fit(X, CLASSES > 0 if name == "svm" else y)
+        np.testing.assert_allclose(getattr(again, method)(NEW), getattr(fitted, method)(NEW), rtol=0, atol=1e-9)
+        manifest, members = members_of((tmp_path / "m").read_bytes())
+        for parameters in ({"gamma": 1}, {"seed": "a"}, {"features": 3}, [], "linear"):
+            (tmp_path / "m").write_bytes(archive({**manifest, "parameters": parameters}, members))
+            with pytest.raises(ModelError):
+                type(learner).load(tmp_path / "m")
+        # Files of before show some.
+        del manifest["parameters"]
+        (tmp_path / "m").write_bytes(archive(manifest, members))
+        old = type(learner).load(tmp_path / "m").get_params()
+        assert {one: old[one] for one in ("features", "scale")} == {one: asked[one] for one in ("features", "scale")}
+        assert old["kernel"] == manifest["kernel"]
+
+
+def test_a_grid_leaves_the_parameters_that_it_has_chosen(tmp_path):
+    found = train_svm(TABLE.assign(y=CLASSES), "y", grid=True, cv=2, output=tmp_path / "m")
+    loaded = SVM.load(tmp_path / "m")
+    assert (loaded.C, loaded.kernel) == (found.C, found.kernel)
+    again = clone(loaded).fit(TABLE, CLASSES)
+    np.testing.assert_allclose(again.decision_function(TABLE), loaded.decision_function(TABLE), rtol=0, atol=1e-9)
+
+
 @every
 def test_a_function_takes_the_options_of_its_class(name):
     learner, *_ = LEARNERS[name]
@@ -123,6 +166,11 @@ def test_learners_stand_in_pipelines_and_cross_validations():
     chosen = make_pipeline(KernelPCA(2), SVM()).fit(X, CLASSES)
     assert set(chosen.predict(X)) == {0, 1}
     assert cross_val_score(KernelRidge(0.01), X, NUMBERS, cv=3).shape == (3,)
+    named = np.array(["no", "yes"])[CLASSES]
+    held_out = cross_val_predict(SVM(probability=True), X, named, cv=3, method="predict_proba")
+    np.testing.assert_allclose(held_out.sum(axis=1), 1.0, rtol=1e-12)
+    assert SVM().fit(X, named).classes_.tolist() == ["no", "yes"]
+    assert (hasattr(SVM(), "predict_proba"), hasattr(SVM(task="regress").fit(X, NUMBERS), "classes_")) == (False, False)
     search = GridSearchCV(SVM(), {"C": [0.1, 10.0]}, cv=3).fit(X, CLASSES)
     assert search.best_params_["C"] in {0.1, 10.0}
 

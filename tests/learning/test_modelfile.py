@@ -85,10 +85,10 @@ def test_any_content_comes_back_exactly_and_is_written_again_as_it_was(tmp_path_
 )
 def test_models_of_before_are_read_and_written_as_they_were(tmp_path, name, kind):
     path = ROOT / "sample_data" / f"{name}.kt"
-    save_model(tmp_path / "m.kt", load_model(path, kind), force=False)
+    save_model(tmp_path / "m.kt", load_model(path, kind), {}, force=False)
     (manifest, members), (old, stored) = (members_of(one.read_bytes()) for one in (tmp_path / "m.kt", path))
     assert members == stored
-    assert {**manifest, "kerntest_version": ""} == {**old, "kerntest_version": ""}
+    assert {**manifest, "kerntest_version": ""} == {**old, "kerntest_version": "", "parameters": {}}
 
 
 def test_equal_models_are_equal_bytes_whatever_the_order_of_their_keys():

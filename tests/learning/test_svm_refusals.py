@@ -211,7 +211,6 @@ def test_rows_of_a_precomputed_matrix_are_against_all_training_rows(rows):
 
 def test_what_is_not_there_is_asked_for_in_vain():
     raises(UsageError, "usage.not_fitted", lambda: SVM().predict(X))
-    raises(UsageError, "usage.no_probabilities", lambda: SVM().fit(X, Y).predict_proba(X))
     raises(UsageError, "usage.target", lambda: SVM().fit(X))
     raises(UsageError, "usage.target", lambda: SVM(kernel="precomputed").fit(K))
     raises(DataError, "data.columns_differ", lambda: SVM().fit(X, Y).predict(X[:, :1]))

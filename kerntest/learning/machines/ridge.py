@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -123,13 +122,6 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
         warn_of([*rows.warnings, *fit_warnings(rows, self.fit_)])
         return self
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name, as scikit-learn asks for them."""
-        del deep
-        return {
-            name: getattr(self, "penalty" if name == "lambda_" else name) for name in signature(RidgeOptions).parameters
-        }
-
     @property
     def lambda_(self) -> float:
         """The lambda of the fit."""
@@ -191,6 +183,10 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
                 code="data.wrong_shape",
             )
         return float(np.mean([regression_metrics(*one).r2 or 0.0 for one in zip(truth, predicted.T, strict=True)]))
+
+    @classmethod
+    def _loaded(cls, model: RidgeModel) -> dict[str, Any]:
+        return {"lambda_": model.lambda_}
 
     def _fitted(self) -> RidgeFit:
         if self.fit_ is None:

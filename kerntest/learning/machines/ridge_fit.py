@@ -77,7 +77,7 @@ class RidgeOptions(LearnerOptions):
     criterion: Criterion = "loo"
     cv: int | None = None
     intervals: bool = True
-    BANDWIDTHS = ("auto", "median")
+    BANDWIDTHS, KEPT_AS = ("auto", "median"), {"lambda_": "penalty"}
 
     def __post_init__(self, lambda_: float | None) -> None:
         """Refuse what cannot be."""

@@ -19,6 +19,8 @@ from kerntest.learning.rows.targets import numbers_of, target_of
 from kerntest.learning.scores import regression_metrics
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array, Kernel
@@ -91,6 +93,11 @@ class SvmOptions(LearnerOptions):
             (mean and self.features is not None, "--method mean and --features", "give one of them"),
             (mean and self.probability, "--method mean and --probability", "give one of them"),
         )
+
+    def stored(self) -> dict[str, Any]:
+        """Return the options as a model file keeps them, weights by the names of their classes."""
+        weights = self.class_weight
+        return super().stored() | {"class_weight": _named_weights(weights) if isinstance(weights, Mapping) else weights}
 
     def class_factors(self, classes: tuple[str, ...], codes: NDArray[Any]) -> Array | None:
         """Return the factor of C for each class; refuse weights of classes that are not there."""
@@ -186,9 +193,11 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
         return self
 
     @property
-    def classes_(self) -> tuple[str, ...]:
-        """The names of the classes, sorted."""
-        return () if self.model.classes is None else self.model.classes.names
+    def classes_(self) -> NDArray[Any]:
+        """The labels of the classes, sorted; only classifiers have them."""
+        if self.model.classes is None:
+            raise AttributeError("only a classifier has classes_")
+        return self.model.classes.values(np.arange(len(self.model.classes.names)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return a class, a number, or whether each row is like the training rows (one-class), shape (n,)."""
@@ -198,9 +207,15 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
         """Return scores: (n,) for two classes (above 0: the second), numbers and one class; else one for each pair."""
         return self.model.decision(self._scores(X))
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probability of every class, shape (n, classes); the most probable one is what `predict` says."""
-        return self.model.probabilities(self._scores(X))
+    @property
+    def predict_proba(self) -> Callable[[Any], NDArray[np.float64]]:
+        """Return the probability of every class, shape (n, classes); the most probable one is what `predict` says.
+
+        Only there with `probability`, as other libraries expect.
+        """
+        if not self.probability:
+            raise AttributeError("this machine has no probabilities: fit it with probability=True")
+        return lambda X: self.model.probabilities(self._scores(X))
 
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy; of a regression r2."""
@@ -216,7 +231,7 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
 
     @classmethod
     def _loaded(cls, model: SvmModel) -> dict[str, Any]:
-        return {"task": model.task, "method": model.method}
+        return {"task": model.task, "method": model.method, "probability": bool(model.sigmoids)}
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         return self.model.scores(self._points(X), self.engine)

@@ -198,6 +198,13 @@ class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
             sigmoids.append(fit_sigmoid(scores[members, place], second, through_threshold=len(pairs) == 1))
         return replace(fit, model=replace(fit.model, sigmoids=tuple(sigmoids)))
 
+    def fitted(self, fit: SvmFit) -> SvmOptions:
+        """Return the options with the cost and the kernel that a grid has chosen."""
+        if not self.grid or fit.search is None:
+            return self.options
+        cell = fit.search.cells[fit.search.chosen]
+        return replace(self.options, C=cell.C, kernel=cell.kernel, bandwidth="median")
+
     def _search(
         self, rows: TrainingRows, folds: NDArray[np.intp], engine: Engine, progress: Progress | None
     ) -> tuple[GridSearch, Kernel | None]:
