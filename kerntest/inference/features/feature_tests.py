@@ -40,7 +40,7 @@ from kerntest.kernels.column_groups import is_additive
 from kerntest.kernels.elementary import Linear
 from kerntest.matrices.factor import feature_error
 from kerntest.report.results import record
-from kerntest.report.results.record import PairApproximation
+from kerntest.report.results.independence_record import PairApproximation
 from kerntest.report.summaries.words import percent
 
 if TYPE_CHECKING:

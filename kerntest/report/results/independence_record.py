@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from kerntest.report.results.record import Record
+from kerntest.report.results.record import AnyTestResult, Record, StatisticResult
 
 if TYPE_CHECKING:
-    from kerntest.report.results.record import FamilyRecord, Null, PairApproximation, Provenance
+    from kerntest.report.results.record import FamilyRecord, Null
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,42 @@ class Lags(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class IndependenceResult(Record):
+class PairApproximation(Record):
+    """Explicit features that stood for the kernels of both sides.
+
+    Parameters
+    ----------
+    features : str
+        As asked for: "nystroem:200".
+    kind : str
+        "nystroem" or "fourier".
+    number_x, number_y : int
+        Features of each side: of Nystroem, less those that show nothing.
+    kernel_error_x, kernel_error_y : float
+        Root mean square error of kernel values between sampled rows.
+    matrix_error_x, matrix_error_y : float
+        Error of the centred kernel matrix of sampled rows, relative to it (Frobenius norm).
+    rows_sampled : int
+        Rows from which bandwidths and landmarks were chosen.
+    rows_per_chunk, fixed_rows : None
+        Of results of earlier versions, which moved the rows of y inside chunks.
+    """
+
+    features: str
+    kind: str
+    number_x: int
+    number_y: int
+    kernel_error_x: float
+    kernel_error_y: float
+    matrix_error_x: float
+    matrix_error_y: float
+    rows_sampled: int
+    rows_per_chunk: int | None = None
+    fixed_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndependenceResult(StatisticResult):
     """The result of an independence test.
 
     Parameters
@@ -98,16 +133,7 @@ class IndependenceResult(Record):
         Of these features.
     """
 
-    schema: str
-    command: str
-    statistic: float
     statistic_name: str
-    estimator: str
-    p_value: float
-    alpha: float
-    reject: bool
-    decision: str
-    kernel: str
     kernel_x: str
     kernel_y: str
     bandwidth_x: float | None
@@ -115,7 +141,6 @@ class IndependenceResult(Record):
     gamma_x: float | None
     gamma_y: float | None
     n: int
-    columns: tuple[str, ...]
     columns_x: tuple[str, ...]
     columns_y: tuple[str, ...]
     hsic_unbiased: float
@@ -123,12 +148,8 @@ class IndependenceResult(Record):
     effect_size: float
     coco: float | None
     witness_correlation: float | None
-    null: Null
     family: FamilyRecord | None
     lags: Lags | None
-    warnings: tuple[str, ...]
-    provenance: Provenance
-    columns_left_out: tuple[str, ...] = ()
     method: str = "exact"
     approximation: PairApproximation | None = None
 
@@ -186,8 +207,8 @@ class PairEffect(Record):
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenResult(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenResult(AnyTestResult):
     """Every pair of columns of a table, or every column against a target, ranked by how surely they depend.
 
     Parameters
@@ -211,23 +232,14 @@ class ScreenResult(Record):
     """
 
     rows_from: ClassVar[str] = "pairs"
-    schema: str
-    command: str
     target: str | None
     estimator: str
     null: str
     correction: str
-    alpha: float
     tests: int
     rejected: int
-    reject: bool
-    decision: str
     n: int
-    columns: tuple[str, ...]
     pairs: tuple[PairEffect, ...]
-    warnings: tuple[str, ...]
-    provenance: Provenance
-    columns_left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +276,8 @@ class SelectedColumn(Record):
     significant: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SelectionResult(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionResult(AnyTestResult):
     """Columns selected one after another for their joint dependence with a target.
 
     Parameters
@@ -279,20 +291,11 @@ class SelectionResult(Record):
     """
 
     rows_from: ClassVar[str] = "selected"
-    schema: str
-    command: str
     target: str
-    alpha: float
-    reject: bool
-    decision: str
     n: int
-    columns: tuple[str, ...]
     selected: tuple[SelectedColumn, ...]
     significant: int
     null: Null
-    warnings: tuple[str, ...]
-    provenance: Provenance
-    columns_left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,8 +317,8 @@ class GroupPair(Record):
     p_value: float
 
 
-@dataclass(frozen=True, slots=True)
-class JointResult(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointResult(StatisticResult):
     """The result of a test of joint independence of several groups (dHSIC).
 
     Parameters
@@ -331,22 +334,8 @@ class JointResult(Record):
         Every two groups by themselves: groups may be independent in pairs and dependent jointly.
     """
 
-    schema: str
-    command: str
-    statistic: float
     statistic_name: str
-    estimator: str
     dhsic: float
-    p_value: float
-    alpha: float
-    reject: bool
-    decision: str
-    kernel: str
     n: int
-    columns: tuple[str, ...]
     groups: tuple[JointGroup, ...]
     pairs: tuple[GroupPair, ...]
-    null: Null
-    warnings: tuple[str, ...]
-    provenance: Provenance
-    columns_left_out: tuple[str, ...] = ()

@@ -352,21 +352,59 @@ class Approximation(Record):
     fixed_rows: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TwoSampleResult(Record):
-    """The result of a two-sample test. Field by field this is the JSON of `kerntest mmd`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnyTestResult(Record):
+    """What the results of all tests have.
 
     Parameters
     ----------
     schema : str
-        "kerntest.mmd/1".
+        What the record is, and its version: "kerntest.mmd/1".
+    columns_left_out : tuple of str
+        Columns that the test did not use: excluded, in one input only, constant, identifiers, not seen by the kernel.
+    """
+
+    LAST: ClassVar[tuple[str, ...]] = ("columns", "columns_left_out", *Record.LAST)
+    schema: str
+    command: str
+    alpha: float
+    reject: bool
+    decision: str
+    columns: tuple[str, ...]
+    columns_left_out: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticResult(AnyTestResult):
+    """What the results of tests by one statistic have.
+
+    Parameters
+    ----------
     statistic : float
-        The estimate of MMD^2 named by `estimator`, for `kernel`.
+        The estimate named by `estimator`, for `kernel`.
     p_value : float
-        In (0, 1]; of the whole family where there is one.
+        In (0, 1]; of the whole family of kernels where there is one.
     kernel : str
-        The kernel as resolved; given back as `kernel=` it gives the same statistic. With a family: the member that
-        saw the difference most clearly, selected by the test itself.
+        As resolved. With a family: the member that saw most, selected by the test itself.
+    """
+
+    statistic: float
+    estimator: str
+    p_value: float
+    kernel: str
+    null: Null
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoSampleResult(StatisticResult):
+    """The result of a two-sample test. Field by field this is the JSON of `kerntest mmd`.
+
+    Parameters
+    ----------
+    kernel : str
+        Given back as `kernel=` it gives the same statistic.
     bandwidth, gamma : float or None
         Of a kernel that has one bandwidth; gamma = 1 / (2 bandwidth^2) for the Gaussian.
     mmd2_unbiased, mmd2_biased : float
@@ -380,8 +418,6 @@ class TwoSampleResult(Record):
         sqrt of the normalised statistic <A, B> / sqrt(<A, A> <B, B>), between 0 and 1.
     reject : bool
         p_value <= alpha and, where a minimum effect was asked for, that it is reached.
-    columns_left_out : tuple of str
-        Columns of the inputs that the test did not use: excluded, in one input only, constant, identifiers.
     minimum_effect, explanation : optional
         Where they were asked for.
     method : str
@@ -390,30 +426,16 @@ class TwoSampleResult(Record):
         How the features were made, and how far they are from the kernel.
     """
 
-    schema: str
-    command: str
-    statistic: float
-    estimator: str
-    p_value: float
-    alpha: float
-    reject: bool
-    decision: str
-    kernel: str
     bandwidth: float | None
     gamma: float | None
     n_x: int
     n_y: int
-    columns: tuple[str, ...]
     mmd2_unbiased: float
     mmd2_biased: float
     mmd: float
     mmd_standard_error: float | None
     effect_size: float
-    null: Null
     family: FamilyRecord | None
-    warnings: tuple[str, ...]
-    provenance: Provenance
-    columns_left_out: tuple[str, ...] = ()
     minimum_effect: MinimumEffect | None = None
     explanation: Explanation | None = None
     method: str = "exact"
@@ -473,38 +495,3 @@ def _level(nested: Mapping[str, Any]) -> dict[str, Any]:
 def _joined(values: list[Any]) -> str:
     """Return plain values as one text; None leaves its place empty."""
     return ";".join("" if value is None else str(value) for value in values)
-
-
-@dataclass(frozen=True, slots=True)
-class PairApproximation(Record):
-    """Explicit features that stood for the kernels of both sides.
-
-    Parameters
-    ----------
-    features : str
-        As asked for: "nystroem:200".
-    kind : str
-        "nystroem" or "fourier".
-    number_x, number_y : int
-        Features of each side: of Nystroem, less those that show nothing.
-    kernel_error_x, kernel_error_y : float
-        Root mean square error of kernel values between sampled rows.
-    matrix_error_x, matrix_error_y : float
-        Error of the centred kernel matrix of sampled rows, relative to it (Frobenius norm).
-    rows_sampled : int
-        Rows from which bandwidths and landmarks were chosen.
-    rows_per_chunk, fixed_rows : None
-        Of results of earlier versions, which moved the rows of y inside chunks.
-    """
-
-    features: str
-    kind: str
-    number_x: int
-    number_y: int
-    kernel_error_x: float
-    kernel_error_y: float
-    matrix_error_x: float
-    matrix_error_y: float
-    rows_sampled: int
-    rows_per_chunk: int | None = None
-    fixed_rows: int | None = None

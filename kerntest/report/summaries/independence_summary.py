@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from kerntest.report.results.independence_record import (
         IndependenceResult,
         JointResult,
+        PairApproximation,
         PairEffect,
         ScreenResult,
         SelectionResult,
     )
-    from kerntest.report.results.record import PairApproximation
 
     AnyResult: TypeAlias = IndependenceResult | ScreenResult | SelectionResult | JointResult
 
