@@ -9,16 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from kerntest.cli.manual import option
-from kerntest.cli.options import OneOf, refusal
+from kerntest.cli.options import Value, option
 from kerntest.errors import UndecidedError, UsageError, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import click
-
-    from kerntest.cli.manual import AnyCommand
+    from kerntest.cli.options import AnyCommand
     from kerntest.report.results.record import Record
 
 VERDICTS = ("reject", "accept")
@@ -93,27 +90,13 @@ class Gate:
         return f"--fail-on {self.text} judges the rows that were learned from, which is too good; {way_out}"
 
 
-class GateType(OneOf):
-    """A gate; only tests have verdicts."""
-
-    name = "when"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Gate:  # type: ignore[override]  # a word, or more
-        """Return the gate."""
-        if isinstance(value, Gate):
-            return value
-        if str(value).casefold() in self.words:
-            return Gate(str(value).casefold())
-        found = _CONDITION.fullmatch(str(value))
-        try:
-            limit = float(found["limit"]) if found else math.nan
-        except ValueError:
-            limit = math.nan
-        if found is None or not math.isfinite(limit):
-            form = f"{', '.join(self.words)}{' or ' if self.words else ''}NAME<NUMBER, with <, <=, > or >="
-            hint = "quote it for the shell, such as 'accuracy<0.9'"
-            raise refusal(param, ctx, value, form, code="usage.choice", words=self.words, hint=hint)
-        return Gate(str(value).strip(), found["name"], found["sign"], limit)
+def gate_of(text: str) -> Gate:
+    """Return a condition as a gate, or raise ValueError."""
+    if found := _CONDITION.fullmatch(text):
+        gate = Gate(text.strip(), found["name"], found["sign"], float(found["limit"]))
+        if math.isfinite(gate.limit):
+            return gate
+    raise ValueError
 
 
 def _some(names: Sequence[str]) -> str:
@@ -141,11 +124,18 @@ def _leaves(plain: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def gate_option(*verdicts: str, example: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator for --fail-on; tests have verdicts."""
+    """Return the decorator for --fail-on; only tests have verdicts."""
     either = "on reject (p <= alpha) or on accept (p > alpha), or " if verdicts else ""
     return option(
         "--fail-on",
-        type=GateType(*verdicts),
+        type=Value(
+            "when",
+            f"{', '.join(verdicts)}{' or ' if verdicts else ''}NAME<NUMBER, with <, <=, > or >=",
+            lambda text: Gate(text.casefold()) if text.casefold() in verdicts else gate_of(text),
+            "usage.choice",
+            words=verdicts,
+            hint="quote it for the shell, such as 'accuracy<0.9'",
+        ),
         multiple=True,
         topic="Output",
         help=f"Make a gate: exit with 1 {either}when a number of the report is below or above a limit, such as "

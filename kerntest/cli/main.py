@@ -15,7 +15,7 @@ import click
 from kerntest import __version__
 from kerntest.cli import failures
 from kerntest.cli.console import WIPED, is_terminal
-from kerntest.cli.manual import EXIT_CODES, DocumentedGroup, Manual
+from kerntest.cli.manual import DocumentedGroup, Manual
 from kerntest.errors import DataWarning
 from kerntest.report.write import remove_temporary_files, written_together
 
@@ -47,19 +47,16 @@ COMMANDS = {
 }
 
 MANUAL = Manual(
-    examples=(
-        ("Do two files come from the same distribution?", "kerntest mmd before.csv after.csv"),
-        ("Which columns depend on one another?", "kerntest hsic machines.csv --pairwise"),
-        (
-            "Learn to predict a column, judged on rows held out",
-            "kerntest svm iris.csv --target species --test-fraction 0.3",
-        ),
-        ("What shape do the rows have?", "kerntest kpca wine.csv --color cultivar --plot wine.png"),
-        ("Predict a number, with intervals", "kerntest ridge machines.csv --target wear_um --test-fraction 0.3"),
-        ("Which kernels are there?", "kerntest kernels"),
-        ("Stop a pipeline when the data have drifted", "kerntest mmd before.csv after.csv --fail-on reject"),
-    ),
-    exit_codes=EXIT_CODES,
+    examples={
+        "Do two files come from the same distribution?": "kerntest mmd before.csv after.csv",
+        "Which columns depend on one another?": "kerntest hsic machines.csv --pairwise",
+        "Learn to predict a column, judged on rows held out": "kerntest svm iris.csv --target species --test-fraction "
+        "0.3",
+        "What shape do the rows have?": "kerntest kpca wine.csv --color cultivar --plot wine.png",
+        "Predict a number, with intervals": "kerntest ridge machines.csv --target wear_um --test-fraction 0.3",
+        "Which kernels are there?": "kerntest kernels",
+        "Stop a pipeline when the data have drifted": "kerntest mmd before.csv after.csv --fail-on reject",
+    },
 )
 
 

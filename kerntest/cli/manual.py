@@ -3,66 +3,46 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kerntest import __version__
 from kerntest.errors import UsageError, suggest
 
-AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
-EXIT_CODES: tuple[tuple[str, str], ...] = (
-    ("0", "the command ran; a gate, if one was asked for, passed"),
-    ("1", "only with --fail-on: the gate failed; the result is written in full"),
-    ("2", "usage: an option, a value, a kernel text or a column that is not there"),
-    ("3", "data: a file missing, malformed, with missing values or too short, or an output that cannot be written"),
-    (
-        "4",
-        "could not decide: a kernel that sees nothing, not enough memory, a missing package, a gate on nothing tested",
-    ),
-    ("5", "a model file that is damaged, of a newer version, or not a model"),
-    ("70", "a bug in kerntest"),
-    ("130", "interrupted with Ctrl-C; 143 terminated, 129 hung up: all leave files as they were"),
-    ("141", "the standard output was closed by its reader"),
-)
+EXIT_CODES = {
+    "0": "the command ran; a gate, if one was asked for, passed",
+    "1": "only with --fail-on: the gate failed; the result is written in full",
+    "2": "usage: an option, a value, a kernel text or a column that is not there",
+    "3": "data: a file missing, malformed, with missing values or too short, or an output that cannot be written",
+    "4": "could not decide: a kernel that sees nothing, not enough memory, a missing package, a gate on nothing tested",
+    "5": "a model file that is damaged, of a newer version, or not a model",
+    "70": "a bug in kerntest",
+    "130": "interrupted with Ctrl-C; 143 terminated, 129 hung up: all leave files as they were",
+    "141": "the standard output was closed by its reader",
+}
+# What most commands read.
+DATA = "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."
 
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """What a manual says beside the options."""
+    """What a manual says beside the options: what to do and by which line, arguments, notes, and exit codes but for some."""
 
-    examples: tuple[tuple[str, str], ...]
-    arguments: tuple[tuple[str, str], ...] = ()
-    notes: tuple[tuple[str, str], ...] = ()
-    exit_codes: tuple[tuple[str, str], ...] = ()
+    examples: dict[str, str]
+    arguments: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    never: tuple[str, ...] = ()
 
-
-class TopicOption(click.Option):
-    """An option that belongs under a heading of the help."""
-
-    def __init__(self, *arguments: Any, topic: str, **attributes: Any) -> None:
-        super().__init__(*arguments, **attributes)
-        self.topic = topic
-
-
-def option(*declarations: str, topic: str, **attributes: Any) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator that gives a command an option under a topic."""
-    return click.option(*declarations, cls=TopicOption, topic=topic, **({"show_default": True} | attributes))
-
-
-def stacked(*decorators: Callable[[Any], Any]) -> Callable[[AnyCommand], AnyCommand]:
-    """Return several decorators as one; the options come in this order."""
-
-    def decorate(command: Any) -> Any:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return decorate
+    @property
+    def exit_codes(self) -> dict[str, str]:
+        """What may come of the command."""
+        return {code: text for code, text in EXIT_CODES.items() if code not in self.never}
 
 
 class DocumentedCommand(click.Command):
@@ -80,33 +60,32 @@ class DocumentedCommand(click.Command):
             error.ctx = error.ctx or ctx
             raise
 
-    def subcommands(self) -> list[tuple[str, str]]:
+    def subcommands(self) -> dict[str, str]:
         """Return the names of the commands in a group and what each does."""
-        return []
+        return {}
 
-    def topics(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+    def topics(self, ctx: click.Context) -> dict[str, dict[str, str]]:
         """Return the help of all visible options, by topic; topics in the order in which they first occur."""
-        topics: dict[str, list[tuple[str, str]]] = {}
+        topics: dict[str, dict[str, str]] = {}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if isinstance(parameter, click.Option) and record is not None:
-                topics.setdefault(getattr(parameter, "topic", "Other"), []).append(record)
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)):
+                topics.setdefault(getattr(parameter, "topic", "Other"), {}).update([record])
         return topics
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write usage, description, the first example, arguments or commands, options, exit codes and all examples."""
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
-        _write_examples(formatter, "Example", self.manual.examples[:1])
+        _write_examples(formatter, "Example", [*self.manual.examples.items()][:1])
         _write_list(formatter, "Arguments", self.manual.arguments)
         _write_list(formatter, "Commands", self.subcommands())
         for topic, records in self.topics(ctx).items():
             _write_list(formatter, topic, records)
-        for heading, text in self.manual.notes:
+        for heading, text in self.manual.notes.items():
             with formatter.section(heading):
                 formatter.write_text(text)
         _write_list(formatter, "Exit codes", self.manual.exit_codes)
-        _write_examples(formatter, "Examples", self.manual.examples)
+        _write_examples(formatter, "Examples", self.manual.examples.items())
 
 
 class DocumentedGroup(DocumentedCommand, click.Group):
@@ -119,9 +98,9 @@ class DocumentedGroup(DocumentedCommand, click.Group):
         super().__init__(*arguments, **attributes)
         self.homes = homes
 
-    def subcommands(self) -> list[tuple[str, str]]:
+    def subcommands(self) -> dict[str, str]:
         """Return the commands without loading them."""
-        return [(name, short_help) for name, (_, _, short_help) in self.homes.items()]
+        return {name: short_help for name, (_, _, short_help) in self.homes.items()}
 
     def list_commands(self, ctx: click.Context | None) -> list[str]:  # noqa: ARG002 - the signature is click's
         """Return the names of the commands in the order of the table."""
@@ -152,7 +131,7 @@ class DocumentedGroup(DocumentedCommand, click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _write_examples(formatter: click.HelpFormatter, heading: str, examples: Sequence[tuple[str, str]]) -> None:
+def _write_examples(formatter: click.HelpFormatter, heading: str, examples: Iterable[tuple[str, str]]) -> None:
     """Write commands to copy, each below what it does."""
     with formatter.section(heading):
         indent = " " * formatter.current_indent
@@ -160,11 +139,11 @@ def _write_examples(formatter: click.HelpFormatter, heading: str, examples: Sequ
             formatter.write(f"{indent}# {meaning}\n{indent}{command}\n")
 
 
-def _write_list(formatter: click.HelpFormatter, heading: str, records: Sequence[tuple[str, str]]) -> None:
+def _write_list(formatter: click.HelpFormatter, heading: str, records: dict[str, str]) -> None:
     """Write a section of terms and what they mean, or nothing if there are none."""
     if records:
         with formatter.section(heading):
-            formatter.write_dl(list(records), col_max=24)
+            formatter.write_dl([*records.items()], col_max=24)
 
 
 # Of the version; not today's date, which would change the pages without a change.
@@ -203,7 +182,7 @@ def _page(command: DocumentedCommand, ctx: click.Context, path: str, group: Docu
     own = [name for name in (program, *(f"{program}-{name}" for name in group.homes)) if name != title]
     others = [(name, 1) for name in own] + [(f"{program}-{name}", section) for name, section in FURTHER.items()]
     pieces = [f"\\fI{_escaped(piece)}\\fR" for piece in command.collect_usage_pieces(ctx)]
-    commands = [(f"{_bold(f'{program}-{name}')}(1)", text) for name, text in command.subcommands()]
+    commands = [(f"{_bold(f'{program}-{name}')}(1)", text) for name, text in command.subcommands().items()]
     lines = [
         f'.TH "{_escaped(title.upper())}" "1" "{RELEASE_DATE}" "{program} {__version__}" "User Commands"',
         # No hyphens at the ends of lines: they would be copied with a command.
@@ -214,19 +193,21 @@ def _page(command: DocumentedCommand, ctx: click.Context, path: str, group: Docu
         " ".join([_bold(path), *pieces]),
         ".SH DESCRIPTION",
         *_apart([_line(text)] for text in (command.help or "").split("\n\n")),
-        *_terms((f"\\fI{_escaped(term)}\\fR", text) for term, text in manual.arguments),
+        *_terms((f"\\fI{_escaped(term)}\\fR", text) for term, text in manual.arguments.items()),
         *([".SH COMMANDS", *_terms(commands)] if commands else []),
         ".SH OPTIONS",
     ]
     for topic, records in topics.items():
         lines += [f'.SS "{_escaped(topic)}"'] if len(topics) > 1 else []
-        lines += _terms((_declaration(names), text) for names, text in records)
-    for heading, text in manual.notes:
+        lines += _terms((_declaration(names), text) for names, text in records.items())
+    for heading, text in manual.notes.items():
         lines += [f'.SH "{_escaped(heading.upper())}"', _line(text)]
-    examples = ([_line(f"{meaning}:"), ".RS 4", ".nf", _line(line), ".fi", ".RE"] for meaning, line in manual.examples)
+    examples = (
+        [_line(f"{meaning}:"), ".RS 4", ".nf", _line(line), ".fi", ".RE"] for meaning, line in manual.examples.items()
+    )
     lines += [
         ".SH EXIT STATUS",
-        *_terms((_bold(code), text) for code, text in manual.exit_codes),
+        *_terms((_bold(code), text) for code, text in manual.exit_codes.items()),
         ".SH ENVIRONMENT",
         *_terms((_bold(name), text) for name, text in ENVIRONMENT),
         ".SH FILES",

@@ -5,24 +5,24 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from kerntest.cli.manual import AnyCommand, option, stacked
 from kerntest.errors import UsageError, suggest
 from kerntest.report.write import check_writable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     AnyParamType = click.ParamType[Any]
 else:
     # click before 8.5 has no generic types.
     AnyParamType = click.ParamType
+
+AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
 
 LARGEST_COUNT = 10**9
 # Arguments that are files, in the order in which their columns are offered.
@@ -30,25 +30,33 @@ _FILES = ("file", "x", "y", "train", "test", "data", "other", "input")
 _SPECIAL_IN_BASH = re.compile(r"[^\w,.:/@%+=-]")
 
 
-def refusal(
-    param: click.Parameter | None,
-    ctx: click.Context | None,
-    value: Any,
-    form: str,
-    *,
-    code: str,
-    words: tuple[str, ...] = (),
-    hint: str = "",
-) -> UsageError:
-    """Return the error for a value that is not of a form, with the word that was meant."""
-    close = suggest(str(value).casefold(), words)
-    hint = hint or f"see `{ctx.command_path if ctx else 'kerntest'} --help`"
-    return UsageError(
-        f"{option_name(param)} must be {form}, not {str(value)!r}",
-        hint=f"did you mean {close!r}?" if close else hint,
-        code=code,
-        where={"value": str(value)},
-    )
+class TopicOption(click.Option):
+    """An option that belongs under a heading of the help."""
+
+    def __init__(self, *arguments: Any, topic: str, **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self.topic = topic
+
+
+def option(*declarations: str, topic: str, **attributes: Any) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator that gives a command an option under a topic."""
+    return click.option(*declarations, cls=TopicOption, topic=topic, **({"show_default": True} | attributes))
+
+
+def stacked(*decorators: Callable[[Any], Any]) -> Callable[[AnyCommand], AnyCommand]:
+    """Return several decorators as one; the options come in this order."""
+
+    def decorate(command: Any) -> Any:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+def contradiction(message: str, hint: str = "give one of them") -> UsageError:
+    """Return the error for options that do not go together."""
+    return UsageError(message, hint=hint, code="usage.contradiction")
 
 
 def option_name(param: click.Parameter | None) -> str:
@@ -56,103 +64,95 @@ def option_name(param: click.Parameter | None) -> str:
     return max(param.opts, key=len) if param is not None and param.opts else "the value"
 
 
-# The name of a type stands for its values in the help.
-class OneOf(AnyParamType):
-    """One word of a few; a mistyped one is told which was meant."""
+def see_help(ctx: click.Context | None) -> str:
+    """Return where the options of a command are told."""
+    return f"see `{ctx.command_path if ctx else 'kerntest'} --help`"
 
-    name = "name"
 
-    def __init__(self, *words: str) -> None:
-        self.words = words
+class Value(AnyParamType):
+    """A value of a form, which `read` returns or refuses with a ValueError; a mistyped word is told which was meant."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the word, whatever its case was."""
-        word = str(value).casefold()
-        if word not in self.words:
-            either = " or ".join(filter(None, (", ".join(self.words[:-1]), self.words[-1])))
-            raise refusal(param, ctx, value, either, code="usage.choice", words=self.words)
-        return word
+    def __init__(
+        self, name: str, form: str, read: Callable[[Any], Any], code: str, *, words: Iterable[str] = (), hint: str = ""
+    ) -> None:
+        self.name, self.form, self.read, self.code, self.words, self.hint = name, form, read, code, tuple(words), hint
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value as it was read."""
+        try:
+            return self.read(value)
+        except (ValueError, OverflowError):
+            close = suggest(str(value).casefold(), self.words)
+            raise UsageError(
+                f"{option_name(param)} must be {self.form}, not {str(value)!r}",
+                hint=f"did you mean {close!r}?" if close else self.hint or see_help(ctx),
+                code=self.code,
+                where={"value": str(value)},
+            ) from None
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 - the signature is click's
-        """Complete the word."""
+        """Complete a word."""
         return [CompletionItem(word) for word in self.words if word.startswith(incomplete.casefold())]
 
 
-class Quantity(AnyParamType):
-    """A number for which something must hold."""
-
-    def __init__(
-        self, name: str, read: Callable[[str], float], holds: Callable[[float], bool], description: str
-    ) -> None:
-        self.name, self.read, self.holds, self.description = name, read, holds, description
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number."""
-        try:
-            if self.holds(number := self.read(value)):
-                return number
-        except (ValueError, OverflowError):
-            pass
-        raise refusal(param, ctx, value, self.description, code="usage.range")
+def one_of(*words: str) -> Value:
+    """Return the type of one word of a few, in any case; its name stands for the values in the help."""
+    either = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    return Value("name", either, lambda text: words[words.index(str(text).casefold())], "usage.choice", words=words)
 
 
-PROBABILITY = Quantity("p", float, lambda value: 0 < value < 1, "a number between 0 and 1, both excluded")
-COUNT = Quantity("n", int, lambda value: 1 <= value <= LARGEST_COUNT, "a whole number from 1 to 1000000000")
-POSITIVE = Quantity("x", float, lambda value: 0 < value < math.inf, "a positive number")
-SEED = Quantity("n", int, lambda value: value >= 0, "a whole number from 0 up")
-FOLDS = Quantity("k", int, lambda value: 2 <= value <= 1000, "a whole number from 2 to 1000")
+def quantity(name: str, read: Callable[[str], float], holds: Callable[[float], bool], form: str) -> Value:
+    """Return the type of a number for which something must hold."""
+
+    def number(text: str) -> float:
+        if holds(found := read(text)):
+            return found
+        raise ValueError
+
+    return Value(name, form, number, "usage.range")
 
 
-class Bandwidth(AnyParamType):
-    """``auto``, ``median``, a positive number, or several with commas between them; or one number only."""
+PROBABILITY = quantity("p", float, lambda value: 0 < value < 1, "a number between 0 and 1, both excluded")
+COUNT = quantity("n", int, lambda value: 1 <= value <= LARGEST_COUNT, "a whole number from 1 to 1000000000")
+POSITIVE = quantity("x", float, lambda value: 0 < value < math.inf, "a positive number")
+SEED = quantity("n", int, lambda value: value >= 0, "a whole number from 0 up")
+FOLDS = quantity("k", int, lambda value: 2 <= value <= 1000, "a whole number from 2 to 1000")
 
-    name = "value"
 
-    def __init__(self, *words: str, several: bool = True) -> None:
-        self.words, self.several = words or ("auto", "median"), several
+def bandwidth(*words: str, several: bool = True) -> Value:
+    """Return the type of one of some words, a positive number, or several with commas between them."""
+    form = "positive numbers with commas between them" if several else "a positive number"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str | float | tuple[float, ...]:
-        """Return the word, the number or the numbers."""
-        if not isinstance(value, str):
-            return tuple(value) if isinstance(value, (list, tuple)) else float(value)
-        if value.strip().casefold() in self.words:
-            return value.strip().casefold()
-        try:
-            numbers = tuple(float(part) for part in value.split(","))
-        except ValueError:
-            numbers = ()
-        right = numbers and all(math.isfinite(number) and number > 0 for number in numbers)
-        if not right or (len(numbers) > 1 and not self.several):
-            form = "positive numbers with commas between them" if self.several else "a positive number"
-            form = f"{', '.join(self.words)}{',' if len(self.words) > 1 else ''} or {form}"
-            raise refusal(param, ctx, value, form, code="usage.bandwidth", words=self.words)
+    def read(text: str) -> str | float | tuple[float, ...]:
+        if (word := text.strip().casefold()) in words:
+            return word
+        numbers = tuple(map(float, text.split(",")))
+        if not all(0 < number < math.inf for number in numbers) or (len(numbers) > 1 and not several):
+            raise ValueError
         return numbers if len(numbers) > 1 else numbers[0]
 
-
-class KernelText(click.types.StringParamType):
-    """The text of a kernel: read later, by the kernels themselves; here only completed."""
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 - the signature is click's
-        """Complete the name that is being typed, which may stand in the middle of an expression."""
-        from kerntest.kernels import NAMES, NORMALISE  # noqa: PLC0415 - only a shell's Tab key needs it
-
-        word = re.search(r"[\w-]*$", incomplete)[0]  # type: ignore[index]  # the empty text matches
-        before = incomplete.removesuffix(word)
-        names = (*NAMES, NORMALISE) if before else ("auto", *NAMES, NORMALISE)
-        return [CompletionItem(before + name) for name in names if name.startswith(word.casefold())]
+    either = f"{', '.join(words)}{',' if len(words) > 1 else ''} or {form}"
+    return Value("value", either, read, "usage.bandwidth", words=words)
 
 
-class ColumnNames(click.types.StringParamType):
-    """Names of columns with commas between them: read later, by the library; here only completed."""
+def kernels_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of a kernel that is being typed, which may stand in the middle of an expression."""
+    del ctx, param
+    from kerntest.kernels import NAMES, NORMALISE  # noqa: PLC0415 - only a shell's Tab key needs it
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 - the signature is click's
-        """Complete the name after the last comma or colon; without a readable file there is nothing to offer."""
-        try:
-            return [CompletionItem(word) for word in completed(incomplete, _names(ctx))]
-        except Exception:  # noqa: BLE001 - a Tab key must never print an error, whatever is in the file
-            return []
+    word = re.search(r"[\w-]*$", incomplete)[0]  # type: ignore[index]  # the empty text matches
+    before = incomplete.removesuffix(word)
+    names = (*NAMES, NORMALISE) if before else ("auto", *NAMES, NORMALISE)
+    return [before + name for name in names if name.startswith(word.casefold())]
+
+
+def columns_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of a column after the last comma or colon; without a readable file there is nothing to offer."""
+    del param
+    try:
+        return completed(incomplete, _names(ctx))
+    except Exception:  # noqa: BLE001 - a Tab key must never print an error, whatever is in the file
+        return []
 
 
 def _names(ctx: click.Context) -> list[str]:
@@ -197,8 +197,7 @@ class OutputPath(click.Path):
         """Return the path, or the DataError that writing it would raise."""
         path = os.fsdecode(super().convert(value, param, ctx))
         if not path:
-            hint = f"see `{ctx.command_path if ctx else 'kerntest'} --help`"
-            raise UsageError(f"{option_name(param)} needs the name of a file", hint=hint)
+            raise UsageError(f"{option_name(param)} needs the name of a file", hint=see_help(ctx))
         if path == "-" and not self.allow_dash:
             raise UsageError(
                 f"{option_name(param)} writes a file, not the standard output",
@@ -210,36 +209,38 @@ class OutputPath(click.Path):
         return path
 
 
-ROWS, CSV, JUDGED = "Columns and rows", "How CSV is written", "Choosing and judging"
-_rows, _csv, _test, _judged, _output, _computing = (
-    partial(option, topic=topic) for topic in (ROWS, CSV, "Test", JUDGED, "Output", "Computing")
+def data_argument(name: str, **attributes: Any) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for a table to read, a path or ``-``."""
+    return click.argument(name, type=click.Path(allow_dash=True, readable=False), **attributes)
+
+
+ROWS, JUDGED = "Columns and rows", "Choosing and judging"
+_csv, _test, _output, _computing = (
+    partial(option, topic=topic) for topic in ("How CSV is written", "Test", "Output", "Computing")
 )
+columns = partial(option, topic=ROWS, shell_complete=columns_named, multiple=True, metavar="NAMES")
+column = partial(option, topic=ROWS, shell_complete=columns_named, metavar="NAME")
+kernel = partial(option, shell_complete=kernels_named)
 
-
-def columns_option(name: str, text: str, *, topic: str = ROWS) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator for an option that names columns; given twice, the names add up."""
-    return option(name, type=ColumnNames(), multiple=True, metavar="NAMES", topic=topic, help=text)
-
-
-SCALE = _rows(
+SCALE = option(
     "--scale",
-    type=OneOf("standardize", "none"),
+    type=one_of("standardize", "none"),
     default="standardize",
     metavar="RULE",
+    topic=ROWS,
     help="standardize brings every numeric column to mean 0 and standard deviation 1; none leaves the units.",
 )
-MISSING = _rows(
+MISSING = option(
     "--missing",
-    type=OneOf("error", "drop"),
+    type=one_of("error", "drop"),
     default="error",
     metavar="RULE",
+    topic=ROWS,
     help="Missing values: error (stop and count them) or drop (leave out their rows).",
 )
-CATEGORICAL = columns_option("--categorical", "Columns of numbers that are codes for categories.")
-CLUSTER = _rows(
+CATEGORICAL = columns("--categorical", help="Columns of numbers that are codes for categories.")
+CLUSTER = column(
     "--cluster",
-    type=ColumnNames(),
-    metavar="NAME",
     help="Column, such as a patient or a shop, whose rows of one value stay together in test parts and folds; not learned "
     "from.",
 )
@@ -248,7 +249,7 @@ CSV_WORDS = frozenset({"decimal", "na", "delimiter", "encoding", "header", "comm
 csv_options = stacked(
     _csv(
         "--decimal",
-        type=OneOf("auto", ".", ","),
+        type=one_of("auto", ".", ","),
         default="auto",
         metavar="MARK",
         help="Decimal mark: auto, '.' or ','; auto warns where it found a comma.",
@@ -279,103 +280,114 @@ csv_options = stacked(
 # What learners read their rows with.
 TABLE = stacked(CATEGORICAL, SCALE, csv_options, MISSING)
 
-
-def estimator_option(estimated: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator for --estimator."""
-    text = f"Estimate of {estimated} that is tested: unbiased (may be negative) or biased. Both are reported."
-    return _test("--estimator", type=OneOf("unbiased", "biased"), default="unbiased", help=text)
-
-
-def null_option(one_kernel: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator for --null; `one_kernel` is what the approximate ones are for."""
-    return _test(
-        "--null",
-        type=OneOf("permutation", "moments", "gamma", "spectral", "pearson"),
-        default="permutation",
-        help=f"Where the p-value comes from: permutation (exact); or, approximately and for {one_kernel}, moments, gamma, "
-        "spectral or pearson (see below).",
-    )
-
-
-def permutations_option(number: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator for --permutations; `number` says what N is of those that are used."""
-    text = f"Relabellings to use{number}; the smallest possible p-value is 1/N."
-    return _test("--permutations", type=COUNT, default=1000, help=text)
-
-
-def resampling_option(usual: str, meaning: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator for --resampling; `usual` names the default, and `meaning` says what it is."""
-    text = f"Relabellings of the permutation null: {meaning}, or ordinary random permutations (much slower)."
-    return _test("--resampling", type=OneOf(usual, "random"), default=usual, help=text)
-
-
-JUDGE = _test(
-    "--judge",
-    type=OneOf("together", "smallest"),
-    default="together",
-    help="How several kernels come to one p-value: together (how unusual their statistics are as a whole, given how they "
-    "vary together: sees what no kernel shows alone) or smallest (the smallest p-value of any of them, corrected).",
-)
 ALPHA = _test("--alpha", type=PROBABILITY, default=0.05, help="Level of the test.")
 SEED_OPTION = _test("--seed", type=SEED, default=0, help="Seed; the same seed gives the same p-value.")
 
 
-def method_options(kinds: str, usual: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator that adds --method and --features; `kinds` says what null goes with features, `usual` which."""
+def test_options(
+    *, by_features: str, features: str, estimated: str, kernels: str, permutations: str, usual: str, usually: str
+) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator that adds what both tests have.
+
+    By features there is another null, and these `features` are usual; the estimate is of what is `estimated`;
+    approximate nulls are for `kernels`; so many `permutations` are used; the `usual` resampling is `usually` what.
+    """
     return stacked(
         _test(
             "--method",
-            type=OneOf("exact", "features"),
-            help="exact compares all pairs of rows. features, for any number of rows, stands for the kernel by a few "
-            f"hundred columns, reads files piece by piece and never holds them; {kinds}. The error is told.  [default: exact]",
+            type=one_of("exact", "features"),
+            help="exact compares all pairs of rows. features, for any number of rows, stands for the kernel by a few hundred "
+            f"columns, reads files piece by piece and never holds them; {by_features}. The error is told.  [default: exact]",
         ),
         _test(
             "--features",
             metavar="KIND:M",
             help="Features of --method features: nystroem:M (kernel values at M random rows) or fourier:M (random waves, for "
-            f"numbers). More take longer and come nearer to the kernel.  [default: {usual}]",
+            f"numbers). More take longer and come nearer to the kernel.  [default: {features}]",
         ),
+        _test(
+            "--estimator",
+            type=one_of("unbiased", "biased"),
+            default="unbiased",
+            help=f"Estimate of {estimated} that is tested: unbiased (may be negative) or biased. Both are reported.",
+        ),
+        _test(
+            "--null",
+            type=one_of("permutation", "moments", "gamma", "spectral", "pearson"),
+            default="permutation",
+            help=f"Where the p-value comes from: permutation (exact); or, approximately and for {kernels}, moments, gamma, "
+            "spectral or pearson (see below).",
+        ),
+        _test(
+            "--permutations",
+            type=COUNT,
+            default=1000,
+            help=f"Relabellings to use{permutations}; the smallest possible p-value is 1/N.",
+        ),
+        _test(
+            "--resampling",
+            type=one_of(usual, "random"),
+            default=usual,
+            help=f"Relabellings of the permutation null: {usually}, or ordinary random permutations (much slower).",
+        ),
+        _test(
+            "--judge",
+            type=one_of("together", "smallest"),
+            default="together",
+            help="How several kernels come to one p-value: together (how unusual their statistics are as a whole, given how "
+            "they vary together: sees what no kernel shows alone) or smallest (the smallest p-value of any of them, corrected).",
+        ),
+        ALPHA,
+        SEED_OPTION,
     )
 
 
 def chosen_method(options: dict[str, Any]) -> None:
     """Make --method of what was given: --features alone asks for it; neither leaves the test as it is."""
     if options["features"] is not None and options["method"] == "exact":
-        raise UsageError(
+        raise contradiction(
             "--features does not go with --method exact",
-            hint="leave out one of the two: --features alone asks for --method features",
-            code="usage.contradiction",
+            "leave out one of the two: --features alone asks for --method features",
         )
     options["method"] = options["method"] or ("exact" if options["features"] is None else "features")
     if options["features"] is None:
         del options["features"]
 
 
-def kernel_option(topic: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator for --kernel."""
-    text = "Kernel, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; `kerntest kernels` lists them."
-    return option("--kernel", type=KernelText(), default="gaussian", topic=topic, help=text)
+def learner_options(topic: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator that adds --kernel, --features and --seed."""
+    return stacked(
+        kernel(
+            "--kernel",
+            default="gaussian",
+            topic=topic,
+            help="Kernel, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; `kerntest kernels` lists them.",
+        ),
+        option(
+            "--features",
+            metavar="KIND:M",
+            topic=topic,
+            help="For very many rows: nystroem:M or fourier:M, M explicit features instead of the kernel; the error is told.",
+        ),
+        option(
+            "--seed",
+            type=SEED,
+            default=0,
+            topic=topic,
+            help="Seed of all that is drawn at random: parts, folds, features.",
+        ),
+    )
 
 
-def features_option(topic: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator for --features."""
-    text = "For very many rows: nystroem:M or fourier:M, M explicit features instead of the kernel; the error is told."
-    return option("--features", metavar="KIND:M", topic=topic, help=text)
-
-
-def seed_option(topic: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator for --seed."""
-    text = "Seed of all that is drawn at random: parts, folds, features."
-    return option("--seed", type=SEED, default=0, topic=topic, help=text)
-
-
-TEST = _judged("--test", type=click.Path(readable=False), metavar="FILE", help="Rows to judge by, in a file.")
-
-
-def test_fraction_option(drawn: str) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator for --test-fraction; `drawn` says how, such as "drawn by class"."""
-    text = f"Share of the rows of TRAIN to hold out and judge by, {drawn}."
-    return _judged("--test-fraction", type=PROBABILITY, metavar="SHARE", help=text)
+def held_out_options(drawn: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator that adds --test and --test-fraction; `drawn` says how, such as "drawn by class"."""
+    fraction = f"Share of the rows of TRAIN to hold out and judge by, {drawn}."
+    return stacked(
+        option(
+            "--test", type=click.Path(readable=False), metavar="FILE", topic=JUDGED, help="Rows to judge by, in a file."
+        ),
+        option("--test-fraction", type=PROBABILITY, metavar="SHARE", topic=JUDGED, help=fraction),
+    )
 
 
 FORMATS = {
@@ -391,7 +403,7 @@ def format_options(*, lines: bool = False) -> Callable[[AnyCommand], AnyCommand]
     formats = [name for name in FORMATS if lines or name != "jsonl"]
     text = f"{', '.join(FORMATS[name] for name in formats)}.  [default: table]"
     return stacked(
-        _output("--format", "output_format", type=OneOf(*formats), metavar="FORMAT", help=text),
+        _output("--format", "output_format", type=one_of(*formats), metavar="FORMAT", help=text),
         _output("--json", "as_json", is_flag=True, help="Short for --format json."),
     )
 
@@ -399,11 +411,7 @@ def format_options(*, lines: bool = False) -> Callable[[AnyCommand], AnyCommand]
 def chosen_format(output_format: str | None, *, as_json: bool) -> str:
     """Return the format that --format and --json ask for together."""
     if as_json and output_format not in {None, "json"}:
-        raise UsageError(
-            f"--json and --format {output_format} contradict each other",
-            hint="give one of them",
-            code="usage.contradiction",
-        )
+        raise contradiction(f"--json and --format {output_format} contradict each other")
     return "json" if as_json else output_format or "table"
 
 
@@ -461,7 +469,7 @@ def engine_options(*engines: str) -> Callable[[AnyCommand], AnyCommand]:
     chosen = (
         _computing(
             "--engine",
-            type=OneOf("auto", *engines),
+            type=one_of("auto", *engines),
             default="auto",
             help=f"Where to compute: {', '.join(words[name] for name in engines)}, or auto: dask where a --scheduler is "
             "named, else local. The same seed gives the same p-value on each.",

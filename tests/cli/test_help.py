@@ -19,7 +19,7 @@ def test_help_begins_and_ends_with_examples(kerntest, command, flag):
     outcome = kerntest(*command, flag)
     assert (outcome.code, outcome.err) == (0, "")
     found = group.documented()[command[0]] if command else group
-    examples = [line for _, line in found.manual.examples]
+    examples = list(found.manual.examples.values())
     assert examples
     lines = outcome.out.splitlines()
     assert lines[-1].strip() == examples[-1]
@@ -41,7 +41,7 @@ def test_every_command_has_a_man_page_and_every_option_its_help(command):
 
 def test_the_examples_are_commands_that_can_be_parsed():
     for name, command in group.documented().items():
-        for _, line in command.manual.examples:
+        for line in command.manual.examples.values():
             words = shlex.split(line.partition("|")[2] or line.partition(">")[0])
             arguments = words[words.index("kerntest") + 1 :]
             if arguments[0] == name:

@@ -53,11 +53,11 @@ def test_a_page_is_clean_and_shows_examples_as_they_are_typed(name):
     assert done.stderr == b""
     text = done.stdout.decode()
     command = group if name == "kerntest.1" else group.documented()[name.removeprefix("kerntest-").removesuffix(".1")]
-    for _, line in command.manual.examples:
+    for line in command.manual.examples.values():
         assert line in text
 
 
 def test_text_is_no_request_of_roff():
-    manual = Manual(examples=(("'quoted' -x", ".hidden ~/a"),))
+    manual = Manual(examples={"'quoted' -x": ".hidden ~/a"})
     lines = pages(DocumentedGroup("program", manual=manual, homes={}))["program.1"].splitlines()
     assert {"\\&\\(aqquoted\\(aq \\-x:", "\\&.hidden \\(ti/a"} <= set(lines)

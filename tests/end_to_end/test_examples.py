@@ -14,7 +14,7 @@ SHOWN = {line.removeprefix("$ ").replace("sample_data/", "") for line in README.
 LINES = {
     line: f"{name}-{number}"
     for name, command in (("kerntest", group), *group.documented().items())
-    for number, (_, line) in enumerate(command.manual.examples)
+    for number, line in enumerate(command.manual.examples.values())
     if line not in SHOWN
 }
 

@@ -6,18 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kerntest.cli import options as common
 from kerntest.cli.gates import gate_option
-from kerntest.cli.manual import EXIT_CODES, Manual, option, stacked
-from kerntest.cli.options import (
-    COUNT,
-    PROBABILITY,
-    OneOf,
-    OutputPath,
-    columns_option,
-    csv_options,
-    engine_options,
-    report_options,
-)
+from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import ComputingCommand, Run, join_names
 from kerntest.errors import UsageError
 from kerntest.report.results.application_record import (
@@ -31,141 +22,106 @@ from kerntest.report.summaries.words import name_list, visible
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kerntest.cli.manual import AnyCommand
 
 PREDICTIONS, PROJECTION = "Predictions", "Projection"
-DATA_ARGUMENT = (
-    "DATA",
-    (
-        "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin. It may be larger "
-        "than memory."
-    ),
-)
+LARGE_DATA = f"{DATA} It may be larger than memory."
 
 PREDICT = Manual(
-    examples=(
-        ("Which species are these? As CSV on stdout", "kerntest predict species.kt iris_virginica.csv"),
-        (
-            "Into a file, with probabilities and all columns of the data",
-            "kerntest predict species.kt iris.csv --proba --keep '*' -o predicted.parquet",
-        ),
-        (
-            "Rows with missing values keep their place, without a prediction",
-            "kerntest predict orders.kt with_missing.csv --missing empty",
-        ),
-        (
-            "The decision function too, and what was predicted as JSON",
-            "kerntest predict species.kt iris.csv --decision -o predicted.csv --json",
-        ),
-        (
-            "Of a ridge regression, with intervals that hold 90 % of new values",
-            "kerntest predict wear.kt machines.csv --interval 0.9",
-        ),
-        ("From a pipe", "head -n 20 iris.csv | kerntest predict species.kt -"),
-    ),
-    arguments=(
-        ("MODEL", "A file that `kerntest svm ... -o MODEL` or `kerntest ridge ... -o MODEL` wrote."),
-        DATA_ARGUMENT,
-    ),
-    notes=(
-        (
-            "What is written",
-            (
-                "A line for each row of DATA, in its order: row, its number from 1; the columns named in --keep; prediction, a "
-                "class or number as in training, or for a one-class model true for rows like the training rows and false "
-                "for outliers; with --decision the decision function, above 0 for the second class, one for each pair of "
-                "several; with --proba the probability of each class. A ridge regression writes a column with the name of each "
-                "target instead of prediction; with --std its standard deviation, TARGET_std, and with --interval also "
-                "the ends of the interval, TARGET_low and TARGET_high. Columns of DATA are found by name, in any order; those "
-                "that the model does not know are ignored, and stderr names them."
-            ),
-        ),
-    ),
-    exit_codes=EXIT_CODES,
+    examples={
+        "Which species are these? As CSV on stdout": "kerntest predict species.kt iris_virginica.csv",
+        "Into a file, with probabilities and all columns of the data": "kerntest predict species.kt iris.csv --proba "
+        "--keep '*' -o predicted.parquet",
+        "Rows with missing values keep their place, without a prediction": "kerntest predict orders.kt "
+        "with_missing.csv --missing empty",
+        "The decision function too, and what was predicted as JSON": "kerntest predict species.kt iris.csv --decision "
+        "-o predicted.csv --json",
+        "Of a ridge regression, with intervals that hold 90 % of new values": "kerntest predict wear.kt machines.csv "
+        "--interval 0.9",
+        "From a pipe": "head -n 20 iris.csv | kerntest predict species.kt -",
+    },
+    arguments={
+        "MODEL": "A file that `kerntest svm ... -o MODEL` or `kerntest ridge ... -o MODEL` wrote.",
+        "DATA": LARGE_DATA,
+    },
+    notes={
+        "What is written": "A line for each row of DATA, in its order: row, its number from 1; the columns named in "
+        "--keep; prediction, a class or number as in training, or for a one-class model true for rows like the "
+        "training rows and false for outliers; with --decision the decision function, above 0 for the second class, "
+        "one for each pair of several; with --proba the probability of each class. A ridge regression writes a column "
+        "with the name of each target instead of prediction; with --std its standard deviation, TARGET_std, and with "
+        "--interval also the ends of the interval, TARGET_low and TARGET_high. Columns of DATA are found by name, in "
+        "any order; those that the model does not know are ignored, and stderr names them."
+    },
 )
 
 TRANSFORM = Manual(
-    examples=(
-        ("Where do these rows lie on the components? As CSV on stdout", "kerntest transform shop.kt after.csv"),
-        (
-            "Into a file, beside all columns of the data",
-            "kerntest transform shop.kt after.csv --keep '*' -o projected.parquet",
-        ),
-        (
-            "Take the noise away: back from the components to the columns",
-            "kerntest transform shop.kt after.csv --denoise -o smooth.csv",
-        ),
-        ("Which rows are least like those of the model?", "kerntest transform shop.kt after.csv --residual"),
-        ("Rows with missing values keep their place", "kerntest transform shop.kt with_missing.csv --missing empty"),
-    ),
-    arguments=(("MODEL", "A file that `kerntest kpca ... -o MODEL` wrote."), DATA_ARGUMENT),
-    notes=(
-        (
-            "What is written",
-            (
-                "A line for each row of DATA, in its order: row, its number from 1; the columns named in --keep; pc1, pc2, ..., "
-                "its scores, centred with the means of the training rows. With --reconstruct instead the columns of the model "
-                "in their own units: the row whose image in feature space is nearest to the projection, its pre-image; and "
-                "reconstruction_error, how far it is from the row in scaled units (a category that changed counts as 1). The "
-                "fewer components, the smoother the pre-images. Columns of DATA are found by name, in any order; those that "
-                "the model does not know are ignored, and stderr names them."
-            ),
-        ),
-        (
-            "Pre-images",
-            (
-                "They are found by the fixed point of Mika et al. (1999) for the Gaussian, and by what corresponds to it for "
-                "other kernels of distances, their sums and products, and kernels of column groups; for the linear kernel "
-                "exactly. Of a category the level is taken that fits best. Kernels of the inner product other than linear "
-                "have none."
-            ),
-        ),
-    ),
-    exit_codes=EXIT_CODES,
+    examples={
+        "Where do these rows lie on the components? As CSV on stdout": "kerntest transform shop.kt after.csv",
+        "Into a file, beside all columns of the data": "kerntest transform shop.kt after.csv --keep '*' -o "
+        "projected.parquet",
+        "Take the noise away: back from the components to the columns": "kerntest transform shop.kt after.csv "
+        "--denoise -o smooth.csv",
+        "Which rows are least like those of the model?": "kerntest transform shop.kt after.csv --residual",
+        "Rows with missing values keep their place": "kerntest transform shop.kt with_missing.csv --missing empty",
+    },
+    arguments={"MODEL": "A file that `kerntest kpca ... -o MODEL` wrote.", "DATA": LARGE_DATA},
+    notes={
+        "What is written": "A line for each row of DATA, in its order: row, its number from 1; the columns named in "
+        "--keep; pc1, pc2, ..., its scores, centred with the means of the training rows. With --reconstruct instead "
+        "the columns of the model in their own units: the row whose image in feature space is nearest to the "
+        "projection, its pre-image; and reconstruction_error, how far it is from the row in scaled units (a category "
+        "that changed counts as 1). The fewer components, the smoother the pre-images. Columns of DATA are found by "
+        "name, in any order; those that the model does not know are ignored, and stderr names them.",
+        "Pre-images": "They are found by the fixed point of Mika et al. (1999) for the Gaussian, and by what "
+        "corresponds to it for other kernels of distances, their sums and products, and kernels of column groups; for "
+        "the linear kernel exactly. Of a category the level is taken that fits best. Kernels of the inner product "
+        "other than linear have none.",
+    },
 )
 
 
 def _applying(
     manual: Manual, topic: str, empty: str, written: str, *own: Callable[[Any], Any]
-) -> Callable[[AnyCommand], AnyCommand]:
+) -> Callable[[common.AnyCommand], common.AnyCommand]:
     """Return the decorator of a command with options of its `own`; `empty` is left so where a value is missing."""
-    return stacked(
+    return common.stacked(
         click.command(cls=ComputingCommand, manual=manual),
         click.argument("model", type=click.Path(readable=False)),
-        click.argument("data", type=click.Path(allow_dash=True, readable=False)),
+        common.data_argument("data"),
         *own,
-        columns_option(
+        common.columns(
             "--keep",
-            "Columns of DATA to hand through, such as 'id,price:weight,temp_*'; '*' for all. Of CSV they stay as typed.",
+            help="Columns of DATA to hand through, such as 'id,price:weight,temp_*'; '*' for all. Of CSV they stay as "
+            "typed.",
             topic=topic,
         ),
-        option(
+        common.option(
             "--missing",
-            type=OneOf("error", "drop", "empty"),
+            type=common.one_of("error", "drop", "empty"),
             default="error",
             metavar="RULE",
             topic="Data",
             help=f"Rows with a missing value: error (stop), drop (leave them out) or empty (leave their {empty} empty).",
         ),
-        option(
+        common.option(
             "--unknown",
-            type=OneOf("error", "ignore"),
+            type=common.one_of("error", "ignore"),
             default="error",
             metavar="RULE",
             topic="Data",
             help="Categories that no training row had: error (stop) or ignore (different from every known one).",
         ),
-        csv_options,
-        option(
+        common.csv_options,
+        common.option(
             "-o",
             "--output",
-            type=OutputPath(),
+            type=common.OutputPath(),
             topic="Output",
             help=f"Write the {written} to a .csv or .parquet file instead of stdout; stdout then gets a report.",
         ),
         gate_option(example="incomplete>0"),
-        report_options,
-        engine_options("local", "dask"),
+        common.report_options,
+        common.engine_options("local", "dask"),
     )
 
 
@@ -174,21 +130,24 @@ def _applying(
     PREDICTIONS,
     "prediction",
     "predictions",
-    option("--proba", is_flag=True, topic=PREDICTIONS, help="Add the probability of each class, in columns p:CLASS."),
-    option(
+    common.option(
+        "--proba", is_flag=True, topic=PREDICTIONS, help="Add the probability of each class, in columns p:CLASS."
+    ),
+    common.option(
         "--decision",
         is_flag=True,
         topic=PREDICTIONS,
         help="Add the decision function, or one for each pair of classes.",
     ),
-    option(
+    common.option(
         "--std", is_flag=True, topic=PREDICTIONS, help="Of a ridge regression: add standard deviations of new values."
     ),
-    option(
+    common.option(
         "--interval",
-        type=PROBABILITY,
+        type=common.PROBABILITY,
         topic=PREDICTIONS,
-        help="Of a ridge regression: add the ends of intervals that hold new values with this probability, such as 0.9.",
+        help="Of a ridge regression: add the ends of intervals that hold new values with this probability, such as "
+        "0.9.",
     ),
 )
 def predict(model: str, data: str, **options: Any) -> int:
@@ -205,8 +164,10 @@ def predict(model: str, data: str, **options: Any) -> int:
     PROJECTION,
     "scores",
     "scores or pre-images",
-    option("--components", type=COUNT, metavar="K", topic=PROJECTION, help="Use the first K only.  [default: all]"),
-    option(
+    common.option(
+        "--components", type=common.COUNT, metavar="K", topic=PROJECTION, help="Use the first K only.  [default: all]"
+    ),
+    common.option(
         "--reconstruct",
         "--denoise",
         "reconstruct",
@@ -214,11 +175,12 @@ def predict(model: str, data: str, **options: Any) -> int:
         topic=PROJECTION,
         help="Write pre-images of the projections, in the columns and units of the data, instead of scores.",
     ),
-    option(
+    common.option(
         "--residual",
         is_flag=True,
         topic=PROJECTION,
-        help="Add how far each row is from its projection in feature space, squared: large for rows unlike the training rows.",
+        help="Add how far each row is from its projection in feature space, squared: large for rows unlike the "
+        "training rows.",
     ),
 )
 def transform(model: str, data: str, **options: Any) -> int:

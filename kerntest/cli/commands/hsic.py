@@ -9,34 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.core import ParameterSource
 
+from kerntest.cli import options as common
 from kerntest.cli.gates import VERDICTS, gate_option
-from kerntest.cli.manual import EXIT_CODES, Manual, option
-from kerntest.cli.options import (
-    ALPHA,
-    CATEGORICAL,
-    COUNT,
-    CSV_WORDS,
-    JUDGE,
-    ROWS,
-    SCALE,
-    SEED_OPTION,
-    Bandwidth,
-    ColumnNames,
-    KernelText,
-    OneOf,
-    OutputPath,
-    chosen_method,
-    columns_option,
-    csv_options,
-    engine_options,
-    estimator_option,
-    method_options,
-    null_option,
-    option_name,
-    permutations_option,
-    resampling_option,
-    result_options,
-)
+from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import ENGINE_PARAMETERS, ComputingCommand, Run, check_null, join_names
 from kerntest.errors import UsageError
 from kerntest.report.results import independence_record as record
@@ -119,175 +94,140 @@ _HINTS = (
 )
 
 MANUAL = Manual(
-    examples=(
-        ("Does wear depend on temperature and load?", "kerntest hsic machines.csv --x temp_c,load_percent --y wear_um"),
-        ("Every pair of columns, the surest dependence first", "kerntest hsic machines.csv --pairwise"),
-        ("Which columns does one depend on?", "kerntest hsic machines.csv --target wear_um"),
-        ("The two columns that together say most about it", "kerntest hsic machines.csv --target wear_um --select 2"),
-        ("Two files, row by row", "kerntest hsic gaussian.csv laplace.csv"),
-        (
-            "Series: is the dependence more than that each follows its own past?",
-            "kerntest hsic river.csv --x rain_mm --y level_cm --time-series",
-        ),
-        (
-            "Independent in pairs, dependent all together",
-            "kerntest hsic stairs.csv --joint lower_switch,upper_switch,lamp",
-        ),
-        (
-            "Pictures: the functions of x and of y that go together",
-            "kerntest hsic machines.csv --x temp_c --y wear_um --statistic coco --plot wear.png",
-        ),
-        (
-            "A gate in a pipeline, with JSON for programs",
-            "kerntest hsic machines.csv --x shaft_x_um --y shaft_y_um --json --fail-on reject",
-        ),
-        ("All pairs as JSON lines", "kerntest hsic machines.csv --pairwise --format jsonl"),
-    ),
-    arguments=(
-        ("DATA", "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."),
-        ("Y", "A second file, whose row i is the same case as row i of DATA: its columns are tested against those."),
-    ),
-    notes=(
-        (
-            "How to read the result",
-            (
-                "The p-value is the chance of a dependence at least this clear if x and y were independent. A small one (at "
-                "most alpha) says that they depend on each other, in whatever way; a large one does not prove that they are "
-                "independent. The effect size, from 0 to 1, says how strongly, whatever the number of rows. A dependence is "
-                "no cause."
-            ),
-        ),
-        (
-            "Several kernels",
-            (
-                "auto is a family of pairs of kernels, 18 or 27 up to 2,000 rows: Gaussian with Gaussian, Laplacian with "
-                "Laplacian and, where a side has several columns, additive kernels, which look at each column alone; each with "
-                "several bandwidths. --judge together asks how unusual their statistics are as a whole, given how these rise and "
-                "fall together under relabelling; only an excess counts. The pair shown is the one with the largest z, its "
-                "statistic in standard deviations of the null; -v lists all of them."
-            ),
-        ),
-        (
-            "Many tests at once",
-            (
-                "--pairwise and --target test each pair with one kernel at the median bandwidth. p is the p-value by the "
-                "moments of the permutation distribution, corrected for all pairs: holm keeps the chance of any false finding "
-                "below alpha, bh the expected share of false ones among the findings. p perm. is that of the pair alone over "
-                "relabellings, not corrected. r, rho and tau are the coefficients of Pearson, Spearman and Kendall: where they "
-                "are near 0 and p is small, the dependence is one that they miss."
-            ),
-        ),
-        (
-            "Nulls",
-            (
-                "permutation is exact for any number of rows and judges a whole family of pairs of kernels together; its "
-                "p-value is at least 1 / permutations. The others take one pair of kernels and have no such floor. moments: a "
-                "Pearson III curve through the exact mean, variance and skewness of the permutation distribution. pearson: a "
-                "curve through four moments. spectral: weighted chi-squares. gamma: two moments of the biased statistic, as in "
-                "the literature; it rejects too often at small p. Series have a null of their own, the shift test, which is "
-                "asymptotic."
-            ),
-        ),
-    ),
-    exit_codes=EXIT_CODES,
+    examples={
+        "Does wear depend on temperature and load?": "kerntest hsic machines.csv --x temp_c,load_percent --y wear_um",
+        "Every pair of columns, the surest dependence first": "kerntest hsic machines.csv --pairwise",
+        "Which columns does one depend on?": "kerntest hsic machines.csv --target wear_um",
+        "The two columns that together say most about it": "kerntest hsic machines.csv --target wear_um --select 2",
+        "Two files, row by row": "kerntest hsic gaussian.csv laplace.csv",
+        "Series: is the dependence more than that each follows its own past?": "kerntest hsic river.csv --x rain_mm "
+        "--y level_cm --time-series",
+        "Independent in pairs, dependent all together": "kerntest hsic stairs.csv --joint "
+        "lower_switch,upper_switch,lamp",
+        "Pictures: the functions of x and of y that go together": "kerntest hsic machines.csv --x temp_c --y wear_um "
+        "--statistic coco --plot wear.png",
+        "A gate in a pipeline, with JSON for programs": "kerntest hsic machines.csv --x shaft_x_um --y shaft_y_um "
+        "--json --fail-on reject",
+        "All pairs as JSON lines": "kerntest hsic machines.csv --pairwise --format jsonl",
+    },
+    arguments={
+        "DATA": DATA,
+        "Y": "A second file, whose row i is the same case as row i of DATA: its columns are tested against those.",
+    },
+    notes={
+        "How to read the result": "The p-value is the chance of a dependence at least this clear if x and y were "
+        "independent. A small one (at most alpha) says that they depend on each other, in whatever way; a large one "
+        "does not prove that they are independent. The effect size, from 0 to 1, says how strongly, whatever the "
+        "number of rows. A dependence is no cause.",
+        "Several kernels": "auto is a family of pairs of kernels, 18 or 27 up to 2,000 rows: Gaussian with Gaussian, "
+        "Laplacian with Laplacian and, where a side has several columns, additive kernels, which look at each column "
+        "alone; each with several bandwidths. --judge together asks how unusual their statistics are as a whole, "
+        "given how these rise and fall together under relabelling; only an excess counts. The pair shown is the one "
+        "with the largest z, its statistic in standard deviations of the null; -v lists all of them.",
+        "Many tests at once": "--pairwise and --target test each pair with one kernel at the median bandwidth. p is "
+        "the p-value by the moments of the permutation distribution, corrected for all pairs: holm keeps the chance "
+        "of any false finding below alpha, bh the expected share of false ones among the findings. p perm. is that of "
+        "the pair alone over relabellings, not corrected. r, rho and tau are the coefficients of Pearson, Spearman "
+        "and Kendall: where they are near 0 and p is small, the dependence is one that they miss.",
+        "Nulls": "permutation is exact for any number of rows and judges a whole family of pairs of kernels together; "
+        "its p-value is at least 1 / permutations. The others take one pair of kernels and have no such floor. "
+        "moments: a Pearson III curve through the exact mean, variance and skewness of the permutation distribution. "
+        "pearson: a curve through four moments. spectral: weighted chi-squares. gamma: two moments of the biased "
+        "statistic, as in the literature; it rejects too often at small p. Series have a null of their own, the shift "
+        "test, which is asymptotic.",
+    },
 )
 
 
-_names = partial(option, type=ColumnNames(), metavar="NAMES", multiple=True)
-_kernel = partial(option, type=KernelText(), topic="Test")
-_picture = partial(option, type=OutputPath(), topic="How they depend")
+_test, _many, _series = (partial(common.option, topic=topic) for topic in ("Test", "Many tests at once", "Series"))
+_kernel = partial(common.kernel, topic="Test")
+_picture = partial(common.option, type=common.OutputPath(), topic="How they depend")
 
 
 @click.command(cls=ComputingCommand, manual=MANUAL)
-@click.argument("data", type=click.Path(allow_dash=True, readable=False))
-@click.argument("other", metavar="[Y]", required=False, type=click.Path(allow_dash=True, readable=False))
-@_names(
+@common.data_argument("data")
+@common.data_argument("other", metavar="[Y]", required=False)
+@common.columns(
     "--x",
     "x_columns",
-    topic=ROWS,
     help="Columns of x, such as 'price,size:weight,temp_*' (a:b is a range). Without it all that are not in --y.",
 )
-@_names("--y", "y_columns", topic=ROWS, help="Columns of y, written the same way. Without it all that are not in --x.")
-@columns_option("--columns", "Columns that take part; the others are as if they were not there.")
-@columns_option("--exclude", "Columns to leave out.")
-@CATEGORICAL
-@SCALE
-@csv_options
-@option(
+@common.columns("--y", "y_columns", help="Columns of y, written the same way. Without it all that are not in --x.")
+@common.columns("--columns", help="Columns that take part; the others are as if they were not there.")
+@common.columns("--exclude", help="Columns to leave out.")
+@common.CATEGORICAL
+@common.SCALE
+@common.csv_options
+@common.option(
     "--missing",
-    type=OneOf("error", "drop"),
+    type=common.one_of("error", "drop"),
     metavar="RULE",
-    topic=ROWS,
+    topic=common.ROWS,
     help="Missing values: error (stop and count them) or drop (leave out their rows; of many tests each drops those of "
     "its own columns).  [default: error; with --pairwise or --target: drop]",
 )
 @_kernel(
     "--kernel",
     help="Kernel on both sides, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; auto tries a family of pairs of "
-    "Gaussian, Laplacian and additive ones and gives one p-value for all. `kerntest kernels` lists them.  [default: auto; of many tests: gaussian]",
+    "Gaussian, Laplacian and additive ones and gives one p-value for all. `kerntest kernels` lists them.  [default: "
+    "auto; of many tests: gaussian]",
 )
 @_kernel("--kernel-x", help="Kernel on x, instead of --kernel.")
 @_kernel("--kernel-y", help="Kernel on y, instead of --kernel.")
-@option(
+@_test(
     "--bandwidth",
-    type=Bandwidth(),
-    topic="Test",
+    type=common.bandwidth("auto", "median"),
     help="Bandwidth of a kernel that names none: auto (several, judged together), median (of the distances), a "
     "number, or several: 0.5,1,2.  [default: auto; of many tests: median]",
 )
-@option(
+@_test(
     "--statistic",
-    type=OneOf("hsic", "coco"),
+    type=common.one_of("hsic", "coco"),
     default="hsic",
-    topic="Test",
     help="hsic sums all ways in which functions of x and y go together; coco, the constrained covariance, is the "
     "strongest one, for one pair of kernels.",
 )
-@method_options("the null is moments", "nystroem:200")
-@estimator_option("HSIC")
-@null_option("one pair of kernels")
-@permutations_option(" at least")
-@resampling_option("shifts", "all cyclic shifts of the rows in random order")
-@JUDGE
-@ALPHA
-@SEED_OPTION
-@option(
+@common.test_options(
+    by_features="the null is moments",
+    features="nystroem:200",
+    estimated="HSIC",
+    kernels="one pair of kernels",
+    permutations=" at least",
+    usual="shifts",
+    usually="all cyclic shifts of the rows in random order",
+)
+@_many(
     "--pairwise",
     is_flag=True,
-    topic=MANY,
     help="Test every pair of columns, or those between --x and --y, and rank them.",
 )
-@option("--target", type=ColumnNames(), metavar="NAME", topic=MANY, help="Test every column against this one.")
-@option(
+@common.column("--target", topic=MANY, help="Test every column against this one.")
+@_many(
     "--select",
-    type=COUNT,
+    type=common.COUNT,
     metavar="K",
-    topic=MANY,
     help="Select K columns one after another, each the one that adds most to the dependence on --target.",
 )
-@option(
+@_many(
     "--correction",
-    type=OneOf("holm", "bh", "none"),
-    topic=MANY,
+    type=common.one_of("holm", "bh", "none"),
     help="Correction of p-values for many tests: holm, bh (Benjamini-Hochberg) or none.  [default: holm]",
 )
-@_names(
+@common.columns(
     "--joint",
     topic=MANY,
     help="Test whether columns are independent all together, not only in pairs (dHSIC). Given once, each column is a "
     "group of its own; given several times, each list is a group.",
 )
-@option(
+@_series(
     "--time-series",
     is_flag=True,
-    topic="Series",
     help="Rows are in the order of time: shift one series against the other instead of relabelling rows.",
 )
-@option(
+@_series(
     "--min-lag",
-    type=COUNT,
+    type=common.COUNT,
     metavar="N",
-    topic="Series",
     help="Smallest shift, in rows, that stands for independence.  [default: a twentieth of the rows]",
 )
 @_picture(
@@ -298,9 +238,9 @@ _picture = partial(option, type=OutputPath(), topic="How they depend")
     "--plot",
     help="Draw the null distribution and these functions, or of many tests a heat map, into a .png, .svg or .pdf file.",
 )
-@engine_options("local", "gpu", "dask")
+@common.engine_options("local", "gpu", "dask")
 @gate_option(*VERDICTS, example="effect_size>0.2")
-@result_options(lines=True)
+@common.result_options(lines=True)
 @click.pass_context
 def hsic(ctx: click.Context, /, **options: Any) -> int:
     """Test whether columns depend on one another, in whatever way.
@@ -316,7 +256,7 @@ def hsic(ctx: click.Context, /, **options: Any) -> int:
 
     taken = set(inspect.signature(getattr(kerntest, mode.function)).parameters) - set(mode.others.split())
     _check_options(ctx, switch, taken)
-    chosen_method(options)
+    common.chosen_method(options)
     if options["method"] == "features" and ctx.get_parameter_source("null") is not ParameterSource.COMMANDLINE:
         options["null"] = ctx.params["null"] = "moments"
     check_null(ctx)
@@ -337,13 +277,13 @@ def _switch(options: dict[str, Any]) -> str:
 
 def _check_options(ctx: click.Context, switch: str, taken: set[str]) -> None:
     """Refuse options that mean nothing to the test that was asked for, which takes these parameters."""
-    known = {CALLED.get(name, name) for name in taken} | CSV_WORDS | RESULT_PARAMETERS | {switch[2:]}
+    known = {CALLED.get(name, name) for name in taken} | common.CSV_WORDS | RESULT_PARAMETERS | {switch[2:]}
     known |= {"kernel"} if "kernel_x" in taken else set()
     for parameter in ctx.command.params:
         name = parameter.name or ""
         if name in known or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
             continue
-        shown = "a second file" if isinstance(parameter, click.Argument) else option_name(parameter)
+        shown = "a second file" if isinstance(parameter, click.Argument) else common.option_name(parameter)
         wrong = f"needs {_NEEDS[name]}" if name in _NEEDS and not switch else f"does not go with {switch}"
         hints = [
             hint
@@ -375,5 +315,5 @@ def _arguments(taken: set[str], options: dict[str, Any]) -> dict[str, Any]:
         # Each list is a group, or each column of a single one.
         lists = options["joint"]
         options["joint"] = lists[0] if len(lists) == 1 else [split_patterns(names) for names in lists]
-    given = {name: options.get(CALLED.get(name, name)) for name in sorted(taken | CSV_WORDS)}
+    given = {name: options.get(CALLED.get(name, name)) for name in sorted(taken | common.CSV_WORDS)}
     return {name: value for name, value in given.items() if value is not None and value != ()}

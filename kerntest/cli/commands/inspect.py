@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kerntest
-from kerntest.cli.manual import EXIT_CODES, DocumentedCommand, Manual
-from kerntest.cli.options import columns_option, csv_options, format_options
+from kerntest.cli import options as common
+from kerntest.cli.manual import DocumentedCommand, Manual
 from kerntest.cli.run import Run, check_stdin, join_names
 from kerntest.errors import UsageError
 
@@ -21,44 +21,37 @@ MANIFEST_AT = 30
 MODEL_START = b"manifest.json"
 
 MANUAL = Manual(
-    examples=(
-        ("What is in this file, and would a test use it?", "kerntest inspect before.csv"),
-        ("Only some columns, for programs", "kerntest inspect before.csv --columns 'items,site_*' --json"),
-        ("Many files with one header, as one table", "kerntest inspect 'iris_*.csv'"),
-        ("A compressed file from a pipe", "gzip -c after.csv | kerntest inspect -"),
-        ("One line for each column, for a spreadsheet", "kerntest inspect wine.csv --format csv"),
-        ("What is in a model, and which columns does it need?", "kerntest inspect species.kt"),
-    ),
-    arguments=(
-        (
-            "FILE",
-            (
-                "CSV, Parquet or JSON lines, also compressed with gzip, zstd, bzip2 or xz; a quoted glob of such files with one header; "
-                "a folder of Parquet files; or - for stdin. Or a model file."
-            ),
-        ),
-    ),
-    notes=(
-        (
-            "What a test would do with a column",
-            (
-                "used: it takes part. left out: it cannot tell anything, because it holds one value or identifies rows; "
-                "the test goes on with a warning. refused: a test stops with an error, because of a value that is not a "
-                "number among numbers, an infinite one, or a type that is not supported; --exclude leaves the column out."
-            ),
-        ),
-    ),
-    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code in {"0", "2", "3", "5", "70", "130", "141"}),
+    examples={
+        "What is in this file, and would a test use it?": "kerntest inspect before.csv",
+        "Only some columns, for programs": "kerntest inspect before.csv --columns 'items,site_*' --json",
+        "Many files with one header, as one table": "kerntest inspect 'iris_*.csv'",
+        "A compressed file from a pipe": "gzip -c after.csv | kerntest inspect -",
+        "One line for each column, for a spreadsheet": "kerntest inspect wine.csv --format csv",
+        "What is in a model, and which columns does it need?": "kerntest inspect species.kt",
+    },
+    arguments={
+        "FILE": "CSV, Parquet or JSON lines, also compressed with gzip, zstd, bzip2 or xz; a quoted glob of such "
+        "files with one header; a folder of Parquet files; or - for stdin. Or a model file."
+    },
+    notes={
+        "What a test would do with a column": "used: it takes part. left out: it cannot tell anything, because it "
+        "holds one value or identifies rows; the test goes on with a warning. refused: a test stops with an error, "
+        "because of a value that is not a number among numbers, an infinite one, or a type that is not supported; "
+        "--exclude leaves the column out."
+    },
+    never=("1", "4"),
 )
 
 
 @click.command("inspect", cls=DocumentedCommand, manual=MANUAL)
-@click.argument("file", type=click.Path(allow_dash=True, readable=False))
-@columns_option("--columns", "Columns to show, such as 'price,size:weight,temp_*' (a:b is a range).", topic="Columns")
-@columns_option("--exclude", "Columns to leave out, written the same way.", topic="Columns")
-@columns_option("--categorical", "Columns of numbers that are codes for categories.", topic="Columns")
-@csv_options
-@format_options()
+@common.data_argument("file")
+@common.columns(
+    "--columns", help="Columns to show, such as 'price,size:weight,temp_*' (a:b is a range).", topic="Columns"
+)
+@common.columns("--exclude", help="Columns to leave out, written the same way.", topic="Columns")
+@common.columns("--categorical", help="Columns of numbers that are codes for categories.", topic="Columns")
+@common.csv_options
+@common.format_options()
 def inspect_file(file: str, **options: Any) -> None:
     """Show what FILE holds: rows, format, and for each column its type, missing values, range or most frequent values.
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from kerntest.cli import options as common
 from kerntest.cli.console import terminal_width, uses_colour
-from kerntest.cli.manual import EXIT_CODES, DocumentedCommand, Manual
-from kerntest.cli.options import OneOf, chosen_format, format_options
+from kerntest.cli.manual import DocumentedCommand, Manual
 from kerntest.report.write import csv_text, json_text, write_standard_output
 
 SCHEMA = "kerntest.kernels/1"
@@ -21,29 +21,25 @@ ALGEBRA = (
 )
 
 MANUAL = Manual(
-    examples=(
-        ("List the kernels", "kerntest kernels"),
-        ("The same for programs", "kerntest kernels --json"),
-        ("Use one of them", "kerntest mmd before.csv after.csv --kernel 'student-t(2, df=3)'"),
-    ),
-    notes=(
-        (
-            "What the words mean",
-            (
-                "positive definite: it can be used in a test at all. characteristic: it sees every difference between "
-                "distributions if there are enough rows; the others see only some, such as differences of means."
-            ),
-        ),
-    ),
-    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code in {"0", "2", "3", "70", "130", "141"}),
+    examples={
+        "List the kernels": "kerntest kernels",
+        "The same for programs": "kerntest kernels --json",
+        "Use one of them": "kerntest mmd before.csv after.csv --kernel 'student-t(2, df=3)'",
+    },
+    notes={
+        "What the words mean": "positive definite: it can be used in a test at all. characteristic: it sees every "
+        "difference between distributions if there are enough rows; the others see only some, such as differences of "
+        "means."
+    },
+    never=("1", "4", "5"),
 )
 
 
 @click.command(cls=DocumentedCommand, manual=MANUAL)
-@format_options()
+@common.format_options()
 def kernels(*, output_format: str | None, as_json: bool) -> None:
     """List the kernels that --kernel knows, with their formulas, and how to combine them."""
-    shown_as = chosen_format(output_format, as_json=as_json)
+    shown_as = common.chosen_format(output_format, as_json=as_json)
     from kerntest.kernels.text import kernel_entries  # noqa: PLC0415 - numerics are loaded only when used
 
     rows = kernel_entries()
@@ -76,17 +72,18 @@ def _table(rows: list[dict[str, Any]]) -> str:
 
 
 SHELLS = Manual(
-    examples=(
-        ("bash: for this and every later shell", "kerntest completion bash >> ~/.bashrc"),
-        ("zsh: for every later shell", "kerntest completion zsh >> ~/.zshrc"),
-        ("fish: for every later shell", "kerntest completion fish > ~/.config/fish/completions/kerntest.fish"),
-    ),
-    arguments=(("SHELL", "bash, zsh or fish."),),
+    examples={
+        "bash: for this and every later shell": "kerntest completion bash >> ~/.bashrc",
+        "zsh: for every later shell": "kerntest completion zsh >> ~/.zshrc",
+        "fish: for every later shell": "kerntest completion fish > ~/.config/fish/completions/kerntest.fish",
+    },
+    arguments={"SHELL": "bash, zsh or fish."},
+    never=("1", "4", "5"),
 )
 
 
 @click.command(cls=DocumentedCommand, manual=SHELLS)
-@click.argument("shell", type=OneOf("bash", "zsh", "fish"))
+@click.argument("shell", type=common.one_of("bash", "zsh", "fish"))
 def completion(shell: str) -> None:
     """Print the script that makes SHELL complete commands, options, file names and kernel names."""
     from click.shell_completion import get_completion_class  # noqa: PLC0415 - only this command needs it

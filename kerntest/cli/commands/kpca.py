@@ -2,106 +2,74 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
 
+from kerntest.cli import options as common
 from kerntest.cli.gates import gate_option
-from kerntest.cli.manual import EXIT_CODES, Manual, option
-from kerntest.cli.options import (
-    COUNT,
-    ROWS,
-    TABLE,
-    Bandwidth,
-    ColumnNames,
-    OneOf,
-    columns_option,
-    engine_options,
-    features_option,
-    kernel_option,
-    model_options,
-    report_options,
-    seed_option,
-)
+from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import ComputingCommand, Run, join_names
 from kerntest.report.results.learning_record import KpcaResult
 
 COMPONENTS = "Components"
 
 MANUAL = Manual(
-    examples=(
-        (
-            "Draw 13 columns in two, coloured by a fourteenth",
-            "kerntest kpca wine.csv --color cultivar --plot wine.png",
-        ),
-        ("Keep the components, to project other rows on them", "kerntest kpca before.csv --components 5 -o week.kt"),
-        ("Ordinary principal components", "kerntest kpca iris.csv --exclude species --kernel linear"),
-        ("Eigenvalues and shares of the variance for a program", "kerntest kpca wine.csv --exclude cultivar --json"),
-        (
-            "Very many rows: 300 explicit features instead of the kernel matrix",
-            "kerntest kpca machines.csv --features nystroem:300 -o machines.kt",
-        ),
-    ),
-    arguments=(
-        ("DATA", "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."),
-    ),
-    notes=(
-        (
-            "What is found",
-            (
-                "The directions of largest variance of the rows in the feature space of the kernel, which are curves in the "
-                "space of the columns; with --kernel linear, ordinary principal components. Eigenvalues are those of the "
-                "centred kernel matrix HKH, shares of the variance are relative to its trace. Scores have mean 0, and the "
-                "one that is largest in size is positive. Numbers are standardised by the training rows, categories compared "
-                "by how many differ, and the model keeps all of that: new rows need the same columns, in any order."
-            ),
-        ),
-        (
-            "How to read the result",
-            (
-                "The table names the columns that go with a component: the correlation, for categories the correlation ratio. "
-                "A nonlinear component may go with none and still have a shape: draw it. Shares of the variance compare "
-                "components of one kernel, never two kernels or bandwidths: a narrow one spreads the variance over many "
-                "components, whatever the rows are like. The column named in --color takes no part."
-            ),
-        ),
-    ),
-    exit_codes=tuple((code, text) for code, text in EXIT_CODES if code != "5"),
+    examples={
+        "Draw 13 columns in two, coloured by a fourteenth": "kerntest kpca wine.csv --color cultivar --plot wine.png",
+        "Keep the components, to project other rows on them": "kerntest kpca before.csv --components 5 -o week.kt",
+        "Ordinary principal components": "kerntest kpca iris.csv --exclude species --kernel linear",
+        "Eigenvalues and shares of the variance for a program": "kerntest kpca wine.csv --exclude cultivar --json",
+        "Very many rows: 300 explicit features instead of the kernel matrix": "kerntest kpca machines.csv --features "
+        "nystroem:300 -o machines.kt",
+    },
+    arguments={"DATA": DATA},
+    notes={
+        "What is found": "The directions of largest variance of the rows in the feature space of the kernel, which "
+        "are curves in the space of the columns; with --kernel linear, ordinary principal components. Eigenvalues are "
+        "those of the centred kernel matrix HKH, shares of the variance are relative to its trace. Scores have mean "
+        "0, and the one that is largest in size is positive. Numbers are standardised by the training rows, "
+        "categories compared by how many differ, and the model keeps all of that: new rows need the same columns, in "
+        "any order.",
+        "How to read the result": "The table names the columns that go with a component: the correlation, for "
+        "categories the correlation ratio. A nonlinear component may go with none and still have a shape: draw it. "
+        "Shares of the variance compare components of one kernel, never two kernels or bandwidths: a narrow one "
+        "spreads the variance over many components, whatever the rows are like. The column named in --color takes no "
+        "part.",
+    },
+    never=("5",),
 )
+
+_components = partial(common.option, topic=COMPONENTS)
 
 
 @click.command(cls=ComputingCommand, manual=MANUAL)
-@click.argument("train", metavar="DATA", type=click.Path(allow_dash=True, readable=False))
-@columns_option("--columns", "Columns to take part, such as 'price,size:weight,temp_*' (a:b is a range).")
-@columns_option("--exclude", "Columns to leave out.")
-@option(
-    "--color", type=ColumnNames(), metavar="NAME", topic=ROWS, help="Column that takes no part and colours the picture."
-)
-@TABLE
-@option("--components", type=COUNT, default=2, metavar="K", topic=COMPONENTS, help="How many components.")
-@kernel_option(COMPONENTS)
-@option(
+@common.data_argument("train", metavar="DATA")
+@common.columns("--columns", help="Columns to take part, such as 'price,size:weight,temp_*' (a:b is a range).")
+@common.columns("--exclude", help="Columns to leave out.")
+@common.column("--color", help="Column that takes no part and colours the picture.")
+@common.TABLE
+@_components("--components", type=common.COUNT, default=2, metavar="K", help="How many components.")
+@common.learner_options(COMPONENTS)
+@_components(
     "--bandwidth",
-    type=Bandwidth("median", several=False),
+    type=common.bandwidth("median", several=False),
     default="median",
-    topic=COMPONENTS,
     help="Bandwidth of a kernel that names none: median (of the distances of the rows) or a number.",
 )
-@option(
+@_components(
     "--solver",
-    type=OneOf("auto", "lanczos", "dense"),
+    type=common.one_of("auto", "lanczos", "dense"),
     default="auto",
-    topic=COMPONENTS,
     help="How eigenvalues are found: auto takes the faster one.",
 )
-@features_option(COMPONENTS)
-@seed_option(COMPONENTS)
-@engine_options()
-@model_options(
+@common.engine_options()
+@common.model_options(
     "for `kerntest transform`", "the rows in the first two components, and the scree, into a .png, .svg or .pdf file"
 )
 @gate_option(example="explained<0.5")
-@report_options
+@common.report_options
 def kpca(train: str, **options: Any) -> int:
     """Find the shape of the rows: their principal components in the feature space of a kernel.
 

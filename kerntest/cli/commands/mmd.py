@@ -2,174 +2,118 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
 
+from kerntest.cli import options as common
 from kerntest.cli.gates import VERDICTS, gate_option
-from kerntest.cli.manual import EXIT_CODES, Manual, option
-from kerntest.cli.options import (
-    ALPHA,
-    CATEGORICAL,
-    JUDGE,
-    POSITIVE,
-    SCALE,
-    SEED_OPTION,
-    Bandwidth,
-    KernelText,
-    OneOf,
-    OutputPath,
-    chosen_method,
-    columns_option,
-    csv_options,
-    engine_options,
-    estimator_option,
-    method_options,
-    null_option,
-    permutations_option,
-    resampling_option,
-    result_options,
-)
+from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import ComputingCommand, Run, check_null, join_names
 from kerntest.report.results.record import TwoSampleResult
 from kerntest.report.summaries.two_sample_summary import two_sample_notes, two_sample_summary
 
 MANUAL = Manual(
-    examples=(
-        ("Compare two files", "kerntest mmd before.csv after.csv"),
-        (
-            "A gate in a pipeline: exit code 1 when the data have drifted",
-            "kerntest mmd before.csv after.csv --fail-on reject",
-        ),
-        (
-            "JSON for programs, of some columns",
-            "kerntest mmd before.csv after.csv --columns 'order_value_eur,items' --json",
-        ),
-        ("Read one of the two from a pipe", "head -n 101 after.csv | kerntest mmd before.csv -"),
-        (
-            "Choose the kernel and its bandwidth",
-            "kerntest mmd iris_versicolor.csv iris_virginica.csv --kernel 'gaussian(1.5)'",
-        ),
-        ("Where do they differ?", "kerntest mmd before.csv after.csv --explain --plot drift.png"),
-        (
-            "The smallest p-value of any of three bandwidths, corrected",
-            "kerntest mmd gaussian.csv laplace.csv --kernel gaussian --bandwidth 0.2,0.5,1 --judge smallest",
-        ),
-    ),
-    arguments=(
-        ("X", "CSV, Parquet or JSON lines, also compressed; a folder of Parquet; a quoted glob; or - for stdin."),
-        ("Y", "The file to compare with it; it must have the same columns."),
-    ),
-    notes=(
-        (
-            "How to read the result",
-            (
-                "The p-value is the chance of a difference at least this large if both files came from the same "
-                "distribution. A small one (at most alpha) says that they differ; a large one does not prove that they are "
-                "equal. The effect size, from 0 to 1, says how much they differ, whatever the number of rows."
-            ),
-        ),
-        (
-            "Several kernels",
-            (
-                "auto is a family of some 15 kernels: Gaussian and Laplacian ones of many bandwidths and, from three "
-                "columns on, additive ones, which look at each column alone. --judge together asks how unusual their "
-                "statistics are as a whole, given how these rise and fall together under relabelling: kernels that say the "
-                "same count about once, several that each say a little add up, and only an excess counts. The kernel shown is the "
-                "one with the largest z, its statistic in standard deviations of the null; -v lists all of them."
-            ),
-        ),
-        (
-            "Nulls",
-            (
-                "permutation is exact for any number of rows and judges a whole family of kernels together; its p-value "
-                "is at least 1 / permutations. Its relabellings permute 100 to 200 blocks of random rows, so that each "
-                "kernel value is computed once, whatever their number. The others take one kernel and have no such floor. moments: a Pearson III "
-                "curve through the exact mean, variance and skewness of the permutation distribution; right to an eighth "
-                "at p-values down to 0.001 wherever it was measured. pearson: a curve through four moments; as good in "
-                "the body, less sure below 0.001. spectral: weighted chi-squares; good for the unbiased estimate, too "
-                "cautious for the biased one in many dimensions. gamma: two moments; it rejects up to three times too "
-                "often at p = 0.001."
-            ),
-        ),
-    ),
-    exit_codes=EXIT_CODES,
+    examples={
+        "Compare two files": "kerntest mmd before.csv after.csv",
+        "A gate in a pipeline: exit code 1 when the data have drifted": "kerntest mmd before.csv after.csv --fail-on "
+        "reject",
+        "JSON for programs, of some columns": "kerntest mmd before.csv after.csv --columns 'order_value_eur,items' "
+        "--json",
+        "Read one of the two from a pipe": "head -n 101 after.csv | kerntest mmd before.csv -",
+        "Choose the kernel and its bandwidth": "kerntest mmd iris_versicolor.csv iris_virginica.csv --kernel "
+        "'gaussian(1.5)'",
+        "Where do they differ?": "kerntest mmd before.csv after.csv --explain --plot drift.png",
+        "The smallest p-value of any of three bandwidths, corrected": "kerntest mmd gaussian.csv laplace.csv --kernel "
+        "gaussian --bandwidth 0.2,0.5,1 --judge smallest",
+    },
+    arguments={"X": DATA, "Y": "The file to compare with it; it must have the same columns."},
+    notes={
+        "How to read the result": "The p-value is the chance of a difference at least this large if both files came "
+        "from the same distribution. A small one (at most alpha) says that they differ; a large one does not prove "
+        "that they are equal. The effect size, from 0 to 1, says how much they differ, whatever the number of rows.",
+        "Several kernels": "auto is a family of some 15 kernels: Gaussian and Laplacian ones of many bandwidths and, "
+        "from three columns on, additive ones, which look at each column alone. --judge together asks how unusual "
+        "their statistics are as a whole, given how these rise and fall together under relabelling: kernels that say "
+        "the same count about once, several that each say a little add up, and only an excess counts. The kernel "
+        "shown is the one with the largest z, its statistic in standard deviations of the null; -v lists all of them.",
+        "Nulls": "permutation is exact for any number of rows and judges a whole family of kernels together; its "
+        "p-value is at least 1 / permutations. Its relabellings permute 100 to 200 blocks of random rows, so that "
+        "each kernel value is computed once, whatever their number. The others take one kernel and have no such "
+        "floor. moments: a Pearson III curve through the exact mean, variance and skewness of the permutation "
+        "distribution; right to an eighth at p-values down to 0.001 wherever it was measured. pearson: a curve "
+        "through four moments; as good in the body, less sure below 0.001. spectral: weighted chi-squares; good for "
+        "the unbiased estimate, too cautious for the biased one in many dimensions. gamma: two moments; it rejects up "
+        "to three times too often at p = 0.001.",
+    },
 )
+
+_test = partial(common.option, topic="Test")
+_where = partial(common.option, topic="Where they differ")
 
 
 @click.command(cls=ComputingCommand, manual=MANUAL)
-@click.argument("x", type=click.Path(allow_dash=True, readable=False))
-@click.argument("y", type=click.Path(allow_dash=True, readable=False))
-@option(
+@common.data_argument("x")
+@common.data_argument("y")
+@common.kernel(
     "--kernel",
-    type=KernelText(),
     default="auto",
     topic="Test",
     help="Kernel, such as 'laplacian' or 'gaussian(1.5) + 0.5*linear'; auto tries a family of Gaussian, Laplacian and "
     "additive ones and gives one p-value for all. `kerntest kernels` lists them.",
 )
-@option(
+@_test(
     "--bandwidth",
-    type=Bandwidth(),
+    type=common.bandwidth("auto", "median"),
     default="auto",
-    topic="Test",
     help="Bandwidth of a kernel that names none: auto (several, judged together), median (of the distances), a "
     "number, or several: 0.5,1,2.",
 )
-@method_options("the null permutes blocks of rows, exactly", "nystroem:300")
-@estimator_option("MMD^2")
-@null_option("one kernel")
-@permutations_option("; all there are where they are at most 5,000")
-@resampling_option("blocks", "permutations of blocks of random rows")
-@JUDGE
-@ALPHA
-@option(
+@common.test_options(
+    by_features="the null permutes blocks of rows, exactly",
+    features="nystroem:300",
+    estimated="MMD^2",
+    kernels="one kernel",
+    permutations="; all there are where they are at most 5,000",
+    usual="blocks",
+    usually="permutations of blocks of random rows",
+)
+@_test(
     "--min-effect",
-    type=POSITIVE,
+    type=common.POSITIVE,
     metavar="D",
-    topic="Test",
     help="Reject only if MMD is surely at least D: its lower confidence bound at level 1 - alpha, at the median "
     "bandwidth unless the kernel is given.",
 )
-@SEED_OPTION
-@SCALE
-@columns_option("--columns", "Columns to use, such as 'price,size:weight,temp_*' (a:b is a range).")
-@columns_option("--exclude", "Columns to leave out, written the same way.")
-@option("--common", is_flag=True, topic="Columns and rows", help="Use the columns that both files have.")
-@CATEGORICAL
-@csv_options
-@option(
-    "--missing",
-    type=OneOf("error", "drop"),
-    default="error",
-    metavar="RULE",
-    topic="Columns and rows",
-    help="Missing values: error (stop and count them) or drop (leave out their rows).",
-)
-@option(
+@common.SCALE
+@common.columns("--columns", help="Columns to use, such as 'price,size:weight,temp_*' (a:b is a range).")
+@common.columns("--exclude", help="Columns to leave out, written the same way.")
+@common.option("--common", is_flag=True, topic=common.ROWS, help="Use the columns that both files have.")
+@common.CATEGORICAL
+@common.csv_options
+@common.MISSING
+@_where(
     "--explain",
     is_flag=True,
-    topic="Where they differ",
     help="Also test each column alone: its effect size, what it was and what it is, and a p-value corrected for all "
     "columns; and show the most typical rows.",
 )
-@option(
+@_where(
     "--witness",
-    type=OutputPath(),
-    topic="Where they differ",
+    type=common.OutputPath(),
     help="Write the witness function of the kernel shown at every row to a .csv or .parquet file: positive where X is "
     "denser.",
 )
-@option(
+@_where(
     "--plot",
-    type=OutputPath(),
-    topic="Where they differ",
+    type=common.OutputPath(),
     help="Draw the null distribution, the witness function and, with --explain, effect sizes and distributions of the "
     "columns into a .png, .svg or .pdf file.",
 )
-@engine_options("local", "gpu", "dask")
+@common.engine_options("local", "gpu", "dask")
 @gate_option(*VERDICTS, example="effect_size>0.2")
-@result_options()
+@common.result_options()
 @click.pass_context
 def mmd(ctx: click.Context, /, x: str, y: str, **options: Any) -> int:
     """Test whether X and Y come from the same distribution.
@@ -179,7 +123,7 @@ def mmd(ctx: click.Context, /, x: str, y: str, **options: Any) -> int:
     """
     run = Run(options)
     check_null(ctx)
-    chosen_method(options)
+    common.chosen_method(options)
     run.check(TwoSampleResult, {"X": x, "Y": y}, "kerntest mmd before.csv - < after.csv")
     result: TwoSampleResult = run.call("mmd_test", x, y, **join_names(options))
     return run.deliver(result, two_sample_notes(result), two_sample_summary)
