@@ -28,8 +28,7 @@ from kerntest.kernels.base import Points
 from kerntest.learning.components.kpca_fit import KpcaModel
 from kerntest.learning.machines.ridge_fit import RidgeModel
 from kerntest.learning.machines.svm_fit import SvmModel
-from kerntest.learning.model_fields import model_of
-from kerntest.learning.model_file import read_model
+from kerntest.learning.model_file import model_of, read_model
 from kerntest.learning.rows.model_outputs import COMMANDS, ROW, ComponentColumns, RidgeColumns, Sums, SvmColumns
 from kerntest.report.results.application_record import PredictionReport, TransformReport, UnknownLevels
 from kerntest.report.write import open_rows, rows_format

@@ -19,8 +19,7 @@ from kerntest.engines.compute_on import engine_of, prepare_fit
 from kerntest.errors import DataError, UsageError, one_of, warn_of, whole_number
 from kerntest.kernels.base import Kernel
 from kerntest.learning.cross_validation import train_test_split
-from kerntest.learning.model_fields import model_of, save_model
-from kerntest.learning.model_file import damaged, read_model
+from kerntest.learning.model_file import damaged, model_of, read_model, save_model
 from kerntest.learning.rows.leakage import guarded, kept_together, told_of_shared
 from kerntest.learning.rows.targets import Classes, checked_weights, target_of
 from kerntest.learning.rows.training_rows import (

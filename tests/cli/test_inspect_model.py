@@ -87,7 +87,7 @@ def test_a_kind_that_is_not_known_is_named(kerntest, model):
     assert kerntest("inspect", "future.kt").out.startswith("future.kt: forest\n")
 
 
-@pytest.mark.parametrize("place", [60, 1000, -200, -10])
+@pytest.mark.parametrize("place", [60, 1000, -10])
 def test_damage_is_5(kerntest, model, place):
     del model
     content = bytearray(Path("shop.kt").read_bytes())

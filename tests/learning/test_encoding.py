@@ -399,7 +399,7 @@ def test_whole_numbers_and_words_for_missing_values_are_read_as_others_write_the
         ({"scale": "standardize", "columns": []}, "encoder.columns must be one column or more"),
         ({"scale": "standardize", "columns": [TEXT, TEXT]}, "each with a name of its own"),
         ({"scale": "standardize", "columns": [TEXT], "units": 1}, "unknown fields: units"),
-        ({"scale": "none", "columns": [{"name": "a", "kind": "number", "spread": 1}]}, "columns[0].centre is missing"),
+        ({"scale": "none", "columns": [{"name": "a"}]}, "columns[0].kind is missing"),
         ({"scale": "none", "columns": [{"name": "a", "kind": "text"}]}, "columns[0].levels "),
         ({"scale": "standardize", "columns": [{**NUMBER, "written": "by hand"}]}, "a way to write a number"),
         ({"scale": "standardize", "columns": [{**NUMBER, "written": "date, year first"}]}, "a way to write a number"),
@@ -415,7 +415,7 @@ def test_whole_numbers_and_words_for_missing_values_are_read_as_others_write_the
                 ({"centre": 10**400}, "centre must be a finite number, not a huge number"),
                 ({"spread": 0}, "spread must be a positive number, not 0"),
                 ({"spread": -1.0}, "spread must be a positive number, not -1"),
-                ({"levels": []}, "unknown fields: levels"),
+                ({"unit": []}, "unknown fields: unit"),
             ]
         ),
         *(

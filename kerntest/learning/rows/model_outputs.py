@@ -17,8 +17,7 @@ from kerntest.errors import ModelError, UndecidedError, UsageError, check_probab
 from kerntest.learning.components.kpca_fit import KpcaModel, distances, in_units
 from kerntest.learning.machines.ridge_fit import RidgeModel
 from kerntest.learning.machines.svm_fit import SvmModel
-from kerntest.learning.model_fields import model_of
-from kerntest.learning.model_file import read_model
+from kerntest.learning.model_file import model_of, read_model
 from kerntest.report.results.application_record import ColumnError, NumberSummary
 from kerntest.report.results.inspection_record import ModelColumn, ModelReport
 

@@ -418,7 +418,7 @@ def model_summary(report: ModelReport) -> Summary:
         (("column", "name"), ("type", "word"), ("values", "text")),
         tuple((visible(column.name), column.kind, _values(column)) for column in report.columns),
     )
-    title = (TITLES | KIND_TITLES).get(report.method or report.kind, report.kind)
+    title = (TITLES | KIND_TITLES).get(report.method or report.kind, visible(report.kind))
     lines = tuple((label, text) for label, text in told if text)
     return Summary(f"{visible(report.name)}: {title}", lines, "", (), (columns,) if report.columns else ())
 
