@@ -29,7 +29,7 @@ from kerntest.data.source import (
     unpacked_stream,
 )
 from kerntest.data.table import Column, Table, refuse_empty
-from kerntest.engines.compute_on import note_read
+from kerntest.engines.engine import note_read
 from kerntest.errors import DataError, UsageError
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from kerntest.engines.compute_on import bytes_to_read, refuse_to_read
+from kerntest.engines.engine import bytes_to_read, refuse_to_read
 from kerntest.errors import DataError, listed, suggest
 
 if TYPE_CHECKING:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import logging
 import os
-import platform
 import signal
 from collections.abc import Sized
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
-from itertools import count, islice
+from itertools import cycle, islice
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import kerntest
-from kerntest.engines.engine import Engine, Item, Progress, Result, in_order, length
+from kerntest.engines.engine import Engine, Item, Result, in_order
 from kerntest.errors import MissingExtraError, UndecidedError, UsageError
 
 try:
@@ -78,54 +76,34 @@ class DaskEngine(Engine):
         """The threads of this process."""
         return self._here
 
-    def map(
-        self,
-        work: Callable[[Item], Result],
-        items: Iterable[Item],
-        progress: Progress | None = None,
-        *,
-        total: int | None = None,
-    ) -> Iterator[Result]:
-        """Yield work(item) for every item; see `Engine`."""
-        number = length(items, total)
-        if isinstance(items, Sized) and number <= 1:
-            yield from self._here.map(work, items, progress)
+    def results(self, work: Callable[[Item], Result], items: Iterable[Item], count: int) -> Iterator[Result]:
+        """Yield the results of about so many items; a single one is not worth sending."""
+        if isinstance(items, Sized) and count <= 1:
+            yield from self._here.results(work, items, count)
             return
-        done = 0
-        for results in self._parts(work, iter(items), max(1, number // (SHARE * self.threads))):
-            for result in results:
-                done += 1
-                yield result
-                if progress is not None:
-                    progress(done, number)
+        for part in self._parts(work, iter(items), max(1, count // (SHARE * self.threads))):
+            yield from part
 
     def _parts(self, work: Callable[[Any], Any], items: Iterator[Any], size: int) -> Iterator[list[Any]]:
         """Yield the results of so many items after another."""
-        client, numbers = self._client, count()
+        client = self._client
         try:
             packed = client.submit(bytes, cloudpickle.dumps(work), pure=False)
             # A copy for every worker, each the input of its share of the tasks: they would gather where a single one lies.
-            copies = [
-                client.submit(bytes, packed, workers=[worker], allow_other_workers=True, pure=False)
-                for worker in client.nthreads()
-            ]
+            options = {"allow_other_workers": True, "pure": False}
+            copies = cycle([client.submit(bytes, packed, workers=[worker], **options) for worker in client.nthreads()])
 
             def submit(some: list[Any]) -> Any:
-                copy = copies[next(numbers) % len(copies)]
                 # As bytes: Dask would look into tuples and lists for futures.
-                return client.submit(_run, copy, cloudpickle.dumps(some), np.geterr(), pure=False)
+                return client.submit(_run, next(copies), cloudpickle.dumps(some), np.geterr(), pure=False)
 
             yield from in_order(submit, iter(lambda: list(islice(items, size)), []), AHEAD * self.threads)
         except distributed.KilledWorker as error:
-            raise _failed(
-                "the workers of the cluster were lost again and again",
-                "they may lack memory: start fewer on each machine, or give them more",
-            ) from error
+            hint = "they may lack memory: start fewer on each machine, or give them more"
+            raise _failed("the workers of the cluster were lost again and again", hint) from error
         except (distributed.CancelledError, CommClosedError) as error:
-            raise _failed(
-                "the cluster was lost, and did not come back",
-                "look at its scheduler and its workers, then run this again",
-            ) from error
+            hint = "look at its scheduler and its workers, then run this again"
+            raise _failed("the cluster was lost, and did not come back", hint) from error
 
 
 def _failed(message: str, hint: str) -> UndecidedError:
@@ -164,9 +142,8 @@ def _reached(scheduler: str, stack: ExitStack) -> Any:
         distributed.comm.registry.get_backend(distributed.comm.addressing.parse_address(scheduler)[0])
         client = Client(scheduler, timeout=ANSWER, set_as_default=False)
     except OSError as error:
-        raise _failed(
-            f"no Dask scheduler answers at {scheduler!r}", "start one with `dask scheduler`, which prints its address"
-        ) from error
+        hint = "start one with `dask scheduler`, which prints its address"
+        raise _failed(f"no Dask scheduler answers at {scheduler!r}", hint) from error
     except (TypeError, ValueError) as error:
         what, hint = "is no address of a scheduler", "write --scheduler tcp://HOST:8786"
         if scheduler.startswith(("tls:", "wss:")):
@@ -175,17 +152,14 @@ def _reached(scheduler: str, stack: ExitStack) -> Any:
         raise UsageError(f"{scheduler!r} {what}", hint=hint, code="usage.scheduler") from error
     except Exception as error:
         # What a stranger says is read as lengths and pickles, and can fail in any way.
-        raise _failed(
-            f"what answers at {scheduler!r} is no Dask scheduler",
-            "`dask scheduler` prints the address of one when it starts",
-        ) from error
+        hint = "`dask scheduler` prints the address of one when it starts"
+        raise _failed(f"what answers at {scheduler!r} is no Dask scheduler", hint) from error
     stack.callback(_leave, client)
     try:
         client.wait_for_workers(1, timeout=WORKER_PATIENCE)
     except TimeoutError as error:
-        raise _failed(
-            f"the Dask scheduler at {scheduler!r} has no workers", f"start some with `dask worker {scheduler}`"
-        ) from error
+        hint = f"start some with `dask worker {scheduler}`"
+        raise _failed(f"the Dask scheduler at {scheduler!r} has no workers", hint) from error
     _look_over(client)
     return client
 
@@ -193,30 +167,21 @@ def _reached(scheduler: str, stack: ExitStack) -> Any:
 def _look_over(client: Any) -> None:
     """Refuse workers that could not do our work, or would do it differently."""
 
-    def versions() -> tuple[str | None, str]:
+    def installed() -> str:
         # Inside another function, so that it travels by itself to where there may be no kerntest.
         from platform import python_version_tuple  # noqa: PLC0415 - runs elsewhere
 
-        python = ".".join(python_version_tuple()[:2])
         try:
             from kerntest import __version__  # noqa: PLC0415 - runs elsewhere
         except ImportError:
-            return None, python
-        return __version__, python
+            return "no kerntest"
+        return f"kerntest {__version__} on Python {'.'.join(python_version_tuple()[:2])}"
 
-    ours = kerntest.__version__, ".".join(platform.python_version_tuple()[:2])
-    for address, theirs in sorted(client.run(versions, on_error="return").items()):
-        if theirs == ours:
-            continue
-        if not isinstance(theirs, tuple):
-            has = f"cannot run our Python {ours[1]}"
-        elif theirs[0] is None:
-            has = "has no kerntest"
-        else:
-            has = f"has kerntest {theirs[0]} on Python {theirs[1]}, not {ours[0]} on {ours[1]}"
-        raise _failed(
-            f"the worker at {address} {has}", f"install kerntest {ours[0]} with Python {ours[1]} on every worker"
-        )
+    ours = installed()
+    for address, theirs in sorted(client.run(installed, on_error="return").items()):
+        if theirs != ours:
+            has = theirs if isinstance(theirs, str) else "a Python that cannot run ours"
+            raise _failed(f"the worker at {address} has {has}, not {ours}", f"install {ours} on every worker")
 
 
 def _started(workers: int, folder: str, stack: ExitStack) -> Any:
@@ -236,10 +201,8 @@ def _started(workers: int, folder: str, stack: ExitStack) -> Any:
                 local_directory=folder,
             )
         except (OSError, RuntimeError, TimeoutError) as error:
-            raise _failed(
-                f"no processes could be started on this machine: {error}",
-                'in a script, put the call under `if __name__ == "__main__":`; or compute with --engine local',
-            ) from error
+            hint = 'in a script, put the call under `if __name__ == "__main__":`; or compute with --engine local'
+            raise _failed(f"no processes could be started on this machine: {error}", hint) from error
         stack.callback(_end, cluster)
         client = Client(cluster, set_as_default=False)
         stack.callback(_leave, client)
@@ -300,13 +263,10 @@ def _interrupts_wait() -> Iterator[None]:
 @contextmanager
 def _silence() -> Iterator[None]:
     """Keep log records of Dask, and of what it is built on, off the terminal."""
-    found = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in LOGGERS]
-    loggers = [logging.getLogger(name) for name in {*found, *LOGGERS}]
-    before = [(logger, logger.level) for logger in loggers if logger.level != logging.NOTSET or "." not in logger.name]
-    for logger, _ in before:
-        logger.setLevel(SILENT)
-    try:
+    with ExitStack() as stack:
+        for name in {*LOGGERS, *(one for one in logging.root.manager.loggerDict if one.partition(".")[0] in LOGGERS)}:
+            logger = logging.getLogger(name)
+            if logger.level != logging.NOTSET or name in LOGGERS:
+                stack.callback(logger.setLevel, logger.level)
+                logger.setLevel(SILENT)
         yield
-    finally:
-        for logger, level in before:
-            logger.setLevel(level)

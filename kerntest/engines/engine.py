@@ -1,26 +1,33 @@
-"""Where blocks are computed: on threads of this process, or elsewhere (`dask`, `gpu`).
+"""Where, and within how much memory, is computed: chosen once, around everything, so that no statistic needs to know of it.
 
-An engine knows no statistics: it runs independent pieces of work and hands back their results in the order of the
-work, so that sums have a fixed order whatever runs side by side.
+An engine knows no statistics: it runs independent pieces of work, on threads of this process or elsewhere (`dask`, `gpu`),
+and hands back their results in the order of the work, so that sums have a fixed order whatever runs side by side.
+
+A plan says beforehand what a computation will take. Whoever computes counts bytes and operations; what an operation takes
+was measured once (`COSTS`), and how fast this machine is beside that one a small Gram matrix tells.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import sys
+import time
+import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from kerntest.errors import UsageError
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+from kerntest.errors import UndecidedError, UsageError, suggest
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -61,7 +68,8 @@ class Engine:
             raise UsageError(
                 f"threads must be at least 1, not {threads!r}", hint="leave it out for all cores", code="usage.threads"
             )
-        self.threads = threads or available_threads()
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        self.threads = threads or available or 1
         self.memory = memory
 
     @property
@@ -86,15 +94,16 @@ class Engine:
         `work` is a function of the item alone, without effect but its result: it may run in another process. `total` is the
         number of items where `items` has no length.
         """
-        count = length(items, total)
+        count = len(items) if isinstance(items, Sized) else total or 0
         keep_freed_memory()
         with one_blas_thread():
-            for done, result in enumerate(self._results(work, items, count), start=1):
+            for done, result in enumerate(self.results(work, items, count), start=1):
                 yield result
                 if progress is not None:
                     progress(done, count)
 
-    def _results(self, work: Callable[[Item], Result], items: Iterable[Item], count: int) -> Iterator[Result]:
+    def results(self, work: Callable[[Item], Result], items: Iterable[Item], count: int) -> Iterator[Result]:
+        """Yield the results of about so many items."""
         workers = min(self.threads, count)
         if workers <= 1:
             yield from map(work, items)
@@ -119,11 +128,6 @@ def in_order(submit: Callable[[Item], Any], items: Iterable[Item], ahead: int) -
             future.cancel()
 
 
-def length(items: Iterable[Item], total: int | None) -> int:
-    """Return the number of items: as told, else as counted."""
-    return len(items) if isinstance(items, Sized) else total or 0
-
-
 def enough_for(engine: Engine, entries: float) -> Engine:
     """Return where to compute so many kernel values: the threads of this process where sending would take longer."""
     return engine if entries >= FEW_ENTRIES else engine.here
@@ -138,22 +142,6 @@ def in_pieces(items: Sequence[Item], most: int = PIECES) -> list[Sequence[Item]]
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def show_memory(size: float) -> str:
-    """Return an amount of memory as people read it: 1.4 GB."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 999.5:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} TB"
-
-
-def available_threads() -> int:
-    """Return the number of processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 @lru_cache(maxsize=1)
 def keep_freed_memory() -> None:
     """Let the C library keep the memory of blocks for the next ones, up to 64 MB.
@@ -161,8 +149,6 @@ def keep_freed_memory() -> None:
     glibc gives larger arrays back to the system and takes them anew, page by page, which costs more than a kernel
     function. What it takes for large grows, to at most 32 MB, with the arrays that were freed: so one is.
     """
-    import numpy as np  # noqa: PLC0415 - for this alone
-
     np.empty(2**25 - 2**16, dtype=np.uint8)
 
 
@@ -173,7 +159,317 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 
 
 @lru_cache(maxsize=1)
-def _controller(modules: int) -> ThreadpoolController:
+def _controller(modules: int) -> ThreadpoolController:  # noqa: ARG001 - what was found is kept for as many modules
     """Return what holds BLAS back. Finding the libraries takes 2 ms: done again only when more modules are loaded."""
-    del modules
     return ThreadpoolController()
+
+
+# The choice of an engine
+
+EngineName: TypeAlias = Literal["auto", "local", "gpu", "dask"]
+
+
+class _Setting(NamedTuple):
+    """An engine, who is told of plans from so many rows on, and the arrays of tables that were read and may be there still."""
+
+    engine: Engine
+    planned: Callable[[Plan], None] | None = None
+    planned_from: int = 0
+    read: Sequence[weakref.ref[Any]] = ()
+
+    def taken(self) -> int:
+        """Return the bytes that the program and the tables take."""
+        alive = [array for reference in self.read if (array := reference()) is not None]
+        return PROGRAM_BYTES + sum(int(array.nbytes) for array in alive)
+
+
+_USUAL = _Setting(Engine())
+_CURRENT: ContextVar[_Setting] = ContextVar("kerntest setting", default=_USUAL)
+
+
+@contextmanager
+def compute_on(
+    engine: EngineName = "auto",
+    *,
+    scheduler: str | None = None,
+    memory: str | int | None = None,
+    threads: int | None = None,
+    planned: Callable[[Any], None] | None = None,
+    planned_from: int = 0,
+) -> Iterator[Engine]:
+    """Compute what stands inside the `with` on an engine.
+
+    Parameters
+    ----------
+    engine : {"auto", "local", "gpu", "dask"}
+        "local": threads of this process. "gpu": a GPU, through PyTorch (extra `gpu`), for the passes over kernel
+        matrices. "dask": a cluster (extra `dask`). "auto": the cluster where a scheduler is named, else local.
+    scheduler : str, optional
+        Address of a Dask scheduler, such as "tcp://10.0.0.1:8786"; without it "dask" starts a cluster of processes on
+        this machine.
+    memory : str or int, optional
+        What the computation may take in one process: "4GB", or bytes.
+    threads : int, optional
+        Threads of this process, or processes of a cluster that is started here; all processors by default.
+    planned : callable, optional
+        Called with the plan of each computation before it begins.
+    planned_from : int
+        Only of tables with so many rows or more.
+
+    Yields
+    ------
+    Engine
+
+    Raises
+    ------
+    UsageError
+        If an option is wrong, or options contradict each other.
+    UndecidedError
+        If there is no GPU, or no such cluster; MissingExtraError if a package is missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kerntest
+    >>> rng = np.random.default_rng(0)
+    >>> with kerntest.compute_on(threads=1, memory="1GB"):
+    ...     kerntest.mmd_test(rng.normal(size=50), rng.normal(size=50) + 2.0).reject
+    True
+    """
+    names = get_args(EngineName)
+    if engine not in names:
+        close = suggest(str(engine), names)
+        hint = f"did you mean {close!r}?" if close else "it is auto, local, gpu or dask"
+        raise UsageError(f"there is no engine {engine!r}", hint=hint, code="usage.engine")
+    if scheduler is not None and engine not in {"auto", "dask"}:
+        raise UsageError(
+            f"a scheduler is for the engine dask, not for {engine}",
+            hint="leave out --engine, or --scheduler",
+            code="usage.contradiction",
+        )
+    allowed = None if memory is None else parse_memory(memory)
+    with ExitStack() as stack:
+        if engine == "dask" or scheduler is not None:
+            from kerntest.engines.dask import on_cluster  # noqa: PLC0415 - only a cluster needs Dask
+
+            made: Engine = stack.enter_context(on_cluster(scheduler, threads, allowed))
+        elif engine == "gpu":
+            from kerntest.engines.gpu import GpuEngine  # noqa: PLC0415 - only a GPU needs its packages
+
+            made = GpuEngine(threads, allowed)
+        else:
+            made = Engine(threads, allowed)
+        token = _CURRENT.set(_Setting(made, planned, planned_from, []))
+        try:
+            yield made
+        finally:
+            _CURRENT.reset(token)
+
+
+def engine_of(threads: int | None = None) -> Engine:
+    """Return the engine that `compute_on` chose, or so many threads of this process, which mean nothing to the others."""
+    engine = _CURRENT.get().engine
+    return engine if threads is None or engine.name != "local" else Engine(threads, engine.memory)
+
+
+# Memory
+
+_AMOUNT = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
+# What the program takes with its libraries, before there is any data; and the least that may be allowed.
+PROGRAM_BYTES, SMALLEST = 130 * 10**6, 2 * 10**8
+# What reading text takes besides the text itself, for each value: numbers, their text, and where their rows begin.
+BYTES_A_VALUE = 48
+# A table on its way from the file to the rows that are computed with: bytes for each number.
+TABLE_BYTES = 64
+
+
+def parse_memory(amount: str | int) -> int:
+    """Return an amount of memory in bytes: "4GB", "500 MB", "2GiB", or bytes."""
+    found = _AMOUNT.fullmatch(str(amount)) if isinstance(amount, (str, int)) else None
+    trouble = f"{str(amount)!r} is no amount of memory"
+    if found is not None:
+        size = float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2].lower() or " ")
+        if SMALLEST <= size < math.inf:
+            return int(size)
+        unit = "" if found[2] else " byte" if size == 1 else " bytes"
+        trouble = f"{str(amount).strip()}{unit} of memory is too little: the program itself takes 130 MB"
+    raise UsageError(trouble, hint="write --memory 4GB, or 500MB", code="usage.memory")
+
+
+def show_memory(size: float) -> str:
+    """Return an amount of memory as people read it: 1.4 GB."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 999.5:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+def refuse_beyond(need: float, memory: int | None, what: str, hint: str) -> None:
+    """Refuse what takes more bytes than were allowed (None: any); `what` names it, with its verb."""
+    if memory is not None and need > memory:
+        message = f"{what} {show_memory(need)}, and --memory allows {show_memory(memory)}"
+        raise UndecidedError(message, hint=hint, code="undecided.memory")
+
+
+def allowed_bytes(usual: int) -> int:
+    """Return the bytes that a method may hold: as many as it usually does, or two thirds of what `compute_on` allows."""
+    memory = engine_of().memory
+    return usual if memory is None else max(0, 2 * (memory - PROGRAM_BYTES) // 3)
+
+
+def bytes_to_read() -> int | None:
+    """Return how many bytes of a file may be in memory now; None for any."""
+    current = _CURRENT.get()
+    return None if current.engine.memory is None else max(0, current.engine.memory - current.taken())
+
+
+def refuse_to_read(size: float, name: str) -> None:
+    """Refuse to read what takes so many bytes, if that is more than is allowed beside all that was read before."""
+    current = _CURRENT.get()
+    hint = "give it more --memory, or fewer rows or columns; mmd and hsic read files of any size with --method features"
+    refuse_beyond(size + current.taken(), current.engine.memory, f"reading {name} takes at least", hint)
+
+
+def note_read(arrays: Iterable[Any]) -> None:
+    """Take note of the arrays of a table that was read: they take memory for as long as somebody holds them."""
+    current = _CURRENT.get()
+    if current.engine.memory is not None and isinstance(current.read, list):
+        current.read.extend(weakref.ref(array) for array in arrays)
+
+
+def fitting(engine: Engine, held: Callable[[int], float], *, what: str, hint: str) -> Engine:
+    """Return the engine with as many threads as memory allows, of which so many hold `held` bytes beside the program.
+
+    What one thread holds may be refused already; `what` says of whom, with its verb.
+    """
+    if engine.memory is None:
+        return engine
+    refuse_beyond(PROGRAM_BYTES + held(1), engine.memory, what, hint)
+    threads = engine.threads
+    while engine.name == "local" and threads > 1 and PROGRAM_BYTES + held(threads) > engine.memory:
+        threads -= 1
+    return engine if threads == engine.threads else Engine(threads, engine.memory)
+
+
+# Plans
+
+# Seconds of one operation on one thread of a Xeon of 2.1 GHz with OpenBLAS (kerntest's own passes, timed at n = 1,000 to
+# 8,000 and solved for the operations).
+COSTS = {
+    # The distance of two rows with all that is done once for a pair of them; a kernel of this distance, with its sums.
+    "distance": 5e-9,
+    "kernel": 1.5e-9,
+    # An entry of a matrix in a block of lags, Fourier transform included; the product of two of them.
+    "lag": 4e-9,
+    "pair": 0.5e-9,
+    # A multiplication with an addition inside a product of matrices.
+    "product": 1e-10,
+    # An entry of a matrix found at its relabelled place.
+    "relabelled": 1.3e-9,
+    # A cube of the rows in an eigendecomposition, per entry of that cube.
+    "spectrum": 4e-10,
+}
+# The rows, columns and seconds of the small Gram matrix on that machine; on a GPU one must be large to take any time.
+PROBE_ROWS, PROBE_COLUMNS, PROBE_SECONDS, GPU_ROWS = 512, 16, 2e-3, 8192
+# Starting a cluster of processes on this machine, in seconds.
+CLUSTER_START = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A computation before it begins.
+
+    Parameters
+    ----------
+    schema, command : str
+    method : str
+        "exact" or "features"; of a learner, how it is solved.
+    engine, where : str
+        "local", "gpu" or "dask"; and in words.
+    dtype : str
+    rows, columns : int
+    work : tuple of str
+        What will be computed, step by step.
+    memory_bytes : int
+        What it takes in one process, about.
+    memory_limit : int or None
+        What was allowed.
+    seconds : float
+        About how long, mostly within a factor of three.
+    """
+
+    schema: str
+    command: str
+    method: str
+    engine: str
+    where: str
+    dtype: str
+    rows: int
+    columns: int
+    work: tuple[str, ...]
+    memory_bytes: int
+    memory_limit: int | None
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields of the JSON."""
+        return asdict(self)
+
+
+def plan_wanted(rows: int) -> bool:
+    """Whether anybody listens to the plan of a table with so many rows."""
+    current = _CURRENT.get()
+    return current.planned is not None and rows >= current.planned_from
+
+
+def tell(
+    command: str,
+    rows: int,
+    columns: int,
+    *,
+    steps: tuple[str, ...],
+    held: float,
+    operations: Mapping[str, float],
+    engine: Engine,
+    method: str = "exact",
+    besides: float = 0.0,
+    refusal: tuple[str, str] | None = None,
+) -> None:
+    """Refuse what takes more memory than is allowed, and tell the plan of what does not to whoever listens.
+
+    It holds so many bytes beside the program, and takes operations, of each of `COSTS` so many in all threads together,
+    besides seconds that are known already. The refusal says what takes too much memory, with its verb, and what takes less.
+    """
+    if refusal is not None:
+        refuse_beyond(PROGRAM_BYTES + held, engine.memory, *refusal)
+    planned = _CURRENT.get().planned
+    if planned is None or not plan_wanted(rows):
+        return
+    seconds = sum(COSTS[name] * count for name, count in operations.items()) * _pace(engine) / engine.threads
+    seconds += besides + (CLUSTER_START if engine.name == "dask" else 0.0)
+    count = f"{engine.threads} thread{'' if engine.threads == 1 else 's'} of"
+    where = {"local": f"{count} this process", "dask": f"{count} a Dask cluster"}.get(engine.name, str(engine.device))
+    memory, schema = int(PROGRAM_BYTES + held), "kerntest.plan/1"
+    place = engine.name, where, engine.dtype
+    planned(Plan(schema, command, method, *place, rows, columns, steps, memory, engine.memory, seconds))
+
+
+def prepare_fit(command: str, rows: int, columns: int, *, step: str, held: float, engine: Engine, **told: Any) -> None:
+    """Tell the plan of a fit, which threads of this process compute, as `tell`."""
+    hint = "--features nystroem:500 takes less, or less with fewer features"
+    refusal = f"kerntest {command} of {rows:,} rows takes", hint
+    held += TABLE_BYTES * rows * columns
+    tell(command, rows, columns, steps=(step,), held=held, engine=engine.here, refusal=refusal, **told)
+
+
+def _pace(engine: Engine) -> float:
+    """Return how long this machine takes for what took a second where the costs were measured."""
+    rows = GPU_ROWS if engine.name == "gpu" else PROBE_ROWS
+    points = engine.send(np.linspace(0.0, 1.0, rows * PROBE_COLUMNS).reshape(rows, PROBE_COLUMNS))
+    taken = []
+    for _ in range(3):
+        started = time.perf_counter()
+        float(np.exp(points @ -points.T).sum())
+        taken.append(time.perf_counter() - started)
+    return min(taken) / (PROBE_SECONDS * (rows / PROBE_ROWS) ** 2)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from kerntest.engines.engine import Engine, Item, Progress, Result, show_memory
+from kerntest.engines.engine import Engine, Item, Result, show_memory
 from kerntest.errors import MissingExtraError, UndecidedError, UsageError
 
 try:
@@ -59,16 +59,17 @@ class GpuEngine(Engine):
         try:
             self._place = torch.device(asked)
         except RuntimeError as error:
-            raise UsageError(
-                f"{VARIABLE}={asked} names no device", hint="cuda, cuda:1 or cpu", code="usage.device"
-            ) from error
-        if self._place.type != "cpu" and (self._place.index or 0) >= torch.cuda.device_count():
-            raise UndecidedError(
-                "no GPU was found on this machine",
-                hint="leave out --engine gpu: the processors of this machine do the same",
-                code="undecided.no_gpu",
-            )
-        self.device = f"{_described(self._place)}, PyTorch {torch.__version__.partition('+')[0]}"
+            hint = "cuda, cuda:1 or cpu"
+            raise UsageError(f"{VARIABLE}={asked} names no device", hint=hint, code="usage.device") from error
+        self.device = "the processors"
+        if self._place.type != "cpu":
+            if (self._place.index or 0) >= torch.cuda.device_count():
+                hint = "leave out --engine gpu: the processors of this machine do the same"
+                raise UndecidedError("no GPU was found on this machine", hint=hint, code="undecided.no_gpu")
+            of = torch.cuda.get_device_properties(self._place)
+            # "NVIDIA H200, 139 GB"
+            self.device = f"{of.name}, {show_memory(of.total_memory)}"
+        self.device += f", PyTorch {torch.__version__.partition('+')[0]}"
 
     @property
     def here(self) -> Engine:
@@ -80,31 +81,14 @@ class GpuEngine(Engine):
         # PyTorch refuses arrays that may be read only.
         return DeviceArray(torch.as_tensor(np.array(array, order="C")).to(self._place))
 
-    def map(
-        self,
-        work: Callable[[Item], Result],
-        items: Iterable[Item],
-        progress: Progress | None = None,
-        *,
-        total: int | None = None,
-    ) -> Iterator[Result]:
-        """Yield work(item) for every item; see `Engine`."""
+    def results(self, work: Callable[[Item], Result], items: Iterable[Item], count: int) -> Iterator[Result]:
+        """Yield the results of so many items."""
         try:
-            yield from super().map(work, items, progress, total=total)
+            yield from super().results(work, items, count)
         except torch.cuda.OutOfMemoryError as error:
-            raise UndecidedError(
-                "the GPU has too little memory for this test",
-                hint="--threads 1 takes less of it; or leave out --engine gpu",
-                code="undecided.memory",
-            ) from error
-
-
-def _described(place: torch.device) -> str:
-    """Return a device in words: "NVIDIA H200, 139 GB"."""
-    if place.type == "cpu":
-        return "the processors"
-    of = torch.cuda.get_device_properties(place)
-    return f"{of.name}, {show_memory(of.total_memory)}"
+            hint = "--threads 1 takes less of it; or leave out --engine gpu"
+            message = "the GPU has too little memory for this test"
+            raise UndecidedError(message, hint=hint, code="undecided.memory") from error
 
 
 class DeviceArray(NDArrayOperatorsMixin):

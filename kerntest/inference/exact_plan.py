@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kerntest.engines.compute_on import TABLE_BYTES, fitting, plan_wanted, tell
+from kerntest.engines.engine import TABLE_BYTES, fitting, plan_wanted, tell
 from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling.permuted_blocks import BLOCKS, TOGETHER_ROWS
 from kerntest.inference.relabelling.permuted_pairs import refuse_whole

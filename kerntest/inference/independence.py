@@ -11,7 +11,7 @@ import numpy as np
 
 from kerntest.data.diagnostics import counters
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
-from kerntest.engines.compute_on import engine_of
+from kerntest.engines.engine import engine_of
 from kerntest.errors import DataError, UsageError, counted, one_of, telling, whole_number
 from kerntest.inference import exact
 from kerntest.inference.exact_plan import Work, prepare

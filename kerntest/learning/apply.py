@@ -21,8 +21,7 @@ from kerntest import __version__
 from kerntest.data.columns import match_names
 from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table
-from kerntest.engines.compute_on import PROGRAM_BYTES, engine_of, plan_wanted, tell
-from kerntest.engines.engine import Engine
+from kerntest.engines.engine import PROGRAM_BYTES, Engine, engine_of, plan_wanted, tell
 from kerntest.errors import DataError, ModelError, UsageError, counted, listed, one_of, telling
 from kerntest.kernels.base import Points
 from kerntest.learning.components.kpca_fit import KpcaModel

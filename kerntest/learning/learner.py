@@ -15,7 +15,7 @@ import numpy as np
 
 import kerntest
 from kerntest.data.formats.dialect import CsvOptions
-from kerntest.engines.compute_on import engine_of, prepare_fit
+from kerntest.engines.engine import engine_of, prepare_fit
 from kerntest.errors import DataError, UsageError, one_of, warn_of, whole_number
 from kerntest.kernels.base import Kernel
 from kerntest.learning.cross_validation import train_test_split

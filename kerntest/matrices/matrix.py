@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from kerntest.engines.compute_on import allowed_bytes
-from kerntest.engines.engine import Engine, Progress, enough_for
+from kerntest.engines.engine import Engine, Progress, allowed_bytes, enough_for
 from kerntest.kernels.base import (
     ROUNDING_UNITS,
     Array,

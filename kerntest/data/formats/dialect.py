@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, cast
 from kerntest.data.columns import Patterns, split_patterns
 from kerntest.data.source import PARQUET_MAGIC, find_files, format_of_head, head_of, open_file, unpacked_stream
 from kerntest.data.table import MISSING, no_header_hint
-from kerntest.engines.compute_on import BYTES_A_VALUE, bytes_to_read, refuse_to_read
+from kerntest.engines.engine import BYTES_A_VALUE, bytes_to_read, refuse_to_read
 from kerntest.errors import DataError, UsageError, counted, listed, suggest
 
 if TYPE_CHECKING:

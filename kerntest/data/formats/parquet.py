@@ -17,7 +17,7 @@ from pyarrow import parquet
 from kerntest.data.in_memory import column_of, of_source, table_of_arrow
 from kerntest.data.source import PARQUET_MAGIC, Source, half_of_memory, too_large, unreadable
 from kerntest.data.table import BlockReader, Piece, Pieces, RowBlock, Table, loaded, refuse_duplicates
-from kerntest.engines.compute_on import refuse_to_read
+from kerntest.engines.engine import refuse_to_read
 from kerntest.errors import DataError, listed
 
 if TYPE_CHECKING:

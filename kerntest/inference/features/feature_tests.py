@@ -15,8 +15,7 @@ import numpy as np
 
 from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.data.table import Table
-from kerntest.engines.compute_on import fitting
-from kerntest.engines.engine import Engine
+from kerntest.engines.engine import Engine, fitting
 from kerntest.errors import DataError, UsageError, listed
 from kerntest.inference import exact
 from kerntest.inference.exact_plan import piece_bytes

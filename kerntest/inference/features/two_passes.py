@@ -23,7 +23,7 @@ from kerntest.data.read import begins_as, located_files, open_blocks, read_table
 from kerntest.data.rows import apply_missing, missing_error, no_rows_left, reason_from_facts
 from kerntest.data.source import MAGIC_BYTES, Source, compression_of, open_file
 from kerntest.data.table import Column, Piece, Pieces, RowBlock, Table, refuse_empty
-from kerntest.engines.compute_on import engine_of, tell
+from kerntest.engines.engine import engine_of, tell
 from kerntest.errors import DataError, UndecidedError, UsageError, counted, one_of, option_value
 from kerntest.inference import exact
 from kerntest.inference.exact_plan import piece_bytes, pieces_read_twice

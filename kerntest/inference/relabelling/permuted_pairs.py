@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from kerntest.engines.compute_on import allowed_bytes
+from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.inference.relabelling.shifts import correlations_needed, cyclic_orders, low_rank_sums, shift_sums
 from kerntest.inference.sides import ORDER_STREAM, Estimator, Resampling

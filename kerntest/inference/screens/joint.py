@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.compute_on import allowed_bytes
+from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import UndecidedError, telling
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS, judge
 from kerntest.inference.screens.many_pairs import Screen, screen

@@ -15,7 +15,7 @@ from kerntest.data.columns import match_names
 from kerntest.data.diagnostics import counters
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.rows import check_usable
-from kerntest.engines.compute_on import TABLE_BYTES, engine_of, tell
+from kerntest.engines.engine import TABLE_BYTES, engine_of, tell
 from kerntest.errors import UsageError
 from kerntest.inference.exact import inputs_of, paired_copies, provenance_of
 from kerntest.inference.exact_plan import ABOUT_COLUMNS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.in_memory import frame_of
-from kerntest.engines.compute_on import allowed_bytes
+from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import DataError, warn_of
 from kerntest.learning.components.component_picture import draw_components, draw_scree
 from kerntest.learning.components.kpca_fit import (

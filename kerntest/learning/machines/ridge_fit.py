@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, 
 import numpy as np
 from scipy.special import stdtrit
 
-from kerntest.engines.compute_on import allowed_bytes
-from kerntest.engines.engine import Engine
+from kerntest.engines.engine import Engine, allowed_bytes
 from kerntest.errors import UndecidedError, UsageError, one_of, positive, whole_number
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.learning.cross_validation import draw_folds, smoothest

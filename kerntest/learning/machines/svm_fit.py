@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from kerntest.engines.compute_on import allowed_bytes
+from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.engines.compute_on import allowed_bytes
-from kerntest.engines.engine import Engine
+from kerntest.engines.engine import Engine, allowed_bytes
 from kerntest.errors import DataError, UsageError
 from kerntest.kernels.base import Points
 from kerntest.learning.cross_validation import (

@@ -8,7 +8,7 @@ from kerntest.engines.engine import show_memory
 from kerntest.report.summaries.words import Summary, visible
 
 if TYPE_CHECKING:
-    from kerntest.engines.compute_on import Plan
+    from kerntest.engines.engine import Plan
 
 
 def plan_summary(plan: Plan) -> Summary:
