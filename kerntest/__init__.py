@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kerntest.data.table import Table as Table
-    from kerntest.engines.engine import compute_on as compute_on
+    from kerntest.engines import compute_on as compute_on
     from kerntest.errors import DataWarning as DataWarning
     from kerntest.errors import KerntestError as KerntestError
     from kerntest.inference.independence import hsic_test as hsic_test
@@ -61,7 +61,7 @@ _HOME = {
     "TableReport": "kerntest.report.results.inspection_record",
     "TransformReport": "kerntest.report.results.application_record",
     "TwoSampleResult": "kerntest.report.results.record",
-    "compute_on": "kerntest.engines.engine",
+    "compute_on": "kerntest.engines",
     "hsic_joint": "kerntest.inference.screens.joint",
     "hsic_pairs": "kerntest.inference.screens.pairwise",
     "hsic_select": "kerntest.inference.screens.selection",

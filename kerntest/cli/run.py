@@ -257,7 +257,7 @@ class ComputingCommand(DocumentedCommand):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command on its engine."""
-        from kerntest.engines.engine import compute_on  # noqa: PLC0415 - --help must start at once
+        from kerntest.engines import compute_on  # noqa: PLC0415 - --help must start at once
 
         asked = {name: ctx.params.pop(name, None) for name in ENGINE_PARAMETERS}
         only_plan, verbose, quiet = asked.pop("dry_run"), ctx.params["verbose"], ctx.params["quiet"]

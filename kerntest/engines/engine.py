@@ -1,4 +1,4 @@
-"""Where, and within how much memory, is computed: chosen once, around everything, so that no statistic needs to know of it.
+"""Where, and within how much memory, is computed, and what that will take.
 
 An engine knows no statistics: it runs independent pieces of work, on threads of this process or elsewhere (`dask`, `gpu`),
 and hands back their results in the order of the work, so that sums have a fixed order whatever runs side by side.
@@ -18,16 +18,15 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from kerntest.errors import UndecidedError, UsageError, suggest
+from kerntest.errors import UndecidedError, UsageError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -152,10 +151,9 @@ def keep_freed_memory() -> None:
     np.empty(2**25 - 2**16, dtype=np.uint8)
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Hold BLAS to one thread, so that its rounding does not depend on the machine."""
-    limit: AbstractContextManager[Any] = _controller(len(sys.modules)).limit(limits=1, user_api="blas")
-    return limit
+def one_blas_thread() -> Any:
+    """Return a context that holds BLAS to one thread, so that its rounding does not depend on the machine."""
+    return _controller(len(sys.modules)).limit(limits=1, user_api="blas")
 
 
 @lru_cache(maxsize=1)
@@ -164,12 +162,7 @@ def _controller(modules: int) -> ThreadpoolController:  # noqa: ARG001 - what wa
     return ThreadpoolController()
 
 
-# The choice of an engine
-
-EngineName: TypeAlias = Literal["auto", "local", "gpu", "dask"]
-
-
-class _Setting(NamedTuple):
+class Setting(NamedTuple):
     """An engine, who is told of plans from so many rows on, and the arrays of tables that were read and may be there still."""
 
     engine: Engine
@@ -183,92 +176,13 @@ class _Setting(NamedTuple):
         return PROGRAM_BYTES + sum(int(array.nbytes) for array in alive)
 
 
-_USUAL = _Setting(Engine())
-_CURRENT: ContextVar[_Setting] = ContextVar("kerntest setting", default=_USUAL)
-
-
-@contextmanager
-def compute_on(
-    engine: EngineName = "auto",
-    *,
-    scheduler: str | None = None,
-    memory: str | int | None = None,
-    threads: int | None = None,
-    planned: Callable[[Any], None] | None = None,
-    planned_from: int = 0,
-) -> Iterator[Engine]:
-    """Compute what stands inside the `with` on an engine.
-
-    Parameters
-    ----------
-    engine : {"auto", "local", "gpu", "dask"}
-        "local": threads of this process. "gpu": a GPU, through PyTorch (extra `gpu`), for the passes over kernel
-        matrices. "dask": a cluster (extra `dask`). "auto": the cluster where a scheduler is named, else local.
-    scheduler : str, optional
-        Address of a Dask scheduler, such as "tcp://10.0.0.1:8786"; without it "dask" starts a cluster of processes on
-        this machine.
-    memory : str or int, optional
-        What the computation may take in one process: "4GB", or bytes.
-    threads : int, optional
-        Threads of this process, or processes of a cluster that is started here; all processors by default.
-    planned : callable, optional
-        Called with the plan of each computation before it begins.
-    planned_from : int
-        Only of tables with so many rows or more.
-
-    Yields
-    ------
-    Engine
-
-    Raises
-    ------
-    UsageError
-        If an option is wrong, or options contradict each other.
-    UndecidedError
-        If there is no GPU, or no such cluster; MissingExtraError if a package is missing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import kerntest
-    >>> rng = np.random.default_rng(0)
-    >>> with kerntest.compute_on(threads=1, memory="1GB"):
-    ...     kerntest.mmd_test(rng.normal(size=50), rng.normal(size=50) + 2.0).reject
-    True
-    """
-    names = get_args(EngineName)
-    if engine not in names:
-        close = suggest(str(engine), names)
-        hint = f"did you mean {close!r}?" if close else "it is auto, local, gpu or dask"
-        raise UsageError(f"there is no engine {engine!r}", hint=hint, code="usage.engine")
-    if scheduler is not None and engine not in {"auto", "dask"}:
-        raise UsageError(
-            f"a scheduler is for the engine dask, not for {engine}",
-            hint="leave out --engine, or --scheduler",
-            code="usage.contradiction",
-        )
-    allowed = None if memory is None else parse_memory(memory)
-    with ExitStack() as stack:
-        if engine == "dask" or scheduler is not None:
-            from kerntest.engines.dask import on_cluster  # noqa: PLC0415 - only a cluster needs Dask
-
-            made: Engine = stack.enter_context(on_cluster(scheduler, threads, allowed))
-        elif engine == "gpu":
-            from kerntest.engines.gpu import GpuEngine  # noqa: PLC0415 - only a GPU needs its packages
-
-            made = GpuEngine(threads, allowed)
-        else:
-            made = Engine(threads, allowed)
-        token = _CURRENT.set(_Setting(made, planned, planned_from, []))
-        try:
-            yield made
-        finally:
-            _CURRENT.reset(token)
+_USUAL = Setting(Engine())
+CURRENT: ContextVar[Setting] = ContextVar("kerntest setting", default=_USUAL)
 
 
 def engine_of(threads: int | None = None) -> Engine:
     """Return the engine that `compute_on` chose, or so many threads of this process, which mean nothing to the others."""
-    engine = _CURRENT.get().engine
+    engine = CURRENT.get().engine
     return engine if threads is None or engine.name != "local" else Engine(threads, engine.memory)
 
 
@@ -320,20 +234,20 @@ def allowed_bytes(usual: int) -> int:
 
 def bytes_to_read() -> int | None:
     """Return how many bytes of a file may be in memory now; None for any."""
-    current = _CURRENT.get()
+    current = CURRENT.get()
     return None if current.engine.memory is None else max(0, current.engine.memory - current.taken())
 
 
 def refuse_to_read(size: float, name: str) -> None:
     """Refuse to read what takes so many bytes, if that is more than is allowed beside all that was read before."""
-    current = _CURRENT.get()
+    current = CURRENT.get()
     hint = "give it more --memory, or fewer rows or columns; mmd and hsic read files of any size with --method features"
     refuse_beyond(size + current.taken(), current.engine.memory, f"reading {name} takes at least", hint)
 
 
 def note_read(arrays: Iterable[Any]) -> None:
     """Take note of the arrays of a table that was read: they take memory for as long as somebody holds them."""
-    current = _CURRENT.get()
+    current = CURRENT.get()
     if current.engine.memory is not None and isinstance(current.read, list):
         current.read.extend(weakref.ref(array) for array in arrays)
 
@@ -419,7 +333,7 @@ class Plan:
 
 def plan_wanted(rows: int) -> bool:
     """Whether anybody listens to the plan of a table with so many rows."""
-    current = _CURRENT.get()
+    current = CURRENT.get()
     return current.planned is not None and rows >= current.planned_from
 
 
@@ -443,7 +357,7 @@ def tell(
     """
     if refusal is not None:
         refuse_beyond(PROGRAM_BYTES + held, engine.memory, *refusal)
-    planned = _CURRENT.get().planned
+    planned = CURRENT.get().planned
     if planned is None or not plan_wanted(rows):
         return
     seconds = sum(COSTS[name] * count for name, count in operations.items()) * _pace(engine) / engine.threads
