@@ -40,13 +40,7 @@ TIES = "the best mean over the folds; of equal ones the smallest C, then the lar
 
 
 def draw_folds(
-    n: int,
-    k: int,
-    seed: int,
-    *,
-    labels: Codes | None = None,
-    classes: Sequence[str] = (),
-    clusters: Rows | None = None,
+    n: int, k: int, seed: int, *, labels: Codes | None = None, classes: Sequence[str] = (), clusters: Rows | None = None
 ) -> Rows:
     """Return the fold of each row, from 0 to k - 1, every class spread evenly.
 

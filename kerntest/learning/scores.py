@@ -48,12 +48,7 @@ BLOCK = 2**20
 
 
 def classification_metrics(
-    true: Codes,
-    predicted: Codes,
-    scores: Array | None,
-    classes: tuple[str, ...],
-    *,
-    probabilities: Array | None = None,
+    true: Codes, predicted: Codes, scores: Array | None, classes: tuple[str, ...], *, probabilities: Array | None = None
 ) -> ClassificationMetrics:
     """Return how well classes are predicted, as places in `classes`.
 

@@ -36,11 +36,7 @@ if TYPE_CHECKING:
     LearnerResult: TypeAlias = SvmResult | RidgeResult | KpcaResult
 
 PARTS = {"train": "training", "test": "test"}
-TITLES = {
-    "svm": "Support vector machine",
-    "mean": "Nearest-mean classifier",
-    "perceptron": "Kernel perceptron",
-}
+TITLES = {"svm": "Support vector machine", "mean": "Nearest-mean classifier", "perceptron": "Kernel perceptron"}
 TASKS = {"classify": "", "regress": " for numbers", "one-class": " for one class"}
 # More classes than this are left to --json: nobody reads a larger matrix in a terminal.
 CLASSES_SHOWN = 12
