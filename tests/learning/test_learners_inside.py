@@ -70,7 +70,7 @@ def test_conjugate_gradients_find_what_eigenvalues_find_on_any_number_of_threads
     monkeypatch.setattr(falkon, "ROWS_PER_CENTRE", 10)
     from_all, alone = (KernelRidge(threads=threads, **options).fit(X, Y, sample_weight=weights) for threads in (3, 1))
     assert from_all.fit_.iterations <= 3
-    assert_close(from_all.predict(rest), alone.predict(rest), condition=alone.fit_.condition, share=SAME_MACHINE)
+    assert_close(from_all.predict(rest), alone.predict(rest), condition=alone.fit_.condition_number, share=SAME_MACHINE)
     np.testing.assert_allclose(from_all.predict(rest, return_std=True)[1], exact, rtol=1e-6)
     from_all.save(tmp_path / "m")
     loaded = KernelRidge.load(tmp_path / "m").predict(rest, return_std=True)

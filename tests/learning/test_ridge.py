@@ -142,7 +142,7 @@ def test_features_give_what_their_products_give(weights, criterion):
     for one, rows in zip(fixed, (X[:14], Z @ Z.T), strict=True):
         one.fit(rows, TWO, sample_weight=weights)
     close(fixed[0].predict(X[:14]), fixed[1].predict(Z @ Z.T), rtol=1e-7, atol=1e-8)
-    for name in ("degrees", "condition", "n_zero", "left_out", "log_evidence"):
+    for name in ("effective_df", "condition_number", "n_zero", "left_out", "log_evidence"):
         close(getattr(fixed[0].fit_, name), getattr(fixed[1].fit_, name), rtol=1e-7, atol=1e-9)
 
 
@@ -253,7 +253,7 @@ def test_every_criterion_finds_a_good_cell_and_the_mean_where_there_is_nothing_t
 def test_the_same_on_any_number_of_threads():
     ours, alone = (KernelRidge(threads=threads).fit(X, Y) for threads in (2, 1))
     for one, other in zip(ours.predict(X, return_std=True), alone.predict(X, return_std=True), strict=True):
-        assert_close(one, other, condition=alone.fit_.condition, share=SAME_MACHINE)
+        assert_close(one, other, condition=alone.fit_.condition_number, share=SAME_MACHINE)
     assert_records_alike(asdict(ours.grid_), asdict(alone.grid_), condition=1e3)
 
 
@@ -389,7 +389,7 @@ def test_repeated_rows_are_predicted_by_the_means_of_the_repeats_and_left_out_by
     triples, atol = y.reshape(6, 3), max(100 * penalty, 1e-10)
     close(fitted.predict(K), triples.mean(axis=1).repeat(3), rtol=0, atol=atol)
     close(fitted.fit_.left_out[:, 0], y - (triples.sum(axis=1).repeat(3) - y) / 2, rtol=0, atol=atol)
-    assert fitted.fit_.condition > 1 / penalty
+    assert fitted.fit_.condition_number > 1 / penalty
     assert fitted.fit_.n_zero == 12
 
 

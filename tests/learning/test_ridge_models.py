@@ -44,7 +44,7 @@ def test_a_model_predicts_from_its_file_and_is_written_as_it_was_read(kind, tmp_
     loaded = KernelRidge.load(tmp_path / "a")
     loaded.save(tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    condition = regression.fit_.condition
+    condition = regression.fit_.condition_number
     assert_close(loaded.predict(data), regression.predict(data), condition=condition, share=SAME_MACHINE)
     if kind not in {"no intervals", "precomputed"}:
         # Of deviations the squares are what is summed.
@@ -57,7 +57,7 @@ def test_the_command_and_the_class_write_the_same_model(tmp_path):
     result = train_ridge(table, "y", output=tmp_path / "a")
     regression = KernelRidge().fit(table, "y")
     regression.save(tmp_path / "b")
-    assert_models_alike(tmp_path / "a", tmp_path / "b", condition=regression.fit_.condition)
+    assert_models_alike(tmp_path / "a", tmp_path / "b", condition=regression.fit_.condition_number)
     assert result.model == str(tmp_path / "a")
 
 

@@ -90,7 +90,7 @@ def _ridge_fit(judged: JudgedRidge, place: int, engine: Engine) -> Panel:
         return mean, mean - reach, mean + reach
 
     band = f"{percent(judged.interval)} interval of new values"
-    remark = f"lambda {number(model.lambda_)}, {number(judged.fit.degrees, 3)} effective degrees of freedom"
+    remark = f"lambda {number(model.lambda_)}, {number(judged.fit.effective_df, 3)} effective degrees of freedom"
     return partial(draw_fit, rows=rows, test=test, place=place, curve=curve, band=band, remark=remark)
 
 

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from kerntest.data.columns import match_names, split_patterns
 from kerntest.errors import DataError, UsageError, check_probability, counted, warn_of
+from kerntest.learning import scores
 from kerntest.learning.learner import Estimator, Learner, trains
 from kerntest.learning.learner import train as train_learner
-from kerntest.learning.machines.regression_pictures import ridge_picture
-from kerntest.learning.machines.ridge_fit import (
-    MULTIPLES,
-    JudgedRidge,
-    RidgeFit,
-    RidgeModel,
-    RidgeOptions,
-    dense_bytes,
-    fit_ridge,
-    interval_metrics,
-)
+from kerntest.learning.machines import ridge_fit
+from kerntest.learning.machines.ridge_fit import JudgedRidge, RidgeFit, RidgeModel, RidgeOptions
 from kerntest.learning.rows.targets import checked_weights, given_targets, numbers_of, numbers_to_learn, told_of_dates
 from kerntest.learning.rows.training_rows import TrainingOptions, TrainingRows, encoded_rows, read_labelled
-from kerntest.learning.scores import covered_share, over_targets, regression_metrics, root_mean_square
 from kerntest.learning.solvers.ridge_path import ROUNDING
-from kerntest.matrices.factor import parse_features
 from kerntest.report.results.learning_record import RidgeResult
 
 if TYPE_CHECKING:
@@ -38,6 +28,8 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array
     from kerntest.learning.rows.training_rows import Labelled
     from kerntest.report.results.learning_record import RidgeGrid
+
+    Names: TypeAlias = str | Sequence[str] | None
 
 # Systems with a larger condition number are told of: rounding is then seen in the fit.
 ILL_CONDITIONED = 1e12
@@ -145,7 +137,7 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
     @property
     def effective_df_(self) -> float:
         """Trace of the hat matrix, the intercept counting 1."""
-        return self._fitted().degrees
+        return self._fitted().effective_df
 
     def predict(self, X: Any, *, return_std: bool = False, noise: bool = True) -> Any:
         """Return predictions, shape (n,), or (n, T) for several targets.
@@ -182,7 +174,9 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
                 hint="hand over the targets that it was fitted to, in their order",
                 code="data.wrong_shape",
             )
-        return float(np.mean([regression_metrics(*one).r2 or 0.0 for one in zip(truth, predicted.T, strict=True)]))
+        return float(
+            np.mean([scores.regression_metrics(*one).r2 or 0.0 for one in zip(truth, predicted.T, strict=True)])
+        )
 
     @classmethod
     def _loaded(cls, model: RidgeModel) -> dict[str, Any]:
@@ -260,11 +254,7 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
     COMMAND, ESTIMATOR = "ridge", "KernelRidge"
 
     def __init__(
-        self,
-        options: RidgeOptions,
-        target: str | Sequence[str] | None = None,
-        weights: str | None = None,
-        interval: float = 0.9,
+        self, options: RidgeOptions, target: Names = None, weights: str | None = None, interval: float = 0.9
     ) -> None:
         check_probability(interval)
         self.options: RidgeOptions = options
@@ -279,18 +269,15 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
                 hint=f"the columns are {', '.join(table.names[:12])}",
                 code="usage.target",
             )
-        # A text may name several with commas between them, unless it is a name.
         texts = [self.target] if isinstance(self.target, str) else map(str, () if self.target is None else self.target)
+        # A text may name several with commas between them, unless it is a name.
         patterns = [one for text in texts for one in ([text] if text in table.names else split_patterns(text))]
         names = tuple(match_names(patterns, table.names, table.name))
         if not names:
             raise UsageError("--target names no column", hint="name the column to predict", code="usage.target")
         if self.weights in names:
-            raise UsageError(
-                f"column {self.weights!r} cannot be both target and weight",
-                hint="name another one",
-                code="usage.weights",
-            )
+            both = f"column {self.weights!r} cannot be both target and weight"
+            raise UsageError(both, hint="name another one", code="usage.weights")
         return read_labelled(table, names, reading, beside=() if self.weights is None else (self.weights,))
 
     def rows(self, labelled: Labelled) -> TrainingRows:
@@ -340,17 +327,18 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
 
     def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:
         """Return how it is solved in a word and in a sentence, the bytes that are held then, and operations by their kind."""
-        n, kernels = len(rows), 1 if self.options.fixed(rows)[1] else len(MULTIPLES)
+        n, kernels = len(rows), 1 if self.options.fixed(rows)[1] else len(ridge_fit.MULTIPLES)
+        size = ridge_fit.width_of(rows, self.options.features, n)
         if self.options.features is None:
+            need, most = ridge_fit.matrices_at_once(n, size, engine)
             step = f"eigenvalues of the kernel matrix of {n:,} rows"
-            return "dense", step, dense_bytes(n, engine), {"spectrum": 1.0 * kernels * n**3}
-        size = min(parse_features(self.options.features)[1], n)
+            return "dense", step, 1.0 * need * max(1, most), {"spectrum": 1.0 * kernels * n**3}
         held = 2.0 * 8 * size * (size + n / 16)
         return "features", f"{size:,} features of {n:,} rows", held, {"product": 10.0 * kernels * n * size**2}
 
     def fit(self, rows: TrainingRows, engine: Engine, progress: Progress | None = None) -> RidgeFit:
         """Return the regression that the criterion chooses."""
-        return fit_ridge(rows, self.options, engine, progress)
+        return ridge_fit.fit_ridge(rows, self.options, engine, progress)
 
     def rule(self, rows: TrainingRows) -> str:
         """Return how the bandwidth was chosen, in words."""
@@ -367,50 +355,48 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
                 reach = model.reach(self.interval) * model.deviations(test.points, engine)
             halves = [None] * len(targets) if reach is None else list(reach.T)
             parts = zip(targets, test.targets.T, predicted.T, halves, strict=True)
-            targets = tuple(replace(one, test=interval_metrics(*columns)) for one, *columns in parts)
+            targets = tuple(replace(one, test=ridge_fit.interval_metrics(*columns)) for one, *columns in parts)
         return JudgedRidge(rows, test, fit, self.interval, predicted, reach, targets, fit_warnings(rows, fit))
 
     def result(self, judged: JudgedRidge, learned: Labelled, known: dict[str, Any]) -> RidgeResult:
         """Return the record of a regression."""
         del learned
-        fit, rows, model, options = judged.fit, judged.rows, judged.fit.model, self.options
-        train = over_targets([one.train for one in judged.targets])
+        fit, names, lambda_ = judged.fit, judged.rows.names, judged.fit.model.lambda_
+        train = scores.over_targets([one.train for one in judged.targets])
         tests = [one.test for one in judged.targets if one.test is not None]
-        test = over_targets(tests) if tests else None
-        shown = test or train
-        covered = None
+        test = scores.over_targets(tests) if tests else None
+        shown, covered, loo_r2 = test or train, None, None
         if fit.left_out is not None and fit.left_out_spread is not None:
-            covered = covered_share(fit.left_out, model.reach(self.interval) * fit.left_out_spread)
+            covered = scores.covered_share(fit.left_out, fit.model.reach(self.interval) * fit.left_out_spread)
+            loo_r2 = float(np.mean([one.loo_r2 for one in fit.targets]))
+        same = ("loo_rmse", "effective_df", "log_evidence", "condition_number", "n_zero", "converged")
+        known |= {name: getattr(fit, name) for name in same}
         return RidgeResult(
             **known,
-            target=rows.names[0],
-            targets=rows.names,
+            target=names[0],
+            targets=names,
             rmse=shown.rmse,
             r2=shown.r2,
-            lambda_=model.lambda_,
-            lambda_per_row=model.lambda_ / len(rows),
-            criterion="none" if all(fit.fixed) else options.chosen_by,
-            loo_rmse=fit.loo_rmse,
-            loo_r2=None if fit.left_out is None else float(np.mean([one.loo_r2 for one in fit.targets])),
+            lambda_=lambda_,
+            lambda_per_row=lambda_ / len(judged.rows),
+            criterion="none" if all(fit.fixed) else self.options.chosen_by,
+            loo_r2=loo_r2,
             loo_coverage=covered,
-            gcv_rmse=root_mean_square(np.array([one.gcv_rmse for one in fit.targets])),
-            effective_df=fit.degrees,
-            log_evidence=fit.log_evidence,
+            gcv_rmse=scores.root_mean_square(np.array([one.gcv_rmse for one in fit.targets])),
             interval=self.interval,
             train=train,
             test=test,
             fits=judged.targets,
-            condition_number=fit.condition,
-            n_zero=fit.n_zero,
             solver="eigenvalues" if fit.iterations is None else "conjugate gradients",
             iterations=fit.iterations or 0,
-            converged=fit.converged,
             weights=self.weights,
             grid=None if all(fit.fixed) else fit.grid,
         )
 
     def picture(self, result: RidgeResult, judged: JudgedRidge, learned: Labelled, kind: str, engine: Engine) -> bytes:
         """Return a picture as "png", "svg" or "pdf": one or two panels for each of the first targets, and the grid."""
+        from kerntest.learning.machines.regression_pictures import ridge_picture  # noqa: PLC0415 - only to draw
+
         del learned
         return ridge_picture(result, judged, kind, engine)
 
@@ -418,8 +404,9 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
 def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:
     """Return what a reader must know before trusting the regression."""
     without = chosen = ""
+    condition = fit.condition_number
     # A lambda that is rounding itself cannot stand in for the eigenvalues that are.
-    if fit.n_zero and fit.condition * np.finfo(np.float64).eps * ROUNDING >= 1:
+    if fit.n_zero and condition * np.finfo(np.float64).eps * ROUNDING >= 1:
         without = f", without the {counted(fit.n_zero, 'direction')} whose eigenvalue is 0 to rounding"
     fixed_lambda, fixed_bandwidth = fit.fixed
     if not all(fit.fixed):
@@ -429,8 +416,8 @@ def fit_warnings(rows: TrainingRows, fit: RidgeFit) -> tuple[str, ...]:
     lambdas, multiples = ({getattr(cell, name) for cell in fit.grid.cells} for name in ("lambda_", "multiple"))
     useful = not fixed_bandwidth and best.lambda_ < max(lambdas)
     cases = {
-        f"the system is ill-conditioned (condition number {fit.condition:.1e}): it was solved through its eigenvalues"
-        f"{without}; a larger --lambda is safer": fit.condition > ILL_CONDITIONED,
+        f"the system is ill-conditioned (condition number {condition:.1e}): it was solved through its eigenvalues"
+        f"{without}; a larger --lambda is safer": condition > ILL_CONDITIONED,
         f"conjugate gradients stopped after {fit.iterations} steps before they had converged: the regression is usable, "
         "not exact; a larger --lambda or fewer features help": not fit.converged,
         f"leave-one-out of {len(rows):,} rows is not computed with conjugate gradients: generalised cross-validation "

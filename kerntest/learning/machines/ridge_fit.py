@@ -21,26 +21,20 @@ from kerntest.learning.learner import LearnerOptions
 from kerntest.learning.rows.training_rows import at_multiples
 from kerntest.learning.scores import covered_share, regression_metrics, root_mean_square
 from kerntest.learning.solvers.falkon import centre_ridge
-from kerntest.learning.solvers.ridge_path import DENSE_ARRAYS, Regressions, solve
-from kerntest.matrices.factor import (
-    Expansion,
-    FeatureMap,
-    GivenExpansion,
-    as_points,
-    expanded,
-    make_features,
-    parse_features,
-)
+from kerntest.learning.solvers.ridge_path import DENSE_ARRAYS, Regressions, solve, weights_of
+from kerntest.matrices import factor
+from kerntest.matrices.factor import Expansion, FeatureMap, GivenExpansion, expanded
 from kerntest.matrices.matrix import matrix_of
 from kerntest.report.results.learning_record import IntervalMetrics, RidgeCell, RidgeGrid, TargetFit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Sequence, Sized
 
     from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
+    from kerntest.learning.solvers.ridge_path import Groups
 
 Criterion: TypeAlias = Literal["loo", "gcv", "cv", "evidence"]
 FOLDS = 5
@@ -203,8 +197,8 @@ class RidgeFit:
     # Whether lambda and the bandwidth were given.
     fixed: tuple[bool, bool]
     fitted: Array
-    degrees: float
-    condition: float
+    effective_df: float
+    condition_number: float
     n_zero: int
     left_out: Array | None = None
     left_out_spread: Array | None = None
@@ -226,12 +220,16 @@ def fit_ridge(rows: TrainingRows, options: RidgeOptions, engine: Engine, progres
     exponents = np.round(np.log2(np.maximum(half, np.finfo(np.float64).tiny)))
     units = np.exp2(np.clip(exponents, -1000, 1000))
     search = _Search(replace(rows, targets=rows.targets / units), units, options, engine)
-    size = 0 if options.features is None else min(parse_features(options.features)[1], len(rows))
-    if len(rows) * size**2 > DIRECT:
+    if len(rows) * width_of(rows, options.features, whole=0) ** 2 > DIRECT:
         return search.through_centres(progress)
     chosen = search.choose(search.rows, options.features, progress)
     # Inside the engine, so that BLAS has no more threads than were asked for.
     return next(iter(engine.here.map(lambda _: search.from_path(*chosen), [0])))
+
+
+def width_of(rows: Sized, features: str | None, whole: int) -> int:
+    """Return how many features rows have, or how many columns their whole matrix."""
+    return whole if features is None else min(factor.parse_features(features)[1], len(rows))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,28 +255,23 @@ class _Search:
         multiples: tuple[float, ...] = (1.0,)
         if rows.chosen is not None and not options.fixed(rows)[1]:
             multiples = MULTIPLES
-            kernels = at_multiples(rows.chosen, multiples, as_points(points), options.seed)
+            kernels = at_multiples(rows.chosen, multiples, factor.as_points(points), options.seed)
         lambdas = _lambdas(rows) if options.penalty is None else np.array([options.penalty])
-        folds, groups = FOLDS if options.cv is None else options.cv, rows.clusters
+        folds, groups = None, rows.clusters
         if criterion == "cv":
+            folds = FOLDS if options.cv is None else options.cv
             groups = draw_folds(len(rows), folds, options.seed, clusters=groups)
-        sizes = variances(rows) if several else np.ones(1)
         # Distances are computed once, for all bandwidths.
         pairs = DensePairs(points, points) if isinstance(points, Points) and features is None else None
 
         def work(kernel: Kernel | None) -> tuple[Regressions, Array, Array]:
             found = solve(rows, kernel, features, options.seed, pairs)
-            path = found.path
-            if criterion == "evidence":
-                return found, -path.log_evidence(lambdas).sum(axis=0), path.degrees(lambdas)
-            by_gcv = criterion == "gcv"
-            errors = path.generalised(lambdas) if by_gcv else path.squared_errors(path.left_out(lambdas, groups))
-            return found, np.sqrt((errors / sizes[:, None]).mean(axis=0)), path.degrees(lambdas)
+            return found, self._scores(found, lambdas, groups), found.path.degrees(lambdas)
 
         # The path of a bandwidth is the largest thing here: only that of the best one so far is kept.
         scores, degrees = np.empty((2, 0))
-        engine = _few_at_once(rows, self.engine, features)
         kept: tuple[int, Regressions] | None = None
+        engine = few_at_once(len(rows), width_of(rows, features, len(rows)), self.engine)
         for place, (found, of_one, df) in enumerate(engine.map(work, kernels, progress)):
             scores, degrees = np.append(scores, of_one), np.append(degrees, df)
             orders = [np.tile(lambdas, place + 1), np.repeat(multiples[: place + 1], len(lambdas))]
@@ -290,65 +283,63 @@ class _Search:
         if kept is None or kept[0] != at:
             kept = (at, work(kernels[at])[0])
         if criterion == "evidence":
-            called, scores = "negative log evidence", scores + (len(rows) - 1) * float(np.log(self.units).sum())
+            called, scores = "negative log evidence", scores + self._log_units()
         else:
             called, scores = ("relative RMSE", scores) if several else ("RMSE", scores * self.units[0])
-        tried = product(zip(multiples, kernels, strict=True), lambdas.tolist())
-        cells = tuple(
-            RidgeCell(
-                lambda_=penalty,
-                multiple=multiple,
-                bandwidth=getattr(kernel, "bandwidth", None),
-                kernel="precomputed" if kernel is None else str(kernel),
-                score=score,
-                effective_df=df,
-            )
-            for ((multiple, kernel), penalty), score, df in zip(tried, scores.tolist(), degrees.tolist(), strict=True)
-        )
-        grid = RidgeGrid(criterion, called, folds if criterion == "cv" else None, len(rows), TIES, cells, best)
+        cells = []
+        told = zip(product(zip(multiples, kernels, strict=True), lambdas), scores, degrees, strict=True)
+        for ((multiple, kernel), penalty), score, df in told:
+            named, bandwidth = "precomputed" if kernel is None else str(kernel), getattr(kernel, "bandwidth", None)
+            cells.append(RidgeCell(float(penalty), multiple, bandwidth, named, float(score), float(df)))
+        grid = RidgeGrid(criterion, called, folds, len(rows), TIES, tuple(cells), best)
         return float(lambdas[which]), kept[1], grid
 
+    def _scores(self, found: Regressions, lambdas: Array, groups: Groups) -> Array:
+        """Return what the criterion says of each lambda, the less the better; errors of several targets by their variances."""
+        path, criterion, rows = found.path, self.options.chosen_by, found.rows
+        if criterion == "evidence":
+            return np.asarray(-path.log_evidence(lambdas).sum(axis=0))
+        by_gcv = criterion == "gcv"
+        errors = path.generalised(lambdas) if by_gcv else path.squared_errors(path.left_out(lambdas, groups))
+        sizes = variances(rows) if len(rows.names) > 1 else np.ones(1)
+        return np.asarray(np.sqrt((errors / sizes[:, None]).mean(axis=0)))
+
     def from_path(self, lambda_: float, found: Regressions, grid: RidgeGrid) -> RidgeFit:
-        """Return the regression of targets x units at the chosen lambda, all of it from the eigendecomposition."""
-        rows, path, features, options = found.rows, found.path, found.features, self.options
+        """Return the regression at the chosen lambda, all of it from the eigendecomposition."""
+        rows, path, features = found.rows, found.path, found.features
         lambdas, spread = np.array([lambda_]), None
-        if options.intervals and isinstance(rows.points, Points):
+        if self.options.intervals and isinstance(rows.points, Points):
             first = path.weights / path.weights.sum() if features is None else found.means
             posterior = found.combined(path.posterior(lambda_, NEGLIGIBLE))
             spread = _spread(first, posterior, found.means, lambda_ / float(path.weights.sum()))
-        scales = np.sqrt(path.scales(lambdas)[:, 0]) * self.units
-        expansion = found.function(found.coefficients(lambda_) * self.units, path.means * self.units)
-        left_out = path.left_out(lambdas, rows.clusters)
-        variances_left_out = path.left_out_variances(lambda_, rows.clusters) / path.weights
-        left_out_spread = scales * np.sqrt(variances_left_out)[:, None]
+        expansion = found.function(found.coefficients(lambda_), path.means)
+        scales, left_out = np.sqrt(path.scales(lambdas)[:, 0]), path.left_out(lambdas, rows.clusters)
+        unsure = path.left_out_variances(lambda_, rows.clusters) / path.weights
         if features is not None and found.values is not None:
-            points = as_points(rows.points)
             # New values are also uncertain in what the features do not see of k(x, x), see `FeatureMap.diagonal`.
-            unseen = features.diagonal(points) - np.einsum("ij,ij->i", found.values, found.values)
-            left_out_spread = np.hypot(left_out_spread, scales * np.sqrt(np.maximum(unseen, 0.0))[:, None])
-        squares = path.squared_errors(left_out)[:, 0]
+            seen = np.einsum("ij,ij->i", found.values, found.values)
+            unsure += np.maximum(features.diagonal(factor.as_points(rows.points)) - seen, 0.0)
         return self._fit(
             RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, len(rows), spread, features),
             grid,
-            fitted=rows.targets - path.scaled_residuals(lambdas)[:, :, 0] / path.roots[:, None],
+            residuals=path.scaled_residuals(lambdas)[:, :, 0] / path.roots[:, None],
             gcv=np.sqrt(path.generalised(lambdas)[:, 0]),
-            loo=(np.sqrt(squares) * self.units, 1.0 - squares / variances(rows)),
+            squares=path.squared_errors(left_out)[:, 0],
             left_out=left_out[:, :, 0] * self.units,
-            left_out_spread=left_out_spread,
-            degrees=float(path.degrees(lambdas)[0]),
-            # The density of y = unit x y' on the n - 1 directions that matter.
-            log_evidence=float(path.log_evidence(lambdas).sum()) - (len(rows) - 1) * float(np.log(self.units).sum()),
-            condition=path.condition(lambda_),
+            left_out_spread=np.sqrt(unsure)[:, None] * scales * self.units,
+            effective_df=float(path.degrees(lambdas)[0]),
+            log_evidence=float(path.log_evidence(lambdas).sum()) - self._log_units(),
+            condition_number=path.condition(lambda_),
             n_zero=path.spectrum.n_zero,
         )
 
     def through_centres(self, progress: Progress | None) -> RidgeFit:
-        """Return the regression of targets x units in the span of some rows; lambda and bandwidth are chosen on a part of the rows.
+        """Return the regression in the span of some rows; lambda and bandwidth are chosen on a part of the rows.
 
         lambda is the variance of the noise in units of that of the prior, which does not depend on the number of rows.
         """
-        rows, options, n, points = self.rows, self.options, len(self.rows), as_points(self.rows.points)
-        rng = np.random.default_rng((options.seed, CHOOSING_STREAM))
+        rows, options, n = self.rows, self.options, len(self.rows)
+        points, rng = factor.as_points(rows.points), np.random.default_rng((options.seed, CHOOSING_STREAM))
         some = rows.take(np.sort(rng.choice(n, min(n, CHOOSING_ROWS), replace=False)))
 
         # Choosing is told as a third of the way, the steps after it as the rest.
@@ -357,17 +348,18 @@ class _Search:
                 progress(done, total)
 
         lambda_, chosen, grid = self.choose(some, None, lambda done, total: told(done, 3 * total))
-        made = make_features(options.features or "", cast("Kernel", chosen.kernel), points, options.seed)
+        features = options.features or ""
+        made = factor.make_features(features, cast("Kernel", chosen.kernel), points, options.seed)
         if made.kind != "nystroem":
             raise UndecidedError(
-                f"{options.features} is too much for {n:,} rows",
+                f"{features} is too much for {n:,} rows",
                 hint=f"--features nystroem:{made.size} is for very many rows",
                 code="undecided.memory",
             )
         centres, m = made.landmarks, len(made.landmarks)
         both = Points(np.concatenate([points.numeric, centres.numeric]), np.concatenate([points.codes, centres.codes]))
         matrix = matrix_of(made.kernel, both)
-        weights = np.ones(n) if rows.weights is None else rows.weights
+        weights = weights_of(rows)
         found = centre_ridge(
             lambda part: np.asarray(matrix.block(part, slice(n, n + m))),
             made.projection,
@@ -382,49 +374,51 @@ class _Search:
         means = weights @ rows.targets / total
         # The same as t^2 of the evidence: z' (A + lambda)^-1 z = z' (residuals) / lambda.
         energy = np.einsum("nt,nt->t", weights[:, None] * (rows.targets - means), found.residuals)
-        scales = np.sqrt(np.maximum(energy, 0.0) / lambda_ / (n - 1)) * self.units
-        intercepts = (means - found.mean @ found.weights) * self.units
-        expansion = GivenExpansion(np.arange(len(found.weights)), found.weights * self.units, intercepts)
+        scales = np.sqrt(np.maximum(energy, 0.0) / lambda_ / (n - 1))
+        expansion = GivenExpansion(np.arange(len(found.weights)), found.weights, means - found.mean @ found.weights)
         spread = _spread(found.mean, found.posterior, found.mean, lambda_ / total) if options.intervals else None
         return self._fit(
             RidgeModel(rows.encoder, expansion, rows.names, lambda_, scales, n, spread, made),
             grid,
-            fitted=rows.targets - found.residuals,
+            residuals=found.residuals,
             gcv=np.sqrt(weights @ np.square(found.residuals) / total) / (1.0 - found.degrees / n),
-            degrees=found.degrees,
-            condition=found.condition,
+            effective_df=found.degrees,
+            condition_number=found.condition,
             n_zero=n - 1 - len(found.mean),
             iterations=found.steps,
             converged=found.converged,
         )
+
+    def _log_units(self) -> float:
+        """Return by how much the density of y = unit x y' on the n - 1 directions that matter differs from that of y'."""
+        return (len(self.rows) - 1) * float(np.log(self.units).sum())
 
     def _fit(
         self,
         model: RidgeModel,
         grid: RidgeGrid,
         *,
-        fitted: Array,
+        residuals: Array,
         gcv: Array,
-        loo: tuple[Array, Array] | None = None,
+        squares: Array | None = None,
         **found: Any,
     ) -> RidgeFit:
-        """Return a model with what is known of each target; `loo` are RMSE and r2 of leave-one-out."""
-        targets = tuple(
-            TargetFit(
-                name=name,
-                intercept=float(model.expansion.intercepts[place]),
-                loo_rmse=None if loo is None else float(loo[0][place]),
-                loo_r2=None if loo is None else float(loo[1][place]),
-                gcv_rmse=float(gcv[place] * unit),
-                noise=float(model.noise[place]),
-                scale=float(model.scales[place]),
-                train=interval_metrics(self.rows.targets[:, place] * unit, fitted[:, place] * unit),
-                test=None,
-            )
-            for place, (name, unit) in enumerate(zip(model.targets, self.units, strict=True))
-        )
-        fixed = self.options.fixed(self.rows)
-        return RidgeFit(model=model, grid=grid, targets=targets, fixed=fixed, fitted=fitted * self.units, **found)
+        """Return a regression of targets x units with what is known of each; `squares` are the mean ones of leave-one-out."""
+        units, targets = self.units, self.rows.targets
+        function = model.expansion
+        function = replace(function, coefficients=function.coefficients * units, intercepts=function.intercepts * units)
+        model = replace(model, expansion=function, scales=model.scales * units)
+        fits = []
+        for place, name in enumerate(model.targets):
+            unit, truth = float(units[place]), targets[:, place]
+            loo: tuple[float | None, float | None] = (None, None)
+            if squares is not None:
+                loo = math.sqrt(squares[place]) * unit, 1.0 - float(squares[place] / variances(self.rows)[place])
+            train = interval_metrics(truth * unit, (truth - residuals[:, place]) * unit)
+            known = (float(gcv[place] * unit), float(model.noise[place]), float(model.scales[place]))
+            fits.append(TargetFit(name, float(function.intercepts[place]), *loo, *known, train, None))
+        fixed, fitted = self.options.fixed(self.rows), (targets - residuals) * units
+        return RidgeFit(model=model, grid=grid, targets=tuple(fits), fixed=fixed, fitted=fitted, **found)
 
 
 def _lambdas(rows: TrainingRows) -> Array:
@@ -438,35 +432,32 @@ def _lambdas(rows: TrainingRows) -> Array:
         some = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), SIZE_ROWS)).astype(np.intp))
         K = rows.kernel(rows.points.take(some))
     with np.errstate(over="ignore", invalid="ignore"):
-        size = float(np.mean(np.diagonal(K)) - np.mean(K))
-    size *= 1.0 if rows.weights is None else float(np.mean(rows.weights))
-    if not (math.isfinite(size) and size > 0):
-        return np.array(LAMBDAS)
-    return np.array([float(f"{share * 10.0 ** round(math.log10(size)):.3g}") for share in LAMBDAS])
+        size = float(np.mean(np.diagonal(K)) - np.mean(K)) * float(np.mean(weights_of(rows)))
+    power = round(math.log10(size)) if math.isfinite(size) and size > 0 else 0
+    return np.array([float(f"{share * 10.0**power:.3g}") for share in LAMBDAS])
 
 
-def dense_bytes(n: int, engine: Engine) -> float:
-    """Return the bytes that the matrices of n rows take which are under way together."""
-    need = DENSE_ARRAYS * 8 * n * n
-    return float(need * max(1, min(engine.threads, allowed_bytes(MEMORY) // need)))
+def matrices_at_once(n: int, columns: int, engine: Engine) -> tuple[int, int]:
+    """Return the bytes that the matrices of one bandwidth take, and for how many bandwidths at once there is room."""
+    need = DENSE_ARRAYS * 8 * n * columns
+    return need, min(engine.threads, allowed_bytes(MEMORY) // need)
 
 
-def _few_at_once(rows: TrainingRows, engine: Engine, features: str | None) -> Engine:
+def few_at_once(n: int, columns: int, engine: Engine) -> Engine:
     """Return an engine that works on no more matrices at once than there is memory for."""
-    columns = len(rows) if features is None else min(len(rows), parse_features(features)[1])
-    need, allowed = DENSE_ARRAYS * 8 * len(rows) * columns, allowed_bytes(MEMORY)
-    if need > allowed:
-        raise UndecidedError(
-            f"the kernel matrix of {len(rows):,} rows needs {need / 1e9:.1f} GB, and {allowed / 1e9:.3g} GB are the most",
-            hint="--features nystroem:2000 is for very many rows",
-            code="undecided.memory",
-        )
-    return Engine(max(1, min(engine.threads, allowed // need)))
+    need, most = matrices_at_once(n, columns, engine)
+    if most:
+        return Engine(most)
+    raise UndecidedError(
+        f"the kernel matrix of {n:,} rows needs {need / 1e9:.1f} GB, and {allowed_bytes(MEMORY) / 1e9:.3g} GB are the most",
+        hint="--features nystroem:2000 is for very many rows",
+        code="undecided.memory",
+    )
 
 
 def variances(rows: TrainingRows) -> Array:
     """Return the weighted variances of the targets, shape (T,)."""
-    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    weights = weights_of(rows)
     centred = rows.targets - weights @ rows.targets / weights.sum()
     return np.asarray(weights @ np.square(centred) / weights.sum())
 

@@ -349,6 +349,11 @@ def _from_different_rows(shape: tuple[int, ...]) -> tuple[NDArray[np.intp], NDAr
     return (row + column) % shape[0], column
 
 
+def weights_of(rows: TrainingRows) -> Array:
+    """Return the weights of rows, 1 where there are none."""
+    return np.ones(len(rows)) if rows.weights is None else rows.weights
+
+
 def solve(
     rows: TrainingRows, kernel: Kernel | None, features: str | None, seed: int, pairs: DensePairs | None
 ) -> Regressions:
@@ -357,7 +362,7 @@ def solve(
     `pairs` are all pairs of the rows: several kernels share what is known of them.
     """
     points, made, values, thin = rows.points, None, None, None
-    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    weights = weights_of(rows)
     shares = weights / weights.sum()
     if kernel is None or not isinstance(points, Points):
         K = np.array(points)
