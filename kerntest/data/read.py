@@ -155,31 +155,38 @@ def open_blocks(path: str | Path, *, block_bytes: int | None = None, **csv: Unpa
     options = CsvOptions.of(**csv)
     with ExitStack() as stack:
         shown, found = located_files(path, stack)
-        files, warnings = found.files, found.warnings
-        form, copied = begins_as(*files[0]), str(path) == "-"
+        form = begins_as(*found.files[0])
         if form == "json":
             from kerntest.data.formats.json_lines import parquet_of_json  # noqa: PLC0415 - 90 ms that a CSV does not need
 
-            whole = open_source(files[0][1] if copied else path, shown)
-            files, form, copied = ((shown, stack.enter_context(parquet_of_json(whole))),), "parquet", True
-        if form == "parquet":
-            from kerntest.data.formats.parquet import ParquetBlocks  # noqa: PLC0415 - 90 ms that a CSV does not need
+            whole = open_source(found.files[0][1] if found.copied else path, shown)
+            copy = (shown, stack.enter_context(parquet_of_json(whole)))
+            found, form = replace(found, files=(copy,), copied=True), "parquet"
+        yield blocks_of(shown, found, form, options, stack, block_bytes=block_bytes)
 
-            plain = [(name, stack.enter_context(unpacked_file(name, given)), given) for name, given in files]
-            seen = [(name, one, copied or one != given) for name, one, given in plain]
-            yield ParquetBlocks(shown, seen, warnings, block_bytes)
-        else:
-            from kerntest.data.formats.csv_blocks import CsvBlocks  # noqa: PLC0415 - the same the other way round
 
-            if options.transcodes:
-                files = tuple((name, stack.enter_context(_in_utf8(name, given, options))) for name, given in files)
-            yield CsvBlocks(shown, files, warnings, options, block_bytes)
+def blocks_of(
+    shown: str, found: Found, form: Format, options: CsvOptions, stack: ExitStack, *, block_bytes: int | None
+) -> BlockReader:
+    """Return the reader of files of CSV or Parquet, whose copies the stack removes."""
+    if form == "parquet":
+        from kerntest.data.formats.parquet import ParquetBlocks  # noqa: PLC0415 - 90 ms that a CSV does not need
+
+        plain = [(name, stack.enter_context(unpacked_file(name, given)), given) for name, given in found.files]
+        seen = [(name, one, found.copied or one != given) for name, one, given in plain]
+        return ParquetBlocks(shown, seen, found.warnings, block_bytes)
+    from kerntest.data.formats.csv_blocks import CsvBlocks  # noqa: PLC0415 - the same the other way round
+
+    files = found.files
+    if options.transcodes:
+        files = tuple((name, stack.enter_context(_in_utf8(name, given, options))) for name, given in files)
+    return CsvBlocks(shown, files, found.warnings, options, block_bytes)
 
 
 def located_files(path: str | Path, stack: ExitStack) -> tuple[str, Found]:
     """Return how messages call a path, and its files; stdin is copied into one, which the stack removes."""
     if str(path) == "-":
-        return STDIN, Found(((STDIN, stack.enter_context(_copied(chunks_of(sys.stdin.buffer)))),))
+        return STDIN, Found(((STDIN, stack.enter_context(_copied(chunks_of(sys.stdin.buffer)))),), copied=True)
     return str(path), find_files(path, str(path))
 
 

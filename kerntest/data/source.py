@@ -32,10 +32,11 @@ _FOLDERS_BELOW = 2
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The files that a path means."""
+    """The files that a path means; copies are seen from this machine alone."""
 
     files: tuple[tuple[str, Path], ...]
     warnings: tuple[str, ...] = ()
+    copied: bool = False
 
 
 def find_files(path: str | Path, shown: str) -> Found:

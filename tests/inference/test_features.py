@@ -432,7 +432,7 @@ def test_two_files_of_one_pair_are_refused(tmp_path):
 
 def test_what_takes_too_much_memory_is_refused():
     def refused(x, y, **options):
-        with pytest.raises(UndecidedError, match="the sums over blocks take") as caught:
+        with pytest.raises(UndecidedError, match="the sums of features take") as caught:
             mmd_test(x, y, **{"method": "features"} | options)
         assert caught.value.code == "undecided.memory"
 

@@ -15,10 +15,9 @@ import numpy as np
 
 from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.data.table import Table
-from kerntest.engines.engine import Engine, fitting
+from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, UsageError, listed
 from kerntest.inference import exact
-from kerntest.inference.exact_plan import piece_bytes
 from kerntest.inference.family import Family, KernelChooser, check_bandwidth, choose_pair, two_sample_exponents
 from kerntest.inference.features.block_sums import (
     Blocked,
@@ -121,7 +120,10 @@ def mmd_by_features(
         kernels = (*family.kernels, *extra)
         if all(isinstance(one, Linear) for one in kernels):
             # Only to the linear kernel every origin is the same; a far one would take its digits away.
-            found.move_to_its_mean()
+            mean = found.sample.points.numeric.mean(axis=0)
+            points = Points(found.sample.points.numeric - mean, found.sample.points.codes)
+            centre = found.sample.centre + mean * found.sample.spread
+            found.sample = replace(found.sample, points=points, centre=centre)
         maps = family_features(found.features, kernels, found.sample.points, options.seed)
         work = BlockSums(maps, blocks, options.seed)
         numbers = sum(math.prod(work.shape(source)) for source in range(2))
@@ -130,12 +132,6 @@ def mmd_by_features(
             # Each piece under way has the sums once, and the result too.
             return 8.0 * numbers * (threads + 3)
 
-        found.engine = fitting(
-            found.engine,
-            lambda threads: threads * piece_bytes(len(found.columns)) + held(threads),
-            what="the sums over blocks take",
-            hint="fewer --features take less",
-        )
         step = f"{work.width:,} features of each of {len(kernels)} kernels, summed over blocks of rows"
         operations = {"kernel": 3.0 * len(kernels) * work.width * sum(found.n)}
         sums = found.sums(work, step=step, held=held, operations=operations)

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import math
+import os
 import time
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from kerntest.data.column_types import as_text, with_words
+from kerntest.data.column_types import as_text
 from kerntest.data.columns import match_names, select_columns
 from kerntest.data.diagnostics import two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, TableFacts, complete_rows
-from kerntest.data.formats.dialect import CsvOptions
-from kerntest.data.read import begins_as, located_files, open_blocks, read_table, unpacked_file
+from kerntest.data.read import begins_as, blocks_of, located_files, read_table
 from kerntest.data.rows import apply_missing, missing_error, no_rows_left, reason_from_facts
-from kerntest.data.source import MAGIC_BYTES, Source, compression_of, open_file
+from kerntest.data.source import (
+    MAGIC_BYTES,
+    Source,
+    chunks_of,
+    compression_of,
+    digest_of,
+    open_file,
+    unpacked_stream,
+)
 from kerntest.data.table import Column, Piece, Pieces, RowBlock, Table, refuse_empty
-from kerntest.engines.engine import engine_of, tell
+from kerntest.engines.engine import engine_of, fitting, tell
 from kerntest.errors import DataError, UndecidedError, UsageError, counted, one_of, option_value
 from kerntest.inference import exact
 from kerntest.inference.exact_plan import piece_bytes, pieces_read_twice
@@ -33,9 +39,9 @@ from kerntest.matrices.factor import parse_features
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from io import BufferedReader
 
     from kerntest.data.columns import Patterns
+    from kerntest.data.formats.dialect import CsvOptions
     from kerntest.data.source import Found
     from kerntest.data.table import Kind
     from kerntest.engines.engine import Engine, Progress
@@ -47,9 +53,9 @@ if TYPE_CHECKING:
 SAMPLED_ROWS = 2000
 # A CSV file up to this size is read at once, like every table of the exact test.
 SMALL_BYTES = 1 << 24
-# Blocks of a larger one. A block must hold its longest row.
+# Blocks of a larger one, of which the first tells the types of columns. A block must hold its longest row.
 CSV_BLOCK_BYTES = 1 << 22
-# Rows from which the types of columns are told, of a schema or of the first block of CSV.
+# Rows of Parquet that tell the same.
 HEAD_ROWS = 1000
 # Rows that are typed and worked on together: fewer of many columns, so that their values take no more than 16 MB.
 BATCH_ROWS, BATCH_VALUES = 1 << 16, 1 << 21
@@ -66,37 +72,40 @@ class SecondPass(Protocol):
         """Add some rows of an input, so many of it before them, to a total."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """Some rows of input 0 or 1, one after another, with so many used rows of the input before them."""
+# A part is some rows of input 0 or 1, one after another.
 
-    source: int
-    piece: Piece
-    used_before: int = 0
 
-    def tables(self, kinds: Mapping[str, Kind]) -> Iterator[tuple[int, Table]]:
-        """Yield how many rows of the input stand before some, and these, in the kinds that the values have."""
-        for block in self.piece.blocks():
-            columns = map(_as_wanted, block.table.columns, kinds.values())
-            yield block.first_row, replace(block.table, columns=tuple(columns))
+def part_facts(
+    part: tuple[int, Piece], *, kinds: Mapping[str, Kind], seed: int, sampled: int
+) -> tuple[int, TableFacts]:
+    """Return which input a part is of, and what its rows tell."""
+    source, piece = part
+    facts = TableFacts("", kinds)
+    for before, table in _tables(piece, kinds):
+        facts.add(TableFacts.of(table, kinds, before=before, sampled=sampled, seed=(seed, source)), sampled)
+    return source, facts
 
-    def facts(self, kinds: Mapping[str, Kind], seed: int, sampled: int) -> tuple[int, TableFacts]:
-        """Return which input this is of, and what its rows tell."""
-        facts = TableFacts("", kinds)
-        for before, table in self.tables(kinds):
-            facts.add(TableFacts.of(table, kinds, before=before, sampled=sampled, seed=(seed, self.source)), sampled)
-        return self.source, facts
 
-    def sums(self, work: SecondPass, kinds: Mapping[str, Kind], scaling: Variable) -> tuple[int, Array]:
-        """Return which input this is of, and the sums over its rows without missing values."""
-        total, before = np.zeros(work.shape(self.source)), self.used_before
-        for _, table in self.tables(kinds):
-            complete = complete_rows(table)
-            rows = points_of((table if complete.all() else table.take(complete)).columns, scaling)
-            if len(rows):
-                work.add(total, rows, self.source, before)
-            before += len(rows)
-        return self.source, total
+def part_sums(
+    part: tuple[tuple[int, Piece], int], *, work: SecondPass, kinds: Mapping[str, Kind], scaling: Variable
+) -> tuple[int, Array]:
+    """Return which input a part is of, and the sums over its rows without missing values, so many before them."""
+    (source, piece), before = part
+    total = np.zeros(work.shape(source))
+    for _, table in _tables(piece, kinds):
+        complete = complete_rows(table)
+        rows = points_of((table if complete.all() else table.take(complete)).columns, scaling)
+        if len(rows):
+            work.add(total, rows, source, before)
+        before += len(rows)
+    return source, total
+
+
+def _tables(piece: Piece, kinds: Mapping[str, Kind]) -> Iterator[tuple[int, Table]]:
+    """Yield how many rows of the input stand before some, and these, in the kinds that the values have."""
+    for block in piece.blocks():
+        columns = map(_as_wanted, block.table.columns, kinds.values())
+        yield block.first_row, replace(block.table, columns=tuple(columns))
 
 
 def _as_wanted(column: Column, kind: Kind) -> Column:
@@ -152,6 +161,8 @@ class Survey:
             )
         self.options, self.adapted = exact.fitting(options)
         self.engine: Engine = engine_of(threads)
+        # Both passes have the same parts, on however many threads the sums then fit.
+        self._at_once = self.engine.threads
 
     @contextmanager
     def over(self, data: Sequence[Any], reading: Reading, sampled: int) -> Iterator[None]:
@@ -169,61 +180,75 @@ class Survey:
                 for one, letter in zip(data, letters, strict=True)
             ]
             self._reading, self._sampled = reading, max(SAMPLED_ROWS, sampled)
-            self.names = tuple(one.head.name for one in self._inputs)
-            self._first_pass()
+            self._first_pass([one.head.name for one in self._inputs], reading.missing)
             yield
 
-    def _first_pass(self) -> None:
+    def _first_pass(self, names: list[str], missing: MissingPolicy) -> None:
         """Go through all rows; once more where columns turn out to be text."""
-        missing, scale, turned = self._reading.missing, self.options.scale, True
+        turned = True
         while turned:
             heads, warnings = self._matched()
             for one, head in zip(self._inputs, heads, strict=True):
                 one.settle(head, missing)
             self.kinds = {column.name: column.kind for column in heads[0].columns}
-            facts = self._facts()
+            facts = [TableFacts(name, self.kinds) for name in names]
+            # Used rows of its input before each part.
+            self._before: list[int] = []
+            parts, total = self._parts()
+            work = partial(part_facts, kinds=self.kinds, seed=self.options.seed, sampled=self._sampled)
+            for source, some in self.engine.map(work, parts, self._progress, total=total):
+                self._before.append(facts[source].used)
+                facts[source].add(some, self._sampled)
             turned = sum(one.turned(found) for one, found in zip(self._inputs, facts, strict=True)) > 0
-        pooled = TableFacts(" and ".join(self.names), self.kinds)
+        pooled = TableFacts(" and ".join(names), self.kinds)
         for found in facts:
             if found.first_missing is not None and missing == "error":
                 raise missing_error(found.first_missing[0], found.missing, found.first_missing[1], ())
             if found.rows and not found.used:
                 raise no_rows_left(found.name, found.missing, ())
             pooled.add(found, self._sampled)
-        scaling, reasons = _scaling(pooled, scale)
+        scaling, reasons = _scaling(pooled, self.options.scale)
         if pooled.sample is None or not scaling.names:
             raise DataError(
                 f"no column of {pooled.name} is left to compare: {'; '.join(reasons.values())}",
                 hint="a column must hold at least two different values, and not one per row",
                 code="data.no_columns",
-                where={"file": self.names[0]},
+                where={"file": names[0]},
             )
+        self.names, self.left_out = names, tuple(reasons)
         self.rows, self.n = tuple(one.rows for one in facts), tuple(one.used for one in facts)
         self.columns = tuple(name for name in self.kinds if name not in reasons)
-        self.left_out = tuple(reasons)
         self.sample = replace(scaling, points=points_of(pooled.sample.columns, scaling))
         told = [text for one in self._inputs for text in one.warnings]
         dropped = [(one.name, counted(one.rows - one.used, "row"), one.rows) for one in facts if one.rows > one.used]
         lost = [f"{name}: {count} of {rows:,} with missing values left out" for name, count, rows in dropped]
-        misleading = self._misleading(facts, scaling) if len(facts) > 1 else []
+        misleading: list[str] = []
+        if len(facts) > 1:
+            # Repeated rows as samples of each input show them, in its own units.
+            plain = replace(scaling, centre=0.0 * scaling.centre, spread=scaling.spread**0)
+            sampled = [points_of(one.sample.columns, plain) for one in facts if one.sample is not None]
+            rows = [[*one.numeric.T, *one.codes.T] for one in sampled]
+            misleading = two_sample_warnings(facts, scaling.numeric_names, rows)
         self.warnings = (*dict.fromkeys(told), *warnings, *lost, *misleading, *reasons.values())
         digests = self.engine.here.map(Input.digest, self._inputs)
         read = zip(self._inputs, self.rows, digests, strict=True)
         self.inputs = exact.inputs_of([replace(one.head, n_rows=n, sha256=digest) for one, n, digest in read], self.n)
 
-    @staticmethod
-    def _misleading(facts: Sequence[TableFacts], scaling: Variable) -> list[str]:
-        """Return what makes a comparison mislead; repeated rows as samples of each input show them, in its own units."""
-        plain = replace(scaling, centre=0.0 * scaling.centre, spread=scaling.spread**0)
-        points = [points_of(one.sample.columns, plain) for one in facts if one.sample is not None]
-        rows = [[*one.numeric.T, *one.codes.T] for one in points]
-        return two_sample_warnings(facts, scaling.numeric_names, rows)
-
     def sums(
         self, work: SecondPass, *, step: str, held: Callable[[int], float], operations: Mapping[str, float]
     ) -> list[Array]:
-        """Go through the inputs again, and return the sums over each: they do not depend on what runs side by side."""
-        columns, count, threads = len(self.columns), len(self._used), self.engine.threads
+        """Go through the inputs again, and return the sums over each: they do not depend on what runs side by side.
+
+        `held` are the bytes that the sums take on so many threads.
+        """
+        columns, count = len(self.columns), len(self._before)
+        self.engine = fitting(
+            self.engine,
+            lambda threads: threads * piece_bytes(columns) + held(threads),
+            what="the sums of features take",
+            hint="fewer --features take less",
+        )
+        threads = self.engine.threads
         tell(
             self._command,
             sum(self.n),
@@ -237,8 +262,10 @@ class Survey:
         )
         sums = [np.zeros(work.shape(source)) for source in range(len(self.n))]
         scaling = replace(self.sample, points=self.sample.points.take(slice(0)))
-        over_part = partial(Part.sums, work=work, kinds=self.kinds, scaling=scaling)
-        for source, some in self.engine.map(over_part, self._counted_parts(), self._progress, total=count):
+        over_part = partial(part_sums, work=work, kinds=self.kinds, scaling=scaling)
+        # Those of CSV hold their rows and are read as they are asked for.
+        parts = zip(self._parts()[0], self._before, strict=True)
+        for source, some in self.engine.map(over_part, parts, self._progress, total=count):
             sums[source] += some
         return sums
 
@@ -248,35 +275,11 @@ class Survey:
             self.options, self.inputs, asked=asked, rule=rule, engine=self.engine, started=self._started
         )
 
-    def move_to_its_mean(self) -> None:
-        """Make the mean of the sample the origin of the numbers of all rows."""
-        sample, mean = self.sample, self.sample.points.numeric.mean(axis=0)
-        points = Points(sample.points.numeric - mean, sample.points.codes)
-        self.sample = replace(sample, points=points, centre=sample.centre + mean * sample.spread)
-
-    def _facts(self) -> list[TableFacts]:
-        """Return what all rows of each input tell, and take note of how many are used of each part."""
-        facts = [TableFacts(name, self.kinds) for name in self.names]
-        self._used = []
-        parts, total = self._parts()
-        work = partial(Part.facts, kinds=self.kinds, seed=self.options.seed, sampled=self._sampled)
-        for source, found in self.engine.map(work, parts, self._progress, total=total):
-            facts[source].add(found, self._sampled)
-            self._used.append(found.used)
-        return facts
-
-    def _parts(self) -> tuple[Iterator[Part], int]:
+    def _parts(self) -> tuple[Iterator[tuple[int, Piece]], int]:
         """Return the parts of all inputs in order, and about how many there are."""
-        pieces = [one.pieces(self.kinds, self.engine.threads) for one in self._inputs]
-        parts = (Part(source, piece) for source, some in enumerate(pieces) for piece in some.items)
+        pieces = [one.pieces(self.kinds, self._at_once) for one in self._inputs]
+        parts = ((source, piece) for source, some in enumerate(pieces) for piece in some.items)
         return parts, sum(some.count for some in pieces)
-
-    def _counted_parts(self) -> Iterator[Part]:
-        """Yield them with the rows before each; those of CSV hold their rows and are read as they are asked for."""
-        before = [0] * len(self._inputs)
-        for part, count in zip(self._parts()[0], self._used, strict=True):
-            yield replace(part, used_before=before[part.source])
-            before[part.source] += count
 
     def _matched(self) -> tuple[list[Table], tuple[str, ...]]:
         """Return the first rows of each input with the columns of the test, and what was left out."""
@@ -335,17 +338,12 @@ def _scaling(pooled: TableFacts, scale: Scale) -> tuple[Variable, dict[str, str]
     return scaling, {name: reason for name, reason in reasons.items() if reason is not None}
 
 
-# Inputs
-
-
 class Input:
     """One input: a reader of files in pieces with the first rows of all columns as its head; or a table in memory."""
 
     def __init__(self, head: Table, reader: Any = None, found: Found | None = None) -> None:
         self.head, self.reader, self.warnings = head, reader, head.warnings
         self.stored = () if found is None else found.files
-        if found is not None:
-            self.head = replace(head, files=tuple(name for name, _ in found.files), compression=_compression(found))
         # Whether the types of the head are those of all rows; which columns are text after all, and where that is seen.
         self.settled = reader is None or head.format != "csv"
         self.texts: dict[str, str] = {}
@@ -394,15 +392,7 @@ class Input:
 
     def digest(self) -> str | None:
         """Return the digest of the files as stored, as `read_table` does; None for data in memory."""
-        if not self.stored:
-            return self.head.sha256
-        digests = []
-        for shown, location in self.stored:
-            with open_file(location, shown) as file:
-                digests.append(hashlib.file_digest(cast("BufferedReader", file), "sha256").hexdigest())
-        if len(digests) == 1:
-            return digests[0]
-        return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode("ascii")).hexdigest()
+        return digest_of(_stored_bytes(*file) for file in self.stored) if self.stored else self.head.sha256
 
 
 def _slices(table: Table, height: int) -> Iterator[Piece]:
@@ -413,110 +403,63 @@ def _slices(table: Table, height: int) -> Iterator[Piece]:
         yield Piece(RowBlock(part, None, start), start + part.n_rows)
 
 
-def _compression(found: Found) -> str | None:
-    """Return how files are compressed, as `read_table` says it."""
-    methods = set()
-    for shown, location in found.files:
-        with open_file(location, shown) as file:
-            methods.add(compression_of(file.read(MAGIC_BYTES)) or "")
-    return ", ".join(sorted(methods - {""})) or None
+def _stored_bytes(name: str, location: Path) -> Iterator[bytes]:
+    with open_file(location, name) as file:
+        yield from chunks_of(file)
 
 
 @contextmanager
 def open_input(data: Any, name: str | None, categorical: Patterns, csv: CsvOptions) -> Iterator[Input]:
     """Open files that are read in pieces, or data in memory, which messages call by `name`; errors as in `read_table`."""
+    whole = partial(read_table, categorical=categorical, **csv.words())
     if isinstance(data, Input):
         # Opened before, by who wanted to see its columns.
         yield data
         return
-    whole = partial(read_table, categorical=categorical, **csv.words())
     if not isinstance(data, (str, Path)):
         yield Input(whole(data, name=name))
         return
     with ExitStack() as stack:
         shown, found = located_files(data, stack)
-        form = begins_as(*found.files[0])
-        path = str(found.files[0][1]) if str(data) == "-" else data
-        if form == "parquet":
-            yield _parquet_input(shown, found, categorical, stack)
-        elif form == "json" or _size(found) <= SMALL_BYTES // (8 if _compression(found) else 1):
-            yield Input(whole(path, name=shown))
-        else:
-            blocks = open_blocks(path, **csv.words(), block_bytes=CSV_BLOCK_BYTES)
-            yield _csv_input(stack.enter_context(blocks), shown, found, categorical, csv)
+        form, size, methods = begins_as(*found.files[0]), 0, set()
+        for part, location in found.files:
+            with open_file(location, part) as file:
+                methods.add(compression_of(file.read(MAGIC_BYTES)) or "")
+                size += file.seek(0, os.SEEK_END)
+        if form == "json" or (form == "csv" and size <= SMALL_BYTES // (8 if any(methods) else 1)):
+            yield Input(whole(found.files[0][1] if found.copied else data, name=shown))
+            return
+        block_bytes = CSV_BLOCK_BYTES if form == "csv" else None
+        reader: Any = blocks_of(shown, found, form, csv, stack, block_bytes=block_bytes)
+        # Names that are not there are refused before any row is read.
+        texts = match_names(categorical, reader.names, shown)
+        head = _csv_head(reader, found, texts, csv) if form == "csv" else _parquet_head(reader, texts)
+        files, compression = tuple(part for part, _ in found.files), ", ".join(sorted(methods - {""})) or None
+        yield Input(replace(head, files=files, compression=compression), reader, found)
 
 
-def _size(found: Found) -> int:
-    try:
-        return sum(location.stat().st_size for _, location in found.files)
-    except OSError:
-        # Whoever reads them says what is wrong.
-        return 0
+def _parquet_head(reader: Any, categorical: Sequence[str]) -> Table:
+    """Return the first rows of all columns, in the types that Parquet has."""
+    refuse_empty(reader.name, reader.total, len(reader.names))
+    reader.categorical, reader.rows = frozenset(categorical), HEAD_ROWS
+    pieces = reader.pieces(dict.fromkeys(reader.names, "text"))
+    head: Table = next(iter(next(iter(pieces.items)).blocks())).table
+    return replace(head, notes=(*reader.warnings, *reader.left_out))
 
 
-def _parquet_input(shown: str, found: Found, categorical: Patterns, stack: ExitStack) -> Input:
-    from kerntest.data.formats.parquet import (  # noqa: PLC0415 - 70 ms that an array does not need
-        ParquetBlocks,
-        refuse_other_schema,
-    )
+def _csv_head(reader: Any, found: Found, categorical: Sequence[str], csv: CsvOptions) -> Table:
+    """Return the first rows of all columns, typed the way a whole file is."""
+    from kerntest.data.formats.csv import read_delimited  # noqa: PLC0415 - 70 ms that an array does not need
+    from kerntest.data.formats.dialect import utf8_lines  # noqa: PLC0415 - the same
 
-    plain = [(name, stack.enter_context(unpacked_file(name, location)), location) for name, location in found.files]
-    # A copy is read by this process alone.
-    copied = shown != str(found.files[0][1]) and len(plain) == 1
-    reader = ParquetBlocks(
-        shown, [(name, one, copied or one != location) for name, one, location in plain], found.warnings, None
-    )
-    first, *others = reader.schemas
-    for other in others:
-        refuse_other_schema(first, other)
-    refuse_empty(shown, reader.total, len(reader.names))
-    reader.categorical = frozenset(match_names(categorical, reader.names, shown))
-    reader.rows = HEAD_ROWS
-    head = _first_block(reader).table
-    return Input(replace(head, notes=(*found.warnings, *reader.left_out)), reader, found)
-
-
-def _csv_input(reader: Any, shown: str, found: Found, categorical: Patterns, options: CsvOptions) -> Input:
-    reader.name = shown
-    # Names that are not there are refused before any row is read.
-    match_names(categorical, reader.names, shown)
-    block = _first_block(reader, reader.names)
-    head = _typed_again(block, categorical, options)
-    columns = tuple(
-        replace(column, remarks=(*reader.remarks.get(column.name, ()), *column.remarks)) for column in head.columns
-    )
-    notes = tuple(dict.fromkeys((*reader.warnings, *head.notes)))
-    return Input(replace(head, columns=columns, delimiter=block.table.delimiter, notes=notes), reader, found)
-
-
-def _first_block(reader: Any, keep: Sequence[str] = ()) -> RowBlock:
-    """Return the first rows of all columns, as texts where the file does not say more."""
-    pieces = reader.pieces(dict.fromkeys(reader.names, "text"), keep)
-    block: RowBlock = next(iter(next(iter(pieces.items)).blocks()))
-    return block
-
-
-def _typed_again(block: RowBlock, categorical: Patterns, options: CsvOptions) -> Table:
-    """Return columns of text typed the way a whole file is: as CSV in which all values are quoted."""
-    import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
-    from pyarrow import csv  # noqa: PLC0415 - the same
-
-    from kerntest.data.column_types import without_blanks  # noqa: PLC0415 - the same
-    from kerntest.data.formats.csv import read_delimited  # noqa: PLC0415 - the same
-    from kerntest.data.in_memory import column_of  # noqa: PLC0415 - the same
-
-    table = block.table.take(np.arange(min(block.table.n_rows, 50 * HEAD_ROWS)))
-    texts = {
-        column.name: pa.array(np.array([*column.levels, None], dtype=object)[column.values], pa.string())
-        for column in table.columns
-    }
-    stream = io.BytesIO()
-    csv.write_csv(pa.table(texts), stream, csv.WriteOptions(delimiter=table.delimiter, quoting_style="all_valid"))
-    source = Source(table.name, "csv", ((table.name, stream.getvalue()),), sha256="", size=0)
-    again = CsvOptions(options.decimal, options.na, delimiter=table.delimiter)
-    head = read_delimited(source, categorical, again)
-    if head.n_rows < table.n_rows:
-        # Rows of one empty value are blank lines.
-        return head
-    kept = block.kept.slice(0, table.n_rows)
-    return with_words(head, lambda names: [without_blanks(column_of(name, kept[name], table.name)) for name in names])
+    (name, location), lines, size, quotes = found.files[0], [], 0, 0
+    with open_file(location, name) as file:
+        for line in utf8_lines(unpacked_stream(file, name), name, csv):
+            lines.append(line)
+            size, quotes = size + len(line), quotes + line.count(b'"')
+            # A quoted value may have several lines.
+            if size > CSV_BLOCK_BYTES and quotes % 2 == 0:
+                break
+    source = Source(reader.name, "csv", ((name, b"".join(lines)),), sha256="", size=0)
+    head = read_delimited(source, categorical, replace(csv, encoding=None, comment=None))
+    return replace(head, notes=tuple(dict.fromkeys((*reader.warnings, *head.notes))))
