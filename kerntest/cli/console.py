@@ -1,29 +1,44 @@
-"""What people see beside results: messages and the progress bar, on stderr."""
+"""What people see beside results, on stderr: messages, errors in our own words, and the progress bar."""
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import re
 import shutil
+import signal
 import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from itertools import takewhile
 from typing import IO, Any
 
+import click
+
+from kerntest.cli.manual import DocumentedGroup
+from kerntest.errors import DataError, KerntestError, UndecidedError, UsageError, suggest
+from kerntest.report.summaries.words import visible
+
 ProgressCallback = Callable[[int, int], None]
-PIPED_WIDTH = 100
-NARROWEST = 40
+PIPED_WIDTH, NARROWEST, PICTURE_WIDTH = 100, 40, 72
 PATIENCE_SECONDS = 1.0
 # From when on the time left is known: the first pieces of the work are ready all at once, or much later than the others.
 SECONDS_TO_JUDGE, SHARE_TO_JUDGE = 5.0, 0.05
 # To the start of the line, and wipe it.
 WIPED = "\r\x1b[2K"
+# What shells add to the number of the signal that ended a process.
+SHELL_SIGNAL = 128
+COLOURS = {"error": "1;31", "warning": "1;33", "hint": "1;36"}
 # Holds something while a line stands in place.
 _IN_PLACE: list[bool] = []
+# Quoted text of more than 200 characters, of which 60 are shown.
+_LONG_QUOTE = re.compile(r"(['\"])((?:(?!\1).){60})(?:(?!\1).){141,}\1")
 
 
 def say(text: str, *, label: str = "", whole: bool = False) -> None:
@@ -37,8 +52,7 @@ def say(text: str, *, label: str = "", whole: bool = False) -> None:
     if not whole and is_terminal(sys.stderr):
         shown = textwrap.fill(shown, terminal_width(sys.stderr), break_long_words=False, break_on_hyphens=False)
     if label and uses_colour(sys.stderr):
-        colour = {"error": "1;31", "warning": "1;33", "hint": "1;36"}.get(label, "1")
-        shown = shown.replace(f"{label}:", f"\x1b[{colour}m{label}:\x1b[0m", 1)
+        shown = shown.replace(f"{label}:", f"\x1b[{COLOURS.get(label, '1')}m{label}:\x1b[0m", 1)
     _write(f"{shown}\n")
 
 
@@ -131,3 +145,113 @@ class _PatientBar:
             self._appears = math.inf
             if self._drawn:
                 _write("")
+
+
+class InterruptionError(KerntestError):
+    """Ctrl-C, or another signal that ends a run: exit code 128 and its number."""
+
+
+def _from_click(error: click.ClickException) -> KerntestError:
+    """Return click's error as one of ours, with a hint."""
+    ctx = getattr(error, "ctx", None)
+    path = ctx.command_path if ctx is not None else "kerntest"
+    see = f"see `{path} --help`"
+    if isinstance(error, click.NoSuchOption) and ctx is not None:
+        name = error.option_name
+        commands = ctx.command.documented() if isinstance(ctx.command, DocumentedGroup) else {}
+        owners = [owner for owner, command in commands.items() if name in _option_names(command)]
+        if owners:
+            see = f"it stands after the command: `{path} {owners[0]} ... {name}`"
+        elif close := suggest(name, _option_names(ctx.command)):
+            see = f"did you mean {close}?"
+        return UsageError(f"no such option: {name}", hint=see, code="usage.unknown_option", where={"value": name})
+    if isinstance(error, click.MissingParameter) and error.param is not None and ctx is not None:
+        return UsageError(
+            f"missing argument {error.param.human_readable_name}",
+            hint=f"the usage is `{path} {' '.join(ctx.command.collect_usage_pieces(ctx))}`; {see}",
+            code="usage.missing_argument",
+        )
+    message = error.format_message().strip().replace("requires an argument", "needs a value")
+    if message.startswith("Got unexpected extra argument"):
+        see = f"quote names that contain blanks, and globs; {see}"
+    return UsageError(message[:1].lower() + message[1:].rstrip("."), hint=see)
+
+
+def _option_names(command: click.Command) -> tuple[str, ...]:
+    """Return the long names of the options of a command."""
+    options = (param for param in command.params if isinstance(param, click.Option))
+    return (*(name for option in options for name in option.opts if name.startswith("--")), "--help")
+
+
+def from_exception(error: BaseException) -> KerntestError:
+    """Return any exception as one of our errors: memory and files are the user's world, the rest is a bug."""
+    if isinstance(error, KerntestError):
+        return error
+    if isinstance(error, click.ClickException):
+        return _from_click(error)
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        # Of a signal we have handled, its number and the word that tells of it.
+        number, told = error.args or (signal.SIGINT, "interrupted")
+        ended = InterruptionError(told, code=told.replace(" ", "_"))
+        ended.exit_code = SHELL_SIGNAL + number
+        return ended
+    if isinstance(error, MemoryError):
+        hint = "use fewer rows, such as a random part of each file, or fewer columns"
+        return UndecidedError("not enough memory", hint=hint, code="undecided.memory")
+    if isinstance(error, OSError):
+        return DataError(
+            f"{f'{error.filename}: ' if error.filename else ''}{(error.strerror or str(error)).lower()}",
+            hint="check the name, the permissions and the free space",
+            code="data.system",
+            where={"file": str(error.filename)} if error.filename else None,
+        )
+    return KerntestError(
+        f"internal error: {type(error).__name__}: {error}",
+        hint="this is a bug in kerntest: please report it with the output of the same command with KERNTEST_DEBUG=1",
+    )
+
+
+def report(error: KerntestError, *, as_json: bool) -> None:
+    """Write an error to stderr: a line, a picture of the place in a kernel text, and a hint; or one line of JSON."""
+    message = _brief(error.message)
+    if as_json:
+        told = {"code": error.code, "exit_code": error.exit_code, "message": message, "hint": error.hint}
+        document = {"schema": "kerntest.error/1", "error": {**told, "where": error.where}}
+        # ASCII, since stderr is in the locale's encoding; default, since an error must be told whatever is in it.
+        say(json.dumps(document, default=str), whole=True)
+        return
+    say(visible(message), label="" if isinstance(error, InterruptionError) else "error")
+    text, position = error.where.get("text"), error.where.get("position")
+    if isinstance(text, str) and text and isinstance(position, int):
+        for line in picture(text, position):
+            say(line, whole=True)
+    if error.hint is not None:
+        say(visible(_brief(error.hint)), label="hint")
+
+
+def _brief(text: str) -> str:
+    """Return a message, of what it quotes at length only the beginning: a kernel may be of any length."""
+    return _LONG_QUOTE.sub(lambda found: f"{found[1]}{found[2]}{found[1]}...", text)
+
+
+def picture(text: str, position: int) -> tuple[str, str]:
+    """Return a text and, below it, a caret under the character at `position`, counted from 1.
+
+    Of a long text only the surroundings of the character are shown. A position behind the end points there.
+    """
+    index = min(max(position - 1, 0), len(text))
+    start = max(0, min(index - PICTURE_WIDTH // 2, len(text) - PICTURE_WIDTH))
+    before, after = visible(text[start:index]), visible(text[index : start + PICTURE_WIDTH])
+    lead = "  ..." if start else "  "
+    trail = "..." if start + PICTURE_WIDTH < len(text) else ""
+    # East Asian wide characters take two cells of the terminal.
+    cells = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in before)
+    return f"{lead}{before}{after}{trail}", f"{' ' * (len(lead) + cells)}^"
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON; it may be one that cannot be parsed."""
+    # What stands behind -- is no option.
+    options = list(takewhile(lambda argument: argument != "--", arguments))
+    formats = re.findall(r"(?:^|\0)--format[=\0]([^\0]*)", "\0".join(options))
+    return "--json" in options or (bool(formats) and formats[-1].casefold() in {"json", "jsonl"})

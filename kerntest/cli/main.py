@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 import warnings
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, NoReturn
@@ -13,8 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 import click
 
 from kerntest import __version__
-from kerntest.cli import failures
-from kerntest.cli.console import WIPED, is_terminal
+from kerntest.cli import console
 from kerntest.cli.manual import DocumentedGroup, Manual
 from kerntest.errors import DataWarning
 from kerntest.report.write import remove_temporary_files, written_together
@@ -89,11 +89,11 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place where every error ends
-        failure = failures.from_exception(error)
+        failure = console.from_exception(error)
         with _telling:
             if os.environ.get("KERNTEST_DEBUG", "0") not in {"", "0"}:
-                failures.show_traceback(error)
-            failures.report(failure, as_json=failures.wants_json(arguments))
+                console.say("".join(traceback.format_exception(error)).rstrip(), whole=True)
+            console.report(failure, as_json=console.wants_json(arguments))
             _told.set()
         return failure.exit_code
 
@@ -112,7 +112,7 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if not _flushed(stream):
             code = code or 3
-    if code in {failures.SHELL_SIGNAL + number for number in _endings()}:
+    if code in {console.SHELL_SIGNAL + number for number in _endings()}:
         _leave_at_once(code)
     # Everything is written and closed. Threads of the libraries that read files may still be starting, and taking the
     # interpreter down around them can end in an abort.
@@ -163,14 +163,14 @@ def _ending_handler(unwinding: threading.Event) -> Callable[[int, FrameType | No
 
     def handle(number: int, frame: FrameType | None) -> None:
         del frame
-        code = failures.SHELL_SIGNAL + number
+        code = console.SHELL_SIGNAL + number
         if unwinding.is_set():
             _leave_at_once(code)
         unwinding.set()
         timer = threading.Timer(SECONDS_TO_UNWIND, _stop_unwinding, (code, _endings()[number]))
         timer.daemon = True
         timer.start()
-        raise failures.EndedBySignal(number, _endings()[number])
+        raise KeyboardInterrupt(number, _endings()[number])
 
     return handle
 
@@ -186,8 +186,8 @@ def _leave_at_once(code: int, message: str = "") -> NoReturn:
     """End the process without waiting for threads, leaving folders and the terminal as they were found."""
     remove_temporary_files()
     with suppress(Exception):
-        if is_terminal(sys.stderr):
-            message = f"{WIPED}{message}"
+        if console.is_terminal(sys.stderr):
+            message = f"{console.WIPED}{message}"
         sys.stderr.write(message)
         sys.stderr.flush()
     os._exit(code)

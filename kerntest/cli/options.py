@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from kerntest.errors import UsageError, suggest
@@ -57,6 +58,11 @@ def stacked(*decorators: Callable[[Any], Any]) -> Callable[[AnyCommand], AnyComm
 def contradiction(message: str, hint: str = "give one of them") -> UsageError:
     """Return the error for options that do not go together."""
     return UsageError(message, hint=hint, code="usage.contradiction")
+
+
+def is_given(ctx: click.Context, name: str) -> bool:
+    """Whether a parameter stands on the command line."""
+    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def option_name(param: click.Parameter | None) -> str:

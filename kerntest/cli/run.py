@@ -1,28 +1,32 @@
-"""The one way of a command: what it reads and writes is checked, its engine is set, its function called, its result told."""
+"""The one way of a command: inputs and outputs are checked, its function called on its engine, its result told and judged."""
 
 from __future__ import annotations
 
+import math
+import operator
 import os
+import re
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from itertools import combinations, product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from click.core import ParameterSource
-
 from kerntest.cli.console import PIPED_WIDTH, is_terminal, progress_bar, say, terminal_width, uses_colour
 from kerntest.cli.manual import DocumentedCommand
-from kerntest.cli.options import chosen_format
-from kerntest.errors import KerntestError, UsageError
+from kerntest.cli.options import Value, chosen_format, contradiction, is_given, option
+from kerntest.errors import KerntestError, UndecidedError, UsageError, suggest
 from kerntest.report.results.record import flatten
 from kerntest.report.summaries.words import visible
 from kerntest.report.write import csv_text, json_text, put_in_place, write_file, write_standard_output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import click
 
+    from kerntest.cli.options import AnyCommand
     from kerntest.engines.engine import Plan
     from kerntest.report.results.record import Record
     from kerntest.report.summaries.words import Summary
@@ -36,6 +40,122 @@ MANY_ROWS, LONG = 50_000, 300.0
 ROWS_TO_WAIT_FOR, SECONDS_TO_WAIT = 15_000, 10.0
 # Parameters that the engine takes before a command runs.
 ENGINE_PARAMETERS = ("engine", "scheduler", "memory", "dry_run")
+VERDICTS = ("reject", "accept")
+_COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_CONDITION = re.compile(r"\s*(?P<name>.*\S)\s*(?P<sign>[<>]=?)\s*(?P<limit>[^<>=\s]+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What makes a run fail that went well: a verdict, or a number of the report beyond its limit."""
+
+    text: str
+    name: str = ""
+    sign: str = ""
+    limit: float = math.nan
+
+    @classmethod
+    def of(cls, text: str, verdicts: Sequence[str]) -> Gate:
+        """Return the gate that a text stands for, or raise ValueError."""
+        if text.casefold() in verdicts:
+            return cls(text.casefold())
+        found = _CONDITION.fullmatch(text)
+        if found is None or not math.isfinite(limit := float(found["limit"])):
+            raise ValueError
+        return cls(text.strip(), found["name"], found["sign"], limit)
+
+    def check(self, found: Mapping[str, Any]) -> None:
+        """Refuse a name that is no number of a report with these leaves; below what is null there might be one."""
+        parts = self.name.split(".")
+        above = (".".join(parts[:count]) for count in range(1, len(parts)))
+        there = self.name in found and not isinstance(found[self.name], (str, bool))
+        if self.name and not there and (self.name in found or all(found.get(name, 0) is not None for name in above)):
+            no_number = f"{self.name!r} is no number in the report"
+            close = None if self.name in found else suggest(self.name, tuple(_numbers(found)))
+            raise UsageError(
+                f"--fail-on: {no_number if self.name in found else f'the report has no {self.name!r}'}",
+                hint=f"did you mean {close!r}?" if close else _some_numbers(found),
+                code="usage.gate",
+                where={"value": self.name},
+            )
+
+    def decide(self, result: Record) -> tuple[bool, list[str]]:
+        """Return whether the gate failed, and what to say of that."""
+        found = dict(_leaves(result.to_dict()))
+        value = found.get(self.name) if self.name else None
+        failed = value is not None and _COMPARISONS[self.sign](value, self.limit)
+        if found.get("tests") == 0 and not failed:
+            raise self._undecided("nothing was tested", "the report says for each pair why it was not tested")
+        if self.name and value is None:
+            raise self._undecided(f"{self.name} is null in the report", _some_numbers(found))
+        if not self.name:
+            failed = found.get("reject") == (self.text == "reject")
+        said, own = [], self.name.removeprefix("train.")
+        if own and found.get("judged_on") == "train" and found.get(f"train.{own}") is not None:
+            # A learner knows the rows that it has learned from.
+            held_out = [name for name in ("grid.mean", f"loo_{own}") if name in _numbers(found)]
+            way_out = f"{held_out[0]} is of rows held out" if held_out else "--test-fraction 0.3 holds rows out"
+            said.append(f"--fail-on {self.text} judges the rows that were learned from, which is too good; {way_out}")
+        if failed:
+            why = f": {self.name} is {value:.6g}" if self.name else ""
+            said.append(f"exit code 1, because of --fail-on {self.text}{why}")
+        return failed, said
+
+    def _undecided(self, why: str, hint: str) -> UndecidedError:
+        message = f"--fail-on {self.text} has nothing to decide on: {why}"
+        return UndecidedError(message, hint=hint, code="undecided.gate")
+
+
+def _numbers(found: Mapping[str, Any]) -> list[str]:
+    """Return the names of numbers."""
+    return [name for name, one in found.items() if isinstance(one, (int, float)) and not isinstance(one, bool)]
+
+
+def _some_numbers(found: Mapping[str, Any]) -> str:
+    """Return a hint with some names of numbers."""
+    names = _numbers(found)
+    return f"numbers are {', '.join(names[:8])}{' ...' if len(names) > 8 else ''}"
+
+
+def _fields(record: type[Record]) -> dict[str, Any]:
+    """Return what a report has, as far as its fields tell: a number, a text, or None for what only the result can tell."""
+    samples = {"int": 0, "float": 0.0, "str": "", "bool": False}
+    kinds = {field.name.rstrip("_"): str(field.type) for field in fields(record)}  # type: ignore[arg-type]  # all are dataclasses
+    return {name: samples.get(kind.removesuffix(" | None")) for name, kind in kinds.items()}
+
+
+def _leaves(plain: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield what a report holds, with its dotted name; items of lists by their place, from 0, and by their name."""
+    if isinstance(plain, Mapping):
+        items = list(plain.items())
+    elif isinstance(plain, list):
+        items = list(enumerate(plain))
+        items += [(item["name"], item) for item in plain if isinstance(item, Mapping) and "name" in item]
+    else:
+        yield prefix.removesuffix("."), plain
+        return
+    for key, value in items:
+        yield from _leaves(value, f"{prefix}{key}.")
+
+
+def gate_option(*verdicts: str, example: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator for --fail-on; only tests have verdicts."""
+    either = "on reject (p <= alpha) or on accept (p > alpha), or " if verdicts else ""
+    return option(
+        "--fail-on",
+        type=Value(
+            "when",
+            f"{', '.join(verdicts)}{' or ' if verdicts else ''}NAME<NUMBER, with <, <=, > or >=",
+            lambda text: Gate.of(text, verdicts),
+            "usage.choice",
+            words=verdicts,
+            hint="quote it for the shell, such as 'accuracy<0.9'",
+        ),
+        multiple=True,
+        topic="Output",
+        help=f"Make a gate: exit with 1 {either}when a number of the report is below or above a limit, such as "
+        f"'{example}'; the names are those of the JSON (test.rmse is rmse in test). Given again, each of them can fail.",
+    )
 
 
 class Run:
@@ -47,7 +167,7 @@ class Run:
     def __init__(self, options: dict[str, Any]) -> None:
         self.options, self.quiet, self.verbose = options, options.pop("quiet", False), options.pop("verbose", False)
         if self.quiet and self.verbose:
-            raise UsageError("-q and -v contradict each other", hint="give one of them", code="usage.contradiction")
+            raise contradiction("-q and -v contradict each other")
         self.own = "report" if "report" in options else "output"
         file, asked, as_json = options.pop(self.own, None), options.pop("output_format"), options.pop("as_json")
         if not as_json:
@@ -58,14 +178,18 @@ class Run:
 
     def check(self, record: type[Record], sources: Mapping[str, str | None], example: str, model: str = "") -> None:
         """Refuse gates on what no such record has, sources that cannot be read, and outputs over each other or over these."""
-        for gate in self.gates:
-            gate.check_field(record)
+        self.check_gates(_fields(record))
         read = {name: source for name, source in sources.items() if source is not None}
         check_stdin(read, example)
         outputs = {"-o": self.options.get("output")}
         outputs |= {f"--{name}": self.options.get(name) for name in ("witness", "plot")}
         outputs["--report" if self.own == "report" else "-o"] = self.output
         check_outputs(tuple(read.values()), {name: file for name, file in outputs.items() if file is not None}, model)
+
+    def check_gates(self, plain: Mapping[str, Any]) -> None:
+        """Refuse gates on what is no number of a report."""
+        for gate in self.gates:
+            gate.check(dict(_leaves(plain)))
 
     def call(self, function: str, *data: Any, doing: str = "testing", **options: Any) -> Any:
         """Call a function of kerntest, with a progress bar where somebody is looking."""
@@ -96,8 +220,7 @@ class Run:
 
         `rows` are what CSV and JSON lines hold, where that is not the whole result.
         """
-        for gate in self.gates:
-            gate.check(result)
+        self.check_gates(result.to_dict())
         encoding = "utf-8"
         if self.format == "table":
             from kerntest.cli.drawing import summary_text  # noqa: PLC0415 - rich is loaded only to draw
@@ -148,13 +271,11 @@ class Run:
 
     def code(self, result: Record) -> int:
         """Return the exit code of a run: 1 if a gate failed, which stderr then tells."""
-        decided = [(gate, *gate.code(result)) for gate in self.gates]
-        for gate, code, why in decided:
-            if doubt := gate.doubt(result):
-                self.note(visible(doubt))
-            if code:
-                self.note(f"exit code {code}, because of --fail-on {visible(gate.text)}{visible(why)}")
-        return max((code for _, code, _ in decided), default=0)
+        decided = [gate.decide(result) for gate in self.gates]
+        for _, said in decided:
+            for text in said:
+                self.note(visible(text))
+        return max((int(failed) for failed, _ in decided), default=0)
 
 
 def check_stdin(sources: Mapping[str, str], example: str) -> None:
@@ -179,13 +300,10 @@ def check_null(ctx: click.Context) -> None:
     null = ctx.params["null"]
     # The Pearson curve finds its fourth moment from relabellings.
     unused = {"permutation": (), "pearson": ("resampling", "judge")}.get(null, ("permutations", "resampling", "judge"))
+    hint = "its p-value is read off a curve; --null permutation is the one that relabels rows"
     for name in unused:
-        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise UsageError(
-                f"--{name} does not go with --null {null}",
-                hint="its p-value is read off a curve; --null permutation is the one that relabels rows",
-                code="usage.contradiction",
-            )
+        if is_given(ctx, name):
+            raise contradiction(f"--{name} does not go with --null {null}", hint)
 
 
 def check_outputs(sources: Sequence[str], outputs: Mapping[str, str], model: str = "") -> None:
@@ -198,10 +316,8 @@ def check_outputs(sources: Sequence[str], outputs: Mapping[str, str], model: str
                 code="usage.output_twice",
                 where={"file": second},
             )
-    read = [
-        *((f"the data in {source}", source) for source in sources),
-        *([(f"the model {model}", model)] if model else ()),
-    ]
+    read = [(f"the data in {source}", source) for source in sources]
+    read += [(f"the model {model}", model)] if model else []
     for (called, source), (name, output) in product(read, outputs.items()):
         if _same_file(source, output):
             raise UsageError(
@@ -262,9 +378,7 @@ class ComputingCommand(DocumentedCommand):
         asked = {name: ctx.params.pop(name, None) for name in ENGINE_PARAMETERS}
         only_plan, verbose, quiet = asked.pop("dry_run"), ctx.params["verbose"], ctx.params["quiet"]
         if only_plan and quiet:
-            raise UsageError(
-                "--dry-run and -q contradict each other", hint="give one of them", code="usage.contradiction"
-            )
+            raise contradiction("--dry-run and -q contradict each other")
         rows, seconds = (ROWS_TO_WAIT_FOR, SECONDS_TO_WAIT) if is_terminal(sys.stderr) else (MANY_ROWS, LONG)
 
         def planned(plan: Plan) -> None:

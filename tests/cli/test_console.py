@@ -8,9 +8,18 @@ import pytest
 from example_results import two_sample_result
 
 from kerntest.cli import console
-from kerntest.cli.console import PIPED_WIDTH, WIPED, progress_bar, say, terminal_width, uses_colour
+from kerntest.cli.console import (
+    PIPED_WIDTH,
+    WIPED,
+    picture,
+    progress_bar,
+    report,
+    say,
+    terminal_width,
+    uses_colour,
+    wants_json,
+)
 from kerntest.cli.drawing import summary_text
-from kerntest.cli.failures import picture, report, wants_json
 from kerntest.errors import DataError
 from kerntest.report.summaries.two_sample_summary import two_sample_summary
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kerntest.cli import options as common
-from kerntest.cli.gates import gate_option
 from kerntest.cli.manual import DATA, Manual
-from kerntest.cli.run import ComputingCommand, Run, join_names
+from kerntest.cli.run import ComputingCommand, Run, gate_option, join_names
 from kerntest.errors import UsageError
 from kerntest.report.results.application_record import (
     PredictionReport,
@@ -211,8 +210,7 @@ def _applied(command: str, model: str, data: str, options: dict[str, Any]) -> in
     if reported:
         run.tell(report, prediction_summary if predicts else transform_summary)
     else:
-        for gate in run.gates:
-            gate.check(report)
+        run.check_gates(report.to_dict())
         run.warn(report.warnings)
     if report.columns_ignored and (not reported or run.format != "table"):
         run.note(f"not used by {visible(report.model)}: {name_list(report.columns_ignored)}")

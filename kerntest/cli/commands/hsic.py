@@ -7,13 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from click.core import ParameterSource
 
 from kerntest.cli import options as common
-from kerntest.cli.gates import VERDICTS, gate_option
 from kerntest.cli.manual import DATA, Manual
-from kerntest.cli.run import ENGINE_PARAMETERS, ComputingCommand, Run, check_null, join_names
-from kerntest.errors import UsageError
+from kerntest.cli.run import ENGINE_PARAMETERS, VERDICTS, ComputingCommand, Run, check_null, gate_option, join_names
 from kerntest.report.results import independence_record as record
 from kerntest.report.summaries import independence_summary as words
 
@@ -54,14 +51,15 @@ CALLED = {"x": "data", "y": "other", "k": "select", "groups": "joint"}
 
 # What an option needs that stands without it.
 _NEEDS = {"select": "--target", "correction": "--pairwise or --target", "min_lag": "--time-series"}
-# The way out, for options under some switches; the first that fits. A name of no switch stands for all.
+_ONE_PAIR = "belongs to the test of one pair: `kerntest hsic DATA --x a --y b"
+# The way out, for options under some switches; the first that fits. No switches stand for all.
 _HINTS = (
-    ("select", "", "`kerntest hsic DATA --target NAME --select 3` finds three columns on which NAME depends"),
-    ("correction", "", "a single test has nothing to correct for"),
-    ("min_lag", "", "the smallest shift is one of a test of series"),
     ("pairwise", "--target", "--pairwise tests every pair, --target every pair with one column: choose one of them"),
-    ("x_columns y_columns", "--target", "--columns names the columns to test against the target"),
-    ("x_columns y_columns", "--select", "--columns names the columns to select from"),
+    (
+        "x_columns y_columns",
+        "--target --select",
+        "--columns names the columns to test against the target, or to select from",
+    ),
     ("x_columns y_columns columns", "--joint", "--joint itself names the columns: --joint a,b,c"),
     ("null resampling", "--time-series", "series have one null, the shift test"),
     ("permutations", "--time-series", "the shift test uses every shift there is; --min-lag says from which on"),
@@ -70,27 +68,22 @@ _HINTS = (
     (
         "null",
         "--pairwise --target",
-        "pairs have the moments p-value, which can be corrected, and the permutation p-value beside it",
+        "pairs have the moments p-value, which can be corrected, and the permutation p-value",
     ),
     ("kernel bandwidth", "--select", "the selection has a kernel of its own, Gaussian at the median bandwidth"),
     ("plot", "--select", "`kerntest hsic DATA --target NAME --plot FILE` draws every column against the target"),
     ("plot", "--joint", "--plot draws the test of one pair of groups, or a heat map of many pairs"),
     ("correction", "--select", "the p-value of each step takes the choice among the columns into account"),
-    ("method", "*", "--method features tests one pair of groups: `kerntest hsic DATA --x a --y b --method features`"),
-    (
-        "features",
-        "*",
-        "--features belongs to the test of one pair of groups: `kerntest hsic DATA --x a --y b --features KIND:M`",
-    ),
-    ("other", "*", "give one file: this is about columns of one table"),
-    ("scale", "*", "columns are always standardised here"),
-    ("kernel_x kernel_y", "*", "--kernel is the kernel of all columns here"),
-    ("witness", "*", "--witness belongs to the test of one pair: `kerntest hsic DATA --x a --y b --witness FILE`"),
-    (
-        "statistic",
-        "*",
-        "--statistic belongs to the test of one pair: `kerntest hsic DATA --x a --y b --statistic coco`",
-    ),
+    ("select", "", "`kerntest hsic DATA --target NAME --select 3` finds three columns on which NAME depends"),
+    ("correction", "", "a single test has nothing to correct for"),
+    ("min_lag", "", "the smallest shift is one of a test of series"),
+    ("method", "", f"--method features {_ONE_PAIR} --method features`"),
+    ("features", "", f"--features {_ONE_PAIR} --features KIND:M`"),
+    ("other", "", "give one file: this is about columns of one table"),
+    ("scale", "", "columns are always standardised here"),
+    ("kernel_x kernel_y", "", "--kernel is the kernel of all columns here"),
+    ("witness", "", f"--witness {_ONE_PAIR} --witness FILE`"),
+    ("statistic", "", f"--statistic {_ONE_PAIR} --statistic coco`"),
 )
 
 MANUAL = Manual(
@@ -257,7 +250,7 @@ def hsic(ctx: click.Context, /, **options: Any) -> int:
     taken = set(inspect.signature(getattr(kerntest, mode.function)).parameters) - set(mode.others.split())
     _check_options(ctx, switch, taken)
     common.chosen_method(options)
-    if options["method"] == "features" and ctx.get_parameter_source("null") is not ParameterSource.COMMANDLINE:
+    if options["method"] == "features" and not common.is_given(ctx, "null"):
         options["null"] = ctx.params["null"] = "moments"
     check_null(ctx)
     sources = {"DATA": options["data"], "Y": options["other"]}
@@ -281,19 +274,14 @@ def _check_options(ctx: click.Context, switch: str, taken: set[str]) -> None:
     known |= {"kernel"} if "kernel_x" in taken else set()
     for parameter in ctx.command.params:
         name = parameter.name or ""
-        if name in known or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
-            continue
-        shown = "a second file" if isinstance(parameter, click.Argument) else common.option_name(parameter)
-        wrong = f"needs {_NEEDS[name]}" if name in _NEEDS and not switch else f"does not go with {switch}"
-        hints = [
-            hint
-            for names, where, hint in (
-                *_HINTS,
-                (name, "*", f"leave out one of the two; see `{ctx.command_path} --help`"),
+        if name not in known and common.is_given(ctx, name):
+            shown = "a second file" if isinstance(parameter, click.Argument) else common.option_name(parameter)
+            wrong = f"needs {_NEEDS[name]}" if name in _NEEDS and not switch else f"does not go with {switch}"
+            fitting = (
+                hint for names, some, hint in _HINTS if name in names.split() and (not some or switch in some.split())
             )
-            if name in names.split() and (where in {"*", switch} or switch in where.split())
-        ]
-        raise UsageError(f"{shown} {wrong}", hint=hints[0], code="usage.contradiction")
+            usual = f"leave out one of the two; see `{ctx.command_path} --help`"
+            raise common.contradiction(f"{shown} {wrong}", next(fitting, usual))
 
 
 def _arguments(taken: set[str], options: dict[str, Any]) -> dict[str, Any]:
@@ -302,10 +290,9 @@ def _arguments(taken: set[str], options: dict[str, Any]) -> dict[str, Any]:
     if "kernel_x" in taken:
         both = options["kernel"]
         if both is not None and options["kernel_x"] is not None and options["kernel_y"] is not None:
-            raise UsageError(
+            raise common.contradiction(
                 "--kernel, --kernel-x and --kernel-y contradict each other",
-                hint="--kernel is for the side that has none of its own: leave it out",
-                code="usage.contradiction",
+                "--kernel is for the side that has none of its own: leave it out",
             )
         for name in ("kernel_x", "kernel_y"):
             options[name] = both if options[name] is None else options[name]

@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from kerntest.cli import options as common
-from kerntest.cli.gates import VERDICTS, gate_option
 from kerntest.cli.manual import DATA, Manual
-from kerntest.cli.run import ComputingCommand, Run, check_null, join_names
+from kerntest.cli.run import VERDICTS, ComputingCommand, Run, check_null, gate_option, join_names
 from kerntest.report.results.record import TwoSampleResult
 from kerntest.report.summaries.two_sample_summary import two_sample_notes, two_sample_summary
 

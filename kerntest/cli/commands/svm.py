@@ -9,9 +9,8 @@ import click
 from click.core import ParameterSource
 
 from kerntest.cli import options as common
-from kerntest.cli.gates import gate_option
 from kerntest.cli.manual import DATA, Manual
-from kerntest.cli.run import ComputingCommand, Run, join_names
+from kerntest.cli.run import ComputingCommand, Run, gate_option, join_names
 from kerntest.errors import UsageError
 from kerntest.report.results.learning_record import SvmResult
 
