@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kerntest.errors import DataError, UndecidedError, UsageError
+from kerntest.errors import DataError, UndecidedError, UsageError, counted, whole_number
 from kerntest.kernels.base import Points
 from kerntest.report.results.learning_record import GridCell, GridSearch
-from kerntest.report.summaries.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,12 +47,7 @@ def draw_folds(
     class in two folds differ in number by at most one, and so do the rows in all. Clusters go whole to the folds, the
     largest first, each to the fold that has the least of its classes.
     """
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
-        raise UsageError(
-            f"folds must be a whole number of at least 2, not {k!r}",
-            hint="5 is usual, 10 for a few hundred rows",
-            code="usage.folds",
-        )
+    whole_number("folds", k, at_least=2)
     _check_enough(n, "row", k)
     if labels is None:
         labels = np.zeros(n, dtype=np.intp)
@@ -111,8 +105,7 @@ def train_test_split(
 
 def _contents(labels: Codes, clusters: Rows) -> tuple[Rows, NDArray[np.float64]]:
     """Return the cluster of each row, from 0 without gaps, and the rows of each class in each cluster, shape (G, c)."""
-    _, place = np.unique(clusters, return_inverse=True)
-    _, codes = np.unique(labels, return_inverse=True)
+    place, codes = (np.unique(values, return_inverse=True)[1] for values in (clusters, labels))
     contents = np.zeros((int(place.max()) + 1, int(codes.max()) + 1))
     np.add.at(contents, (place, codes), 1.0)
     return place, contents
@@ -168,11 +161,8 @@ def _shares(sizes: Rows, total: int) -> Rows:
     """Return how many rows of each class are tested: `total` in all, in proportion to the sizes of the classes."""
     quotas = sizes * (total / sizes.sum())
     # A row of each class in either part, where it has two; without the bounds where the parts are too small for that.
-    fewest, most = np.minimum(sizes - 1, 1), sizes - 1
-    if total < fewest.sum():
-        fewest = np.zeros_like(sizes)
-    if total > most.sum():
-        most = sizes
+    fewest = np.minimum(sizes - 1, 1) if total >= np.minimum(sizes - 1, 1).sum() else np.zeros_like(sizes)
+    most = sizes - 1 if total <= (sizes - 1).sum() else sizes
     shares: Rows = np.clip(np.floor(quotas).astype(np.intp), fewest, most)
     while (missing := total - int(shares.sum())) != 0:
         # Those furthest from their quota first, one row each.
@@ -186,11 +176,8 @@ def _shares(sizes: Rows, total: int) -> Rows:
 def _test_rows(n: int, fraction: float) -> int:
     """Return how many of `n` rows are tested."""
     if not 0 < fraction < 1:
-        raise UsageError(
-            f"the test fraction must be between 0 and 1, not {fraction:g}",
-            hint="0.25 tests on a quarter of the rows",
-            code="usage.test_fraction",
-        )
+        what = f"the test fraction must be between 0 and 1, not {fraction:g}"
+        raise UsageError(what, hint="0.25 tests on a quarter of the rows", code="usage.test_fraction")
     tested = round(fraction * n)
     if not 0 < tested < n:
         part = "test" if tested == 0 else "train"
@@ -248,21 +235,21 @@ def grid_search(
 
     tried = list(product(kernels, range(count)))
     values = np.array(list(engine.map(work, tried, progress))).reshape(len(kernels), count, len(costs))
+    means, errors = values.mean(axis=1).ravel(), values.std(axis=1, ddof=1).ravel() / math.sqrt(count)
     cells = [
-        GridCell(
-            C=cost,
-            multiple=multiple,
-            bandwidth=getattr(kernel, "bandwidth", None),
-            kernel="precomputed" if kernel is None else str(kernel),
-            mean=float(values[i, :, j].mean()),
-            standard_error=float(values[i, :, j].std(ddof=1) / math.sqrt(count)),
+        GridCell(cost, *named(multiple, kernel), mean, error)
+        for ((multiple, kernel), cost), mean, error in zip(
+            product(kernels.items(), costs), means.tolist(), errors.tolist(), strict=True
         )
-        for i, (multiple, kernel) in enumerate(kernels.items())
-        for j, cost in enumerate(costs)
     ]
-    orders = [np.array([-cell.C for cell in cells]), np.array([cell.multiple for cell in cells])]
-    chosen = smoothest(np.array([-cell.mean for cell in cells]), orders)
+    orders = [np.tile([-cost for cost in costs], len(kernels)), np.repeat(list(kernels), len(costs))]
+    chosen = smoothest(-means, orders)
     return GridSearch(score, count, TIES, tuple(cells), chosen, cells[chosen].mean)
+
+
+def named(multiple: float, kernel: Kernel | None) -> tuple[float, float | None, str]:
+    """Return what a cell of a grid says of its kernel: the multiple of the median, the bandwidth, and the text."""
+    return multiple, getattr(kernel, "bandwidth", None), "precomputed" if kernel is None else str(kernel)
 
 
 def smoothest(scores: Array, orders: Sequence[Array]) -> int:
@@ -275,10 +262,11 @@ def smoothest(scores: Array, orders: Sequence[Array]) -> int:
 def held_out(rows: TrainingRows, folds: Rows, fold: int) -> tuple[TrainingRows, TrainingRows]:
     """Return the rows to fit to and those of a fold, to judge by; of a matrix both against the rows to fit to."""
     train = np.flatnonzero(folds != fold)
-    part, held = rows.take(train), rows.take(np.flatnonzero(folds == fold))
-    if isinstance(part.points, Points) or isinstance(held.points, Points):
-        return part, held
-    return replace(part, points=part.points[:, train]), replace(held, points=held.points[:, train])
+    parts = rows.take(train), rows.take(np.flatnonzero(folds == fold))
+    if isinstance(rows.points, Points):
+        return parts
+    part, held = (replace(one, points=np.asarray(one.points)[:, train]) for one in parts)
+    return part, held
 
 
 @contextmanager
@@ -288,9 +276,5 @@ def telling_of_folds(kernel: Kernel | None) -> Iterator[None]:
         yield
     except (UsageError, UndecidedError) as error:
         of = "" if kernel is None else f" with the kernel '{kernel}'"
-        raise type(error)(
-            f"in a fold of the cross-validation{of}: {error.message}",
-            hint=error.hint,
-            code=error.code,
-            where=error.where,
-        ) from error
+        told = f"in a fold of the cross-validation{of}: {error.message}"
+        raise type(error)(told, hint=error.hint, code=error.code, where=error.where) from error

@@ -8,22 +8,16 @@ should be.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import solve
 from scipy.special import expit, ndtri
 
-from kerntest.errors import DataError
-from kerntest.report.results.learning_record import (
-    ClassificationMetrics,
-    ClassMetrics,
-    IntervalMetrics,
-    RegressionMetrics,
-)
+from kerntest.report.results import learning_record as records
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -49,28 +43,26 @@ BLOCK = 2**20
 
 def classification_metrics(
     true: Codes, predicted: Codes, scores: Array | None, classes: tuple[str, ...], *, probabilities: Array | None = None
-) -> ClassificationMetrics:
+) -> records.ClassificationMetrics:
     """Return how well classes are predicted, as places in `classes`.
 
     Scores are those of the second of two classes, or one for each class: their order is all that counts.
     """
     count, n = len(classes), len(true)
     confusion = np.bincount(true * count + predicted, minlength=count * count).reshape(count, count)
-    correct = np.diag(confusion)
-    support, called = confusion.sum(axis=1), confusion.sum(axis=0)
-    precision, recall, f1 = _ratio(correct, called), _ratio(correct, support), _ratio(2 * correct, support + called)
-    ratios = [[None if np.isnan(value) else float(value) for value in ratio] for ratio in (precision, recall, f1)]
+    correct, support, called = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        # Precision, recall and F1; 0 / 0 is NaN.
+        ratios = np.stack([correct / called, correct / support, 2 * correct / (support + called)])
+    told = [[None if np.isnan(value) else value for value in line] for line in ratios.tolist()]
     hits = int(correct.sum())
-    return ClassificationMetrics(
+    return records.ClassificationMetrics(
         n=n,
         accuracy=hits / n,
         accuracy_interval=wilson_interval(hits, n),
-        balanced_accuracy=float(np.nanmean(recall)),
-        macro_f1=float(np.nanmean(f1)),
-        classes=tuple(
-            ClassMetrics(name, one, other, both, rows)
-            for name, one, other, both, rows in zip(classes, *ratios, support.tolist(), strict=True)
-        ),
+        balanced_accuracy=float(np.nanmean(ratios[1])),
+        macro_f1=float(np.nanmean(ratios[2])),
+        classes=tuple(map(records.ClassMetrics, classes, *told, support.tolist())),
         confusion=tuple(map(tuple, confusion.tolist())),
         roc_auc=None if scores is None else _area(true, scores, count),
         log_loss=None if probabilities is None else log_loss(true, probabilities),
@@ -78,16 +70,15 @@ def classification_metrics(
     )
 
 
-def regression_metrics(true: Array, predicted: Array) -> RegressionMetrics:
+def regression_metrics(true: Array, predicted: Array) -> records.RegressionMetrics:
     """Return how well numbers are predicted. Values up to 1e300 do not overflow."""
     errors = np.abs(true - predicted)
-    rmse = root_mean_square(errors)
-    r2 = None
+    rmse, r2 = root_mean_square(errors), None
     if true.min() < true.max():
         ratio = rmse / root_mean_square(true - _mean(true))
         # A product, unlike a power, goes to infinity without an error.
         r2 = 1.0 - ratio * ratio
-    return RegressionMetrics(len(true), rmse, _mean(errors), r2, float(errors.max()))
+    return records.RegressionMetrics(len(true), rmse, _mean(errors), r2, float(errors.max()))
 
 
 def wilson_interval(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -98,11 +89,10 @@ def wilson_interval(hits: int, n: int, confidence: float = CONFIDENCE) -> tuple[
     It stays within [0, 1] and, unlike p +- z sqrt(p (1 - p) / n), has a width where all rows are hits.
     """
     share, z = hits / n, float(ndtri((1.0 + confidence) / 2.0))
-    centre = share + z * z / (2.0 * n)
-    reach = z * np.sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n))
-    low, high = ((centre + sign * reach) / (1.0 + z * z / n) for sign in (-1.0, 1.0))
+    centre, reach = share + z * z / (2.0 * n), z * np.sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n))
     # The ends of the scale are reached exactly, not but for rounding.
-    return 0.0 if hits == 0 else float(low), 1.0 if hits == n else float(high)
+    low = 0.0 if hits == 0 else float((centre - reach) / (1.0 + z * z / n))
+    return low, 1.0 if hits == n else float((centre + reach) / (1.0 + z * z / n))
 
 
 def roc_auc(positive: NDArray[np.bool_], scores: Array) -> float | None:
@@ -121,26 +111,17 @@ def roc_auc(positive: NDArray[np.bool_], scores: Array) -> float | None:
     return (ranks - positives * (positives + 1) / 2) / (positives * negatives)
 
 
-def roc_curve(positive: NDArray[np.bool_], scores: Array) -> tuple[Array, Array, Array]:
-    """Return the rates of false and of true positives, and their thresholds: infinity, then all scores, descending.
+def roc_curve(positive: NDArray[np.bool_], scores: Array) -> tuple[Array, Array]:
+    """Return the rates of false and of true positives of rows of both classes at all scores, descending, after infinity.
 
     A row is called positive where its score is at least the threshold. The area under the straight pieces is `roc_auc`.
     """
-    truth = np.asarray(positive, dtype=np.bool_)
-    if truth.all() or not truth.any():
-        raise DataError(
-            f"there is no ROC curve: {'all' if truth.all() else 'none'} of the rows are of the positive class",
-            hint="judge on rows of both classes",
-            code="data.one_class",
-        )
     scores = levelled(scores)
     order = np.argsort(-scores, kind="stable")
-    ordered = scores[order]
-    last_of_ties = np.append(np.nonzero(np.diff(ordered))[0], len(ordered) - 1)
-    hits = np.cumsum(truth[order])[last_of_ties]
+    last_of_ties = np.append(np.nonzero(np.diff(scores[order]))[0], len(order) - 1)
+    hits = np.cumsum(positive[order])[last_of_ties]
     alarms = last_of_ties + 1 - hits
-    thresholds = np.append(np.inf, ordered[last_of_ties])
-    return np.append(0.0, alarms / alarms[-1]), np.append(0.0, hits / hits[-1]), thresholds
+    return np.append(0.0, alarms / alarms[-1]), np.append(0.0, hits / hits[-1])
 
 
 def levelled(values: Array) -> Array:
@@ -165,28 +146,26 @@ def brier_score(true: Codes, probabilities: Array) -> float:
     """Return the mean squared error of the probabilities: of the second of two classes, or summed over more (Brier 1950)."""
     errors = probabilities.copy()
     errors[np.arange(len(true)), true] -= 1.0
-    errors = errors[:, 1:] if probabilities.shape[1] == 2 else errors
-    return float(np.square(errors).sum(axis=1).mean())
+    return float(np.square(errors[:, int(errors.shape[1] == 2) :]).sum(axis=1).mean())
 
 
 def _area(true: Codes, scores: Array, count: int) -> float | None:
     """Return the area under the ROC curve of two classes, or its mean over the classes, each against all others."""
     if count == 2:
         return roc_auc(true == 1, scores)
-    areas = [roc_auc(true == place, scores[:, place]) for place in range(count)]
-    defined = [area for area in areas if area is not None]
-    return sum(defined) / len(defined) if defined else None
+    return _known_mean([roc_auc(true == place, scores[:, place]) for place in range(count)])
+
+
+def _known_mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values that are known; None where none is."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def average_ranks(values: Array) -> Array:
     """Return ranks from 1 on, tied values at their average rank."""
     _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[codes])
-
-
-def _ratio(part: NDArray[np.integer], whole: NDArray[np.integer]) -> Array:
-    """Return part / whole, NaN for 0 / 0."""
-    return np.asarray(np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0))
 
 
 def _mean(values: Array) -> float:
@@ -225,17 +204,14 @@ def fit_sigmoid(scores: Array, positive: NDArray[np.bool_], *, through_threshold
     target = np.where(positive, (positives + 1) / (positives + 2), 1 / (len(positive) - positives + 2))
     largest = float(np.abs(scores).max()) or 1.0
     scaled = scores / largest
+    # Centred and scaled the two parameters hardly depend on each other.
+    centre = 0.0 if through_threshold else float(scaled.mean())
+    unit = root_mean_square(scaled - centre) or 1.0
+    design = ((scaled - centre) / unit)[:, None]
     if through_threshold:
-        unit = float(np.sqrt(np.square(scaled).mean())) or 1.0
-        (slope,) = _newton((scaled / unit)[:, None], target, np.zeros(1))
-        return Sigmoid(min(slope, -FLATTEST) / unit / largest, 0.0)
-    # Centred and scaled the two parameters hardly depend on each other, and constant scores are seen as such.
-    start = float(-np.log(target.mean() / (1.0 - target.mean())))
-    if scores.min() == scores.max():
-        return Sigmoid(0.0, start)
-    centre, unit = float(scaled.mean()), float(scaled.std())
-    design = np.column_stack([(scaled - centre) / unit, np.ones(len(scores))])
-    slope, offset = _newton(design, target, np.array([0.0, start]))
+        return Sigmoid(min(*_newton(design, target, np.zeros(1)), -FLATTEST) / unit / largest, 0.0)
+    start = np.array([0.0, -np.log(target.mean() / (1.0 - target.mean()))])
+    slope, offset = _newton(np.column_stack([design, np.ones(len(design))]), target, start)
     return Sigmoid(slope / unit / largest, offset - slope * centre / unit)
 
 
@@ -308,13 +284,8 @@ def covered_share(errors: Array, reach: Array) -> float:
     return float(np.mean(np.abs(errors) <= reach))
 
 
-def over_targets(metrics: Sequence[IntervalMetrics]) -> IntervalMetrics:
+def over_targets(metrics: Sequence[records.IntervalMetrics]) -> records.IntervalMetrics:
     """Return the mean over the targets, of the RMSE the root mean square, of the largest error the largest."""
-
-    def mean(name: str) -> Any:
-        known = [value for one in metrics if (value := getattr(one, name)) is not None]
-        return sum(known) / len(known) if known else None
-
-    rmse = root_mean_square(np.array([one.rmse for one in metrics]))
-    largest = max(one.max_error for one in metrics)
-    return IntervalMetrics(metrics[0].n, rmse, mean("mae"), mean("r2"), largest, mean("coverage"))
+    r2, coverage = (_known_mean(getattr(one, name) for one in metrics) for name in ("r2", "coverage"))
+    rmse, mae = root_mean_square(np.array([one.rmse for one in metrics])), _mean(np.array([one.mae for one in metrics]))
+    return records.IntervalMetrics(metrics[0].n, rmse, mae, r2, max(one.max_error for one in metrics), coverage)

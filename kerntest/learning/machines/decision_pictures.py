@@ -246,7 +246,7 @@ def draw_roc(axis: Any, codes: NDArray[np.intp], by_class: Array, names: Sequenc
             continue
         count += 1
         if count <= CURVES_DRAWN:
-            false, true, _ = roc_curve(codes == place, scores)
+            false, true = roc_curve(codes == place, scores)
             kept = evenly(len(false), CURVE_POINTS)
             label = f"AUC {area:.3f}: {named(names[place], 24)}"
             style = {"color": class_colour(place), "linewidth": 1.6, "clip_on": False}

@@ -16,7 +16,7 @@ from scipy.special import stdtrit
 from kerntest.engines.engine import Engine, allowed_bytes
 from kerntest.errors import UndecidedError, UsageError, one_of, positive, whole_number
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.learning.cross_validation import draw_folds, smoothest
+from kerntest.learning.cross_validation import draw_folds, named, smoothest
 from kerntest.learning.learner import LearnerOptions
 from kerntest.learning.rows.training_rows import at_multiples
 from kerntest.learning.scores import covered_share, regression_metrics, root_mean_square
@@ -289,8 +289,7 @@ class _Search:
         cells = []
         told = zip(product(zip(multiples, kernels, strict=True), lambdas), scores, degrees, strict=True)
         for ((multiple, kernel), penalty), score, df in told:
-            named, bandwidth = "precomputed" if kernel is None else str(kernel), getattr(kernel, "bandwidth", None)
-            cells.append(RidgeCell(float(penalty), multiple, bandwidth, named, float(score), float(df)))
+            cells.append(RidgeCell(float(penalty), *named(multiple, kernel), float(score), float(df)))
         grid = RidgeGrid(criterion, called, folds, len(rows), TIES, tuple(cells), best)
         return float(lambdas[which]), kept[1], grid
 
