@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,27 +10,16 @@ import numpy as np
 
 from kerntest.data.diagnostics import counters
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
-from kerntest.engines.engine import engine_of
-from kerntest.errors import DataError, UsageError, counted, one_of, telling, whole_number
+from kerntest.errors import DataError, UsageError, one_of, telling, whole_number
 from kerntest.inference import exact
-from kerntest.inference.exact_plan import Work, prepare
 from kerntest.inference.explain.coco import coco_verdict
-from kerntest.inference.family import BandwidthOption, choose_pair
+from kerntest.inference.family import BandwidthOption, Family, choose_pair
 from kerntest.inference.relabelling.permuted_pairs import TwoSeries, TwoVariables
-from kerntest.inference.sides import (
-    Groups,
-    Method,
-    MissingPolicy,
-    NullMethod,
-    Options,
-    Paired,
-    Reading,
-    Scale,
-    pair_up,
-    read_pair,
-)
+from kerntest.inference.sides import Groups, Options, Paired, Reading, pair_up, read_pair
 from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.kernels.elementary import moved_to_origin
+from kerntest.report.results.independence_record import IndependenceResult, KernelPair
+from kerntest.report.summaries.independence_summary import independence_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,9 +28,9 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Progress
     from kerntest.inference.exact import Statistic
-    from kerntest.inference.sides import Estimator, Judge
+    from kerntest.inference.sides import Estimator, Judge, Method, MissingPolicy, NullMethod, Scale
     from kerntest.kernels.base import Kernel
-    from kerntest.report.results.independence_record import IndependenceResult
+    from kerntest.report.results.record import Provenance
 
 
 @telling
@@ -181,7 +169,6 @@ def hsic_test(
     >>> hsic_test(np.cos(angle), np.sin(angle)).reject
     True
     """
-    one_of("method", method, ("exact", "features"))
     null = null or ("permutation" if method == "exact" else "moments")
     one_of("resampling", resampling, ("shifts", "random"))
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling, judge)
@@ -192,27 +179,20 @@ def hsic_test(
         "--witness": witness is not None,
         "--plot": plot is not None,
     }
-    told: dict[str, Any] = {
-        "kernels": (kernel_x, kernel_y),
-        "bandwidth": bandwidth,
-        "reading": Reading(
-            columns,
-            exclude,
-            categorical=categorical,
-            missing=missing,
-            csv=CsvOptions.of(**csv),
-            x_columns=x_columns,
-            y_columns=y_columns,
-        ),
-        "threads": threads,
-        "progress": progress,
-    }
-    if exact.by_features(method, features, exact_only):
+    by_features = exact.by_features(method, features, exact_only)
+    sides = {"x_columns": x_columns, "y_columns": y_columns}
+    reading = Reading(columns, exclude, False, categorical, missing, CsvOptions.of(**csv), **sides)
+    told: dict[str, Any] = {"kernels": (kernel_x, kernel_y), "bandwidth": bandwidth, "progress": progress}
+    if by_features:
         from kerntest.inference.features import feature_tests  # noqa: PLC0415 - few need it
 
-        return feature_tests.hsic_by_features(x, y, options, features=features or feature_tests.SIDE_FEATURES, **told)
-    told |= {"statistic": statistic, "time_series": time_series, "min_lag": min_lag}
-    analyse = partial(analyse_pair, x, y, options, **told)
+        told |= {"features": features or feature_tests.SIDE_FEATURES, "reading": reading, "threads": threads}
+        found, named = feature_tests.hsic_by_features(x, y, options, **told)
+        return independence_result(*found, **named)
+    _check_statistic(statistic, options, bandwidth, time_series=time_series, min_lag=min_lag)
+    run = exact.RunOfTest(options, threads, statistic)
+    told |= {"statistic": statistic, "series": (time_series, min_lag)}
+    analyse = partial(analyse_pair, x, y, run, reading, **told)
     if witness is not None or plot is not None:
         from kerntest.inference.explain.pictures import with_files  # noqa: PLC0415 - few need it
 
@@ -224,31 +204,24 @@ def hsic_test(
 def analyse_pair(
     x: Any,
     y: Any,
-    options: Options,
+    run: exact.RunOfTest,
+    reading: Reading,
     *,
-    kernels: tuple[Kernel | str, Kernel | str] = ("auto", "auto"),
-    bandwidth: BandwidthOption = "auto",
-    statistic: Statistic = "hsic",
-    time_series: bool = False,
-    min_lag: int | None = None,
-    reading: Reading | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    kernels: tuple[Kernel | str, Kernel | str],
+    bandwidth: BandwidthOption,
+    statistic: Statistic,
+    series: tuple[bool, int | None],
+    progress: Progress | None,
 ) -> exact.IndependenceAnalysis:
-    """Run the test of `hsic_test` and keep what it was made from."""
-    started = time.perf_counter()
-    _check_statistic(statistic, options, bandwidth, time_series=time_series, min_lag=min_lag)
-    engine = engine_of(threads)
-    reading = reading or Reading()
+    """Run the test of `hsic_test` and keep what it was made from; `series` says whether rows are, and the minimum lag."""
+    options = run.options
     groups = read_pair(x, y, reading)
     paired = pair_up(groups, reading.missing, options.scale)
-    if time_series:
-        _refuse_gaps(paired, groups)
-    options, adapted = exact.fitting(options, statistic)
     first, second = paired.variables
-    test = TwoVariables(options, engine, progress, (first.points, second.points))
-    if time_series:
-        test = TwoSeries(options, engine, progress, test.points, min_lag)
+    test = TwoVariables(options, run.engine, progress, (first.points, second.points))
+    if series[0]:
+        _refuse_gaps(paired, groups)
+        test = TwoSeries(options, run.engine, progress, test.points, series[1])
     family = choose_pair(
         kernels,
         bandwidth,
@@ -259,38 +232,89 @@ def analyse_pair(
     )
     left, right = family.sides()
     points = moved_to_origin(first.points, left), moved_to_origin(second.points, right)
-    work = Work(
-        "hsic", list(zip(points, (left, right), strict=True)), len(first.names + second.names), options, statistic
-    )
-    test = replace(test, points=points, engine=prepare(work, engine))
+    columns = len(first.names + second.names)
+    work = exact.Work("hsic", [(points[0], left), (points[1], right)], columns, options, coco=statistic == "coco")
+    run.engine = work.prepared(run.engine)
+    test = replace(test, points=points, engine=run.engine)
     verdict = coco_verdict(test, family) if statistic == "coco" else verdict_of(test, family)
-    result = exact.independence_result(
-        options,
+    result = independence_result(
+        run,
         verdict,
         family,
-        groups,
+        run.provenance(groups.read, [paired.n] * 2, kernels, family.rule),
+        groups=groups,
         unused=[one.left_out for one in paired.arranged],
         n=paired.n,
         statistic=statistic,
-        warnings=(
-            *groups.warnings,
-            *paired.warnings,
-            *_row_warnings(groups, paired, time_series=time_series),
-            *exact.kernel_warnings(family, verdict.kernels),
-            *_asymptotic(verdict),
-            *adapted,
-            *verdict.warnings,
-        ),
-        provenance=exact.provenance_of(
-            options,
-            exact.inputs_of(groups.read, [paired.n] * 2),
-            asked=kernels,
-            rule=family.rule,
-            engine=test.engine,
-            started=started,
-        ),
+        warnings=(*groups.warnings, *paired.warnings, *([] if series[0] else _row_warnings(groups, paired))),
     )
     return exact.IndependenceAnalysis(result, verdict, paired, groups)
+
+
+def independence_result(
+    run: exact.RunOfTest,
+    verdict: Verdict,
+    family: Family,
+    provenance: Provenance,
+    *,
+    groups: Groups,
+    unused: Sequence[Sequence[str]],
+    n: int,
+    warnings: Sequence[str],
+    statistic: Statistic = "hsic",
+    **more: Any,
+) -> IndependenceResult:
+    """Return the record of a test; `unused` are columns of each side."""
+    kernel_x, kernel_y = verdict.kernels
+    used = [
+        tuple(name for name in table.names if name not in {*one, *unseen})
+        for table, one, unseen in zip(groups.tables, unused, family.left_out, strict=True)
+    ]
+    left_out = [
+        name for table, names in zip(groups.tables, used, strict=True) for name in table.names if name not in names
+    ]
+    return IndependenceResult(
+        schema="kerntest.hsic/1",
+        command="hsic",
+        **run.fields(verdict, family, KernelPair, warnings),
+        provenance=provenance,
+        statistic_name=statistic,
+        reject=verdict.p_value <= run.options.alpha,
+        decision=independence_sentence(verdict.p_value, run.options.alpha, variable_names(used, groups)),
+        kernel=f"{kernel_x} on x, {kernel_y} on y",
+        kernel_x=str(kernel_x),
+        kernel_y=str(kernel_y),
+        bandwidth_x=getattr(kernel_x, "bandwidth", None),
+        bandwidth_y=getattr(kernel_y, "bandwidth", None),
+        gamma_x=getattr(kernel_x, "gamma", None),
+        gamma_y=getattr(kernel_y, "gamma", None),
+        n=n,
+        columns=used[0] + used[1],
+        columns_x=used[0],
+        columns_y=used[1],
+        hsic_unbiased=verdict.found.unbiased,
+        hsic_biased=verdict.found.biased,
+        coco=verdict.coco,
+        witness_correlation=verdict.witness_correlation,
+        lags=verdict.lags,
+        columns_left_out=tuple(dict.fromkeys(left_out)),
+        **more,
+    )
+
+
+def variable_names(used: Sequence[tuple[str, ...]], groups: Groups) -> tuple[str, str]:
+    """Return how a sentence calls both variables, so that it is clear which columns belong to which."""
+    # One or two columns by name, more by their number.
+    x, y = (
+        ", ".join(map(repr, columns)) if len(columns) <= 2 else f"{columns[0]!r} and {len(columns) - 1} more columns"
+        for columns in used
+    )
+    files = [table.name for table in groups.tables]
+    if x == y and files[0] != files[1]:
+        return f"{x} of {files[0]}", f"{y} of {files[1]}"
+    if x == y or max(map(len, used)) > 1:
+        return f"{x} (x)", f"{y} (y)"
+    return x, y
 
 
 def _check_statistic(
@@ -300,35 +324,31 @@ def _check_statistic(
     one_of("statistic", statistic, ("hsic", "coco"))
     shifts = options.null == "permutation" and options.resampling == "shifts"
     several = not isinstance(bandwidth, str) and np.size(bandwidth) > 1
+    series, only = (
+        "--time-series tests rows in the order of time",
+        "--statistic hsic judges several bandwidths together",
+    )
+    coco = "the constrained covariance is tested for one pair of kernels: give one bandwidth"
+    either = "leave out --time-series, or --statistic coco"
     refusals = (
         (
-            "usage.time_series",
+            "time_series",
             time_series and statistic == "coco",
-            "the shift test of time series is one of HSIC, not of the constrained covariance",
-            "leave out --time-series, or --statistic coco",
+            "the shift test of series is one of HSIC, not of COCO",
+            either,
         ),
         (
-            "usage.time_series",
+            "time_series",
             time_series and not shifts,
             "series have one null, the shift test",
             "leave out --null and --resampling, or --time-series",
         ),
-        (
-            "usage.min_lag",
-            min_lag is not None and not time_series,
-            "min_lag is for time series",
-            "--time-series tests rows in the order of time",
-        ),
-        (
-            "usage.bandwidth_family",
-            statistic == "coco" and several,
-            "the constrained covariance is tested for one pair of kernels: give one bandwidth",
-            "--statistic hsic judges several bandwidths together",
-        ),
+        ("min_lag", min_lag is not None and not time_series, "min_lag is for time series", series),
+        ("bandwidth_family", statistic == "coco" and several, coco, only),
     )
     for code, refused, message, hint in refusals:
         if refused:
-            raise UsageError(message, hint=hint, code=code)
+            raise UsageError(message, hint=hint, code=f"usage.{code}")
     if min_lag is not None:
         whole_number("min_lag", min_lag, at_least=1)
 
@@ -348,20 +368,8 @@ def _refuse_gaps(paired: Paired, groups: Groups) -> None:
         )
 
 
-def _row_warnings(groups: Groups, paired: Paired, *, time_series: bool) -> list[str]:
-    """Return warnings where rows follow one another, count, or repeat each other, unless they are series."""
-    if time_series:
-        return []
+def _row_warnings(groups: Groups, paired: Paired) -> list[str]:
+    """Return warnings where rows follow one another, count, or repeat each other."""
     runs = exact.series_warning([exact.runs_of(table.columns, paired.origin) for table in groups.tables])
     count = [text for table in groups.tables for text in counters(table.columns)]
     return [*runs, *count, *exact.paired_copies(paired)]
-
-
-def _asymptotic(verdict: Verdict) -> list[str]:
-    if verdict.lags is None:
-        return []
-    warning = (
-        "the p-value of a shift test is asymptotic: it holds for long stationary series that forget their past "
-        f"well within the minimum lag of {counted(verdict.lags.minimum, 'row')}"
-    )
-    return [warning]

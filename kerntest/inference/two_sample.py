@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,26 +11,15 @@ import numpy as np
 from kerntest.data.diagnostics import misleading
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
 from kerntest.data.rows import pool
-from kerntest.engines.engine import engine_of
-from kerntest.errors import one_of, telling
+from kerntest.errors import one_of, positive, telling
 from kerntest.inference import exact
-from kerntest.inference.exact_plan import Work, prepare
 from kerntest.inference.explain.differences import explain_columns, explanation_work, typical_rows
-from kerntest.inference.family import BandwidthOption, KernelChooser, check_bandwidth
+from kerntest.inference.family import BandwidthOption, Family, KernelChooser, check_bandwidth
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples, different_relabellings
-from kerntest.inference.sides import (
-    Method,
-    MissingPolicy,
-    NullMethod,
-    Options,
-    Reading,
-    Scale,
-    lay_out,
-    read_two,
-    without_missing,
-)
-from kerntest.inference.verdict import verdict_of
+from kerntest.inference.sides import Options, Reading, lay_out, read_two, without_missing
+from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.report.results import record
+from kerntest.report.summaries.two_sample_summary import decision_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from kerntest.engines.engine import Progress
-    from kerntest.inference.sides import Estimator, Judge
+    from kerntest.inference.sides import Estimator, Judge, Method, MissingPolicy, NullMethod, Scale
     from kerntest.kernels.base import Kernel
 
 
@@ -181,23 +170,22 @@ def mmd_test(
     """
     one_of("resampling", resampling, ("blocks", "random"))
     options = Options(estimator, null, permutations, alpha, scale, seed, resampling, judge)
+    check_bandwidth(bandwidth)
+    if min_effect is not None:
+        positive("min_effect", min_effect)
+    reading = Reading(
+        columns, exclude, common=common, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv)
+    )
     exact_only = {"--explain": explain, "--witness": witness is not None, "--plot": plot is not None}
-    told: dict[str, Any] = {
-        "kernel": kernel,
-        "bandwidth": bandwidth,
-        "min_effect": min_effect,
-        "reading": Reading(
-            columns, exclude, common=common, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv)
-        ),
-        "threads": threads,
-        "progress": progress,
-    }
+    told: dict[str, Any] = {"kernel": kernel, "bandwidth": bandwidth, "min_effect": min_effect, "progress": progress}
     if exact.by_features(method, features, exact_only):
         from kerntest.inference.features import feature_tests  # noqa: PLC0415 - few need it
 
         asked = features or feature_tests.TWO_SAMPLE_FEATURES
-        return feature_tests.mmd_by_features(x, y, options, features=asked, **told)
-    analyse = partial(analyse_two_samples, x, y, options, explain=explain, **told)
+        told |= {"features": asked, "reading": reading, "threads": threads}
+        found, named = feature_tests.mmd_by_features(x, y, options, **told)
+        return two_sample_result(*found, **named)
+    analyse = partial(analyse_two_samples, x, y, exact.RunOfTest(options, threads), reading, explain=explain, **told)
     if witness is not None or plot is not None:
         from kerntest.inference.explain.pictures import with_files  # noqa: PLC0415 - few need it
 
@@ -210,70 +198,88 @@ def mmd_test(
 def analyse_two_samples(
     x: Any,
     y: Any,
-    options: Options,
+    run: exact.RunOfTest,
+    reading: Reading,
     *,
-    kernel: Kernel | str = "auto",
-    bandwidth: BandwidthOption = "auto",
-    min_effect: float | None = None,
-    explain: bool = False,
-    reading: Reading | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    kernel: Kernel | str,
+    bandwidth: BandwidthOption,
+    min_effect: float | None,
+    explain: bool,
+    progress: Progress | None,
 ) -> exact.TwoSampleAnalysis:
     """Run the test of `mmd_test` and keep what it was made from."""
-    started = time.perf_counter()
-    check_bandwidth(bandwidth)
-    exact.check_minimum(min_effect)
-    engine = engine_of(threads)
-    reading = reading or Reading()
+    options = run.options
     tables = read_two(x, y, reading)
-    matched = tables.tables[0], tables.tables[1]
-    used, dropped = without_missing(matched, reading.missing)
+    used, dropped = without_missing(tables.tables, reading.missing)
     pooled = pool(*used)
     sample = lay_out(pooled, options.scale)
     chooser = KernelChooser(sample, options.seed, relabellings=different_relabellings(sample.labels, options))
     family = chooser.family(kernel, bandwidth, single=options.null != "permutation")
-    options, adapted = exact.fitting(options)
     further = explanation_work(sample, options) if explain else ()
-    work = Work("mmd", [(sample.points, family.kernels)], len(sample.names), options, further=further)
-    test = TwoSamples(options, prepare(work, engine), progress, sample)
+    work = exact.Work("mmd", [(sample.points, family.kernels)], len(sample.names), options, further=further)
+    run.engine = work.prepared(run.engine)
+    test = TwoSamples(options, run.engine, progress, sample)
     verdict = verdict_of(test, family)
-    minimum = None
+    minimum = explanation = None
     if min_effect is not None:
         measure = (family if len(family.members) == 1 else chooser.family("auto", "median", single=True)).kernels[0]
         found = verdict.found if measure == verdict.kernels[0] else test.measured((measure,))
         minimum = exact.minimum_effect(min_effect, measure, found, options.alpha)
-    explanation = None
     if explain:
         rows = typical_rows(sample, verdict.kernels[0], verdict.found.witness, used)
-        columns = explain_columns(sample, options, test.engine, read=matched, used=used, progress=progress)
+        columns = explain_columns(sample, options, run.engine, read=tables.tables, used=used, progress=progress)
         explanation = record.Explanation(columns, rows)
-    result = exact.two_sample_result(
-        options,
+    result = two_sample_result(
+        run,
         verdict,
         family,
+        run.provenance(tables.read, [kept.n_rows for kept in used], (kernel,), family.rule),
         n=(pooled.n_x, pooled.n_y),
         columns=used[0].names,
         left_out=pooled.left_out,
-        files=bool(tables.read[0].sha256),
         minimum=minimum,
         explanation=explanation,
-        warnings=(
-            *tables.warnings,
-            *dropped,
-            *misleading(matched, pooled),
-            *pooled.warnings,
-            *exact.kernel_warnings(family, verdict.kernels),
-            *adapted,
-            *verdict.warnings,
-        ),
-        provenance=exact.provenance_of(
-            options,
-            exact.inputs_of(tables.read, [kept.n_rows for kept in used]),
-            asked=(kernel,),
-            rule=family.rule,
-            engine=test.engine,
-            started=started,
-        ),
+        warnings=(*tables.warnings, *dropped, *misleading(tables.tables, pooled), *pooled.warnings),
     )
     return exact.TwoSampleAnalysis(result, verdict, sample, used)
+
+
+def two_sample_result(
+    run: exact.RunOfTest,
+    verdict: Verdict,
+    family: Family,
+    provenance: record.Provenance,
+    *,
+    n: Sequence[int],
+    columns: Sequence[str],
+    left_out: Sequence[str],
+    minimum: record.MinimumEffect | None,
+    warnings: Sequence[str],
+    **more: Any,
+) -> record.TwoSampleResult:
+    """Return the record of a test."""
+    found, (kernel,), alpha = verdict.found, verdict.kernels, run.options.alpha
+    rejects, left_out = verdict.p_value <= alpha, (*left_out, *family.unused)
+    subject = "the two files" if provenance.inputs[0].sha256 else "the two samples"
+    return record.TwoSampleResult(
+        schema="kerntest.mmd/1",
+        command="mmd",
+        **run.fields(verdict, family, record.FamilyMember, warnings),
+        provenance=provenance,
+        reject=rejects and (minimum is None or minimum.reached),
+        decision=decision_sentence(verdict.p_value, alpha, subject, minimum),
+        kernel=str(kernel),
+        bandwidth=getattr(kernel, "bandwidth", None),
+        gamma=getattr(kernel, "gamma", None),
+        n_x=n[0],
+        n_y=n[1],
+        columns=tuple(name for name in columns if name not in left_out),
+        columns_left_out=left_out,
+        mmd2_unbiased=found.unbiased,
+        mmd2_biased=found.biased,
+        mmd=math.sqrt(max(found.unbiased, 0.0)),
+        # Where MMD is not clearly above 0 its error means nothing.
+        mmd_standard_error=found.standard_error if rejects and math.isfinite(found.standard_error) else None,
+        minimum_effect=minimum,
+        **more,
+    )

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 
 # What helps where relabellings are too few.
 MORE, MORE_ROWS = "use more --permutations", "it takes more rows"
+ASYMPTOTIC = (
+    "the p-value of a shift test is asymptotic: it holds for long stationary series that forget their past well within "
+    "the minimum lag of"
+)
 # No more than so many times as many are advised at once.
 MOST_MORE = 20.0
 
@@ -164,7 +168,9 @@ def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
         test.exchangeable and any(TestedPair(test, kernels).varies() for kernels in family.members)
     ):
         raise test.degenerate(family.members[0])
-    chosen = judged.selected
+    chosen, lags = judged.selected, test.lags(relabelled, judged)
+    asymptotic = () if lags is None else (f"{ASYMPTOTIC} {counted(lags.minimum, 'row')}",)
+    few = relabelling_warning(judged.p_value, relabelled.different, options.alpha, relabelled.way_out, relabelled.floor)
     null = permutation_null(
         judged,
         relabelled.sums.shape[1],
@@ -182,9 +188,9 @@ def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
         relabelled.effects[chosen] if relabelled.effects else test.measured(family.members[chosen]),
         null,
         test.factor * relabelled.sums[chosen],
-        relabelling_warning(judged.p_value, relabelled.different, options.alpha, relabelled.way_out, relabelled.floor),
+        (*asymptotic, *few),
         judged,
-        lags=test.lags(relabelled, judged),
+        lags=lags,
     )
 
 

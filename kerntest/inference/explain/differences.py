@@ -11,7 +11,7 @@ import numpy as np
 from kerntest.data.column_types import date_text
 from kerntest.data.rows import standardize
 from kerntest.errors import UndecidedError, counted
-from kerntest.inference.exact_plan import Further, Work
+from kerntest.inference.exact import Further, Work
 from kerntest.inference.family import Family, KernelChooser
 from kerntest.inference.nulls.permutation import SAME, descending, first_of, judge, standardised, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import (
@@ -59,8 +59,8 @@ def explain_columns(
     options: Options,
     engine: Engine,
     *,
-    read: tuple[Table, Table],
-    used: tuple[Table, Table],
+    read: Sequence[Table],
+    used: Sequence[Table],
     progress: Progress | None = None,
 ) -> tuple[record.ColumnEffect, ...]:
     """Test each column alone, and all without it, and return the columns by how much they differ.
@@ -120,7 +120,7 @@ def explanation_work(sample: Sample, options: Options) -> tuple[Further, ...]:
         test = Work("mmd", [(others.points, _family(others, options).kernels)], columns - 1, options)
         which = "each" if first == columns else f"each of the first {first}"
         operations = {name: first * count for name, count in test.operations().items()}
-        further.append(Further(f"tests of all columns without {which}", test.matrices[0], operations))
+        further.append(Further(f"tests of all columns without {which}", test.first, operations))
     return tuple(further)
 
 
@@ -218,7 +218,7 @@ def _family(sample: Sample, options: Options) -> Family:
     return chooser.family("auto", "auto", single=False)
 
 
-def contents(name: str, read: tuple[Table, Table], used: tuple[Table, Table]) -> Iterator[record.ColumnContents]:
+def contents(name: str, read: Sequence[Table], used: Sequence[Table]) -> Iterator[record.ColumnContents]:
     """Yield what a column holds in X and in Y: missing values as they were read, all else in the rows that were used."""
     x, y = (table[name] for table in used)
     missing = [table[name].n_missing / table.n_rows for table in read]
@@ -274,7 +274,7 @@ def moved(x: Column, y: Column) -> list[tuple[str, float, float]]:
 
 
 def typical_rows(
-    sample: Sample, kernel: Kernel, witness: Array, tables: tuple[Table, Table]
+    sample: Sample, kernel: Kernel, witness: Array, tables: Sequence[Table]
 ) -> tuple[record.TypicalRow, ...]:
     """Return the rows that are most typical of X, then those of Y, by the witness function."""
     largest = float(np.abs(kernel.diagonal(sample.points)).max())

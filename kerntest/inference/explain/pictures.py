@@ -256,7 +256,7 @@ def _draw_effects(axis: Any, columns: tuple[ColumnEffect, ...]) -> None:
     write_title(axis, f"Each column alone{more}")
 
 
-def _draw_column(axis: Any, effect: ColumnEffect, tables: tuple[Table, Table], names: Sequence[str]) -> None:
+def _draw_column(axis: Any, effect: ColumnEffect, tables: Sequence[Table], names: Sequence[str]) -> None:
     """Draw what both samples hold in a column, as shares of their rows; of categories those whose shares moved most."""
     x, y = (table[effect.column] for table in tables)
     if x.is_category:

@@ -9,7 +9,7 @@ import math
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from kerntest.data.table import Table
 from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, UsageError, listed
 from kerntest.inference import exact
-from kerntest.inference.family import Family, KernelChooser, check_bandwidth, choose_pair, two_sample_exponents
+from kerntest.inference.family import Family, KernelChooser, choose_pair, two_sample_exponents
 from kerntest.inference.features.block_sums import (
     Blocked,
     BlockSums,
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from kerntest.kernels.bandwidth import BandwidthChooser
     from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import FeatureMap
-    from kerntest.report.results.independence_record import IndependenceResult
 
-Result = TypeVar("Result")
+# What a record is made of, by place and by name.
+Found: TypeAlias = "tuple[tuple[exact.RunOfTest, Verdict, Family, record.Provenance], dict[str, Any]]"
 
 # Landmarks of a two-sample test, and of each side of a test of independence.
 TWO_SAMPLE_FEATURES, SIDE_FEATURES = "nystroem:300", "nystroem:200"
@@ -106,11 +106,9 @@ def mmd_by_features(
     reading: Reading,
     threads: int | None,
     progress: Progress | None,
-) -> record.TwoSampleResult:
-    """Run the test of `mmd_test` with ``method="features"``. Cost: O(n M (p + F)) time, M features of F kernels."""
+) -> Found:
+    """Run the test of `mmd_test` with ``method="features"``, and return what its record is made of. Cost: O(n M (p + F)) time, M features of F kernels."""
     found = Survey("mmd", options, features, threads, progress)
-    check_bandwidth(bandwidth)
-    exact.check_minimum(min_effect)
     options = found.options
     # Landmarks are rows of the sample, and others show how far the features are from the kernel.
     sampled = found.number + TWO_SAMPLE_ERROR_ROWS if found.kind == "nystroem" else 0
@@ -150,31 +148,21 @@ def mmd_by_features(
     minimum = None
     if min_effect is not None:
         minimum = exact.minimum_effect(min_effect, kernels[-1], blocked[-1].effect(), options.alpha)
-    result = exact.two_sample_result(
-        options,
-        verdict,
-        family,
-        n=found.n,
-        columns=found.columns,
-        left_out=found.left_out,
-        files=bool(found.inputs[0].sha256),
-        minimum=minimum,
-        warnings=(
-            *found.warnings,
-            *exact.kernel_warnings(family, verdict.kernels),
-            *found.adapted,
-            *_large_error(f"the {found.features}", errors[1]),
-            *verdict.warnings,
-        ),
-        provenance=found.provenance(
-            (kernel,), f"{family.rule}, on {rows_sampled:,} sampled rows" if family.thinning else family.rule
-        ),
-    )
+    large = _large_error(f"the {found.features}", errors[1])
+    verdict = replace(verdict, warnings=(*large, *verdict.warnings))
+    rule = f"{family.rule}, on {rows_sampled:,} sampled rows" if family.thinning else family.rule
     free, fixed_rows = sum(each.free for each in blocks), sum(each.fixed_rows for each in blocks)
-    approximation = record.Approximation(
-        found.features, found.kind, work.width, *errors, rows_sampled, free, blocks[0].size, fixed_rows
-    )
-    return replace(result, method="features", approximation=approximation)
+    return (found, verdict, family, found.provenance(found.tables, found.n, (kernel,), rule)), {
+        "n": found.n,
+        "columns": found.columns,
+        "left_out": found.left_out,
+        "minimum": minimum,
+        "warnings": found.warnings,
+        "method": "features",
+        "approximation": record.Approximation(
+            found.features, found.kind, work.width, *errors, rows_sampled, free, blocks[0].size, fixed_rows
+        ),
+    }
 
 
 def _two_sample_kernels(
@@ -209,8 +197,8 @@ def hsic_by_features(
     reading: Reading,
     threads: int | None,
     progress: Progress | None,
-) -> IndependenceResult:
-    """Run the test of `hsic_test` with ``method="features"``. Cost: O(n (M (p + r) + r^2)) time, r of M features a side."""
+) -> Found:
+    """Run the test of `hsic_test` with ``method="features"``, and return what its record is made of. Cost: O(n (M (p + r) + r^2)) time, r of M features a side."""
     found = Survey("hsic", options, features, threads, progress)
     if options.null in {"permutation", "pearson"}:
         raise UsageError(
@@ -262,30 +250,27 @@ def hsic_by_features(
         _side_errors(side.map, some, options.seed) for side, some in zip(work.sides, others, strict=True)
     )
     few_rows = f"the variance of the Gamma null is that of {m:,} rows drawn at random"
-    result = exact.independence_result(
-        options,
-        Verdict(p_value, family.members[0], pair.effect(), null),
-        family,
-        groups,
-        unused=[found.left_out] * 2,
-        n=n,
-        warnings=(
+    doubts = (
+        *_large_error("x: the", matrix_x),
+        *_large_error("y: the", matrix_y),
+        *([few_rows] if options.null == "gamma" and m < n else ()),
+    )
+    verdict = Verdict(p_value, family.members[0], pair.effect(), null, warnings=doubts)
+    errors = kernel_x, kernel_y, matrix_x, matrix_y
+    return (found, verdict, family, found.provenance(found.tables, found.n, kernels, family.rule)), {
+        "groups": groups,
+        "unused": [found.left_out] * 2,
+        "n": n,
+        "warnings": (
             *groups.warnings,
             *(text for text in found.warnings if text not in groups.warnings),
             *exact.series_warning([exact.runs_of(table.columns) for table in groups.tables]),
             *(text for table in groups.tables for text in counters(table.columns)),
             *copies_warning([*found.sample.points.numeric.T, *found.sample.points.codes.T], total=n),
-            *exact.kernel_warnings(family, family.members[0]),
-            *found.adapted,
-            *_large_error("x: the", matrix_x),
-            *_large_error("y: the", matrix_y),
-            *([few_rows] if options.null == "gamma" and m < n else ()),
         ),
-        provenance=found.provenance(kernels, family.rule),
-    )
-    errors = kernel_x, kernel_y, matrix_x, matrix_y
-    approximation = PairApproximation(found.features, found.kind, *ranks, *errors, m)
-    return replace(result, method="features", approximation=approximation)
+        "method": "features",
+        "approximation": PairApproximation(found.features, found.kind, *ranks, *errors, m),
+    }
 
 
 @contextmanager

@@ -29,10 +29,10 @@ from kerntest.data.source import (
     unpacked_stream,
 )
 from kerntest.data.table import Column, Piece, Pieces, RowBlock, Table, refuse_empty
-from kerntest.engines.engine import engine_of, fitting, tell
+from kerntest.engines.engine import fitting, tell
 from kerntest.errors import DataError, UndecidedError, UsageError, counted, one_of, option_value
 from kerntest.inference import exact
-from kerntest.inference.exact_plan import piece_bytes, pieces_read_twice
+from kerntest.inference.exact import piece_bytes
 from kerntest.inference.sides import Variable, matched
 from kerntest.kernels.base import Points
 from kerntest.matrices.factor import parse_features
@@ -44,10 +44,9 @@ if TYPE_CHECKING:
     from kerntest.data.formats.dialect import CsvOptions
     from kerntest.data.source import Found
     from kerntest.data.table import Kind
-    from kerntest.engines.engine import Engine, Progress
+    from kerntest.engines.engine import Progress
     from kerntest.inference.sides import MissingPolicy, Options, Reading, Scale
-    from kerntest.kernels.base import Array, Kernel
-    from kerntest.report.results import record
+    from kerntest.kernels.base import Array
 
 # Rows from which bandwidths, landmarks and the error of features come.
 SAMPLED_ROWS = 2000
@@ -139,7 +138,7 @@ def points_of(columns: Sequence[Column], scaling: Variable) -> Points:
     return Points(numeric, codes)
 
 
-class Survey:
+class Survey(exact.RunOfTest):
     """A test by features from its options on: what a first pass over open inputs finds, and sums in a second.
 
     `rows` and `n` count the rows of each input, all and those without missing values; `left_out` are the columns that
@@ -149,7 +148,7 @@ class Survey:
     def __init__(
         self, command: str, options: Options, features: str, threads: int | None, progress: Progress | None
     ) -> None:
-        self._started = time.perf_counter()
+        super().__init__(options, threads)
         self._command, self._progress = command, progress
         self.features = features.strip().lower()
         self.kind, self.number = parse_features(features)
@@ -159,8 +158,6 @@ class Survey:
                 hint="leave it out: features have relabellings of their own",
                 code="usage.method",
             )
-        self.options, self.adapted = exact.fitting(options)
-        self.engine: Engine = engine_of(threads)
         # Both passes have the same parts, on however many threads the sums then fit.
         self._at_once = self.engine.threads
 
@@ -232,7 +229,7 @@ class Survey:
         self.warnings = (*dict.fromkeys(told), *warnings, *lost, *misleading, *reasons.values())
         digests = self.engine.here.map(Input.digest, self._inputs)
         read = zip(self._inputs, self.rows, digests, strict=True)
-        self.inputs = exact.inputs_of([replace(one.head, n_rows=n, sha256=digest) for one, n, digest in read], self.n)
+        self.tables = [replace(one.head, n_rows=n, sha256=digest) for one, n, digest in read]
 
     def sums(
         self, work: SecondPass, *, step: str, held: Callable[[int], float], operations: Mapping[str, float]
@@ -253,12 +250,12 @@ class Survey:
             self._command,
             sum(self.n),
             columns,
-            steps=(step + pieces_read_twice(count),),
+            steps=(f"{step}, in {counted(count, 'piece')} read twice",),
             held=threads * piece_bytes(columns) + held(threads),
             operations=operations,
             engine=self.engine,
             method="features",
-            besides=time.perf_counter() - self._started,
+            besides=time.perf_counter() - self.started,
         )
         sums = [np.zeros(work.shape(source)) for source in range(len(self.n))]
         scaling = replace(self.sample, points=self.sample.points.take(slice(0)))
@@ -268,12 +265,6 @@ class Survey:
         for source, some in self.engine.map(over_part, parts, self._progress, total=count):
             sums[source] += some
         return sums
-
-    def provenance(self, asked: tuple[Kernel | str, ...], rule: str) -> record.Provenance:
-        """Return what is needed to run a test again and get the same numbers."""
-        return exact.provenance_of(
-            self.options, self.inputs, asked=asked, rule=rule, engine=self.engine, started=self._started
-        )
 
     def _parts(self) -> tuple[Iterator[tuple[int, Piece]], int]:
         """Return the parts of all inputs in order, and about how many there are."""

@@ -6,7 +6,6 @@ be made: it stays NaN, and it is not counted in the family.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,10 +14,9 @@ from kerntest.data.columns import match_names
 from kerntest.data.diagnostics import counters
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.data.rows import check_usable
-from kerntest.engines.engine import TABLE_BYTES, engine_of, tell
+from kerntest.engines.engine import TABLE_BYTES, tell
 from kerntest.errors import UsageError
-from kerntest.inference.exact import inputs_of, paired_copies, provenance_of
-from kerntest.inference.exact_plan import ABOUT_COLUMNS
+from kerntest.inference.exact import ABOUT_COLUMNS, RunOfTest, paired_copies
 from kerntest.inference.family import BandwidthOption, KernelChooser
 from kerntest.inference.nulls.approximations import moments_p_value
 from kerntest.inference.nulls.moments import kernel_invariants, low_rank_invariants, permutation_moments
@@ -51,13 +49,13 @@ TOGETHER = 32
 HELD_NUMBERS = 2**24
 
 
-class Screen:
+class Screen(RunOfTest):
     """What all tests of columns of one table share: the table, their options, and where they are computed."""
 
     def __init__(
         self, data: Any, options: Options, threads: int | None, categorical: str | Sequence[str], csv: Any
     ) -> None:
-        self.started, self.options, self.engine = time.perf_counter(), options, engine_of(threads)
+        super().__init__(options, threads)
         self.table = read_one(data, Reading(categorical=categorical, csv=CsvOptions.of(**csv)))
 
     def names(self, patterns: Patterns, excluded: Sequence[str] | set[str] = ()) -> list[str]:
@@ -96,14 +94,7 @@ class Screen:
 
     def told(self, n: int, kernel: Kernel | str, bandwidth: BandwidthOption) -> dict[str, Any]:
         """Return the fields that all records have."""
-        provenance = provenance_of(
-            self.options,
-            inputs_of([self.table], [n]),
-            asked=(kernel,),
-            rule=str(bandwidth),
-            engine=self.engine,
-            started=self.started,
-        )
+        provenance = self.provenance([self.table], [n], (kernel,), str(bandwidth))
         return {"command": "hsic", "alpha": self.options.alpha, "n": n, "provenance": provenance}
 
 

@@ -19,8 +19,7 @@ from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.data.rows import apply_missing, arrange, check_usable, reason_to_leave_out, recoded, standardize
 from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, one_of, telling
-from kerntest.inference.exact import runs_of
-from kerntest.inference.exact_plan import held_by_stacks
+from kerntest.inference.exact import held_by_stacks, runs_of
 from kerntest.inference.explain.pictures import Files
 from kerntest.inference.nulls.permutation import descending
 from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down

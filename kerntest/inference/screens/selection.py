@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.errors import telling, whole_number
-from kerntest.inference.exact_plan import held_by_stacks
+from kerntest.inference.exact import held_by_stacks
 from kerntest.inference.nulls.moments import centre
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.relabelling.shifts import cyclic_orders, shift_sums
