@@ -8,9 +8,8 @@ generalised eigenvalue problem, eq. 4.6 of Gretton's lecture notes on covariance
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -56,8 +55,7 @@ FEWEST_TOGETHER, MOST_TOGETHER = 8, 64
 ROUNDING_UNITS = 64.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Coco:
+class Coco(NamedTuple):
     """The constrained covariance of n rows and the functions that attain it, at the rows; their correlation there.
 
     f and g have mean zero and unit norm in their spaces, and a positive correlation; the row with the largest |f| has a
@@ -94,33 +92,30 @@ class CrossCovariance:
 
     def functions(self) -> Coco:
         """Return the constrained covariance and the functions that attain it."""
+        x, y = self.x, self.y
+
+        def operator(vectors: Array, _: NDArray[np.intp]) -> Array:
+            return np.asarray((x.T @ (y @ (y.T @ (x @ vectors[0, 0]))))[None, None])
+
         with threadpool_limits(limits=1, user_api="blas"):
-            singular, f = self._leading()
+            if self.small:
+                vectors, values, _ = np.linalg.svd(x.T @ y, full_matrices=False)
+                singular, f = float(values[0]), x @ vectors[:, 0]
+            else:
+                found = lanczos(operator, self.start, accuracy=OBSERVED_ACCURACY)
+                singular, f = math.sqrt(max(float(found.values[0, 0]), 0.0)), x @ found.vectors[0, 0]
             if singular <= self.rounding:
                 f, g, alpha, beta = np.zeros((4, self.n))
                 return Coco(0.0, f, g, alpha, beta, 0.0)
             # At the solution L~ beta = n coco alpha and K~ alpha = n coco beta (eqs. 4.4 and 4.5).
             beta = f / singular
-            g = self.y @ (self.y.T @ beta)
+            g = y @ (y.T @ beta)
             alpha = g / singular
-            f = self.x @ (self.x.T @ alpha)
+            f = x @ (x.T @ alpha)
         largest = np.abs(f) >= (1.0 - RELATIVE_ERROR) * np.abs(f).max()
         sign = math.copysign(1.0, f[largest.argmax()])
         correlation = float(f @ g) / math.sqrt(float(f @ f) * float(g @ g))
         return Coco(singular / self.n, sign * f, sign * g, sign * alpha, sign * beta, min(correlation, 1.0))
-
-    def _leading(self) -> tuple[float, Array]:
-        """Return the largest singular value of X' Y, and the function of x that belongs to it, at the rows."""
-        x, y = self.x, self.y
-        if self.small:
-            vectors, values, _ = np.linalg.svd(x.T @ y, full_matrices=False)
-            return float(values[0]), x @ vectors[:, 0]
-        found = lanczos(
-            lambda vectors, _: (x.T @ (y @ (y.T @ (x @ vectors[0, 0]))))[None, None],
-            self.start,
-            accuracy=OBSERVED_ACCURACY,
-        )
-        return math.sqrt(max(float(found.values[0, 0]), 0.0)), x @ found.vectors[0, 0]
 
     def relabelled(
         self, permutations: Sequence[NDArray[np.intp]], engine: Engine, progress: Progress | None = None
@@ -201,18 +196,13 @@ def coco_verdict(test: TwoVariables, family: Family) -> Verdict:
 
 
 def coco_function(kernel: Kernel, points: Points, coefficients: Array, at: Points) -> Array:
-    """Return a witness function at any points, from its `alpha` or `beta`, with mean zero over the rows.
+    """Return a witness function at m points, from its `alpha` or `beta` at n rows, with mean zero over these.
 
-    Cost: O(n (m + min(n, 2000)) p) time, 2 MB.
+    Cost: O(n (m + n) p) time, 2 MB.
     """
     with threadpool_limits(limits=1, user_api="blas"):
-        if len(points) <= FULL_RANK_ROWS:
-            level = sum_of_kernels(kernel, points, coefficients, points).mean()
-        else:
-            columns = _factor(kernel, points, most=MOST_COLUMNS).columns
-            level = columns.mean(axis=0) @ (columns.T @ coefficients)
-        values: Array = sum_of_kernels(kernel, points, coefficients, at) - level
-    return values
+        at_rows, values = (sum_of_kernels(kernel, points, coefficients, rows) for rows in (points, at))
+    return np.asarray(values - at_rows.mean())
 
 
 def _centred_columns(kernel: Kernel, points: Points) -> tuple[Array, float]:
@@ -230,11 +220,10 @@ def _centred_columns(kernel: Kernel, points: Points) -> tuple[Array, float]:
         raise overflow(kernel)
     # A rank that a few of the rows exceed, all of them exceed: looking there first spares a long wait.
     some = points.take(slice(None, None, max(1, n // FULL_RANK_ROWS)))
-    factor = None
     if few or kernel_factor(kernel, some, most=MOST_COLUMNS).complete:
         factor = _factor(kernel, points, most=n if few else MOST_COLUMNS)
-    if factor is not None and factor.complete:
-        return (centred(factor.columns) if factor.columns.size else np.zeros((n, 1))), trace
+        if factor.complete:
+            return (centred(factor.columns) if factor.columns.size else np.zeros((n, 1))), trace
     if few:
         raise UndecidedError(
             f"rounding leaves the matrix of the kernel '{kernel}' on these rows with negative eigenvalues",
