@@ -175,7 +175,7 @@ def blocks_of(
         plain = [(name, stack.enter_context(unpacked_file(name, given)), given) for name, given in found.files]
         seen = [(name, one, found.copied or one != given) for name, one, given in plain]
         return ParquetBlocks(shown, seen, found.warnings, block_bytes)
-    from kerntest.data.formats.csv_blocks import CsvBlocks  # noqa: PLC0415 - the same the other way round
+    from kerntest.data.formats.csv import CsvBlocks  # noqa: PLC0415 - the same the other way round
 
     files = found.files
     if options.transcodes:

@@ -299,8 +299,8 @@ REFUSED = {
             "v\n" + NUMBERS.replace("\n", " kg\n") * 3 + "".join(f"{k} g\n" for k in range(12)),
             r"which is not a number with kg \(27 of",
         ),
-        # The quote within a field spoils the counting of quotes, and so of lines; Arrow reads the file all the same.
-        ('c,t\n1,5" pipe\n\n' + "2,x\n" * 20 + "abc,y\n", r"a\.csv, row 22: column 'c' holds 'abc'"),
+        # A quote within a field opens nothing.
+        ('c,t\n1,5" pipe\n\n' + "2,x\n" * 20 + "abc,y\n", "line 24: column 'c' holds 'abc'"),
     ],
     "data.not_a_date": [("v\n2025-01-01\n2025-01-02\n?\n", r"line 4: column 'v' holds '\?', which is not a date")],
     "data.ambiguous_dates": [
@@ -321,6 +321,7 @@ REFUSED = {
         ("a,b\n1,2\n4,5,6\n", r"line 3: expected 2 fields, found 3$"),
         ("a,b\n1,2,\n3,4,\n", "line 2: expected 2 fields, found 3"),
         ('"a","b"\n' + '"r",1,2\n' * 101 + '"t",1\n', "line 103: expected 3 fields, found 2"),
+        ("a,b\n" + "0,1,2\n" * 101 + "1,2\n" * 102, "line 2: expected 2 fields, found 3"),
     ],
     "data.open_quote": [('a,b\n1,x\n2,"y\n3,z\n4,w\n', "line 3: a quote is opened and never closed")],
     "data.no_rows": [(text, "has a header but no rows") for text in ("a,b\n", "a,b", "a,b\n\n\n", "a,b\r\n  \n")],

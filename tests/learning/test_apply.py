@@ -298,7 +298,7 @@ def test_malformed_data_are_refused(applied, tmp_path, monkeypatch, content, mes
     (tmp_path / "bad.csv").write_bytes(content)
     # The second time as if it were too large to be looked at before the first block.
     for small in (1 << 24, max(1, len(content) - 1)):
-        monkeypatch.setattr("kerntest.data.formats.csv_blocks.SMALL_BYTES", small)
+        monkeypatch.setattr("kerntest.data.formats.csv.SMALL_BYTES", small)
         with pytest.raises(DataError, match=message) as caught:
             applied("kind", tmp_path / "bad.csv")
         assert caught.value.hint

@@ -1,9 +1,10 @@
-"""A CSV file as a table: every column typed on all of its values."""
+"""CSV as typed columns, whole or in blocks of rows: both are text whose columns Arrow types on all of its values."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from io import BytesIO
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -12,76 +13,125 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import types
 
-from kerntest.data.column_types import (
-    NEARLY_ALL,
-    present_counts,
-    stray_problem,
-    understood,
-    with_remark,
-    with_words,
-    without_blanks,
-)
+from kerntest.data import column_types
 from kerntest.data.columns import Patterns, match_names
-from kerntest.data.formats.dialect import AS_USUAL, CsvFile, CsvOptions, csv_files, malformed_csv
+from kerntest.data.formats import dialect
+from kerntest.data.formats.dialect import AS_USUAL, CsvFile, CsvOptions
 from kerntest.data.in_memory import column_of
 from kerntest.data.rows import infinity
-from kerntest.data.table import Column, Remark, Table, refuse_duplicates
+from kerntest.data.source import Source, open_file, unpacked_stream
+from kerntest.data.table import BlockReader, Column, Pieces, Remark, RowBlock, Table, loaded
 from kerntest.data.written_values import THOUSANDS, has_comma, is_number, marked_number
+from kerntest.engines.engine import BYTES_A_VALUE, bytes_to_read, refuse_to_read
 from kerntest.errors import DataError, listed, option_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+    from typing import BinaryIO
 
     from numpy.typing import NDArray
 
-    from kerntest.data.formats.dialect import Decimal
-    from kerntest.data.source import Source
+    from kerntest.data.table import Kind
 
 _BLOCK_BYTES = 1 << 20
 _LARGEST_BLOCK = (1 << 31) - 1
 _ENCODED = pa.dictionary(pa.int32(), pa.string())
-_LINE_FEED, _CARRIAGE_RETURN, _QUOTE, _ZERO = b'\n\r"0'
-_VISIBLE = re.compile(rb"\S")
+_LEADING_ZERO = r"^[ \t]*[+-]?0[0-9xX]"
 
 
-def read_delimited(source: Source, categorical: Patterns = None, options: CsvOptions = AS_USUAL) -> Table:
-    """Parse CSV bytes; several files are laid one below the other and typed together."""
-    files = csv_files(source.parts, options)
-    names, notes, remarks = checked_header(files[0].header, files[0].name)
-    if not any(map(_has_rows, files)):
-        raise no_rows_below(source.name)
-    forced = match_names(categorical, names, source.name)
-    body = _Body(*_joined_rows(files), files, tuple(names), source.name, options)
-    arrow = body.typed(forced)
-    lines, file_of = _row_places(files, arrow.num_rows)
-    bare = Table(
-        name=source.name,
-        columns=(),
-        n_rows=arrow.num_rows,
-        format="csv",
-        sha256=source.sha256,
-        delimiter=files[0].delimiter,
-        lines=lines,
-        files=tuple(file.name for file in files),
-        file_of=file_of,
-        compression=source.compression,
-        size=source.size,
-        na=options.na,
-    )
-    columns = {
-        name: without_blanks(column_of(name, values, source.name), options.na)
-        for name, values in zip(names, arrow.columns, strict=True)
-    }
-    bare = replace(bare, has_missing=any(column.n_missing for column in columns.values()))
-    free = [column for name, column in columns.items() if name not in forced]
-    in_numbers = read_numerals(free, bare, options.decimal, body.as_typed)
-    columns |= {
-        text.name: with_remark(text, _meant(column, bare, body), bare)
-        for text, column in zip(free, in_numbers, strict=True)
-    }
-    told = tuple(replace(one, remarks=(*remarks.get(name, ()), *one.remarks)) for name, one in columns.items())
-    told_of_all = (*source.warnings, *notes, *_told_of_blanks(columns, bare), *_told_of_header(columns, bare))
-    return with_words(replace(bare, columns=told, notes=told_of_all), body.as_typed)
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of CSV files with one header, as text that can be parsed again with other types in mind."""
+
+    text: bytes
+    start: int
+    files: Sequence[CsvFile]
+    names: Sequence[str]
+    table_name: str
+    options: CsvOptions
+
+    def as_typed(self, names: Sequence[str]) -> list[Column]:
+        """Return columns as text, each value as it stands in the file but for blanks around it; only empty fields are missing."""
+        arrow = self.parsed(dict.fromkeys(names, _ENCODED), na=())
+        return [column_types.without_blanks(column_of(name, arrow[name], self.table_name)) for name in names]
+
+    def columns(self, texts: Collection[str], only: Sequence[str] = ()) -> dict[str, Column]:
+        """Return columns, by default all, typed on all of their values; `texts` are text.
+
+        Arrow infers the types, and loosens them when a later block does not fit. It takes 001 and 0x1f for numbers,
+        though, and knows times of day: such columns are read again as text. So is text where words for a missing value
+        are quoted: there they are text, which they are not among numbers.
+        """
+        na, names = self.options.na, list(only or self.names)
+        inferred = self.parsed(dict.fromkeys(names, None) | dict.fromkeys(texts, _ENCODED))
+        numeric = [one.name for one in inferred.schema if types.is_integer(one.type) or types.is_floating(one.type)]
+        again = [one.name for one in inferred.schema if types.is_time(one.type)]
+        if numeric and self._may_lead_with_zero():
+            import pyarrow.compute as pc  # noqa: PLC0415 - 35 ms that most files do not need
+
+            as_typed = self.parsed(dict.fromkeys(numeric, pa.string()))
+            again += [
+                name for name in numeric if pc.any(pc.match_substring_regex(as_typed[name], _LEADING_ZERO)).as_py()
+            ]
+        word = b'"(?:' + b"|".join(re.escape(word.encode()) for word in na) + b')"'
+        if quoted := b'"' in self.text and bool(na) and re.search(word, self.text) is not None:
+            again += [one.name for one in inferred.schema if types.is_dictionary(one.type)]
+        reread = self.parsed(dict.fromkeys(again, _ENCODED), quoted_words=not quoted) if again else {}
+        return {
+            name: column_types.without_blanks(
+                column_of(name, (reread if name in again else inferred)[name], self.table_name), na
+            )
+            for name in names
+        }
+
+    def _may_lead_with_zero(self) -> bool:
+        """Say whether some value may begin like 001 or 0x1f."""
+        zero, delimiter = rb"[+-]?0[0-9xX]", re.escape(self.files[0].delimiter.encode())
+        inside = re.compile(rb'[ \t\r\n"' + delimiter + b"]" + zero).search(self.text, max(self.start - 1, 0))
+        return inside is not None or re.match(zero, self.text) is not None
+
+    def parsed(self, kinds: Mapping[str, Any], *, na: Sequence[str] | None = None, quoted_words: bool = True) -> Any:
+        """Return the Arrow table of some columns; one without a type gets one inferred."""
+        convert = arrow_csv.ConvertOptions(
+            column_types={name: one for name, one in kinds.items() if one is not None},
+            include_columns=list(kinds),
+            null_values=["", *(self.options.na if na is None else na)],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=quoted_words,
+            true_values=_spellings("true"),
+            false_values=_spellings("false"),
+            auto_dict_encode=True,
+            auto_dict_max_cardinality=_LARGEST_BLOCK,
+            check_utf8=False,
+        )
+        header, index = self.files[0].header, "index"
+        while index in self.names:
+            index += "_"
+        # A row longer than a block makes Arrow give up; one block for all takes it.
+        for block_bytes in (_BLOCK_BYTES, min(len(self.text), _LARGEST_BLOCK)):
+            try:
+                return arrow_csv.read_csv(
+                    pa.BufferReader(pa.py_buffer(self.text)[self.start :]),
+                    # Arrow's threads, still starting when a short program ends, abort it; one block has no use for them.
+                    read_options=arrow_csv.ReadOptions(
+                        column_names=[index] * (len(header) - len(self.names)) + list(self.names),
+                        block_size=block_bytes,
+                        use_threads=len(self.text) > block_bytes,
+                    ),
+                    parse_options=arrow_csv.ParseOptions(delimiter=self.files[0].delimiter, newlines_in_values=True),
+                    convert_options=convert,
+                )
+            except pa.ArrowException as error:
+                trouble = error
+                if "straddling" not in str(error):
+                    break
+        raise dialect.malformed_csv(self.files, self.table_name, trouble, header=self.options.header) from trouble
+
+
+def _spellings(word: str) -> list[str]:
+    """Return the word in every mixture of lower and upper case."""
+    return ["".join(letters) for letters in product(*((letter, letter.upper()) for letter in word))]
 
 
 def no_rows_below(name: str) -> DataError:
@@ -94,17 +144,97 @@ def no_rows_below(name: str) -> DataError:
     )
 
 
-def _meant(column: Column, table: Table, body: _Body) -> Column:
+# A whole table.
+
+
+def read_delimited(source: Source, categorical: Patterns = None, options: CsvOptions = AS_USUAL) -> Table:
+    """Parse CSV bytes; several files are laid one below the other and typed together."""
+    files = _files_of(source, options)
+    names, notes, remarks = dialect.checked_header(files[0].header, files[0].name)
+    filled = [file for file in files if dialect.VISIBLE.search(file.data, file.start)]
+    if not filled:
+        raise no_rows_below(source.name)
+    forced = match_names(categorical, names, source.name)
+    text, start = filled[0].data, filled[0].start
+    if len(filled) > 1:
+        texts = (file.data[file.start :] for file in filled)
+        text, start = b"".join(text if text.endswith(b"\n") else text + b"\n" for text in texts), 0
+    rows = _Rows(text, start, files, names, source.name, options)
+    columns = rows.columns(forced)
+    n_rows = len(columns[names[0]].values)
+    lines, file_of = _places(files, filled, n_rows)
+    bare = Table(
+        name=source.name,
+        columns=(),
+        n_rows=n_rows,
+        format="csv",
+        sha256=source.sha256,
+        delimiter=files[0].delimiter,
+        lines=lines,
+        files=tuple(file.name for file in files),
+        file_of=file_of,
+        compression=source.compression,
+        size=source.size,
+        na=options.na,
+        has_missing=any(column.n_missing for column in columns.values()),
+    )
+    free = [column for name, column in columns.items() if name not in forced]
+    in_numbers = read_numerals(free, bare, options.decimal, rows.as_typed)
+    columns |= {
+        text.name: column_types.with_remark(text, _meant(column, bare, rows), bare)
+        for text, column in zip(free, in_numbers, strict=True)
+    }
+    told = tuple(replace(one, remarks=(*remarks.get(name, ()), *one.remarks)) for name, one in columns.items())
+    told_of_all = (*source.warnings, *notes, *_told_of_blanks(columns, bare), *_told_of_header(columns, bare))
+    return column_types.with_words(replace(bare, columns=told, notes=told_of_all), rows.as_typed)
+
+
+def _files_of(source: Source, options: CsvOptions) -> list[CsvFile]:
+    """Return files that are read as one table; the delimiter is the first one's."""
+    files: list[CsvFile] = []
+    size = 0
+    for name, content in source.parts:
+        plain = b"".join(dialect.utf8_lines(BytesIO(content), name, options)) if options.transcodes else content
+        files.append(dialect.csv_file(name, plain, options, files[0] if files else None))
+        if bytes_to_read() is not None:
+            n_values = plain.count(files[0].delimiter.encode()) + plain.count(b"\n")
+            size += len(plain) + BYTES_A_VALUE * n_values
+            refuse_to_read(size, name)
+    return files
+
+
+def _places(
+    files: Sequence[CsvFile], filled: Sequence[CsvFile], n_rows: int
+) -> tuple[NDArray[np.int64] | None, NDArray[np.int32] | None]:
+    """Return the line on which each row begins, and of several files which one; None where it cannot be told."""
+    n_lines = [file.data.count(b"\n", file.start) + (not file.data.endswith(b"\n")) for file in filled]
+    lines = [
+        np.arange(count) if sum(n_lines) == n_rows else dialect.row_lines(file.data[file.start :], file.delimiter)
+        for file, count in zip(filled, n_lines, strict=True)
+    ]
+    if sum(map(len, lines)) != n_rows:
+        return None, None
+    places = np.concatenate([own + file.n_header_lines + 1 for own, file in zip(lines, filled, strict=True)])
+    file_of = np.repeat(np.array([files.index(file) for file in filled], dtype=np.int32), [len(own) for own in lines])
+    return places, file_of if len(files) > 1 else None
+
+
+def _meant(column: Column, table: Table, rows: _Rows) -> Column:
     """Return a column as its values are meant; one that is strange among numbers with commas may be so in other signs."""
     if column.kind == "text":
-        found = understood(replace(column, problem=None), table, body.options.decimal)
+        found = column_types.understood(replace(column, problem=None), table, rows.options.decimal)
         return found if column.problem is None or found.kind != "text" else column
+    return replace(column, problem=column.problem or _infinity(column, table, rows))
+
+
+def _infinity(column: Column, table: Table, rows: _Rows) -> Any:
+    """Return the problem of a column with an infinity in it, which shows it as it is typed; None without."""
 
     def typed(row: int) -> str:
-        (text,) = body.as_typed([column.name])
+        (text,) = rows.as_typed([column.name])
         return str(text.levels[text.values[row]])
 
-    return replace(column, problem=column.problem or infinity(column, table, typed))
+    return infinity(column, table, typed)
 
 
 def _told_of_blanks(columns: Mapping[str, Column], table: Table) -> list[str]:
@@ -122,7 +252,7 @@ def _told_of_header(columns: Mapping[str, Column], table: Table) -> list[str]:
     # A row has a number wherever those below have one, unless it is missing.
     names = [name for name, column in columns.items() if not (column.is_category or name in found or name in table.na)]
     named = any(not name.startswith("unnamed_") for name in names)
-    if not found or named or _like_years(tuple(found)) or all(map(is_number, columns)):
+    if not found or named or dialect.like_years(tuple(found)) or all(map(is_number, columns)):
         return []
     among = 0
     for name, value in found.items():
@@ -135,11 +265,8 @@ def _told_of_header(columns: Mapping[str, Column], table: Table) -> list[str]:
     if 2 * among < len(found):
         return []
     are = "is a value" if len(found) == 1 else "are values"
-    return [f"{_as_header(table.name)} {listed(list(found), 3)} {are} like those below; --no-header reads it as a row"]
-
-
-def _as_header(name: str) -> str:
-    return f"the first line of {name} was taken as the header, but"
+    said = f"{listed(list(found), 3)} {are} like those below; --no-header reads it as a row"
+    return [f"{dialect.as_header(table.name)} {said}"]
 
 
 def _as_value(name: str, column: Column) -> float | None:
@@ -150,207 +277,133 @@ def _as_value(name: str, column: Column) -> float | None:
     return column.form.read(name.replace(",", ".")) if value is None and column.kind == "number" else value
 
 
-def _like_years(names: Sequence[str]) -> bool:
-    """Say whether three names or more are whole numbers that run evenly, or years in order, as in a wide table."""
-    if len(names) < 3 or not all(name.isdecimal() for name in names):
-        return False
-    values = np.array([float(name) for name in names])
-    steps = np.diff(values)
-    years = values.min() >= 1500 and values.max() <= 2200
-    return bool(steps.all() and ((steps == steps[0]).all() or (years and abs(np.sign(steps).sum()) == len(steps))))
+# Blocks of rows. A whole file decides the type of a column on all of its values; here the caller says what it must be.
+
+# Of a file not larger than this everything is checked before the first block; of others each block as it comes.
+SMALL_BYTES = 1 << 24
+_HEAD_BYTES = 1 << 20
 
 
-def checked_header(
-    header: Sequence[str], table_name: str
-) -> tuple[list[str], list[str], dict[str, tuple[Remark, ...]]]:
-    """Return the column names, notes about them all and remarks about some; refuse names that occur twice.
+class CsvBlocks(BlockReader):
+    """The rows of CSV files with one header."""
 
-    A first column without a name is an index, as pandas and R write it, and not among the names.
-    """
-    names, notes = [field.strip() for field in header], []
-    remarks: dict[str, tuple[Remark, ...]] = {}
-    has_index = not names[0] and len(names) > 1
-    for position, name in enumerate(names, start=1):
-        if not name and not (has_index and position == 1):
-            names[position - 1] = new = f"unnamed_{position}"
-            said = f"column {position} has no name and is called '{new}'; "
-            remarks[new] = (Remark(f"{said}if it numbers the rows, leave it out with --exclude {new}"),)
-    names = names[has_index:]
-    refuse_duplicates(names, table_name)
-    if names[0].startswith("# "):
-        # Lines below with a delimiter, comments or not, are no rows with names.
-        notes.append(f"{_as_header(table_name)} it begins with #: if that is a comment, --comment '#' leaves it out")
-    elif has_index:
-        notes.append(f"the first column of {table_name} has no name: it is taken for row names and left out")
-    if all(map(is_number, names)) and not _like_years(names):
-        notes.append(f"{_as_header(table_name)} all its names are numbers; --no-header reads it as a row")
-    return names, notes, remarks
+    format = "csv"
 
-
-def all_names(header: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return a name for every field of a row: that of an index is none of the columns'."""
-    index = "index"
-    while index in names:
-        index += "_"
-    return [index] * (len(header) - len(names)) + list(names)
-
-
-def _has_rows(file: CsvFile) -> bool:
-    """Say whether anything stands below the header."""
-    return _VISIBLE.search(file.data, file.start) is not None
-
-
-def _joined_rows(files: Sequence[CsvFile]) -> tuple[bytes, int]:
-    """Return the text of all rows, and where in it they begin; one file is not copied."""
-    if len(files) == 1:
-        return files[0].data, files[0].start
-    rows = (file.data[file.start :] for file in files if _has_rows(file))
-    return b"".join(text if text.endswith(b"\n") else text + b"\n" for text in rows), 0
-
-
-def _row_places(files: Sequence[CsvFile], n_rows: int) -> tuple[NDArray[np.int64] | None, NDArray[np.int32] | None]:
-    """Return the line on which each row begins, and of several files which one; None where it cannot be told."""
-    n_lines = [
-        file.data.count(b"\n", file.start) + (not file.data.endswith(b"\n")) if _has_rows(file) else 0 for file in files
-    ]
-    if sum(n_lines) == n_rows:
-        rows = [np.arange(count, dtype=np.int64) for count in n_lines]
-    else:
-        rows = [
-            _begins(file.data, file.start) if count else np.arange(0)
-            for file, count in zip(files, n_lines, strict=True)
-        ]
-    if sum(map(len, rows)) != n_rows:
-        return None, None
-    lines = np.concatenate([place + file.n_header_lines + 1 for place, file in zip(rows, files, strict=True)])
-    file_of = np.repeat(np.arange(len(files), dtype=np.int32), [len(place) for place in rows])
-    return lines, file_of if len(files) > 1 else None
-
-
-def _begins(data: bytes, start: int) -> NDArray[np.int64]:
-    """Return the lines below `start`, counted from 0, that are not blank and do not begin within quotes."""
-    octets = np.frombuffer(data, dtype=np.uint8, offset=start)
-    ends = np.append(np.flatnonzero(octets == _LINE_FEED), octets.size)
-    begins = np.concatenate([[0], ends[:-1] + 1])
-    inside = np.searchsorted(np.flatnonzero(octets == _QUOTE), begins) % 2 == 1
-    length = ends - begins
-    blank = (length == 0) | ((length == 1) & (octets[begins % max(octets.size, 1)] == _CARRIAGE_RETURN))
-    return np.flatnonzero(~inside & ~blank)
-
-
-@dataclass(frozen=True, slots=True)
-class _Body:
-    """The rows of CSV files, as bytes that can be parsed again with other types in mind."""
-
-    data: bytes
-    start: int
-    files: Sequence[CsvFile]
-    names: tuple[str, ...]
-    table_name: str
-    options: CsvOptions
-
-    def as_typed(self, names: Sequence[str]) -> list[Column]:
-        """Return columns as text, each value as it stands in the file but for blanks around it; only empty fields are missing."""
-        arrow = self._parse(dict.fromkeys(names, _ENCODED), only=names, na=())
-        return [without_blanks(column_of(name, arrow[name], self.table_name)) for name in names]
-
-    def typed(self, forced: Sequence[str]) -> Any:
-        """Return the Arrow table with every column typed on all of its values; `forced` are text.
-
-        Arrow infers the types, and loosens them when a later block does not fit. It takes 001 and 0x1f for numbers,
-        though, and knows times of day: such columns are read again as text. So is text where words for a missing value
-        are quoted: there they are text, which they are not among numbers.
-        """
-        inferred = self._parse(dict.fromkeys(forced, _ENCODED))
-        numeric = [one.name for one in inferred.schema if types.is_integer(one.type) or types.is_floating(one.type)]
-        again: list[str] = []
-        if numeric:
-            as_typed = self._parse(dict.fromkeys(numeric, pa.string()), only=numeric)
-            again = [name for name in numeric if any(map(_has_leading_zero, as_typed[name].chunks))]
-        again += [one.name for one in inferred.schema if types.is_time(one.type)]
-        word = b'"(?:' + b"|".join(re.escape(word.encode()) for word in self.options.na) + b')"'
-        quoted = b'"' in self.data and self.options.na and re.search(word, self.data) is not None
-        if quoted:
-            again += [one.name for one in inferred.schema if types.is_dictionary(one.type)]
-        if again:
-            reread = self._parse(dict.fromkeys(again, _ENCODED), only=again, quoted_words=not quoted)
-            for name in again:
-                inferred = inferred.set_column(self.names.index(name), name, reread[name])
-        return inferred
-
-    def _parse(
+    def __init__(
         self,
-        column_types: dict[str, Any],
-        only: Sequence[str] = (),
-        *,
-        na: Sequence[str] | None = None,
-        quoted_words: bool = True,
-    ) -> Any:
-        """Return the Arrow table of the columns `only` (default: all); columns without a given type get one inferred."""
-        convert = arrow_csv.ConvertOptions(
-            column_types=column_types,
-            include_columns=list(only or self.names),
-            null_values=["", *(self.options.na if na is None else na)],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=quoted_words,
-            true_values=_spellings("true"),
-            false_values=_spellings("false"),
-            auto_dict_encode=True,
-            auto_dict_max_cardinality=_LARGEST_BLOCK,
-            check_utf8=False,
-        )
-        # A row longer than a block makes Arrow give up; one block for the whole file takes it.
-        for block_bytes in (_BLOCK_BYTES, min(len(self.data), _LARGEST_BLOCK)):
-            try:
-                return arrow_csv.read_csv(
-                    pa.BufferReader(pa.py_buffer(self.data)[self.start :]),
-                    # Arrow's threads, still starting when a short program ends, abort it; one block has no use for them.
-                    read_options=arrow_csv.ReadOptions(
-                        column_names=all_names(self.files[0].header, self.names),
-                        block_size=block_bytes,
-                        use_threads=len(self.data) > block_bytes,
-                    ),
-                    parse_options=arrow_csv.ParseOptions(delimiter=self.files[0].delimiter, newlines_in_values=True),
-                    convert_options=convert,
-                )
-            except pa.ArrowException as error:
-                trouble = error
-                if "straddling" not in str(error):
-                    break
-        raise malformed_csv(self.files, self.table_name, trouble, header=self.options.header) from trouble
+        name: str,
+        files: Sequence[tuple[str, Path]],
+        warnings: tuple[str, ...],
+        options: CsvOptions,
+        block_bytes: int | None,
+    ) -> None:
+        # What is read here is UTF-8 without comments.
+        self.name, self._options = name, replace(options, encoding=None, comment=None)
+        self._block_bytes = block_bytes or _BLOCK_BYTES
+        self._files: list[CsvFile] = []
+        for shown, location in files:
+            self._files.append(self._opened(shown, location))
+        names, warned, self.remarks = dialect.checked_header(self._files[0].header, self._files[0].name)
+        self.names, self.warnings = tuple(names), (*warnings, *warned)
+        self._sizes = [location.stat().st_size for _, location in files]
+        self.total = sum(self._sizes)
 
+    def _opened(self, shown: str, location: Path) -> CsvFile:
+        """Read the header of a file, and all of a small one, whatever is wrong with it."""
+        with open_file(location, shown) as file:
+            head = unpacked_stream(file, shown).read(SMALL_BYTES)
+        if not head:
+            raise DataError(f"{shown} is empty", hint="it has 0 bytes", code="data.empty_file", where={"file": shown})
+        if not (whole := len(head) < SMALL_BYTES):
+            head = head[: head.rfind(b"\n", 0, _HEAD_BYTES) + 1] or head[:_HEAD_BYTES]
+        found = dialect.csv_file(shown, head, self._options, self._files[0] if self._files else None, whole=whole)
+        return replace(found, data=b"", location=location, start=found.start + len(head) - len(found.data))
 
-def _has_leading_zero(chunk: Any) -> bool:
-    """Say whether a value of an Arrow string array begins like ``001`` or ``0x1f``, after blanks and a sign."""
-    _, offsets_buffer, octets_buffer = chunk.buffers()
-    if octets_buffer is None or octets_buffer.size == 0:
-        return False
-    offsets = np.frombuffer(offsets_buffer, dtype=np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
-    octets = np.frombuffer(octets_buffer, dtype=np.uint8)
-    begin, end = _at_least_two(offsets[:-1], offsets[1:])
-    while (blank := _BLANK[octets[begin]]).any():
-        begin, end = _at_least_two(begin + blank, end)
-    begin, _ = _at_least_two(begin + _SIGN[octets[begin]], end)
-    return bool(np.any((octets[begin] == _ZERO) & _AFTER_LEADING_ZERO[octets[begin + 1]]))
+    def pieces(self, kinds: Mapping[str, Kind], keep: Sequence[str] = (), at_once: int = 1) -> Pieces:
+        """Return all rows; where one begins is known only by who reads all before it, so they are read here."""
+        del at_once
+        return Pieces(loaded(self._blocks(kinds, keep)), -(-self.total // self._block_bytes))
 
+    def _blocks(self, kinds: Mapping[str, Kind], keep: Sequence[str]) -> Iterator[tuple[RowBlock, int]]:
+        """Yield all rows, and the bytes read; numbers with a decimal comma are looked at as a whole first."""
+        commas = self._with_decimal_commas([name for name, kind in kinds.items() if kind == "number"])
+        texts = [name for name, kind in kinds.items() if kind not in {"number", "date"} or self.written.get(name)]
+        first_row = offset = 0
+        part = ""
+        for file, line, rows, done in self._parts():
+            if len(self._files) > 1 and part != file.name:
+                part, offset = file.name, 0
+            typed = rows.columns(texts, [*kinds] or self.names[:1])
+            n_rows = len(next(iter(typed.values())).values)
+            if not n_rows:
+                continue
+            lines = line + 1 + dialect.row_lines(rows.text, file.delimiter)
+            bare = Table(self.name, (), n_rows, "csv", delimiter=file.delimiter, na=self._options.na)
+            bare = replace(bare, offset=offset, part=part, lines=lines if len(lines) == n_rows else None)
+            columns = tuple(
+                commas[name].take(np.arange(first_row, first_row + n_rows))
+                if name in commas
+                else self._as_asked(typed[name], kind, bare, rows)
+                for name, kind in kinds.items()
+            )
+            kept = rows.parsed(dict.fromkeys(keep, pa.string()), na=()) if keep else pa.table({})
+            yield RowBlock(replace(bare, columns=columns), kept, first_row), done
+            first_row += n_rows
+            offset += n_rows
+        if not first_row:
+            raise no_rows_below(self.name)
 
-def _members(symbols: bytes) -> NDArray[np.bool_]:
-    """Return the table that says of each octet whether it is one of the symbols."""
-    return np.isin(np.arange(256), list(symbols))
+    def _as_asked(self, column: Column, kind: Kind, table: Table, rows: _Rows) -> Column:
+        """Return a column of what was asked for, or of text where some value cannot be that."""
+        written = self.written.get(column.name)
+        if kind not in {"number", "date"}:
+            return column
+        if column.kind == kind or column.missing.all():
+            asked = Column(column.name, kind, np.where(column.missing, np.nan, column.values))
+            problem = _infinity(asked, table, rows)
+            if problem is None or not is_number(str(problem.where["value"])):
+                return asked
+            # 1e400 stays as it is typed, so that a message can show it.
+            return replace(rows.as_typed([column.name])[0], problem=problem)
+        if column.kind != "text":
+            return rows.columns([column.name], [column.name])[column.name]
+        found = column_types.in_form(column, written or ("date, year first" if kind == "date" else ""), table.na)
+        if found is not None or written or kind == "date" or self._options.decimal != ".":
+            return found or column
+        return read_numerals([column], table, ".", lambda _: ())[0]
 
+    def _with_decimal_commas(self, numbers: Sequence[str]) -> Mapping[str, Column]:
+        """Return columns of numbers as they are read from the whole file, where commas may stand in them."""
+        decimal, plain = self._options.decimal, [name for name in numbers if not self.written.get(name)]
+        if not plain or decimal == "." or (decimal == "auto" and self._files[0].delimiter == ","):
+            return {}
+        # A comma in one value says how those of the whole column are to be read.
+        if decimal == "auto" and not any(
+            "," in level
+            for _, _, rows, _ in self._parts()
+            for column in rows.columns((), plain).values()
+            for level in column.levels
+        ):
+            return {}
+        contents = []
+        for file in self._files:
+            with file.opened(0) as stream:
+                contents.append((file.name, stream.read()))
+        whole = read_delimited(Source(self.name, "csv", tuple(contents), "", self.total), None, self._options)
+        self.warnings = (*self.warnings, *(text for text in whole.warnings if text not in self.warnings))
+        return {name: whole[name] for name in plain}
 
-_BLANK, _SIGN, _AFTER_LEADING_ZERO = map(_members, (b" \t", b"+-", b"0123456789xX"))
-
-
-def _at_least_two(begin: NDArray[np.int32], end: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the spans of at least two octets: a leading zero has something after it."""
-    long_enough = end - begin >= 2
-    return begin[long_enough], end[long_enough]
-
-
-def _spellings(word: str) -> list[str]:
-    """Return the word in every mixture of lower and upper case."""
-    return ["".join(letters) for letters in product(*((letter, letter.upper()) for letter in word))]
+    def _parts(self) -> Iterator[tuple[CsvFile, int, _Rows, int]]:
+        """Yield rows of each file in order, with the lines of the file before them and the bytes of all files read."""
+        before = 0
+        for file, size in zip(self._files, self._sizes, strict=True):
+            seen: list[BinaryIO] = []
+            for line, text in file.parts(self._block_bytes, seen):
+                dialect.refuse_not_utf8(file.name, text, line)
+                if dialect.VISIBLE.search(text):
+                    rows = _Rows(text, 0, [file], self.names, self.name, self._options)
+                    yield file, line, rows, before + seen[0].tell()
+            before += size
 
 
 # Numbers with a decimal comma, or a comma between thousands.
@@ -362,7 +415,7 @@ _EITHER = {mark: re.compile(rf"[ \t]*[+-]?[1-9]\d{{0,2}}[{mark}]\d{{3}}[ \t]*", 
 def read_numerals(
     columns: Sequence[Column],
     table: Table,
-    decimal: Decimal,
+    decimal: dialect.Decimal,
     as_typed: Callable[[Sequence[str]], Sequence[Column]],
 ) -> list[Column]:
     """Return the columns with those as numbers that are numbers in another notation, and remarks on them."""
@@ -411,7 +464,7 @@ def _in_notation(column: Column, table: Table, mark: str) -> Column | None:
 
     Only a column in which the notation shows is taken: one with a comma before a fraction, say.
     """
-    counts = present_counts(column, table.na)
+    counts = column_types.present_counts(column, table.na)
     total = int(counts.sum())
     numbers = np.full(len(column.levels) + 1, np.nan)
     strange: list[int] = []
@@ -426,12 +479,12 @@ def _in_notation(column: Column, table: Table, mark: str) -> Column | None:
             n_strange += int(counts[index])
             # Other numbers among the strange values may say that this is not the notation.
             contradicts = contradicts or is_number(level) or has_comma(level)
-            if 2 * n_strange >= total or (contradicts and n_strange > (1 - NEARLY_ALL) * total + 1e-9):
+            if 2 * n_strange >= total or (contradicts and n_strange > (1 - column_types.NEARLY_ALL) * total + 1e-9):
                 return None
     if not shows:
         return None
     if strange:
-        return replace(column, problem=stray_problem(column, table, strange, total - n_strange, total))
+        return replace(column, problem=column_types.stray_problem(column, table, strange, total - n_strange, total))
     return Column(column.name, "number", numbers[column.values])
 
 

@@ -1,4 +1,4 @@
-"""How a CSV file is written: options, delimiter, header, and what of its text cannot be read."""
+"""How a CSV file is written: options, delimiter, header, where its rows end, and what of its text cannot be read."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, cast
 
+import numpy as np
+
 from kerntest.data.columns import Patterns, split_patterns
 from kerntest.data.source import PARQUET_MAGIC, find_files, format_of_head, head_of, open_file, unpacked_stream
-from kerntest.data.table import MISSING, no_header_hint
-from kerntest.engines.engine import BYTES_A_VALUE, bytes_to_read, refuse_to_read
+from kerntest.data.table import MISSING, Remark, no_header_hint, refuse_duplicates
+from kerntest.data.written_values import is_number
 from kerntest.errors import DataError, UsageError, counted, listed, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from typing import BinaryIO, Unpack
+
+    from numpy.typing import NDArray
 
 Decimal = Literal["auto", ".", ","]
 DECIMALS: tuple[Decimal, ...] = ("auto", ".", ",")
@@ -59,60 +64,47 @@ class CsvOptions:
     @classmethod
     def of(cls, **words: Unpack[CsvWords]) -> CsvOptions:
         """Return the options that keyword arguments mean."""
-        for word in words:
-            if word not in CsvWords.__annotations__:
-                raise TypeError(f"unexpected keyword argument {word!r}")
+        if unknown := [word for word in words if word not in CsvWords.__annotations__]:
+            raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
         given = cls(**cast("Any", words))
+        comment, encoding = given.comment or None, given.encoding
+        delimiter = None if given.delimiter is None else _NAMED.get(given.delimiter.casefold(), given.delimiter)
         if given.decimal not in DECIMALS:
-            close = suggest(str(given.decimal), DECIMALS)
             raise _refused(
                 f"decimal must be auto, '.' or ',', not {given.decimal!r}",
-                f"did you mean {close!r}?" if close else "auto tells it from the values",
                 given.decimal,
+                DECIMALS,
+                "auto tells it from the values",
             )
-        comment = given.comment or None
         if comment is not None and set(comment) & set('\n\r"'):
-            raise _refused(f"comment must be a few characters such as #, not {comment!r}", "# is usual", comment)
+            raise _refused(f"comment must be a few characters such as #, not {comment!r}", comment, (), "# is usual")
+        if delimiter is not None and (
+            len(delimiter) != 1 or not delimiter.isascii() or delimiter.isalnum() or delimiter in '"\n\r\0.+-_'
+        ):
+            raise _refused(
+                f"delimiter must be one character such as ; or one of {', '.join(_WORDS)}, not {delimiter!r}",
+                delimiter,
+                (),
+                "leave it out, and it is found by looking at the first rows",
+            )
+        try:
+            # Of the codecs some are no encodings: only text becomes bytes.
+            "a".encode(encoding or "utf-8")
+        except (LookupError, ValueError, TypeError):
+            known = f"known are, among others, {', '.join(_ENCODINGS)}"
+            raise _refused(f"no encoding is called {encoding!r}", encoding, _ENCODINGS, known) from None
         na = MISSING if words.get("na") is None else tuple(dict.fromkeys(split_patterns(words.get("na"))))
-        delimiter, encoding = _delimiter(given.delimiter), _encoding(given.encoding)
-        return replace(given, na=na, delimiter=delimiter, encoding=encoding, comment=comment)
+        return replace(given, na=na, delimiter=delimiter, comment=comment)
 
     def words(self) -> CsvWords:
         """Return the keyword arguments that mean these options."""
         return cast("CsvWords", asdict(self))
 
 
-def _delimiter(text: str | None) -> str | None:
-    """Return the character that --delimiter means."""
-    if text is None:
-        return None
-    character = _NAMED.get(text.casefold(), text)
-    if len(character) != 1 or not character.isascii() or character.isalnum() or character in '"\n\r\0.+-_':
-        raise _refused(
-            f"delimiter must be one character such as ; or one of {', '.join(_WORDS)}, not {text!r}",
-            "leave it out, and it is found by looking at the first rows",
-            text,
-        )
-    return character
-
-
-def _encoding(name: str | None) -> str | None:
-    """Return the name of an encoding that Python knows."""
-    try:
-        # Of the codecs some are no encodings: only text becomes bytes.
-        "a".encode(name or "utf-8")
-    except (LookupError, ValueError, TypeError):
-        close = suggest(str(name).casefold(), _ENCODINGS)
-        raise _refused(
-            f"no encoding is called {name!r}",
-            f"did you mean {close!r}?" if close else f"known are, among others, {', '.join(_ENCODINGS)}",
-            name,
-        ) from None
-    return name
-
-
-def _refused(message: str, hint: str, value: object) -> UsageError:
+def _refused(message: str, value: object, known: tuple[str, ...], otherwise: str) -> UsageError:
     """Return the error for an option that has no meaning."""
+    close = suggest(str(value).casefold(), known)
+    hint = f"did you mean {close!r}?" if close else otherwise
     return UsageError(message, hint=hint, code="usage.choice", where={"value": str(value)})
 
 
@@ -123,10 +115,11 @@ DELIMITERS = (",", ";", "\t", "|")
 _SAMPLE_BYTES = 65_536
 _SAMPLE_RECORDS = 100
 _SEPARATOR = re.compile(rb"\"?sep=([^\w\s\".+-]|\t| )\1*\"?[ \t]*(?=\r?\n)", re.IGNORECASE)
-_VISIBLE = re.compile(rb"\S")
+VISIBLE = re.compile(rb"\S")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Octets that Windows uses for quotes and the euro sign, and Latin-1 for control characters.
 _WINDOWS_ONLY = re.compile(rb"[\x80-\x9f]")
+_LINE_FEED, _CARRIAGE_RETURN, _QUOTE = b'\n\r"'
 
 
 def _first_records(data: bytes, delimiter: str) -> list[list[str]]:
@@ -153,17 +146,8 @@ def sniff_delimiter(data: bytes) -> str:
     return max(DELIMITERS, key=score)
 
 
-def split_separator(data: bytes) -> tuple[bytes, str | None]:
-    """Return the text without Excel's first line, such as ``sep=;``, of which the end stays, and the delimiter it names."""
-    found = _SEPARATOR.match(data)
-    return (data, None) if found is None else (data[found.end() :], found[1].decode())
-
-
-def split_header(data: bytes, delimiter: str) -> tuple[list[str], int, int]:
-    """Return the fields of the first record, where the bytes after it begin, and how many lines were read for it.
-
-    Blank lines before the header are skipped; a quoted newline in a name is part of the name.
-    """
+def _split_header(data: bytes, delimiter: str) -> tuple[list[str], int, int]:
+    """Return the fields of the first record that is not blank, where the bytes after it begin, and its last line."""
     consumed = 0
 
     def lines() -> Iterator[str]:
@@ -187,9 +171,40 @@ def _names_rows(header: Sequence[str], rows: bytes, delimiter: str) -> bool:
     return any(record[-1].strip() for record in records) and {*map(len, records)} == {len(header) + 1}
 
 
+def row_ends(text: bytes, delimiter: str) -> NDArray[np.intp]:
+    """Return where the line feeds stand that end a row: those that are not between quotes."""
+    octets = np.frombuffer(text, dtype=np.uint8)
+    ends = np.flatnonzero(octets == _LINE_FEED)
+    if b'"' not in text:
+        return ends
+    quotes, beside = np.flatnonzero(octets == _QUOTE), np.isin(np.arange(256), [*b'\n\r"', ord(delimiter)])
+    opening, closing = quotes[::2], quotes[1::2]
+    if beside[octets[opening[opening > 0] - 1]].all() and beside[octets[closing[closing < octets.size - 1] + 1]].all():
+        return np.asarray(ends[np.searchsorted(quotes, ends) % 2 == 0])
+    # Some open nothing, as in 5" pipe.
+    reader = csv.reader((line.decode("utf-8", "replace") for line in io.BytesIO(text)), delimiter=delimiter)
+    try:
+        numbers = [reader.line_num - 1 for _ in reader]
+    except csv.Error:
+        return ends[:0]
+    return ends[[number for number in numbers if number < len(ends)]]
+
+
+def row_lines(text: bytes, delimiter: str) -> NDArray[np.int64]:
+    """Return the lines, counted from 0, on which rows begin; blank lines are none."""
+    octets, feeds = np.frombuffer(text, dtype=np.uint8), row_ends(text, delimiter)
+    begins = np.concatenate([[0], feeds + 1])
+    lengths = np.append(feeds, octets.size) - begins
+    blank = (lengths == 0) | ((lengths == 1) & (octets[begins % max(octets.size, 1)] == _CARRIAGE_RETURN))
+    return np.asarray(np.searchsorted(np.flatnonzero(octets == _LINE_FEED), begins[~blank]))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CsvFile:
-    """One file: its text, or where that is stored, and where in it the header ends."""
+    """One file: its text, or where that is stored, and where in it the header ends.
+
+    With `names_rows` the first of its fields is a name of each row that the header has no name for.
+    """
 
     name: str
     data: bytes
@@ -197,15 +212,14 @@ class CsvFile:
     header: tuple[str, ...] = ()
     start: int = 0
     n_header_lines: int = 0
+    names_rows: bool = False
     location: Path | None = None
 
     @contextmanager
     def opened(self, start: int, seen: list[BinaryIO] | None = None) -> Iterator[IO[bytes]]:
         """Open the text from `start` on; `seen` gets the file as stored, whose position tells how far one is."""
         if self.location is None:
-            whole = io.BytesIO(self.data)
-            whole.seek(start)
-            yield whole
+            yield io.BytesIO(self.data[start:])
             return
         with open_file(self.location, self.name) as file:
             if seen is not None:
@@ -215,27 +229,33 @@ class CsvFile:
                 start -= len(head)
             yield stream
 
-    def records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the records below the header that are not blank, with the lines on which they begin."""
-        with self.opened(self.start) as stream:
-            reader = self._reader(stream)
-            line = self.n_header_lines + 1
-            for record in reader:
-                if record:
-                    yield line, record
-                line = self.n_header_lines + reader.line_num + 1
+    def parts(self, size: int, seen: list[BinaryIO]) -> Iterator[tuple[int, bytes]]:
+        """Yield the rows in parts of about this size, each with how many lines of the file stand before it."""
+        with self.opened(self.start, seen) as stream:
+            rest, line = b"", self.n_header_lines
+            # A row longer than a part makes it longer.
+            while more := stream.read(max(size, len(rest))):
+                rest += more
+                ends = row_ends(rest, self.delimiter) if b'"' in rest else [rest.rfind(b"\n")]
+                if len(ends) and (cut := int(ends[-1]) + 1):
+                    yield line, rest[:cut]
+                    line += rest.count(b"\n", 0, cut)
+                    rest = rest[cut:]
+            if rest:
+                yield line, rest
 
-    def _reader(self, stream: IO[bytes], *, strict: bool = False) -> Any:
-        return csv.reader(
-            io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline=""), delimiter=self.delimiter, strict=strict
-        )
+    def records(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+        """Yield the records below the header that are not blank, with the lines on which they begin; slow, for messages.
 
-    def refuse_open_quote(self) -> None:
-        """Refuse a quote that is never closed: the parser would take the rest of the file for one value."""
+        A quote that is never closed is refused: the rest of the file would be one value.
+        """
         with self.opened(self.start) as stream:
-            reader, line = self._reader(stream, strict=True), self.n_header_lines + 1
+            text = io.TextIOWrapper(stream, "utf-8", "surrogateescape", newline="")
+            reader, line = csv.reader(text, delimiter=self.delimiter, strict=strict), self.n_header_lines + 1
             try:
-                for _ in reader:
+                for record in reader:
+                    if record:
+                        yield line, record
                     line = self.n_header_lines + reader.line_num + 1
             except csv.Error as error:
                 if "unexpected end of data" in str(error):
@@ -246,17 +266,22 @@ class CsvFile:
                         where={"file": self.name, "line": line},
                     ) from None
 
+    def refuse_open_quote(self) -> None:
+        """Refuse a quote that is never closed."""
+        for _ in self.records(strict=True):
+            pass
+
     def refuse_ragged(self, *, header: bool) -> None:
-        """Refuse a row that has not as many fields as the header, or as the first row; slow, for the message."""
+        """Refuse a row that has not as many fields as the header, or as the first row."""
         expected = len(self.header)
-        try:
-            line, found = next(((line, len(row)) for line, row in self.records() if len(row) != expected), (0, 0))
-        except csv.Error:
-            return
+        if self.names_rows:
+            widths = Counter(len(record) for _, record in self.records())
+            # If most rows have no name, those that seemed to have one are too long.
+            expected -= widths[expected - 1] > widths[expected]
+        line, found = next(((line, len(row)) for line, row in self.records() if len(row) != expected), (0, 0))
         if not line:
             return
-        said = counted(expected, "name" if header else "field")
-        said = f"the {'header' if header else 'first row'} has {said}"
+        said = f"the {'header' if header else 'first row'} has {counted(expected, 'name' if header else 'field')}"
         with self.opened(0) as stream:
             comments = any(text.startswith(b"#") for text in stream)
         raise DataError(
@@ -273,13 +298,7 @@ def malformed_csv(files: Sequence[CsvFile], name: str, error: Exception, *, head
     """Return the error for text that Arrow cannot parse, with the file and line that Arrow does not tell."""
     try:
         for file in files:
-            n_quotes = 0
-            with file.opened(0) as stream:
-                for number, line in enumerate(stream):
-                    _refuse_not_utf8(file.name, line, number)
-                    n_quotes += line.count(b'"')
-            if n_quotes % 2:
-                file.refuse_open_quote()
+            file.refuse_open_quote()
             file.refuse_ragged(header=header)
     except DataError as found:
         return found
@@ -291,29 +310,19 @@ def malformed_csv(files: Sequence[CsvFile], name: str, error: Exception, *, head
     )
 
 
-def csv_files(contents: Iterable[tuple[str, bytes]], options: CsvOptions = AS_USUAL) -> list[CsvFile]:
-    """Return files that are read as one table; the delimiter is the first one's."""
-    files: list[CsvFile] = []
-    size = 0
-    for name, content in contents:
-        plain = b"".join(utf8_lines(io.BytesIO(content), name, options)) if options.transcodes else content
-        files.append(csv_file(name, plain, options, files[0] if files else None))
-        if bytes_to_read() is not None:
-            n_values = plain.count(files[0].delimiter.encode()) + plain.count(b"\n")
-            size += len(plain) + BYTES_A_VALUE * n_values
-            refuse_to_read(size, name)
-    return files
-
-
 def csv_file(name: str, content: bytes, options: CsvOptions, first: CsvFile | None, *, whole: bool = True) -> CsvFile:
     """Return a file from its text or the beginning of it; refuse what is no text, and a header unlike that of the first."""
-    data, separator = split_separator(_checked_text(name, content))
-    delimiter = first.delimiter if first else options.delimiter or separator or sniff_delimiter(data)
+    data = _checked_text(name, content)
+    # Excel names the delimiter in a first line such as ``sep=;``, of which the end stays.
+    if separator := _SEPARATOR.match(data):
+        data = data[separator.end() :]
+    told = separator and separator[1].decode()
+    delimiter = first.delimiter if first else options.delimiter or told or sniff_delimiter(data)
     file = CsvFile(name, data, delimiter)
     if whole and data.count(b'"') % 2:
         file.refuse_open_quote()
     try:
-        fields, start, n_lines = split_header(data, delimiter)
+        fields, start, n_lines = _split_header(data, delimiter)
     except csv.Error as error:
         raise DataError(
             f"the header of {name} cannot be read: it does not end, or a carriage return stands in it",
@@ -324,9 +333,9 @@ def csv_file(name: str, content: bytes, options: CsvOptions, first: CsvFile | No
     if not fields:
         raise _empty(name)
     if options.header:
-        # Row names for which the header has no name, as R writes them, have the empty name.
-        unnamed = [""] * _names_rows(fields, data[start : start + 2 * _SAMPLE_BYTES], delimiter)
-        file = replace(file, header=(*unnamed, *fields), start=start, n_header_lines=n_lines)
+        names_rows = _names_rows(fields, data[start : start + 2 * _SAMPLE_BYTES], delimiter)
+        header = (*[""] * names_rows, *fields)
+        file = replace(file, header=header, start=start, n_header_lines=n_lines, names_rows=names_rows)
     else:
         file = replace(file, header=tuple(f"x{number}" for number in range(1, len(fields) + 1)))
     if first is not None:
@@ -343,8 +352,7 @@ def _refuse_other_header(first: CsvFile, other: CsvFile) -> None:
     added = [name for name in others if name and name not in names]
     pieces = [f"{verb} {listed(some, 5)}" for verb, some in (("it lacks", lacking), ("it has", added)) if some]
     pieces = pieces or ["the columns stand in another order"]
-    own = sniff_delimiter(other.data)
-    if own != first.delimiter:
+    if (own := sniff_delimiter(other.data)) != first.delimiter:
         pieces.append(f"its delimiter seems to be {own!r}, not {first.delimiter!r}")
     raise DataError(
         f"{other.name} has another header than {first.name}: {'; '.join(pieces)}",
@@ -352,6 +360,73 @@ def _refuse_other_header(first: CsvFile, other: CsvFile) -> None:
         code="data.headers_differ",
         where={"file": other.name, "line": 1},
     )
+
+
+def checked_header(
+    header: Sequence[str], table_name: str
+) -> tuple[list[str], list[str], dict[str, tuple[Remark, ...]]]:
+    """Return the column names, notes about them all and remarks about some; refuse names that occur twice.
+
+    A first column without a name is an index, as pandas and R write it, and not among the names.
+    """
+    names, notes = [field.strip() for field in header], []
+    remarks: dict[str, tuple[Remark, ...]] = {}
+    has_index = not names[0] and len(names) > 1
+    for place in range(has_index, len(names)):
+        if not names[place]:
+            names[place] = new = f"unnamed_{place + 1}"
+            said = f"column {place + 1} has no name and is called '{new}'; "
+            remarks[new] = (Remark(f"{said}if it numbers the rows, leave it out with --exclude {new}"),)
+    names = names[has_index:]
+    refuse_duplicates(names, table_name)
+    if names[0].startswith("# "):
+        # Lines below with a delimiter, comments or not, are no rows with names.
+        notes.append(f"{as_header(table_name)} it begins with #: if that is a comment, --comment '#' leaves it out")
+    elif has_index:
+        notes.append(f"the first column of {table_name} has no name: it is taken for row names and left out")
+    if all(map(is_number, names)) and not like_years(names):
+        notes.append(f"{as_header(table_name)} all its names are numbers; --no-header reads it as a row")
+    return names, notes, remarks
+
+
+def as_header(name: str) -> str:
+    """Return the beginning of what is told of a doubtful header."""
+    return f"the first line of {name} was taken as the header, but"
+
+
+def like_years(names: Sequence[str]) -> bool:
+    """Say whether three names or more are whole numbers that run evenly, or years in order, as in a wide table."""
+    if len(names) < 3 or not all(name.isdecimal() for name in names):
+        return False
+    values = np.array([float(name) for name in names])
+    steps = np.diff(values)
+    years = values.min() >= 1500 and values.max() <= 2200
+    return bool(steps.all() and ((steps == steps[0]).all() or (years and abs(np.sign(steps).sum()) == len(steps))))
+
+
+def header_names(path: str | Path) -> tuple[str, ...]:
+    """Return the column names of a CSV or Parquet file, or of the first one that a glob or a folder means.
+
+    Stdin and everything that is no regular file has none, since reading it would take its data away or wait for it.
+    """
+    location = find_files(path, str(path)).files[0][1] if str(path) not in {"", "-"} else Path()
+    if not location.is_file():
+        return ()
+    with location.open("rb") as file:
+        if file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC:
+            from pyarrow import parquet  # noqa: PLC0415 - 90 ms that a CSV does not need
+
+            return tuple(parquet.read_schema(file).names)
+        file.seek(0)
+        head = head_of(file, _SAMPLE_BYTES)
+    try:
+        if format_of_head(head) == "json":
+            return tuple(json.loads(head.split(b"\n", 1)[0]))
+        # A line that the beginning cuts may end within a character.
+        text = head.partition(b"\0")[0].decode("utf-8", errors="ignore").encode("utf-8")
+        return tuple(checked_header(csv_file(str(path), text, AS_USUAL, None, whole=False).header, str(path))[0])
+    except ValueError:
+        return ()
 
 
 def utf8_lines(stream: IO[bytes], name: str, options: CsvOptions) -> Iterator[bytes]:
@@ -391,9 +466,9 @@ def _checked_text(name: str, data: bytes) -> bytes:
             code="data.not_text",
             where=where,
         )
-    _refuse_not_utf8(name, data)
+    refuse_not_utf8(name, data)
     data = data.removeprefix(_BYTE_ORDER_MARK)
-    if not _VISIBLE.search(data):
+    if not VISIBLE.search(data):
         raise _empty(name)
     # Lines of old Macintosh files end in a carriage return alone.
     return data if b"\n" in data else data.replace(b"\r", b"\n")
@@ -403,7 +478,7 @@ def _empty(name: str) -> DataError:
     return DataError(f"{name} is empty", hint="it has no text", code="data.empty_file", where={"file": name})
 
 
-def _refuse_not_utf8(name: str, data: bytes, n_lines_before: int = 0) -> None:
+def refuse_not_utf8(name: str, data: bytes, n_lines_before: int = 0) -> None:
     """Refuse bytes that are not UTF-8: pyarrow would take a Latin-1 column for binary without a word."""
     if data.isascii():
         return
@@ -418,32 +493,3 @@ def _refuse_not_utf8(name: str, data: bytes, n_lines_before: int = 0) -> None:
             code="data.not_utf8",
             where={"file": name, "line": line},
         ) from error
-
-
-def header_names(path: str | Path) -> tuple[str, ...]:
-    """Return the column names of a CSV or Parquet file, or of the first one that a glob or a folder means.
-
-    Stdin and everything that is no regular file has none, since reading it would take its data away or wait for it.
-    """
-    location = find_files(path, str(path)).files[0][1] if str(path) not in {"", "-"} else Path()
-    if not location.is_file():
-        return ()
-    with location.open("rb") as file:
-        if file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC:
-            from pyarrow import parquet  # noqa: PLC0415 - 90 ms that a CSV does not need
-
-            return tuple(parquet.read_schema(file).names)
-        file.seek(0)
-        head = head_of(file, _SAMPLE_BYTES)
-    try:
-        if format_of_head(head) == "json":
-            return tuple(json.loads(head.split(b"\n", 1)[0]))
-        # A line that the beginning cuts may end within a character.
-        head = head.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", errors="ignore").encode("utf-8")
-        text, separator = split_separator(head)
-        fields, _, _ = split_header(text, separator or sniff_delimiter(text))
-    except (csv.Error, ValueError):
-        return ()
-    names = [field.strip() or f"unnamed_{position}" for position, field in enumerate(fields, start=1)]
-    # A first column without a name is an index.
-    return tuple(names[1:] if len(names) > 1 and not fields[0].strip() else names)

@@ -343,9 +343,4 @@ class ParquetBlocks(BlockReader):
     @staticmethod
     def _read_here(layout: Layout, stretches: Sequence[Stretch]) -> Iterator[Piece]:
         """Yield pieces that are read already."""
-        return loaded(layout.blocks(stretches), lambda block: block.first_row + block.table.n_rows)
-
-    @staticmethod
-    def located(block: RowBlock) -> Table:
-        """Return the table of a block: Parquet has no lines."""
-        return block.table
+        return loaded((block, block.first_row + block.table.n_rows) for block in layout.blocks(stretches))
