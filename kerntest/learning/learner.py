@@ -222,6 +222,14 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
         loaded._model = model
         return loaded
 
+    def _learned(self, learner: Learner[FitT, Any, Any], X: Any, y: Any, weights: Any = None) -> Self:
+        """Fit to what a caller hands over, and warn of what is to be known."""
+        rows = learner.handed_over(X, y, weights)
+        self.fit_ = learner.fit(rows, self.engine)
+        self._model = self.fit_.model
+        warn_of([*rows.warnings, *self.fit_.warnings])
+        return self
+
     @classmethod
     def _loaded(cls, model: ModelT) -> dict[str, Any]:
         """Return the parameters that a model file knows."""

@@ -19,8 +19,8 @@ GAP = 1e-6 / SAME_MACHINE
 @pytest.fixture
 def four_cells(monkeypatch):
     """Let a grid be of two costs and two bandwidths: what holds for every cell needs no more of them."""
-    monkeypatch.setattr("kerntest.learning.machines.svm_training.COSTS", (1.0, 100.0))
-    monkeypatch.setattr("kerntest.learning.machines.svm_training.MULTIPLES", (0.5, 2.0))
+    monkeypatch.setattr("kerntest.learning.machines.svm.COSTS", (1.0, 100.0))
+    monkeypatch.setattr("kerntest.learning.machines.svm.MULTIPLES", (0.5, 2.0))
 
 
 def noisy(n=70, seed=0, classes=2):

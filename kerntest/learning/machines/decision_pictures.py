@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array
-    from kerntest.learning.machines.svm_training import JudgedMachine, ScoredRows
+    from kerntest.learning.machines.svm import JudgedMachine, ScoredRows
     from kerntest.report.panels import Panel
     from kerntest.report.results.learning_record import SvmResult
 

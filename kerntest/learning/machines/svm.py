@@ -2,120 +2,65 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.column_types import number_text
-from kerntest.errors import UsageError, one_of, positive, suggest, warn_of
-from kerntest.learning.learner import Estimator, LearnerOptions, trains
+from kerntest.engines.engine import Engine, allowed_bytes
+from kerntest.errors import DataError, UsageError, whole_number
+from kerntest.kernels.base import Points
+from kerntest.learning import cross_validation as folding
+from kerntest.learning.learner import Estimator, Learner, trains
 from kerntest.learning.learner import train as train_learner
-from kerntest.learning.machines.svm_fit import Method, SvmFit, SvmModel, Task
-from kerntest.learning.machines.svm_training import SvmLearner, fit_warnings
-from kerntest.learning.rows.targets import numbers_of, target_of
-from kerntest.learning.scores import regression_metrics
+from kerntest.learning.machines.svm_fit import (
+    ONE_CLASS_NU,
+    Machines,
+    SvmFit,
+    SvmModel,
+    SvmOptions,
+    check_nu,
+    largest_nu,
+)
+from kerntest.learning.rows import targets as outcomes
+from kerntest.learning.rows.training_rows import at_multiples, encoded_rows, read_labelled
+from kerntest.learning.scores import Sigmoid, classification_metrics, fit_sigmoid, regression_metrics
+from kerntest.learning.solvers.hinge import KEPT_BYTES
+from kerntest.matrices.factor import parse_features
+from kerntest.report.results.learning_record import Baseline, ClassificationMetrics, RegressionMetrics, SvmResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from kerntest.data.table import Column
+    from kerntest.engines.engine import Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.report.results.learning_record import SvmResult
+    from kerntest.learning.rows.training_rows import Labelled, TrainingOptions, TrainingRows
+    from kerntest.report.results.learning_record import GridSearch
 
-ClassWeights: TypeAlias = str | Mapping[Any, float] | None
-BALANCED = "balanced"
-# Costs and their factors: the objective squares their products.
-SMALLEST_COST, LARGEST_COST = 1e-75, 1e75
-
-
-@dataclass(eq=False, repr=False)
-class SvmOptions(LearnerOptions):
-    """What kind of machine; each as in `SVM`."""
-
-    C: float = 1.0
-    kernel: Kernel | str = "gaussian"
-    _: KW_ONLY
-    task: Task = "classify"
-    nu: float | None = None
-    hard_margin: bool = False
-    epsilon: float = 0.1
-    class_weight: ClassWeights = None
-    method: Method = "svm"
-    probability: bool = False
-    tolerance: float = 1e-6
-    ADVICE = "--grid tries several"
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be."""
-        one_of("task", self.task, get_args(Task))
-        one_of("method", self.method, get_args(Method))
-        super().__post_init__()
-        _check_cost("C", self.C, "usage.C")
-        positive("tolerance", self.tolerance)
-        if not (isinstance(self.epsilon, (int, float, np.number)) and 0 <= self.epsilon < math.inf):
-            raise UsageError(
-                f"epsilon must be 0 or more and finite, not {self.epsilon!r}", hint="0.1 is usual", code="usage.epsilon"
-            )
-        if self.nu is not None:
-            positive("nu", self.nu)
-            if self.nu > 1:
-                raise UsageError(
-                    f"nu must be above 0 and at most 1, not {self.nu:g}", hint="0.1 is usual", code="usage.nu"
-                )
-        if self.class_weight is not None and not _is_balanced(self.class_weight):
-            _named_weights(self.class_weight)
-        nu, hard, weighted = self.nu is not None, self.hard_margin, self.class_weight is not None
-        task, mean, method = f"--task {self.task}", self.method == "mean", f"--method {self.method}"
-        other, classes = self.method != "svm", "it is for classes"
-        what_is_for_classes = (
-            (hard, "--hard-margin"),
-            (weighted, "--class-weight"),
-            (self.probability, "--probability"),
-            (other, method),
-        )
-        self._refuse(
-            (nu and hard, "--nu and --hard-margin", "give one of them"),
-            (nu and weighted, "--nu and --class-weight", "use --C with weights"),
-            (nu and self.task == "regress", "--nu and --task regress", "use --C and --epsilon"),
-            *(
-                (self.task != "classify" and given, f"{name} and {task}", classes)
-                for given, name in what_is_for_classes
-            ),
-            (
-                other and (nu or hard or weighted),
-                f"{method} and --nu, --hard-margin or --class-weight",
-                "they belong to --method svm",
-            ),
-            (mean and self.features is not None, "--method mean and --features", "give one of them"),
-            (mean and self.probability, "--method mean and --probability", "give one of them"),
-        )
-
-    def stored(self) -> dict[str, Any]:
-        """Return the options as a model file keeps them, weights by the names of their classes."""
-        weights = self.class_weight
-        return super().stored() | {"class_weight": _named_weights(weights) if isinstance(weights, Mapping) else weights}
-
-    def class_factors(self, classes: tuple[str, ...], codes: NDArray[Any]) -> Array | None:
-        """Return the factor of C for each class; refuse weights of classes that are not there."""
-        if self.class_weight is None:
-            return None
-        if _is_balanced(self.class_weight):
-            counts = np.bincount(codes, minlength=len(classes))
-            return np.asarray(counts.sum() / (len(counts) * np.maximum(counts, 1)), dtype=np.float64)
-        weights = _named_weights(self.class_weight)
-        unknown = next((name for name in weights if name not in classes), None)
-        if unknown is not None:
-            meant = suggest(unknown, classes)
-            raise UsageError(
-                f"no row has the class {unknown!r} of --class-weight",
-                hint=f"did you mean {meant!r}?" if meant else f"the classes are {', '.join(classes[:10])}",
-                code="usage.class_weight",
-            )
-        return np.array([weights.get(name, 1.0) for name in classes])
+# Half the range of targets: the solver squares their products with costs.
+SMALLEST_TARGET, LARGEST_TARGET = 1e-75, 1e75
+# Folds whose held-out scores probabilities are fitted to.
+PROBABILITY_FOLDS = 5
+# Costs, and bandwidths as multiples of the median; the relative duality gap of the machines of a grid.
+COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
+MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
+GRID_TOLERANCE = 1e-3
+# How far a nu stays below the largest one, where rounding decides.
+BELOW_LARGEST = 1e-9
+# Beyond so many different numbers, and this share of the rows, numbers are hardly classes.
+MANY_CLASSES, MANY_SHARE = 20, 0.1
+# And beyond this share, with fewer than two rows of a class, nothing is: every pair of classes would be fitted in vain.
+HARDLY_REPEATED = 0.5
+# A relative duality gap above this says nothing good of a machine.
+USABLE_GAP = 0.1
+# A share of support vectors at which a machine has learned the rows by heart.
+NEARLY_ALL = 0.9
+# So few rows say nothing of how classes are predicted. Classes are unequal if one has such a share of the rows, and a machine
+# is little better than that one if it gets no larger share of the others right.
+FEWEST_JUDGED, UNEQUAL, LITTLE_BETTER = 20, 0.75, 0.1
 
 
 class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
@@ -185,12 +130,7 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
         UsageError, DataError, UndecidedError
             If the options, the rows or the kernel do not allow it.
         """
-        learner = SvmLearner(self)
-        rows = learner.handed_over(X, y)
-        self.fit_ = learner.fit(rows, self.engine)
-        self._model = self.fit_.model
-        warn_of([*rows.warnings, *fit_warnings(rows, self.fit_)])
-        return self
+        return self._learned(SvmLearner(self), X, y)
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -213,16 +153,16 @@ class SVM(SvmOptions, Estimator[SvmModel, SvmFit]):
 
         Only there with `probability`, as other libraries expect.
         """
-        if not self.probability:
+        if not (self.probability if self._model is None else self._model.sigmoids):
             raise AttributeError("this machine has no probabilities: fit it with probability=True")
         return lambda X: self.model.probabilities(self._scores(X))
 
     def score(self, X: Any, y: Any) -> float:
         """Return the accuracy; of a regression r2."""
         model, scores = self.model, self._scores(X)
-        truth = target_of(y, len(scores))
+        truth = outcomes.target_of(y, len(scores))
         if model.classes is None:
-            return regression_metrics(numbers_of(truth, "y"), scores[:, 0]).r2 or 0.0
+            return regression_metrics(outcomes.numbers_of(truth, "y"), scores[:, 0]).r2 or 0.0
         return float(np.mean(model.codes(scores) == model.classes.codes(truth, "y")))
 
     @property
@@ -294,64 +234,316 @@ def train_svm(
     """
     machine = SvmOptions.taken_from(options)
     if (target is None) != (machine.task == "one-class"):
-        raise UsageError(
-            f"--task {machine.task} {'needs' if target is None else 'has no'} --target",
-            hint="--target names the column to predict" if target is None else "leave one of them out",
-            code="usage.target",
-        )
-    if cv is not None and (isinstance(cv, bool) or not isinstance(cv, int) or cv < 2):
-        raise UsageError(f"cv must be a whole number of at least 2, not {cv!r}", hint="5 is usual", code="usage.cv")
+        told = f"--task {machine.task} {'needs' if target is None else 'has no'} --target"
+        hint = "--target names the column to predict" if target is None else "leave one of them out"
+        raise UsageError(told, hint=hint, code="usage.target")
     return train_learner(SvmLearner(machine, target, grid=grid, cv=cv), train, **options)
 
 
-def _check_cost(name: str, value: float, code: str) -> None:
-    """Refuse costs that are not positive, or of which the solver could not square the products."""
-    positive(name, value, code=code)
-    if not SMALLEST_COST <= value <= LARGEST_COST:
-        raise UsageError(
-            f"{name} must be between {SMALLEST_COST:g} and {LARGEST_COST:g} in size, not {value:g}",
-            hint="--hard-margin allows no errors at all" if value > 1 else None,
-            code=code,
-        )
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredRows:
+    """Rows with the scores that a machine gives them, and how well they are predicted, if anything is."""
+
+    rows: TrainingRows
+    scores: Array
+    metrics: ClassificationMetrics | RegressionMetrics | None
+
+    @classmethod
+    def of(cls, model: SvmModel, rows: TrainingRows, engine: Engine) -> ScoredRows:
+        """Return rows with their scores."""
+        scores = model.scores(rows.points, engine)
+        if rows.classes is None:
+            return cls(rows, scores, regression_metrics(rows.targets[:, 0], scores[:, 0]) if rows.names else None)
+        given = model.probabilities(scores) if model.sigmoids else None
+        codes, by_class, names = model.codes(scores), model.class_scores(scores), rows.classes.names
+        return cls(rows, scores, classification_metrics(rows.codes, codes, by_class, names, probabilities=given))
 
 
-def _is_balanced(given: ClassWeights) -> bool:
-    return isinstance(given, str) and given == BALANCED
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedMachine:
+    """A fitted machine on the rows that it has learned from and on others, beside the nearest mean."""
+
+    fit: SvmFit
+    train: ScoredRows
+    test: ScoredRows | None
+    baseline: Baseline | None
+    warnings: tuple[str, ...]
+
+    @property
+    def seen(self) -> ScoredRows:
+        """The rows that it is judged by."""
+        return self.test or self.train
 
 
-def _named_weights(given: str | Mapping[Any, float]) -> dict[str, float]:
-    """Return weights by the name of their class, from a mapping or from a text like 'good:1,bad:5'."""
-    code, weights = "usage.class_weight", dict[str, float]()
-    if isinstance(given, Mapping):
-        weights = {_class_name(label): weight for label, weight in given.items()}
-    elif not isinstance(given, str):
-        raise UsageError(
-            f"class_weight is 'balanced' or a mapping of classes to weights, not a {type(given).__name__}",
-            hint="such as {'good': 1, 'bad': 5}",
-            code=code,
-        )
-    for part in given.split(",") if isinstance(given, str) else ():
-        name, _, number = part.rpartition(":")
+class SvmLearner(Learner[SvmFit, JudgedMachine, SvmResult]):
+    """Support vector machines, their cost and bandwidth as they are or by cross-validation."""
+
+    COMMAND, ESTIMATOR = "svm", "SVM"
+
+    def __init__(
+        self, options: SvmOptions, target: str | None = None, *, grid: bool = False, cv: int | None = None
+    ) -> None:
+        if cv is not None:
+            whole_number("cv", cv, at_least=2)
+        self.options: SvmOptions = options
+        self.target, self.grid, self.folds = target, grid, 5 if grid and cv is None else cv
+        self.classifies = options.task == "classify"
+
+    def read(self, data: Any, reading: TrainingOptions) -> Labelled:
+        """Return a table with its target, if it has one."""
+        return read_labelled(data, () if self.target is None else (self.target,), reading)
+
+    def rows(self, labelled: Labelled) -> TrainingRows:
+        """Return the rows of a table as a machine takes them."""
+        return self.with_targets(encoded_rows(labelled, self.options), labelled.targets, labelled.read.name)
+
+    def target_columns(self, y: Any) -> tuple[str, ...]:
+        """Return the name of the target, where y is one."""
+        return (y,) if isinstance(y, str) and self.options.task != "one-class" else ()
+
+    def target_values(self, y: Any, n: int) -> tuple[Column, ...]:
+        """Return the target of n rows."""
+        if self.options.task == "one-class":
+            return ()
+        if y is None:
+            raise UsageError(f"task={self.options.task!r} needs y", hint="fit(X, y)", code="usage.target")
+        return (outcomes.target_of(y, n),)
+
+    def with_targets(self, rows: TrainingRows, targets: Sequence[Column], table: str) -> TrainingRows:
+        """Return rows with numbers or classes to predict."""
+        if not targets:
+            return rows
+        (target,), n, warnings = targets, len(rows), list(rows.warnings)
+        rows = replace(rows, names=(target.name,))
+        if not self.classifies:
+            numbers = outcomes.varied_numbers_of(target, table)
+            half = float(numbers.max()) / 2 - float(numbers.min()) / 2
+            if not SMALLEST_TARGET <= half <= LARGEST_TARGET:
+                size = "large" if half > 1 else "small"
+                what = f"has numbers too {size} to learn: they range over {half:.3g} to either side"
+                raise outcomes.unfit(target, table, what, "bring them to other units", "data.target_size")
+            told = (*warnings, *outcomes.told_of_dates(targets))
+            return replace(rows, targets=numbers[:, None], warnings=told)
+        classes = outcomes.Classes.of(target, table)
+        count = len(classes.names)
+        if count > max(MANY_CLASSES, HARDLY_REPEATED * n):
+            raise outcomes.hardly_classes(target, count, table)
+        if classes.kind == "number" and count > max(MANY_CLASSES, MANY_SHARE * n):
+            what = f"column {target.name!r} has {count:,} different numbers in {n:,} rows, each taken for a class"
+            warnings.append(f"{what}; --task regress predicts numbers")
+        return replace(rows, codes=classes.codes(target, table), classes=classes, warnings=tuple(warnings))
+
+    def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:
+        """Return how it is solved in a word and in a sentence, the bytes that are held then, and operations by their kind."""
+        del engine
+        n, options, fits = len(rows), self.options, 1
+        step, held = f"kernel matrix of {n:,} rows", min(8.0 * n * n, allowed_bytes(KEPT_BYTES))
+        kind, count = "distance", 8.0 * n * n
+        if options.features is not None:
+            size = parse_features(options.features)[1]
+            step, held, kind, count = f"{size:,} features of {n:,} rows", 32.0 * n * size, "product", 5.0 * n * size**2
+        if self.folds is not None:
+            step += f", {self.folds} folds" + (", for a grid of costs and bandwidths" if self.grid else "")
+            fits += self.folds * (len(COSTS) * len(MULTIPLES) if self.grid else 1)
+        return options.method, step, held, {kind: fits * count}
+
+    def fit(self, rows: TrainingRows, engine: Engine, progress: Progress | None = None) -> SvmFit:
+        """Return the fitted machine, with probabilities where they were asked for."""
+        cost, search, warnings = self.options.C, None, list[str]()
+        if self.folds is not None:
+            folds, warnings = _folds(rows, self.folds, self.options.seed)
+            search, kernel = self._search(rows, folds, engine, progress)
+            cost, rows = search.cells[search.chosen].C, rows.with_kernel(kernel)
+        # A search has told how far it is; one fit more is little beside it.
+        fit = Machines(rows, self.options, engine).fit(cost, progress=progress if search is None else None)
+        model = fit.model
+        if self.options.probability:
+            model = replace(model, sigmoids=self._sigmoids(rows, cost, model.pairs, engine))
+        fit = replace(fit, model=model, search=search)
+        return replace(fit, warnings=(*warnings, *_fit_warnings(rows, fit)))
+
+    def fitted(self, fit: SvmFit) -> SvmOptions:
+        """Return the options with the cost and the kernel that a grid has chosen."""
+        if not self.grid or fit.search is None:
+            return self.options
+        cell = fit.search.cells[fit.search.chosen]
+        return replace(self.options, C=cell.C, kernel=cell.kernel, bandwidth="median")
+
+    def _search(
+        self, rows: TrainingRows, folds: NDArray[np.intp], engine: Engine, progress: Progress | None
+    ) -> tuple[GridSearch, Kernel | None]:
+        """Return the scores of the options as they are, or of a grid of costs and bandwidths, and the kernel of the best."""
+        options, alone = self.options, Engine(1)
+        if options.task == "one-class":
+            hint = "leave out --grid and --cv; --nu sets the share of outliers"
+            raise UsageError("one class has no score to cross-validate by", hint=hint, code="usage.grid")
+        check_nu(rows, options.nu)
+        costs: tuple[float, ...] = (options.C,)
+        kernels: dict[float, Kernel | None] = {1.0: rows.kernel}
+        if self.grid:
+            # Which cell is best does not hang on the last digits of a machine; a score of the options as they are may.
+            options = replace(options, tolerance=max(options.tolerance, GRID_TOLERANCE))
+            if options.nu is None and not options.hard_margin and options.method == "svm":
+                costs = COSTS
+            if rows.chosen is not None and rows.chosen.free.free and isinstance(rows.points, Points):
+                found = at_multiples(rows.chosen, MULTIPLES, rows.points, options.seed)
+                kernels = dict(zip(MULTIPLES, found, strict=True))
+
+        def scores(part: TrainingRows, held: TrainingRows) -> list[float]:
+            machines, results, start = Machines(part, _feasible(options, part), alone), [], None
+            for cost in costs:
+                fit = machines.fit(cost, start)
+                # From a smaller cost to the next a start saves half the work, but not where the matrix has low rank.
+                start = None if any("factor" in one.method for one in fit.solutions) else fit.solutions
+                found = fit.model.scores(held.points, alone)
+                if self.classifies:
+                    results.append(float(np.mean(fit.model.codes(found) == held.codes)))
+                else:
+                    results.append(-float(np.sqrt(np.mean((found[:, 0] - held.targets[:, 0]) ** 2))))
+            return results
+
+        score = "accuracy" if self.classifies else "negative RMSE"
+        search = folding.grid_search(rows, folds, kernels, costs, scores, engine=engine, score=score, progress=progress)
+        return search, kernels[search.cells[search.chosen].multiple]
+
+    def _sigmoids(
+        self, rows: TrainingRows, cost: float, pairs: tuple[tuple[int, int], ...], engine: Engine
+    ) -> tuple[Sigmoid, ...]:
+        """Return what makes probabilities of scores, fitted to those of every row by a machine that has not seen it."""
         try:
-            weight = float(number)
-        except ValueError:
-            name = ""
-        if not name:
-            raise UsageError(
-                f"{part.strip()!r} is no class with a weight",
-                hint="write --class-weight balanced, or --class-weight 'good:1,bad:5'",
-                code=code,
+            folds, _ = _folds(rows, PROBABILITY_FOLDS, self.options.seed)
+        except DataError as error:
+            told, where = f"--probability holds rows out: {error.message}", error.where
+            hint = f"leave it out, or give at least {PROBABILITY_FOLDS} rows, and 2 of each class"
+            raise DataError(told, hint=hint, code=error.code, where=where) from error
+        alone = Engine(1)
+
+        def work(fold: int) -> Array:
+            part, held = folding.held_out(rows, folds, fold)
+            with folding.telling_of_folds(rows.kernel):
+                return Machines(part, _feasible(self.options, part), alone).fit(cost).model.scores(held.points, alone)
+
+        scores, sigmoids = np.empty((len(rows), len(pairs))), []
+        for fold, found in enumerate(engine.map(work, range(PROBABILITY_FOLDS))):
+            scores[folds == fold] = found
+        for (i, j), column in zip(pairs, scores.T, strict=True):
+            members = (rows.codes == i) | (rows.codes == j)
+            sigmoids.append(fit_sigmoid(column[members], rows.codes[members] == j, through_threshold=len(pairs) == 1))
+        return tuple(sigmoids)
+
+    def judge(self, rows: TrainingRows, fit: SvmFit, test: TrainingRows | None, engine: Engine) -> JudgedMachine:
+        """Return a machine judged on its training rows and on others, beside the nearest mean."""
+        train, baseline = ScoredRows.of(fit.model, rows, engine), None
+        tested = None if test is None else ScoredRows.of(fit.model, test, engine)
+        if rows.classes is not None and isinstance(rows.points, Points) and self.options.features is None:
+            mean = Machines(rows.with_kernel(fit.kernel), self.options, engine, "mean").fit(1.0)
+            found = ScoredRows.of(mean.model, test or rows, engine).metrics
+            if isinstance(found, ClassificationMetrics):
+                baseline = Baseline("nearest mean", found.accuracy, found.balanced_accuracy)
+        return JudgedMachine(fit, train, tested, baseline, tuple(self._warnings(fit, train, tested)))
+
+    def _warnings(self, fit: SvmFit, train: ScoredRows, test: ScoredRows | None) -> list[str]:
+        """Return what a reader must know before trusting what a machine is judged by."""
+        metrics, warnings, options = (test or train).metrics, [], self.options
+        if isinstance(metrics, ClassificationMetrics) and metrics.n >= FEWEST_JUDGED:
+            largest = max(metrics.classes, key=lambda one: one.support)
+            predicted = [one.name for one in metrics.classes if one.precision is not None]
+            share, way_out = largest.support / metrics.n, ""
+            if options.method == "svm" and options.nu is None and options.weights is None and share >= UNEQUAL:
+                way_out = "; --class-weight balanced makes the smaller classes count"
+            if len(predicted) == 1:
+                warnings.append(f"every row is predicted as {predicted[0]!r}{way_out}")
+            elif way_out and metrics.accuracy - share <= LITTLE_BETTER * (1.0 - share):
+                warnings.append(f"{largest.name!r} for every row would be right as often, or nearly so{way_out}")
+        if test is None and metrics is not None:
+            told = "the rows that it has learned from, which is too good"
+            numbers = "accuracy and classes" if isinstance(metrics, ClassificationMetrics) else "RMSE, MAE and r2"
+            warnings.append(
+                f"judged on {told}; --test-fraction 0.3 holds rows out"
+                if fit.search is None
+                else f"{numbers} are of {told}; the decision is of rows held out in {fit.search.folds} folds"
             )
-        if name.strip() in weights:
-            raise UsageError(f"--class-weight has {name.strip()!r} twice", hint="give each class one weight", code=code)
-        weights[name.strip()] = weight
-    for name, weight in weights.items():
-        _check_cost(f"the weight of {name!r}", weight, code)
-    return {name: float(weight) for name, weight in weights.items()}
+        return warnings
+
+    def result(self, judged: JudgedMachine, learned: Labelled, known: dict[str, Any]) -> SvmResult:
+        """Return the record of a fitted machine."""
+        del learned
+        fit, options, rows, one_class = judged.fit, self.options, judged.train.rows, self.options.task == "one-class"
+        metrics, intercepts = judged.seen.metrics, tuple(fit.model.expansion.intercepts.tolist())
+        for name in ("C", "n_bounded", "objective", "dual_objective", "iterations", "converged"):
+            known[name] = getattr(fit, name)
+        for name in ("accuracy", "balanced_accuracy", "roc_auc", "confusion", "rmse", "r2"):
+            known[name] = getattr(metrics, name, None)
+        return SvmResult(
+            **known,
+            task=options.task,
+            method=options.method,
+            target=fit.model.target,
+            classes=() if rows.classes is None else rows.classes.names,
+            outliers=float(np.mean(judged.seen.scores[:, 0] < 0)) if one_class else None,
+            train=judged.train.metrics,
+            test=None if judged.test is None else judged.test.metrics,
+            baseline=judged.baseline,
+            nu=ONE_CLASS_NU if one_class and options.nu is None else options.nu,
+            lambda_=None if fit.C is None else 1.0 / (2.0 * len(rows) * fit.C),
+            n_support=len(fit.support),
+            duality_gap=fit.gap,
+            intercept=intercepts[0] if len(intercepts) == 1 else intercepts,
+            probability=bool(fit.model.sigmoids),
+            grid=fit.search,
+        )
+
+    def picture(self, result: SvmResult, judged: JudgedMachine, learned: Labelled, kind: str, engine: Engine) -> bytes:
+        """Return a picture as "png", "svg" or "pdf"."""
+        from kerntest.learning.machines.decision_pictures import svm_picture  # noqa: PLC0415 - only to draw
+
+        del learned
+        return svm_picture(result, judged, self.options.epsilon, kind, engine)
 
 
-def _class_name(label: object) -> str:
-    """Return what a class is called that holds a label: true, 1 and 1.0 as 1, 0.5, or a text or date as it is."""
-    if isinstance(label, (bool, np.bool_)):
-        return str(bool(label)).lower()
-    return number_text(float(label)) if isinstance(label, (int, float, np.number)) else str(label)
+def _folds(rows: TrainingRows, count: int, seed: int) -> tuple[NDArray[np.intp], list[str]]:
+    """Return the fold of each row, by class where there are classes, and warnings."""
+    if rows.classes is None:
+        return folding.draw_folds(len(rows), count, seed, clusters=rows.clusters), []
+    codes, names, clusters = rows.codes, rows.classes.names, rows.clusters
+    folds = folding.draw_folds(len(rows), count, seed, labels=codes, classes=names, clusters=clusters)
+    warning = folding.sparse_classes_warning(codes, count, names, clusters)
+    return folds, [] if warning is None else [warning]
+
+
+def _feasible(options: SvmOptions, part: TrainingRows) -> SvmOptions:
+    """Return the options for a part of the rows: a nu is brought down to what the part, whose classes differ by a row, allows."""
+    if options.nu is None or not 0 < (largest := largest_nu(part)[0]) < options.nu:
+        return options
+    return replace(options, nu=largest * (1.0 - BELOW_LARGEST))
+
+
+def _fit_warnings(rows: TrainingRows, fit: SvmFit) -> list[str]:
+    """Return what a reader must know of how a machine was fitted."""
+    gap, n, support, model = fit.gap, len(rows), len(fit.support), fit.model
+    by_pairs = rows.classes is not None and model.method == "svm"
+    stopped = "" if fit.converged else ", and SMO stopped before it was reached"
+    usable = gap is None or gap <= USABLE_GAP
+    state = "usable, not exact" if usable else "far from the best; a smaller --C is easier to reach"
+    # A narrow kernel needs every row; a small cost holds every row at its bound.
+    cause = "the cost may be too small" if fit.n_bounded >= NEARLY_ALL * n else "the kernel may be too narrow"
+    searched = fit.search is not None and len(fit.search.cells) > 1
+    of_numbers = rows.encoder is None or rows.encoder.numeric_names
+    cases = {
+        "the kernel is not positive definite: the machine is a stationary point of a problem without a single "
+        f"solution{stopped}": by_pairs and gap is None,
+        f"the solver stopped at a relative duality gap of {gap or 0.0:.1e}: the machine is {state}": (
+            gap is not None and not fit.converged
+        ),
+        "every row is predicted as the same number: no error is larger than --epsilon": (
+            rows.names and rows.classes is None and not support
+        ),
+        "the perceptron still makes mistakes on the training rows: the classes may not be separable": (
+            model.method == "perceptron" and not fit.converged
+        ),
+        f"{support:,} of {n:,} training rows are support vectors: {cause}, or the columns say little of the target"
+        f"{'' if searched else '; --grid looks for better'}": (
+            of_numbers and by_pairs and support >= NEARLY_ALL * n and n >= 50
+        ),
+    }
+    return [text for text, applies in cases.items() if applies]

@@ -1,4 +1,4 @@
-"""Support vector machines on a matrix of kernel values: what predicts, and how it is found from rows.
+"""Support vector machines on a matrix of kernel values: their options, what predicts, and how it is found from rows.
 
 Beside them stand two baselines with the same kernel. The nearest mean compares |phi(x) - mu_c|^2, mu_c the mean of the
 rows of class c: with a kernel that is a density it is the kernel density classifier. The perceptron (Rosenblatt 1958;
@@ -8,61 +8,179 @@ Freund and Schapire 1999) adds y_i k(x_i, .) for every row that it gets wrong, u
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cache, lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.linalg import LinAlgError
 
+from kerntest.data.column_types import number_text
 from kerntest.engines.engine import allowed_bytes
-from kerntest.errors import UndecidedError, UsageError
+from kerntest.errors import UndecidedError, UsageError, one_of, positive, suggest
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.cross_validation import EQUAL_SCORES
+from kerntest.learning.learner import LearnerOptions
 from kerntest.learning.scores import Sigmoid, couple, sigmoid_probability
 from kerntest.learning.solvers.hinge import KEPT_BYTES, solve_hinge
 from kerntest.learning.solvers.problem import Problem, Solution, solve_indefinite
-from kerntest.matrices.factor import Expansion, GivenExpansion, expanded, make_features
-from kerntest.matrices.matrix import GivenMatrix, Repeated, matrix_of
+from kerntest.matrices.factor import Expansion, FeatureMap, GivenExpansion, expanded, make_features
+from kerntest.matrices.matrix import GivenMatrix, Matrix, Repeated, matrix_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
-    from kerntest.learning.machines.svm import SvmOptions
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.targets import Classes
     from kerntest.learning.rows.training_rows import TrainingRows
-    from kerntest.matrices.factor import FeatureMap
-    from kerntest.matrices.matrix import Matrix
     from kerntest.report.results.learning_record import GridSearch
 
 Task: TypeAlias = Literal["classify", "regress", "one-class"]
 Method: TypeAlias = Literal["svm", "mean", "perceptron"]
+ClassWeights: TypeAlias = str | Mapping[Any, float] | None
+BALANCED = "balanced"
+# Costs and their factors: the objective squares their products.
+SMALLEST_COST, LARGEST_COST = 1e-75, 1e75
 # Kernel values up to this can be squared.
 LARGEST_VALUE = 1e150
-# The costs at which a machine without errors is looked for, and the share of the cost that a coefficient may have.
-HARD_COSTS, REACHED = (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, 1e8), 0.99
-# Slack of a hard margin that is rounding.
-HARD_SLACK = 1e-4
-# Halvings of the search for the cost of a nu, and widenings of where it is looked for: costs from 1e-12 to 1e9.
+# The costs at which a machine without errors is looked for, the share of them that a coefficient may have, and what slack
+# is rounding.
+HARD_COSTS, REACHED, HARD_SLACK = (1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6, 1e8), 0.99, 1e-4
+# Steps of the search for the cost of a nu, and widenings of where it is looked for: costs from 1e-12 to 1e9.
 NU_STEPS, WIDENINGS = 60, 7
-# A one-class machine without a nu calls such a share of the training rows outliers.
+# The share of outliers of a one-class machine without a nu.
 ONE_CLASS_NU = 0.1
 # Rounds of the perceptron, and numbers of the matrix that it keeps: 400 MB of them.
 EPOCHS, KEPT_NUMBERS = 100, 5 * 10**7
+
+
+@dataclass(eq=False, repr=False)
+class SvmOptions(LearnerOptions):
+    """What kind of machine; each as in `SVM`."""
+
+    C: float = 1.0
+    kernel: Kernel | str = "gaussian"
+    _: KW_ONLY
+    task: Task = "classify"
+    nu: float | None = None
+    hard_margin: bool = False
+    epsilon: float = 0.1
+    class_weight: ClassWeights = None
+    method: Method = "svm"
+    probability: bool = False
+    tolerance: float = 1e-6
+    ADVICE = "--grid tries several"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        one_of("task", self.task, get_args(Task))
+        one_of("method", self.method, get_args(Method))
+        super().__post_init__()
+        _check_cost("C", self.C, "usage.C")
+        positive("tolerance", self.tolerance)
+        if not (isinstance(self.epsilon, (int, float, np.number)) and 0 <= self.epsilon < math.inf):
+            told = f"epsilon must be 0 or more and finite, not {self.epsilon!r}"
+            raise UsageError(told, hint="0.1 is usual", code="usage.epsilon")
+        if self.nu is not None:
+            positive("nu", self.nu)
+            if self.nu > 1:
+                told = f"nu must be above 0 and at most 1, not {self.nu:g}"
+                raise UsageError(told, hint="0.1 is usual", code="usage.nu")
+        self.weights = _named_weights(self.class_weight)
+        task, method, one = f"--task {self.task}", f"--method {self.method}", "give one of them"
+        given = {
+            task: True,
+            "--nu": self.nu is not None,
+            "--hard-margin": self.hard_margin,
+            "--class-weight": self.weights is not None,
+            "--probability": self.probability,
+            method: self.method != "svm",
+            "--features": self.features is not None,
+        }
+        of_svm, of_classes = ["--nu", "--hard-margin", "--class-weight"], ["--hard-margin", "--class-weight"]
+        pairs = [
+            ("--nu", "--hard-margin", one),
+            ("--nu", "--class-weight", "use --C with weights"),
+            ("--nu", "--task regress", "use --C and --epsilon"),
+            *((name, task, "it is for classes") for name in [*of_classes, "--probability", method]),
+            *((method, name, "it belongs to --method svm") for name in of_svm),
+            ("--method mean", "--features", one),
+            ("--method mean", "--probability", one),
+        ]
+        both = [(one, other, hint) for one, other, hint in pairs if given.get(one) and given.get(other)]
+        self._refuse(*((other != "--task classify", f"{one} and {other}", hint) for one, other, hint in both))
+
+    def stored(self) -> dict[str, Any]:
+        """Return the options as a model file keeps them, weights by the names of their classes."""
+        return super().stored() | {"class_weight": self.weights}
+
+    def class_factors(self, classes: tuple[str, ...], codes: NDArray[Any]) -> Array:
+        """Return the factor of C for each class; refuse weights of classes that are not there."""
+        if isinstance(self.weights, str):
+            counts = np.bincount(codes, minlength=len(classes))
+            return np.asarray(counts.sum() / (len(counts) * np.maximum(counts, 1)), dtype=np.float64)
+        weights = self.weights or {}
+        for name in [one for one in weights if one not in classes]:
+            meant = suggest(name, classes)
+            hint = f"did you mean {meant!r}?" if meant else f"the classes are {', '.join(classes[:10])}"
+            raise UsageError(f"no row has the class {name!r} of --class-weight", hint=hint, code="usage.class_weight")
+        return np.array([weights.get(name, 1.0) for name in classes])
+
+
+def _check_cost(name: str, value: float, code: str) -> None:
+    """Refuse costs that are not positive, or of which the solver could not square the products."""
+    positive(name, value, code=code)
+    if not SMALLEST_COST <= value <= LARGEST_COST:
+        told = f"{name} must be between {SMALLEST_COST:g} and {LARGEST_COST:g} in size, not {value:g}"
+        raise UsageError(told, hint="--hard-margin allows no errors at all" if value > 1 else None, code=code)
+
+
+def _named_weights(given: ClassWeights) -> str | dict[str, float] | None:
+    """Return weights by the name of their class, from a mapping or from a text like 'good:1,bad:5'; balanced as it is."""
+    code, weights = "usage.class_weight", dict[str, float]()
+    if given is None or (isinstance(given, str) and given == BALANCED):
+        return given
+    if isinstance(given, Mapping):
+        weights = {_class_name(label): weight for label, weight in given.items()}
+    elif not isinstance(given, str):
+        told = f"class_weight is 'balanced' or a mapping of classes to weights, not a {type(given).__name__}"
+        raise UsageError(told, hint="such as {'good': 1, 'bad': 5}", code=code)
+    for part in given.split(",") if isinstance(given, str) else ():
+        name, _, number = part.rpartition(":")
+        try:
+            weight = float(number)
+        except ValueError:
+            name = ""
+        if not name:
+            hint = "write --class-weight balanced, or --class-weight 'good:1,bad:5'"
+            raise UsageError(f"{part.strip()!r} is no class with a weight", hint=hint, code=code)
+        if name.strip() in weights:
+            raise UsageError(f"--class-weight has {name.strip()!r} twice", hint="give each class one weight", code=code)
+        weights[name.strip()] = weight
+    for name, weight in weights.items():
+        _check_cost(f"the weight of {name!r}", weight, code)
+    return {name: float(weight) for name, weight in weights.items()}
+
+
+def _class_name(label: object) -> str:
+    """Return what a class is called that holds a label: true, 1 and 1.0 as 1, 0.5, or a text or date as it is."""
+    if isinstance(label, (bool, np.bool_)):
+        return str(bool(label)).lower()
+    return number_text(float(label)) if isinstance(label, (int, float, np.number)) else str(label)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SvmModel:
     """What a fitted machine predicts with: J scores over the training rows that support them.
 
-    The scores tell `pairs` of classes apart, and are above 0 for the second; those of the nearest mean are one for each
-    class. `sigmoids` make probabilities of them. A precomputed matrix has `n_train` columns and no encoder.
+    They are above 0 for the second of the `pairs` of classes; those of the nearest mean are one for each class.
+    `sigmoids` make probabilities of them. A precomputed matrix has `n_train` columns and no encoder.
     """
 
     task: Task
@@ -80,7 +198,7 @@ class SvmModel:
 
     def flaw(self) -> str | None:
         """Return what is wrong with it, if a stranger wrote it: scores are one for each pair, or class, or one in all."""
-        scores = len(self.expansion.intercepts)
+        scores, mean = len(self.expansion.intercepts), self.method == "mean"
         if self.sigmoids and len(self.sigmoids) != len(self.pairs):
             return "its sigmoids and pairs do not fit together"
         if self.task != "classify":
@@ -89,11 +207,10 @@ class SvmModel:
         if self.classes is None:
             return "a classifier has classes"
         count = len(self.classes.names)
-        if sorted(self.pairs) != ([] if self.method == "mean" else list(combinations(range(count), 2))):
+        if sorted(self.pairs) != ([] if mean else list(combinations(range(count), 2))):
             return f"its pairs are not those of {count:,} classes, each once"
-        if scores != (count if self.method == "mean" else len(self.pairs)):
-            return f"its {scores:,} scores are not those of {count:,} classes"
-        return None
+        fits = scores == (count if mean else len(self.pairs))
+        return None if fits else f"its {scores:,} scores are not those of {count:,} classes"
 
     def scores(self, points: Points | Array, engine: Engine) -> Array:
         """Return the scores of n rows (points, or rows of a precomputed matrix), shape (n, J)."""
@@ -106,16 +223,12 @@ class SvmModel:
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def codes(self, scores: Array) -> NDArray[Any]:
-        """Return the place of the predicted class: by votes, ties going to the first class.
-
-        With probabilities of more than two classes, the most probable one.
-        """
-        by_class = scores
+        """Return the place of the class that most votes are for, the first of equal ones, or of several the most probable."""
         if self.sigmoids and len(self.pairs) > 1:
-            by_class = self.probabilities(scores)
+            scores = self.probabilities(scores)
         elif self.method != "mean":
-            by_class = self._votes(np.where(scores > 0, 1.0, 0.0))
-        return np.asarray(np.argmax(by_class, axis=1))
+            scores = self._votes(np.where(scores > 0, 1.0, 0.0))
+        return np.asarray(np.argmax(scores, axis=1))
 
     def class_scores(self, scores: Array) -> Array:
         """Return one score for each class, whose order counts: for ROC curves. Shape (n,) for two classes."""
@@ -133,18 +246,12 @@ class SvmModel:
 
     def probabilities(self, scores: Array) -> Array:
         """Return the probability of every class, shape (n, classes); two classes agree with the decision."""
-        if not self.sigmoids:
-            raise UsageError(
-                "this model has no probabilities", hint="fit it with --probability", code="usage.no_probabilities"
-            )
-        found = [sigmoid_probability(sigmoid, scores[:, place]) for place, sigmoid in enumerate(self.sigmoids)]
-        if len(self.pairs) == 1:
-            return np.column_stack([1.0 - found[0], found[0]])
         count = max(max(pair) for pair in self.pairs) + 1
         pairwise = np.full((len(scores), count, count), 0.5)
-        for one, (i, j) in zip(found, self.pairs, strict=True):
-            pairwise[:, j, i], pairwise[:, i, j] = one, 1.0 - one
-        return couple(pairwise)
+        for (i, j), sigmoid, column in zip(self.pairs, self.sigmoids, scores.T, strict=True):
+            second = sigmoid_probability(sigmoid, column)
+            pairwise[:, j, i], pairwise[:, i, j] = second, 1.0 - second
+        return couple(pairwise) if count > 2 else np.column_stack([pairwise[:, 0, 1], pairwise[:, 1, 0]])
 
     def predicted(self, scores: Array) -> NDArray[Any]:
         """Return predictions as they stand in tables: classes, numbers, or whether a row is like the others."""
@@ -157,8 +264,7 @@ class SvmModel:
 class SvmFit:
     """A model and what it took, sums and largest gap over its machines; None where nothing is minimised.
 
-    `support` are the rows with a coefficient in any machine, `n_bounded` how many are at their upper bound in any,
-    `solutions` those of the machines.
+    `support` are the rows with a coefficient in any machine, `n_bounded` how many are at their upper bound in any.
     """
 
     model: SvmModel
@@ -178,10 +284,7 @@ class SvmFit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Machine:
-    """One function sum_i beta_i k(x_i, .) + b over some of the training rows, its |beta_i| at most `limits`.
-
-    `C` is its cost, where it has one.
-    """
+    """One function sum_i beta_i k(x_i, .) + b over some of the rows, its |beta_i| at most `limits`, of cost C if it has one."""
 
     rows: NDArray[np.intp]
     solution: Solution
@@ -194,31 +297,28 @@ class Machines:
 
     def __init__(self, rows: TrainingRows, options: SvmOptions, engine: Engine, method: Method | None = None) -> None:
         self.rows, self.options, self.engine = rows, options, engine
-        self.method = method or options.method
-        self.names = () if rows.classes is None else rows.classes.names
+        self.method, self.names = method or options.method, () if rows.classes is None else rows.classes.names
         self.features: FeatureMap | None = None
         # G with K = G G', where there is one.
         self.factor: Array | None = None
-        self.points, kernel = rows.points, rows.kernel
-        if not isinstance(self.points, Points) or kernel is None:
-            self.matrix: Matrix = GivenMatrix(np.asarray(self.points))
-            self.definite = _is_definite(np.asarray(self.points))
+        points, kernel = rows.points, rows.kernel
+        if not isinstance(points, Points) or kernel is None:
+            self.matrix: Matrix = GivenMatrix(np.asarray(points))
+            self.definite = _is_definite(np.asarray(points))
         else:
             self.definite = kernel.positive_definite or options.features is not None
             if options.features is not None:
-                self.features = make_features(options.features, kernel, self.points, options.seed)
-                self.factor, kernel = self.features(self.points, engine), Linear()
-                self.points = Points.of(self.factor)
-            elif isinstance(kernel, Linear) and self.points.numeric.shape[1] * 4 < len(self.points):
-                self.factor = self.points.numeric
-            self.matrix = matrix_of(kernel, self.points)
+                self.features = make_features(options.features, kernel, points, options.seed)
+                self.factor, kernel = self.features(points, engine), Linear()
+                points = Points.of(self.factor)
+            elif isinstance(kernel, Linear) and points.numeric.shape[1] * 4 < len(points):
+                self.factor = points.numeric
+            self.matrix = matrix_of(kernel, points)
         if float(np.abs(self.matrix.diagonal).max(initial=0.0)) > LARGEST_VALUE:
-            raise UndecidedError(
-                f"the kernel{'' if rows.kernel is None else f' {str(rows.kernel)!r}'} is beyond the range of numbers on "
-                "these data",
-                hint="scale the columns, or choose a smaller gain, degree or exponent",
-                code="undecided.overflow",
-            )
+            named = "" if rows.kernel is None else f" {str(rows.kernel)!r}"
+            told = f"the kernel{named} is beyond the range of numbers on these data"
+            hint = "scale the columns, or choose a smaller gain, degree or exponent"
+            raise UndecidedError(told, hint=hint, code="undecided.overflow")
 
     def fit(self, C: float, start: Sequence[Solution] | None = None, progress: Progress | None = None) -> SvmFit:
         """Return the machines of a cost, from solutions at a similar one; progress is that of the pairs of classes."""
@@ -228,13 +328,13 @@ class Machines:
         elif self.method == "mean":
             found, pairs = [self._mean(place) for place in range(len(self.names))], []
         elif self.method == "perceptron":
-            found = [self._perceptron(*pair) for pair in pairs]
+            found = [self._perceptron(*self._members(*pair)) for pair in pairs]
         else:
             check_nu(rows, options.nu)
-            factors = options.class_factors(self.names, rows.codes)
+            costs = options.class_factors(self.names, rows.codes)[rows.codes]
 
             def work(place: int) -> Machine:
-                return self._pair(*pairs[place], C, factors, None if start is None else start[place])
+                return self._pair(*pairs[place], C, costs, None if start is None else start[place])
 
             # All pairs share one matrix, which may be there whole.
             found = list(self.engine.here.map(work, range(len(pairs)), progress))
@@ -242,23 +342,13 @@ class Machines:
         for place, machine in enumerate(found):
             coefficients[machine.rows, place] = machine.solution.coefficients
             bounded[machine.rows] |= np.abs(machine.solution.coefficients) >= machine.limits * (1.0 - 1e-9)
-        support = np.flatnonzero((coefficients != 0).any(axis=1))
+        support, target = np.flatnonzero((coefficients != 0).any(axis=1)), rows.names[0] if rows.names else None
         solutions = tuple(machine.solution for machine in found)
-        intercepts = np.array([one.intercept for one in solutions])
-        model = SvmModel(
-            options.task,
-            self.method,
-            rows.encoder,
-            self._expansion(coefficients[support], intercepts, support),
-            tuple(pairs),
-            rows.names[0] if rows.names else None,
-            rows.classes,
-            features=self.features,
-            n_train=len(rows),
-        )
-        minimised = [one for one in solutions if one.method not in {"mean", "perceptron"}]
+        expansion = self._expansion(coefficients[support], np.array([one.intercept for one in solutions]), support)
+        parts = (options.task, self.method, rows.encoder, expansion, tuple(pairs), target, rows.classes)
+        minimised = [one for one in solutions if not math.isnan(one.objective)]
         return SvmFit(
-            model,
+            SvmModel(*parts, features=self.features, n_train=len(rows)),
             rows.kernel,
             solutions,
             support,
@@ -272,17 +362,16 @@ class Machines:
             all(one.converged for one in solutions),
         )
 
-    def _expansion(
-        self, coefficients: Array, intercepts: Array, support: NDArray[np.intp]
-    ) -> Expansion | GivenExpansion:
+    def _expansion(self, weights: Array, intercepts: Array, support: NDArray[np.intp]) -> Expansion | GivenExpansion:
         """Return the scores as an expansion over the rows that support them, or over features."""
-        if not isinstance(self.points, Points) or self.rows.kernel is None:
-            return GivenExpansion(support, coefficients, intercepts)
-        if self.features is not None:
-            # Linear in the features: the coefficients of the rows sum up to one weight for each feature.
-            weights = self.points.numeric[support].T @ coefficients
-            return GivenExpansion(np.arange(len(weights)), weights, intercepts)
-        return Expansion(self.rows.kernel, self.points.take(support), coefficients, intercepts)
+        points, kernel = self.rows.points, self.rows.kernel
+        if not isinstance(points, Points) or kernel is None:
+            return GivenExpansion(support, weights, intercepts)
+        if self.features is None or self.factor is None:
+            return Expansion(kernel, points.take(support), weights, intercepts)
+        # Linear in the features: the coefficients of the rows sum up to one weight for each feature.
+        weights = self.factor[support].T @ weights
+        return GivenExpansion(np.arange(len(weights)), weights, intercepts)
 
     def _members(self, i: int, j: int) -> tuple[NDArray[np.intp], Array]:
         """Return the rows of two classes, and -1 or 1 for each."""
@@ -290,89 +379,93 @@ class Machines:
         rows = np.flatnonzero((codes == i) | (codes == j))
         return rows, np.where(codes[rows] == j, 1.0, -1.0)
 
-    def _pair(self, i: int, j: int, C: float, factors: Array | None, start: Solution | None) -> Machine:
-        """Return the machine that tells two classes apart."""
-        rows, signs = self._members(i, j)
-        part = self.matrix if len(rows) == self.matrix.n else Repeated(self.matrix, rows)
-        costs = np.ones(len(rows)) if factors is None else factors[self.rows.codes[rows]]
-        factor, names = None if self.factor is None else self.factor[rows], (self.names[i], self.names[j])
-
-        def at(cost: float) -> Solution:
-            return self._solved(part, Problem(signs, cost * costs, np.ones(len(rows))), start=start, factor=factor)
-
-        if self.options.hard_margin:
-            return Machine(rows, _hard(at, signs, names))
-        if self.options.nu is None:
-            return Machine(rows, at(C), C * costs, C)
-        solution, C = self._by_nu(part, signs, self.options.nu, names)
-        return Machine(rows, solution, C * costs, C)
+    def _pair(self, i: int, j: int, C: float, costs: Array, start: Solution | None) -> Machine:
+        """Return the machine that tells two classes apart, at a cost, without errors or by nu."""
+        (rows, signs), both = self._members(i, j), f"{self.names[i]!r} and {self.names[j]!r}"
+        part, costs = self.matrix if len(rows) == self.matrix.n else Repeated(self.matrix, rows), costs[rows]
+        if self.options.nu is not None:
+            solution, C = self._by_nu(part, signs, self.options.nu, both)
+            return Machine(rows, solution, C * costs, C)
+        factor, ones = None if self.factor is None else self.factor[rows], np.ones(len(rows))
+        if not self.options.hard_margin:
+            return Machine(rows, self._solved(part, Problem(signs, C * costs, ones), start, factor), C * costs, C)
+        # Of costs that no coefficient reaches the least.
+        for cost in HARD_COSTS:
+            solution = self._solved(part, Problem(signs, cost * costs, ones), start, factor)
+            slack = 1.0 - signs * (solution.outputs + solution.intercept)
+            free = float(np.abs(solution.coefficients).max()) < REACHED * cost
+            if free and solution.converged and float(slack.max()) <= HARD_SLACK:
+                return Machine(rows, solution)
+        told = f"no hard margin was found between {both}: this kernel cannot separate them"
+        hint = "a finite --C allows errors; a smaller --bandwidth separates more"
+        raise UndecidedError(told, hint=hint, code="undecided.not_separable")
 
     def _solved(
-        self,
-        matrix: Matrix,
-        problem: Problem,
-        *,
-        tolerance: float | None = None,
-        start: Solution | None = None,
-        factor: Array | None = None,
+        self, matrix: Matrix, problem: Problem, start: Solution | None = None, factor: Array | None = None
     ) -> Solution:
         """Return the solution; of a matrix that is not positive semi-definite, a stationary point by SMO."""
-        # A nu asks for a certificate: with its tolerance it is never left to SMO.
-        if not self.definite and tolerance is None:
+        options = self.options
+        # A nu asks for a certificate, and for a tighter one: it is never left to SMO.
+        by_nu = options.nu is not None and options.task == "classify"
+        if not self.definite and not by_nu:
             return solve_indefinite(matrix, problem)
+        tolerance, kept = options.tolerance * (0.1 if by_nu else 1.0), min(KEPT_BYTES, allowed_bytes(KEPT_BYTES))
         try:
             return solve_hinge(
-                matrix,
-                problem,
-                tolerance=tolerance or self.options.tolerance,
-                seed=self.options.seed,
-                start=start,
-                factor=factor,
-                kept_bytes=min(KEPT_BYTES, allowed_bytes(KEPT_BYTES)),
+                matrix, problem, tolerance=tolerance, seed=options.seed, start=start, factor=factor, kept_bytes=kept
             )
-        except LinAlgError as error:
-            raise UndecidedError(
-                "the kernel is not positive definite on these rows: the problem has no single solution",
-                hint="use a positive definite kernel, such as gaussian or laplacian",
-                code="undecided.not_positive_definite",
-            ) from error
+        except np.linalg.LinAlgError as error:
+            told = "the kernel is not positive definite on these rows: the problem has no single solution"
+            hint = "use a positive definite kernel, such as gaussian or laplacian"
+            raise UndecidedError(told, hint=hint, code="undecided.not_positive_definite") from error
 
-    def _by_nu(self, matrix: Matrix, signs: Array, nu: float, names: tuple[str, str]) -> tuple[Solution, float]:
+    def _by_nu(self, matrix: Matrix, signs: Array, nu: float, both: str) -> tuple[Solution, float]:
         """Return the nu-machine: the C-machine whose coefficients are the share nu of their bounds (Chang and Lin 2001).
 
         sum a(C) / (C n) falls with C: its root is found by regula falsi (Illinois) on log C.
         """
-        n, tolerance = len(signs), self.options.tolerance
-        solved: dict[float, Solution] = {}
+        n, ones = len(signs), np.ones(len(signs))
 
-        def share(log_c: float) -> float:
-            return float(np.abs(solved[log_c].coefficients).sum()) / (math.exp(log_c) * n)
+        @cache
+        def at(log_c: float) -> Solution:
+            return self._solved(matrix, Problem(signs, math.exp(log_c) * ones, ones))
 
         def excess(log_c: float) -> float:
-            problem = Problem(signs, np.full(n, math.exp(log_c)), np.ones(n))
-            solved[log_c] = self._solved(matrix, problem, tolerance=0.1 * tolerance)
-            return share(log_c) - nu
+            return float(np.abs(at(log_c).coefficients).sum()) / (math.exp(log_c) * n) - nu
 
-        best = _root(excess, math.log(1e-3), math.log(1e3), accuracy=1e-7 * nu)
-        if best is None:
-            dearest = max(solved)
-            least = share(dearest)
+        low, high = math.log(1e-3), math.log(1e3)
+        for _ in range(WIDENINGS):
+            if excess(low) < 0:
+                low, high = low - 3.0, low
+            elif excess(high) > 0:
+                low, high = high, high + 2.0
+        at_low, at_high = excess(low), excess(high)
+        if at_high > 0:
+            least, cost = at_high + nu, math.exp(high)
             # The next larger number of two digits.
             unit = 10.0 ** (math.floor(math.log10(least)) - 1)
-            raise UsageError(
-                f"nu = {nu:g} is too small for {names[0]!r} and {names[1]!r}: even a cost of {math.exp(dearest):.1g} "
-                f"leaves a share of {least:.3g}",
-                hint=f"--nu {(math.floor(least / unit) + 1) * unit:g} or more, or --C with a cost",
-                code="usage.nu",
-            )
-        found = solved[best]
-        return replace(found, converged=found.gap is None or found.gap <= tolerance), math.exp(best)
+            told = f"nu = {nu:g} is too small for {both}: even a cost of {cost:.1g} leaves a share of {least:.3g}"
+            hint = f"--nu {(math.floor(least / unit) + 1) * unit:g} or more, or --C with a cost"
+            raise UsageError(told, hint=hint, code="usage.nu")
+        best = low if abs(at_low) < abs(at_high) else high
+        for _ in range(NU_STEPS):
+            if abs(excess(best)) < 1e-7 * nu or high - low < 1e-10:
+                break
+            middle = high - at_high * (high - low) / (at_high - at_low)
+            # Not too near to an end, or the other end would never move.
+            best = min(max(middle, low + 0.01 * (high - low)), high - 0.01 * (high - low))
+            if (found := excess(best)) > 0:
+                low, at_low, at_high = best, found, 0.5 * at_high
+            else:
+                high, at_high, at_low = best, found, 0.5 * at_low
+        solution = at(best)
+        converged = solution.gap is None or solution.gap <= self.options.tolerance
+        return replace(solution, converged=converged), math.exp(best)
 
     def _regression(self, C: float) -> Machine:
         """Return epsilon support vector regression (Drucker et al. 1997).
 
-        Targets are brought to standard deviation 1 for the solver; C and epsilon are those of the target's own units.
-        Every case has two rows: one for being too low, one for being too high.
+        Targets have standard deviation 1 for the solver. Every case has two rows, for being too low and too high.
         """
         target, n = self.rows.targets[:, 0], len(self.rows)
         centre, spread = float(target.mean()), float(target.std()) or 1.0
@@ -380,14 +473,10 @@ class Machines:
         margins = np.concatenate([z, -z]) - self.options.epsilon / spread
         problem = Problem(np.repeat([1.0, -1.0], n), np.full(2 * n, C / spread), margins)
         solution = self._solved(Repeated(self.matrix, np.tile(np.arange(n), 2)), problem)
-        solution = replace(
-            solution,
-            coefficients=spread * (solution.coefficients[:n] + solution.coefficients[n:]),
-            intercept=spread * solution.intercept + centre,
-            objective=spread**2 * solution.objective,
-            dual_objective=spread**2 * solution.dual_objective,
-        )
-        return Machine(np.arange(n), solution, C, C)
+        coefficients = spread * (solution.coefficients[:n] + solution.coefficients[n:])
+        primal, dual = spread**2 * solution.objective, spread**2 * solution.dual_objective
+        solution = replace(solution, coefficients=coefficients, objective=primal, dual_objective=dual)
+        return Machine(np.arange(n), replace(solution, intercept=spread * solution.intercept + centre), C, C)
 
     def _one_class(self) -> Machine:
         """Return the one-class machine (Schoelkopf et al. 2001): coefficients up to 1 with sum nu n, b = -rho."""
@@ -404,42 +493,32 @@ class Machines:
         outputs = self.matrix.products(rows, shares, rows)
         return Machine(rows, Solution(shares, -0.5 * float(outputs.mean()), outputs, method="mean"))
 
-    def _perceptron(self, i: int, j: int) -> Machine:
+    def _perceptron(self, rows: NDArray[np.intp], signs: Array) -> Machine:
         """Return a perceptron; rows are visited in a new random order in each round, from mistake to mistake.
 
         Cost: O(n) for each mistake, and n kernel values for each row that was ever mistaken.
         """
-        rows, signs = self._members(i, j)
         part, n = Repeated(self.matrix, rows), len(rows)
-        rng = np.random.default_rng((self.options.seed, 1))
+        rng, mistakes, settled = np.random.default_rng((self.options.seed, 1)), 0, False
         coefficients, outputs, intercept = np.zeros(n), np.zeros(n), 0.0
-        kept: dict[int, Array] = {}
-        mistakes = 0
+
+        @lru_cache(maxsize=KEPT_NUMBERS // n)
+        def row_of(row: int) -> Array:
+            return np.asarray(part.block(np.array([row]), slice(None))[0])
+
         for _ in range(EPOCHS):
-            before, order, at = mistakes, rng.permutation(n), 0
-            while at < n:
-                wrong = signs[order[at:]] * (outputs[order[at:]] + intercept) <= 0
-                jump = int(np.argmax(wrong))
-                if not wrong[jump]:
-                    break
-                row = int(order[at + jump])
-                values = kept.get(row)
-                if values is None:
-                    values = np.asarray(part.block(np.array([row]), slice(None))[0], dtype=np.float64)
-                    if (len(kept) + 1) * n <= KEPT_NUMBERS:
-                        kept[row] = values
-                outputs += signs[row] * values
+            order, settled = rng.permutation(n), True
+            while (wrong := signs[order] * (outputs[order] + intercept) <= 0).any():
+                first = int(np.argmax(wrong))
+                row, order, settled = int(order[first]), order[first + 1 :], False
+                outputs += signs[row] * row_of(row)
                 coefficients[row] += signs[row]
                 intercept += float(signs[row])
                 mistakes += 1
-                at += jump + 1
-            if mistakes == before:
+            if settled:
                 break
-        settled = mistakes == before
-        return Machine(
-            rows,
-            Solution(coefficients, intercept, outputs, iterations=mistakes, converged=settled, method="perceptron"),
-        )
+        found = Solution(coefficients, intercept, outputs, iterations=mistakes, converged=settled, method="perceptron")
+        return Machine(rows, found)
 
 
 def largest_nu(rows: TrainingRows) -> tuple[float, int, int]:
@@ -456,11 +535,9 @@ def check_nu(rows: TrainingRows, nu: float | None) -> None:
     largest, *pair = largest_nu(rows)
     if nu > largest * (1.0 + 1e-12):
         one, other = (repr(rows.classes.names[place]) for place in sorted(pair))
-        raise UsageError(
-            f"nu = {nu:g} is infeasible: {one} and {other} allow at most {largest:.4g}",
-            hint=f"--nu {math.floor(largest * 1000) / 1000:g}, or class weights with --C",
-            code="usage.nu",
-        )
+        told = f"nu = {nu:g} is infeasible: {one} and {other} allow at most {largest:.4g}"
+        hint = f"--nu {math.floor(largest * 1000) / 1000:g}, or class weights with --C"
+        raise UsageError(told, hint=hint, code="usage.nu")
 
 
 def _is_definite(K: Array) -> bool:
@@ -471,49 +548,3 @@ def _is_definite(K: Array) -> bool:
     except np.linalg.LinAlgError:
         return False
     return True
-
-
-def _hard(at: Callable[[float], Solution], signs: Array, names: tuple[str, str]) -> Solution:
-    """Return the machine without errors: that of any cost which no coefficient reaches, the least of some."""
-    for cost in HARD_COSTS:
-        solution = at(cost)
-        slack = 1.0 - signs * (solution.outputs + solution.intercept)
-        free = float(np.abs(solution.coefficients).max()) < REACHED * cost
-        if free and solution.converged and float(slack.max()) <= HARD_SLACK:
-            return solution
-    raise UndecidedError(
-        f"no hard margin was found between {names[0]!r} and {names[1]!r}: this kernel cannot separate them without errors",
-        hint="a finite --C allows errors; a smaller --bandwidth separates more",
-        code="undecided.not_separable",
-    )
-
-
-def _root(falling: Callable[[float], float], low: float, high: float, *, accuracy: float) -> float | None:
-    """Return where a falling function is 0, to an accuracy of its value; None if it stays above."""
-    at_low, at_high = falling(low), falling(high)
-    for _ in range(WIDENINGS):
-        if at_low < 0:
-            low, high, at_high = low - 3.0, low, at_low
-            at_low = falling(low)
-        elif at_high > 0:
-            low, high, at_low = high, high + 2.0, at_high
-            at_high = falling(high)
-    if at_high > 0:
-        return None
-    best = low if abs(at_low) < abs(at_high) else high
-    if min(abs(at_low), abs(at_high)) < accuracy:
-        return best
-    for _ in range(NU_STEPS):
-        if high - low < 1e-10:
-            break
-        middle = high - at_high * (high - low) / (at_high - at_low)
-        # Not too near to an end, or the other end would never move.
-        best = min(max(middle, low + 0.01 * (high - low)), high - 0.01 * (high - low))
-        found = falling(best)
-        if abs(found) < accuracy:
-            break
-        if found > 0:
-            low, at_low, at_high = best, found, 0.5 * at_high
-        else:
-            high, at_high, at_low = best, found, 0.5 * at_low
-    return best

@@ -112,10 +112,10 @@ def hardly_classes(target: Column, count: int, table: str) -> DataError:
     )
     hint = fewer if target.is_category else "--task regress predicts numbers"
     what = f"has {count:,} different values, which are too many for classes"
-    return _unfit(target, table, what, hint, "data.too_many_classes")
+    return unfit(target, table, what, hint, "data.too_many_classes")
 
 
-def _unfit(column: Column, table: str, what: str, hint: str, code: str) -> DataError:
+def unfit(column: Column, table: str, what: str, hint: str, code: str) -> DataError:
     """Return the error for a column that is not what it was named for."""
     where = {"file": table, "column": column.name}
     return DataError(f"column {column.name!r} of {table} {what}", hint=hint, code=code, where=where)
@@ -125,7 +125,7 @@ def numbers_of(target: Column, table: str) -> Array:
     """Return a target of numbers; DataError if it holds text."""
     if target.is_category:
         hint, what = "`kerntest svm --task classify` predicts classes", f"holds {target.kind}, not numbers to predict"
-        raise _unfit(target, table, what, hint, "data.target_not_numeric")
+        raise unfit(target, table, what, hint, "data.target_not_numeric")
     return np.asarray(target.values, dtype=np.float64)
 
 
@@ -134,7 +134,7 @@ def varied_numbers_of(target: Column, table: str) -> Array:
     numbers = numbers_of(target, table)
     if numbers.min() == numbers.max():
         what = "has one value in all rows: there is nothing to predict"
-        raise _unfit(target, table, what, "name another --target", "data.constant_target")
+        raise unfit(target, table, what, "name another --target", "data.constant_target")
     return numbers
 
 
@@ -144,7 +144,7 @@ def numbers_to_learn(columns: Sequence[Column], table: str) -> Array:
     for column, largest in zip(columns, np.abs(targets).max(axis=0), strict=True):
         if largest > LARGEST_TARGET:
             what = f"has numbers too large to learn: one of size {largest:.3g}"
-            raise _unfit(column, table, what, "bring them to other units", "data.target_size")
+            raise unfit(column, table, what, "bring them to other units", "data.target_size")
     return targets
 
 
@@ -174,7 +174,7 @@ def checked_weights(column: Column, table: str, *, positive: bool = False) -> Ar
         )
     else:
         return weights
-    raise _unfit(column, table, f"holds {what}, and weights are {wanted}", hint, "data.weights")
+    raise unfit(column, table, f"holds {what}, and weights are {wanted}", hint, "data.weights")
 
 
 def target_of(values: Any, n_rows: int, *, name: str = "y") -> Column:
