@@ -8,7 +8,7 @@ import numpy as np
 
 from kerntest import parse_kernel
 from kerntest.kernels.base import Points
-from kerntest.kernels.column_groups import bind
+from kerntest.kernels.text import bind
 
 NUMERIC, CATEGORIES = ("price", "weight", "depth"), ("city", "shop")
 

@@ -13,9 +13,8 @@ import numpy as np
 from kerntest.errors import UsageError, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import BandwidthRule, Columns, Kernel, Metric
-from kerntest.kernels.column_groups import Additive, bind, is_additive, plain
-from kerntest.kernels.elementary import Gaussian, Hamming, Laplacian
-from kerntest.kernels.text import parse_kernel
+from kerntest.kernels.elementary import Additive, Gaussian, Hamming, Laplacian
+from kerntest.kernels.text import bind, is_additive, parse_kernel, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable

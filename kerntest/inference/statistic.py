@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.engines.engine import Engine, enough_for
-from kerntest.kernels.column_groups import is_additive
+from kerntest.kernels.text import is_additive
 from kerntest.matrices.factor import FEW_ROWS, Factor, low_rank, low_rank_factor
 from kerntest.matrices.matrix import sum_tiles, sweep
 

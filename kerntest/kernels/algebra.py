@@ -1,4 +1,4 @@
-"""Kernels made of kernels: constants, sums, products, powers and normalised kernels.
+"""Kernels made of kernels: constants, sums, products, powers, normalised kernels, and kernels of some of the columns.
 
 All of these keep positive definiteness: sums and products of positive definite kernels are positive definite
 (Schur), weights are not negative, and an exponent that is not whole is accepted only over an infinitely divisible
@@ -8,16 +8,15 @@ kernel, one whose every positive power is positive definite.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 
 import numpy as np
 
-from kerntest.errors import UsageError
-from kerntest.kernels import NORMALISE
+from kerntest.kernels import ADDITIVE, NORMALISE
 from kerntest.kernels.base import (
     Array,
     BandwidthRule,
@@ -27,11 +26,9 @@ from kerntest.kernels.base import (
     Points,
     raised,
     refuse_overflow,
+    refused,
     writeable,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 Kind: TypeAlias = Literal["numeric", "discrete"]
 
@@ -39,7 +36,9 @@ Kind: TypeAlias = Literal["numeric", "discrete"]
 IN_SUM, IN_PRODUCT, IN_POWER, ATOMIC = 1, 2, 3, 4
 # Squares of a bandwidth, products with a shape parameter and products of weights must neither vanish nor overflow.
 SMALLEST, LARGEST = 1e-75, 1e75
-
+QUOTES = "'\"`"
+# Of a group whose table is not known yet.
+UNKNOWN = Columns((), ())
 
 # What an argument may be: "must be ...", and whether a number is.
 Domain: TypeAlias = tuple[str, Callable[[float], bool]]
@@ -49,28 +48,26 @@ NOT_NEGATIVE: Domain = ("zero or positive", lambda value: value >= 0)
 
 def check_number(value: object, owner: str, argument: str, domain: Domain) -> float:
     """Return the value of an argument of a kernel as a float after checking that it is a finite number in its domain."""
-    shown, wanted = repr(value), "a number"
-    if isinstance(value, Real) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        words, contains = domain
-        if not math.isfinite(number):
-            shown, wanted = str(value), "a finite number"
-        elif not contains(number):
-            shown, wanted = format_number(number), words
-        elif number and not SMALLEST <= abs(number) <= LARGEST:
-            shown, wanted = format_number(number), f"between {SMALLEST} and {LARGEST} in size"
-        else:
-            return number
-    raise UsageError(
+    try:
+        number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    finite, (words, contains) = math.isfinite(number), domain
+    needs = {
+        "a finite number": finite,
+        words: contains(number),
+        f"between {SMALLEST} and {LARGEST} in size": number == 0 or SMALLEST <= abs(number) <= LARGEST,
+    }
+    wanted = next((need for need, met in needs.items() if not met), None)
+    if wanted is None:
+        return number
+    shown = format_number(number) if finite else repr(value)
+    way_out = "left out, it is found from the data; " if argument == "bandwidth" else ""
+    message, hint = (
         f"{argument} of {owner} must be {wanted}, not {shown}",
-        hint=f"{'left out, it is found from the data; ' if argument == 'bandwidth' else ''}"
         "`kerntest kernels` shows how each kernel is written",
-        code="usage.kernel_argument",
-        where={"argument": argument, "value": shown},
     )
+    raise refused(message, way_out + hint, "kernel_argument", argument=argument, value=shown)
 
 
 def format_number(value: float) -> str:
@@ -84,16 +81,6 @@ class Expression(Kernel):
     precedence: ClassVar[int] = ATOMIC
 
     @property
-    def parts(self) -> tuple[Expression, ...]:
-        """The kernels that this one is made of; none for an atom."""
-        return ()
-
-    def with_parts(self, parts: tuple[Expression, ...]) -> Expression:
-        """Return the same operation on other kernels."""
-        del parts
-        return self
-
-    @property
     def kinds(self) -> frozenset[Kind]:
         """Which kinds of columns decide the value: none for a constant."""
         return frozenset[Kind]().union(*(part.kinds for part in self.parts))
@@ -103,9 +90,10 @@ class Expression(Kernel):
         """Whether every positive power of this kernel is positive definite."""
         return bool(self.parts) and all(part.infinitely_divisible for part in self.parts)
 
-    def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> Expression:
-        """Return this kernel with each missing bandwidth set to rule(metric, columns)."""
-        return self.with_parts(tuple(part.resolve(rule, columns) for part in self.parts))
+    @property
+    def leaves(self) -> list[Expression]:
+        """The kernels of the expression that are not made of others, from left to right, constants included."""
+        return [leaf for part in self.parts for leaf in part.leaves] or [self]
 
     def enclosed(self, at_least: int) -> str:
         """Return the text, in parentheses where it binds less tightly than that."""
@@ -123,9 +111,7 @@ class Expression(Kernel):
         """Return the product of two kernels, or this kernel scaled by a number."""
         return _combination(Product, self, other)
 
-    def __rmul__(self, other: float) -> Expression:
-        """Return this kernel scaled by a number."""
-        return _combination(Product, other, self)
+    __rmul__ = __mul__
 
     def __pow__(self, exponent: float) -> Expression:
         """Return this kernel raised to a positive power, entry by entry."""
@@ -140,20 +126,12 @@ def _combination(kind: type[Combination], *values: Any) -> Expression:
     return kind(operands)
 
 
-def leaves(kernel: Expression) -> Iterator[Expression]:
-    """Yield the kernels of the expression that are not made of others, from left to right, constants included."""
-    if not kernel.parts:
-        yield kernel
-    for part in kernel.parts:
-        yield from leaves(part)
-
-
 @dataclass(frozen=True, slots=True)
 class Constant(Expression):
     """k(x, y) = c for a number c >= 0: it sees nothing of the rows."""
 
-    name: ClassVar[str] = "constant"
-    formula: ClassVar[str] = "c"
+    name = "constant"
+    formula = "c"
     infinitely_divisible = True
 
     value: float
@@ -175,16 +153,6 @@ class Constant(Expression):
         return format_number(self.value)
 
 
-def combined(kernel: Kernel, operation: np.ufunc, operands: Iterable[Array | float]) -> Array:
-    """Return arrays, or numbers after the first, combined by an operation one after another."""
-    remaining: Iterator[Any] = iter(operands)
-    total = writeable(next(remaining))
-    with refuse_overflow(kernel):
-        for operand in remaining:
-            operation(total, operand, out=total)
-    return total
-
-
 @dataclass(frozen=True, slots=True)
 class Combination(Expression):
     """Two kernels or more, combined entry by entry; operands that are the same operation are opened: (a + b) + c = a + (b + c)."""
@@ -204,22 +172,27 @@ class Combination(Expression):
         """The operands."""
         return self.operands
 
-    def with_parts(self, parts: tuple[Expression, ...]) -> Expression:
+    def with_parts(self, parts: tuple[Any, ...]) -> Self:
         """Return the same operation on other kernels."""
         return type(self)(parts)
 
+    def _combined(self, values: Callable[[Expression], Array]) -> Array:
+        """Return the values of all operands combined; numbers after the first are applied as numbers."""
+        first, *others = sorted(self.operands, key=lambda operand: isinstance(operand, Constant))
+        total = writeable(values(first))
+        for operand in others:
+            value = operand.value if isinstance(operand, Constant) else values(operand)
+            with refuse_overflow(self):
+                self.operation(total, value, out=total)
+        return total
+
     def evaluate(self, pairs: Pairs) -> Array:
-        """Return the combined values; numbers are applied as numbers, without an array of their own."""
-        numbers = [operand.value for operand in self.operands if isinstance(operand, Constant)]
-        others = (operand.evaluate(pairs) for operand in self.operands if not isinstance(operand, Constant))
-        first = next(others, None)
-        if first is None:
-            first = np.full(pairs.shape, numbers.pop())
-        return combined(self, self.operation, chain([first], numbers, others))
+        """Return the combined values."""
+        return self._combined(lambda operand: operand.evaluate(pairs))
 
     def diagonal(self, points: Points) -> Array:
         """Return the combined diagonals."""
-        return combined(self, self.operation, (operand.diagonal(points) for operand in self.operands))
+        return self._combined(lambda operand: operand.diagonal(points))
 
     def __str__(self) -> str:
         """Return the operands joined by the symbol."""
@@ -264,7 +237,10 @@ class Product(Combination):
     @property
     def characteristic(self) -> bool:
         """Whether all factors are, positive numbers apart; a zero weight loses it."""
-        return bool(self.kinds) and all(factor.characteristic or _is_positive_number(factor) for factor in self.parts)
+        nowhere = Points.of(np.zeros((1, 0)))
+        numbers = [factor for factor in self.parts if not factor.kinds]
+        varying = [factor.characteristic for factor in self.parts if factor.kinds]
+        return bool(varying) and all(varying) and all(number.diagonal(nowhere)[0] > 0 for number in numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +254,7 @@ class Modified(Expression):
         """The kernel inside."""
         return (self.kernel,)
 
-    def with_parts(self, parts: tuple[Expression, ...]) -> Expression:
+    def with_parts(self, parts: tuple[Any, ...]) -> Self:
         """Return the same change of another kernel."""
         return replace(self, kernel=parts[0])
 
@@ -292,9 +268,9 @@ class Power(Modified):
     gaussian).
     """
 
-    name: ClassVar[str] = "power"
-    formula: ClassVar[str] = "k(x,y)^p"
-    precedence: ClassVar[int] = IN_POWER
+    name = "power"
+    formula = "k(x,y)^p"
+    precedence = IN_POWER
 
     exponent: float
 
@@ -303,22 +279,19 @@ class Power(Modified):
         exponent = check_number(self.exponent, "a power", "the exponent", POSITIVE)
         object.__setattr__(self, "exponent", exponent)
         if not exponent.is_integer() and not self.kernel.infinitely_divisible:
-            raise UsageError(
-                f"the kernel '{self}' need not be positive definite",
-                hint="take a whole exponent: the kernel inside is not infinitely divisible",
-                code="usage.kernel_argument",
-                where={"argument": "exponent", "value": format_number(exponent)},
-            )
+            hint = "take a whole exponent: the kernel inside is not infinitely divisible"
+            message, value = f"the kernel '{self}' need not be positive definite", format_number(exponent)
+            raise refused(message, hint, "kernel_argument", argument="exponent", value=value)
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return k(x, y)^p for every pair."""
-        values = writeable(self.kernel.evaluate(pairs))
-        with refuse_overflow(self):
-            return raised(values, self.exponent)
+        return self._raised(writeable(self.kernel.evaluate(pairs)))
 
     def diagonal(self, points: Points) -> Array:
         """Return k(x, x)^p for every row."""
-        values = self.kernel.diagonal(points)
+        return self._raised(self.kernel.diagonal(points))
+
+    def _raised(self, values: Array) -> Array:
         with refuse_overflow(self):
             return raised(values, self.exponent)
 
@@ -327,23 +300,18 @@ class Power(Modified):
         return f"{self.kernel.enclosed(ATOMIC)}^{format_number(self.exponent)}"
 
 
-def _is_positive_number(kernel: Expression) -> bool:
-    nowhere = Points.of(np.zeros((1, 0)))
-    return not kernel.kinds and bool(kernel.diagonal(nowhere)[0] > 0)
-
-
 @dataclass(frozen=True, slots=True)
 class Normalised(Modified):
     """k(x, y) / sqrt(k(x, x) k(y, y)): 1 on the diagonal. A row with k(x, x) = 0 gives 0."""
 
-    name: ClassVar[str] = NORMALISE
-    formula: ClassVar[str] = "k(x,y) / sqrt(k(x,x) k(y,y))"
+    name = NORMALISE
+    formula = "k(x,y) / sqrt(k(x,x) k(y,y))"
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return the normalised value for every pair."""
         values = writeable(self.kernel.evaluate(pairs))
-        values *= pairs.of_left(self._inverse_root)
-        values *= pairs.of_right(self._inverse_root)
+        values *= pairs.at_x(self._inverse_root(pairs.x))
+        values *= pairs.at_y(self._inverse_root(pairs.y))
         return values
 
     def diagonal(self, points: Points) -> Array:
@@ -357,3 +325,133 @@ class Normalised(Modified):
     def __str__(self) -> str:
         """Return normalise(kernel)."""
         return f"{self.name}({self.kernel})"
+
+
+# Kernels of some of the columns
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnName:
+    """A column as the user wrote it; in a wildcard `*` stands for any characters, alone for all that no other group names."""
+
+    text: str
+    wildcard: bool = False
+    # Where it stands in the kernel text, counted from 1; 0 when it comes from elsewhere.
+    position: int = field(default=0, compare=False)
+
+    @property
+    def is_rest(self) -> bool:
+        """Whether this is the lone `*`."""
+        return self.wildcard and self.text == "*"
+
+    def matches(self, name: str) -> bool:
+        """Return whether the column called `name` is meant."""
+        pattern = ".*".join(map(re.escape, self.text.split("*") if self.wildcard else [self.text]))
+        return re.fullmatch(pattern, name, flags=re.DOTALL) is not None
+
+    def __str__(self) -> str:
+        """Return the name, in quotes where it would be read as something else without them."""
+        odd = self.text != self.text.strip() or set(self.text) & set(",:;" if self.wildcard else ",:;*")
+        if self.text and self.text[0] not in QUOTES and not odd:
+            return self.text
+        quote = next((quote for quote in QUOTES if quote not in self.text), QUOTES[0])
+        return quote + self.text.replace(quote, 2 * quote) + quote
+
+
+@dataclass(frozen=True, slots=True)
+class OnColumns(Modified):
+    """A kernel that is given only some of the columns, by their positions among those that this one is given.
+
+    One that is a factor of `ColumnGroups` knows their names, too; and at first only these, until `bind` knows the table.
+    """
+
+    name = "columns"
+    formula = "k(x_c,y_c)"
+
+    columns: Columns = UNKNOWN
+    names: tuple[ColumnName, ...] = ()
+
+    @property
+    def bound(self) -> Columns:
+        """The positions of the columns, which must be known."""
+        if self.columns == UNKNOWN:
+            raise self.unbound()
+        return self.columns
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The kinds of columns that the kernel compares: equality of numeric columns is about numeric ones."""
+        numeric = self.columns.numeric and not self.columns.categories and self.kernel.kinds
+        return frozenset[Kind](("numeric",)) if numeric else self.kernel.kinds
+
+    @property
+    def characteristic(self) -> bool:
+        """Whether the kernel is, and does not see numeric columns through their equality alone."""
+        return self.kernel.characteristic and not self.only_sees_ties
+
+    @property
+    def only_sees_ties(self) -> bool:
+        """Whether this compares numeric columns by equality: blind to all but values that occur repeatedly."""
+        return not self.kernel.parts and self.kernel.kinds == {"discrete"} and bool(self.columns.numeric)
+
+    def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> Kernel:
+        """Return this kernel with each missing bandwidth set to rule(metric, columns of the table)."""
+        inner = self.bound
+        if columns is not None:
+            numeric, categories = (tuple(all_of[c] for c in some) for all_of, some in zip(columns, inner, strict=True))
+            inner = Columns(numeric, categories)
+        return self.with_parts((self.kernel.resolve(rule, inner),))
+
+    def evaluate(self, pairs: Pairs) -> Array:
+        """Return the kernel of the columns, for every pair."""
+        return self.kernel.evaluate(pairs.restrict(self.bound))
+
+    def diagonal(self, points: Points) -> Array:
+        """Return the diagonal of the kernel of the columns."""
+        return self.kernel.diagonal(points.select(self.bound))
+
+    def enclosed(self, at_least: int) -> str:
+        """Return the text of the kernel, in parentheses where it binds less tightly than that."""
+        return str(self) if self.names else self.kernel.enclosed(at_least)
+
+    def __str__(self) -> str:
+        """Return the text of the kernel, behind the names of its columns."""
+        return f"{', '.join(map(str, self.names))}: {self.kernel}" if self.names else str(self.kernel)
+
+
+class ColumnGroups(Product):
+    """A product over groups of columns: each an `OnColumns`; bound to a table, their columns do not overlap."""
+
+    __slots__ = ()
+
+    symbol = "; "
+    characteristic = Kernel.characteristic
+
+    def __post_init__(self) -> None:
+        """Check that only one group takes the rest of the columns."""
+        loose = [one for one in self.operands if isinstance(one, OnColumns) and one.columns == UNKNOWN]
+        rests = [name for one in loose for name in one.names if name.is_rest]
+        if len(rests) > 1:
+            message, hint = (
+                "'*' stands for the rest of the columns and can be used once",
+                "name the columns of the other group",
+            )
+            raise refused(message, hint, value="*", position=rests[1].position)
+
+
+class AdditiveSum(Sum):
+    """An additive kernel over known columns: its operands are each an `OnColumns` of one column."""
+
+    __slots__ = ()
+
+    precedence = ATOMIC
+    # It does not see how columns hang together.
+    characteristic = False
+
+    def __str__(self) -> str:
+        """Return additive(bandwidths), with one for all where they are equal."""
+        every: list[float] = [
+            one for one in (getattr(leaf, "bandwidth", None) for leaf in self.leaves) if one is not None
+        ]
+        shown = ", ".join(map(format_number, every[:1] if len(set(every)) == 1 else every))
+        return f"{ADDITIVE}({shown})" if shown else ADDITIVE

@@ -11,8 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +26,7 @@ Codes: TypeAlias = NDArray[np.int64]
 Metric: TypeAlias = Literal["euclidean", "manhattan", "mismatches"]
 # Squared distances by expansion are wrong by about 1e-15 of the largest squared norm: it may be so many times the
 # square of a small distance: the 2 % quantile of those between rows a few places apart.
-LOST_DIGITS = 1e5
-NEAR = 0.02
-NEIGHBOURS = (1, 2, 3, 7)
+LOST_DIGITS, NEAR, NEIGHBOURS = 1e5, 0.02, (1, 2, 3, 7)
 # Rounding of a squared distance from a product, in units of the largest squared norm.
 ROUNDING_UNITS = 32.0
 # Its square is a normal number.
@@ -39,6 +36,13 @@ MOST_HALVINGS = 2
 # From so many rows on one pass over a tile for all columns saves more than the time that loading it takes.
 MANY_ROWS = 4000
 BandwidthRule: TypeAlias = Callable[[Metric, "Columns | None"], float]
+
+
+class Columns(NamedTuple):
+    """Positions of a group of columns: `numeric` among the numeric ones, `categories` among the category ones."""
+
+    numeric: tuple[int, ...]
+    categories: tuple[int, ...]
 
 
 class Points:
@@ -54,15 +58,13 @@ class Points:
         Category columns as codes; only their equality means something.
     """
 
-    __slots__ = ("_derived", "_expandable", "_selected", "_whole", "codes", "numeric")
     # How much higher and wider tiles are best.
     scale: ClassVar[int] = 1
 
     def __init__(self, numeric: Array, codes: Codes, expandable: bool | None = None) -> None:
-        self.numeric, self.codes = numeric, codes
+        self.numeric, self.codes, self._expandable = numeric, codes, expandable
         self._whole: tuple[Points, slice] | None = None
-        self._derived: dict[str, Array] = {}
-        self._expandable = expandable
+        self._derived: dict[Hashable, Array] = {}
         self._selected: dict[Columns, Points] = {}
 
     def __len__(self) -> int:
@@ -77,24 +79,26 @@ class Points:
     def of(cls, numeric: Array) -> Points:
         """Make points without category columns from an array of shape (n,) or (n, p)."""
         numeric = np.asarray(numeric, dtype=np.float64)
-        if numeric.ndim == 1:
-            numeric = numeric[:, None]
-        return cls(numeric, np.empty((len(numeric), 0), dtype=np.int64))
+        return cls(numeric[:, None] if numeric.ndim == 1 else numeric, np.empty((len(numeric), 0), dtype=np.int64))
 
     def sent(self, engine: Engine) -> Points:
         """Return the rows where an engine computes."""
         numeric = engine.send(self.numeric)
         return self if numeric is self.numeric else SentPoints(self, numeric, engine)
 
+    def by_columns(self) -> Points:
+        """Return the rows with columns side by side in memory: arithmetic runs down them, one at a time."""
+        return Points(np.asfortranarray(self.numeric), np.asfortranarray(self.codes))
+
     def take(self, rows: NDArray[np.intp] | slice) -> Points:
         """Return the named rows, in that order; a slice shares what is derived from the whole."""
-        if not isinstance(rows, slice):
-            # `take` is four times as fast as an index, but not for rows of no columns.
-            codes = self.codes.take(rows, axis=0) if self.codes.size else self.codes[rows]
-            return Points(self.numeric.take(rows, axis=0) if self.numeric.size else self.numeric[rows], codes)
-        taken = Points(self.numeric[rows], self.codes[rows])
-        taken._whole = (self, rows)
-        return taken
+        if isinstance(rows, slice):
+            taken = Points(self.numeric[rows], self.codes[rows])
+            taken._whole = (self, rows)
+            return taken
+        # `take` is four times as fast as an index, but not for rows of no columns.
+        codes = self.codes.take(rows, axis=0) if self.codes.size else self.codes[rows]
+        return Points(self.numeric.take(rows, axis=0) if self.numeric.size else self.numeric[rows], codes)
 
     def select(self, columns: Columns) -> Points:
         """Return the named columns of every row."""
@@ -102,10 +106,8 @@ class Points:
             whole, rows = self._whole
             return whole.select(columns).take(rows)
         if columns not in self._selected:
-            # Columns side by side in memory: arithmetic runs down them, one at a time.
-            numeric = np.asfortranarray(self.numeric[:, list(columns.numeric)])
-            codes = np.asfortranarray(self.codes[:, list(columns.categories)])
-            self._selected[columns] = Points(numeric, codes)
+            chosen = Points(self.numeric[:, list(columns.numeric)], self.codes[:, list(columns.categories)])
+            self._selected[columns] = chosen.by_columns()
         return self._selected[columns]
 
     @property
@@ -122,13 +124,12 @@ class Points:
         Cost: O(n p), once.
         """
         if self._whole is not None:
-            return self._whole[0].expandable
+            return self.whole.expandable
         if self._expandable is None:
             with np.errstate(over="ignore", invalid="ignore"):
-                centred = self.numeric - self.numeric.mean(axis=0)
-                largest = np.einsum("ij,ij->i", centred, centred).max(initial=0.0)
+                largest = squared_norms(self.numeric - self.numeric.mean(axis=0)).max(initial=0.0)
                 steps = [self.numeric[step:] - self.numeric[:-step] for step in NEIGHBOURS if step < len(self)]
-                squared = np.concatenate([np.einsum("ij,ij->i", one, one) for one in steps] or [np.empty(0)])
+                squared = np.concatenate([squared_norms(one) for one in steps] or [np.empty(0)])
                 squared = squared[squared > 0]
                 near = np.quantile(squared, NEAR) if len(squared) else 0.0
             self._expandable = bool(np.isfinite(largest) and largest <= LOST_DIGITS * near)
@@ -139,31 +140,26 @@ class Points:
         """How far rounding can move a squared distance between these rows (of the whole) from 0."""
         if not self.expandable:
             return 0.0
-        squares = self.whole.derive("right factor", right_factor)[:, -1]
+        squares = self.whole.derive(right_factor)[:, -1]
         return ROUNDING_UNITS * float(np.finfo(np.float64).eps) * float(squares.max(initial=0.0))
 
-    def derive(self, name: str, compute: Callable[[Array], Array]) -> Array:
-        """Return compute(numeric), one entry per row, computed once for the whole of which this is a slice."""
+    def derive(self, compute: Callable[..., Array], *arguments: Hashable) -> Array:
+        """Return compute(numeric, *arguments), an entry for each row, computed once for the whole of which this is a slice."""
         if self._whole is not None:
             whole, rows = self._whole
-            return whole.derive(name, compute)[rows]
-        if name not in self._derived:
-            self._derived[name] = compute(self.numeric)
-        return self._derived[name]
+            return whole.derive(compute, *arguments)[rows]
+        key = compute, *arguments
+        if key not in self._derived:
+            self._derived[key] = self._computed(compute, *arguments)
+        return self._derived[key]
+
+    def _computed(self, compute: Callable[..., Array], *arguments: Hashable) -> Array:
+        return compute(self.numeric, *arguments)
 
 
 class SentPoints(Points):
-    """Rows on a GPU. What is derived from them is derived in this process, and sent.
+    """Rows on a GPU. What is derived from them is derived in this process, and sent."""
 
-    Parameters
-    ----------
-    here : Points
-        The same rows in this process.
-    numeric : DeviceArray, shape (n, p)
-    engine : Engine
-    """
-
-    __slots__ = ("_engine", "_here")
     scale = 8
 
     def __init__(self, here: Points, numeric: Array, engine: Engine) -> None:
@@ -176,19 +172,35 @@ class SentPoints(Points):
             self._selected[columns] = self._here.select(columns).sent(self._engine)
         return self._selected[columns]
 
-    def derive(self, name: str, compute: Callable[[Array], Array]) -> Array:
-        """Return compute(numeric), one entry per row."""
-        if name not in self._derived:
-            self._derived[name] = self._engine.send(self._here.derive(name, compute))
-        return self._derived[name]
+    def _computed(self, compute: Callable[..., Array], *arguments: Hashable) -> Array:
+        sent: Array = self._engine.send(self._here.derive(compute, *arguments))
+        return sent
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Positions of a group of columns: `numeric` among the numeric ones, `categories` among the category ones."""
+def squared_norms(rows: Array) -> Array:
+    """Return |x|^2 of every row, shape (n,)."""
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
-    numeric: tuple[int, ...]
-    categories: tuple[int, ...]
+
+def _centred(numeric: Array) -> tuple[Array, Array, Array]:
+    """Return rows less their mean (no rows have none), their squares, and ones."""
+    X = numeric - numeric.mean(axis=0) if len(numeric) else numeric
+    return X, (X * X).sum(axis=1, keepdims=True), np.ones((len(X), 1))
+
+
+def left_factor(numeric: Array) -> Array:
+    """Return rows u(x) with <u(x), v(y)> = |x - y|^2, for v = `right_factor`: one product gives squared distances.
+
+    The mean of all rows is moved to the origin first: the expanded square loses digits with the distance from it.
+    """
+    X, squares, ones = _centred(numeric)
+    return np.hstack([-2.0 * X, squares, ones])
+
+
+def right_factor(numeric: Array) -> Array:
+    """Return rows v(y), see `left_factor`."""
+    X, squares, ones = _centred(numeric)
+    return np.hstack([X, ones, squares])
 
 
 class Pairs(ABC):
@@ -219,12 +231,10 @@ class Pairs(ABC):
         """Return numbers of the rows y where the pairs of each are."""
 
     @abstractmethod
-    def inner_product(self) -> Array:
-        """Return <x, y> over the numeric columns."""
+    def _inner_product(self) -> Array: ...
 
     @abstractmethod
-    def squared_distance(self) -> Array:
-        """Return |x - y|^2 over the numeric columns, never negative."""
+    def _squared_distance(self) -> Array: ...
 
     def restrict(self, columns: Columns) -> Self:
         """Return the same pairs with only the named columns of each row; asked twice, the same object."""
@@ -238,6 +248,28 @@ class Pairs(ABC):
         if name not in self._kept:
             self._kept[name] = compute()
         return self._kept[name]
+
+    def inner_product(self) -> Array:
+        """Return <x, y> over the numeric columns."""
+        return self._keep("inner", self._inner_product)
+
+    def squared_distance(self) -> Array:
+        """Return |x - y|^2 over the numeric columns, never negative."""
+        return self._keep("squared", self._squared_distance)
+
+    def manhattan(self) -> Array:
+        """Return |x - y|_1 over the numeric columns."""
+        return self._keep("manhattan", lambda: self.summed(np.abs))
+
+    def mismatches(self) -> Array:
+        """Return the number of category columns in which x and y differ."""
+        return self._keep("mismatches", self._mismatches)
+
+    def _mismatches(self) -> Array:
+        total = self._zeros()
+        for left, right in zip(self.x.codes.T, self.y.codes.T, strict=True):
+            total += self.at_x(left) != self.at_y(right)
+        return total
 
     def differences(self) -> Iterator[Array]:
         """Yield x_c - y_c for each numeric column c, one at a time; the caller may write into what it gets."""
@@ -266,39 +298,17 @@ class Pairs(ABC):
             rooted[squared <= floor] = 0.0
         return rooted
 
-    def manhattan(self) -> Array:
-        """Return |x - y|_1 over the numeric columns."""
-        return self._keep("manhattan", lambda: self.summed(np.abs))
-
     def exponential_manhattan(self, bandwidth: float) -> Array:
         """Return exp(-|x - y|_1 / bandwidth) as a new array."""
         values = np.multiply(self.manhattan(), -1 / bandwidth)
         return np.exp(values, out=values)
 
-    def mismatches(self) -> Array:
-        """Return the number of category columns in which x and y differ."""
-        return self._keep("mismatches", self._mismatches)
-
-    def _mismatches(self) -> Array:
-        total = self._zeros()
-        for left, right in zip(self.x.codes.T, self.y.codes.T, strict=True):
-            total += self.at_x(left) != self.at_y(right)
-        return total
-
-    def equal(self) -> NDArray[np.bool_]:
-        """Return whether x and y agree in every column, numeric ones included."""
-        same: NDArray[np.bool_] = self.mismatches() == 0
+    def all_mismatches(self) -> Array:
+        """Return the number of columns in which x and y differ, numeric ones included."""
+        count = self.mismatches()
         for difference in self.differences():
-            same &= difference == 0
-        return same
-
-    def of_left(self, values: Callable[[Points], Array]) -> Array:
-        """Return values(x) for the x of each pair; `values` maps m rows to shape (m,)."""
-        return self.at_x(values(self.x))
-
-    def of_right(self, values: Callable[[Points], Array]) -> Array:
-        """Return values(y) for the y of each pair; `values` maps m rows to shape (m,)."""
-        return self.at_y(values(self.y))
+            count = count + (difference != 0)
+        return count
 
     def halve_bandwidths(self) -> None:
         """From now on keep the values of each kind of kernel: at half a bandwidth they are a power of those at the whole.
@@ -350,28 +360,21 @@ class DensePairs(Pairs):
         """Return a row."""
         return values[None, :]
 
-    def inner_product(self) -> Array:
-        """Return <x, y> over the numeric columns."""
-        return self._keep("inner", lambda: self.x.numeric @ self.y.numeric.T)
-
-    def squared_distance(self) -> Array:
-        """Return |x - y|^2, by one matrix product where that keeps the digits, else column by column."""
-        return self._keep("squared", self._squared_distance)
+    def _inner_product(self) -> Array:
+        return self.x.numeric @ self.y.numeric.T
 
     def _squared_distance(self) -> Array:
+        """Return |x - y|^2, by one matrix product where that keeps the digits, else column by column."""
         x, y = self.x, self.y
         if not len(x) or not len(y):
             return np.zeros(self.shape)
-        same = x.whole is y.whole
-        both = x if same else Points.of(np.concatenate([x.numeric, y.numeric]))
-        if not both.expandable:
+        if x.whole is not y.whole:
+            both = Points.of(np.concatenate([x.numeric, y.numeric]))
+            x, y = both.take(slice(None, len(x))), both.take(slice(len(x), None))
+        if not x.expandable:
             with np.errstate(over="ignore"):
                 return self.summed(np.square)
-        if same:
-            left, right = x.derive("left factor", left_factor), y.derive("right factor", right_factor)
-        else:
-            left, right = left_factor(both.numeric)[: len(x)], right_factor(both.numeric)[len(x) :]
-        squared: Array = left @ right.T
+        squared: Array = x.derive(left_factor) @ y.derive(right_factor).T
         return np.maximum(squared, 0.0, out=squared)
 
     def manhattan(self) -> Array:
@@ -381,26 +384,6 @@ class DensePairs(Pairs):
         from scipy.spatial.distance import cdist  # noqa: PLC0415 - a small test starts without it
 
         return self._keep("manhattan", lambda: np.asarray(cdist(self.x.numeric, self.y.numeric, "cityblock")))
-
-
-def _centred(numeric: Array) -> Array:
-    """Return rows less their mean; no rows have none."""
-    return numeric - numeric.mean(axis=0) if len(numeric) else numeric
-
-
-def left_factor(numeric: Array) -> Array:
-    """Return rows u(x) with <u(x), v(y)> = |x - y|^2, for v = `right_factor`: one product gives squared distances.
-
-    The mean of all rows is moved to the origin first: the expanded square loses digits with the distance from it.
-    """
-    X = _centred(numeric)
-    return np.hstack([-2.0 * X, (X * X).sum(axis=1, keepdims=True), np.ones((len(X), 1))])
-
-
-def right_factor(numeric: Array) -> Array:
-    """Return rows v(y), see `left_factor`."""
-    X = _centred(numeric)
-    return np.hstack([X, np.ones((len(X), 1)), (X * X).sum(axis=1, keepdims=True)])
 
 
 class Kernel(ABC):
@@ -413,7 +396,7 @@ class Kernel(ABC):
     formula: ClassVar[str]
 
     @property
-    def parts(self) -> tuple[Kernel, ...]:
+    def parts(self) -> tuple[Any, ...]:
         """The kernels that this one is made of; none for one by itself."""
         return ()
 
@@ -435,30 +418,37 @@ class Kernel(ABC):
     def evaluate(self, pairs: Pairs) -> Array:
         """Return k(x, y) for every pair, as an array of shape `pairs.shape`: a new one, or read only."""
         del pairs
-        raise self._unbound()
+        raise self.unbound()
 
     def diagonal(self, points: Points) -> Array:
         """Return k(x, x) for every row, shape (n,)."""
         del points
-        raise self._unbound()
+        raise self.unbound()
 
-    def _unbound(self) -> UsageError:
-        return UsageError(
-            f"the kernel '{self}' is one of columns, but not of which table",
-            hint="bind(kernel, numeric_names, category_names) finds them",
-            code="usage.unbound_kernel",
-        )
+    def unbound(self) -> UsageError:
+        """Return the error of a kernel that is asked for values before it knows the table."""
+        hint = "bind(kernel, numeric_names, category_names) finds them"
+        return refused(f"the kernel '{self}' is one of columns, but not of which table", hint, "unbound_kernel")
+
+    def with_parts(self, parts: tuple[Any, ...]) -> Self:
+        """Return the same operation on other kernels."""
+        del parts
+        return self
 
     def resolve(self, rule: BandwidthRule, columns: Columns | None = None) -> Kernel:
         """Return this kernel with each missing bandwidth set to rule(metric, columns)."""
-        del rule, columns
-        return self
+        return self.with_parts(tuple(part.resolve(rule, columns) for part in self.parts))
 
     def __call__(self, x: Points | Array, y: Points | Array | None = None) -> Array:
         """Return the dense kernel matrix, shape (len(x), len(y)). For tests and small data."""
         left = x if isinstance(x, Points) else Points.of(x)
         right = left if y is None else y if isinstance(y, Points) else Points.of(y)
         return self.evaluate(DensePairs(left, right))
+
+
+def refused(message: str, hint: str, code: str = "kernel_columns", **where: str | int) -> UsageError:
+    """Return the error of a kernel that cannot be meant so."""
+    return UsageError(message, hint=hint, code=f"usage.{code}", where=where)
 
 
 def shaped(values: Array, shape: tuple[int, int]) -> Array:
@@ -475,15 +465,13 @@ def raised(values: Array, exponent: float) -> Array:
     """Return values^exponent. Small whole exponents by repeated squaring: several times faster than `power`."""
     if not exponent.is_integer() or exponent > 64:
         return np.power(values, exponent, out=values)
-    remaining = int(exponent)
-    result: Array | None = None
-    while True:
-        if remaining % 2:
-            result = values.copy() if result is None else np.multiply(result, values, out=result)
-        remaining //= 2
-        if not remaining and result is not None:
-            return result
-        np.multiply(values, values, out=values)
+    # Digit by digit of the exponent, from the highest.
+    result: Array = values.copy()
+    for digit in f"{int(exponent):b}"[1:]:
+        np.multiply(result, result, out=result)
+        if digit == "1":
+            np.multiply(result, values, out=result)
+    return result
 
 
 @contextmanager
@@ -493,8 +481,6 @@ def refuse_overflow(kernel: object) -> Iterator[None]:
         with np.errstate(over="raise"):
             yield
     except FloatingPointError as error:
-        raise UndecidedError(
-            f"the kernel '{kernel}' overflows on these data",
-            hint="scale the columns, or choose a smaller gain, degree or exponent",
-            code="undecided.overflow",
-        ) from error
+        hint = "scale the columns, or choose a smaller gain, degree or exponent"
+        message = f"the kernel '{kernel}' overflows on these data"
+        raise UndecidedError(message, hint=hint, code="undecided.overflow") from error

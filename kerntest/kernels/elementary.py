@@ -20,15 +20,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from kerntest.errors import UsageError
-from kerntest.kernels.algebra import POSITIVE, Domain, Expression, check_number, format_number
-from kerntest.kernels.base import Points, raised, refuse_overflow, shaped
+from kerntest.kernels import ADDITIVE
+from kerntest.kernels.algebra import (
+    POSITIVE,
+    AdditiveSum,
+    Domain,
+    Expression,
+    Kind,
+    OnColumns,
+    check_number,
+    format_number,
+)
+from kerntest.kernels.base import Array, Columns, Pairs, Points, raised, refuse_overflow, refused, shaped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.kernels.algebra import Kind
-    from kerntest.kernels.base import Array, BandwidthRule, Columns, Kernel, Metric, Pairs
+    from kerntest.kernels.base import BandwidthRule, Kernel, Metric
 
 FINITE: Domain = ("finite", lambda _: True)
 WHOLE: Domain = ("a whole number from 1 to 1000", lambda value: value.is_integer() and 1 <= value <= 1000)
@@ -47,6 +55,8 @@ class Atom(Expression):
 
     kind: ClassVar[Kind] = "numeric"
     remark: ClassVar[str]
+    # An argument that is written without its name.
+    bare: ClassVar[str] = ""
     # All that have a name, by it.
     NAMED: ClassVar[dict[str, type[Atom]]] = {}
 
@@ -71,8 +81,7 @@ class Atom(Expression):
     @classmethod
     def usage(cls) -> str:
         """Return how to write the kernel, such as "student-t(bandwidth, df=1)"."""
-        shown = [each.name + (f"={each.default:g}" if each.default else "") for each in fields(cls)]
-        return f"{cls.name}({', '.join(shown)})" if shown else cls.name
+        return _call(cls.name, [each.name + (f"={each.default:g}" if each.default else "") for each in fields(cls)])
 
     def diagonal(self, points: Points) -> Array:
         """Return 1 for every row."""
@@ -80,19 +89,19 @@ class Atom(Expression):
 
     def __str__(self) -> str:
         """Return name(arguments): a leading bandwidth without its name, other defaults left out."""
-        shown = [
-            ("" if each.name == "bandwidth" and not place else f"{each.name}=")
-            + format_number(getattr(self, each.name))
-            for place, each in enumerate(fields(self))
-            if getattr(self, each.name) != each.default
-        ]
-        return f"{self.name}({', '.join(shown)})" if shown else self.name
+        given = [(one.name, getattr(self, one.name)) for one in fields(self) if getattr(self, one.name) != one.default]
+        return _call(self.name, [f"{name}={format_number(value)}".removeprefix(self.bare) for name, value in given])
+
+
+def _call(name: str, arguments: Sequence[str]) -> str:
+    return f"{name}({', '.join(arguments)})" if arguments else name
 
 
 @dataclass(frozen=True, slots=True)
 class BandwidthAtom(Atom):
     """A kernel of distance / bandwidth, in the units of the data; None until `resolve` has chosen one."""
 
+    bare = "bandwidth="
     metric: ClassVar[Metric] = "euclidean"
     # How many squarings give the values at half the bandwidth; 0 where no power does.
     squarings: ClassVar[int] = 0
@@ -114,11 +123,8 @@ class BandwidthAtom(Atom):
     def chosen_bandwidth(self) -> float:
         """The bandwidth, which must not be open any more."""
         if self.bandwidth is None:
-            raise UsageError(
-                f"{self.name} has no bandwidth yet",
-                hint=f"write {self.name}(1.5), or let resolve() choose one",
-                code="usage.free_bandwidth",
-            )
+            hint = f"write {self.name}(1.5), or let resolve() choose one"
+            raise refused(f"{self.name} has no bandwidth yet", hint, "free_bandwidth")
         return self.bandwidth
 
     def evaluate(self, pairs: Pairs) -> Array:
@@ -200,8 +206,7 @@ class StudentT(BandwidthAtom):
 
     def values(self, pairs: Pairs, bandwidth: float) -> Array:
         """Return k(x, y) as a new array."""
-        scaled = np.multiply(pairs.squared_distance(), 1 / (self.df * bandwidth**2))
-        return _inverse_power_of_one_plus(scaled, (self.df + 1) / 2)
+        return _inverse_power(pairs.squared_distance(), self.df * bandwidth**2, (self.df + 1) / 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,17 +221,16 @@ class RationalQuadratic(BandwidthAtom):
 
     def values(self, pairs: Pairs, bandwidth: float) -> Array:
         """Return k(x, y) as a new array."""
-        scaled = np.multiply(pairs.squared_distance(), 1 / (2 * self.alpha * bandwidth**2))
-        return _inverse_power_of_one_plus(scaled, self.alpha)
+        return _inverse_power(pairs.squared_distance(), 2 * self.alpha * bandwidth**2, self.alpha)
 
 
-def _inverse_power_of_one_plus(values: Array, exponent: float) -> Array:
-    """Return (1 + values)^(-exponent), in place; by logarithms, which keep the digits of small values."""
+def _inverse_power(squared: Array, scale: float, exponent: float) -> Array:
+    """Return (1 + squared / scale)^(-exponent); by logarithms, which keep the digits of small values."""
+    values = np.multiply(squared, 1 / scale)
     if exponent == 1:
         values += 1
         return np.divide(1, values, out=values)
-    np.log1p(values, out=values)
-    return _exponential(values, -exponent, out=values)
+    return _exponential(np.log1p(values, out=values), -exponent, out=values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,13 +256,12 @@ class Matern(BandwidthAtom):
         polynomials = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1 / 3, 1.0, 1.0)}
         if self.nu not in polynomials:
             return _bessel_matern(z, self.nu)
-        factor = polynomials[self.nu][0] * np.ones_like(z)
-        for coefficient in polynomials[self.nu][1:]:
-            factor *= z
-            factor += coefficient
-        np.negative(z, out=z)
-        np.exp(z, out=z)
-        return np.multiply(z, factor, out=z)
+        highest, *others = polynomials[self.nu]
+        polynomial = highest * np.ones_like(z)
+        for coefficient in others:
+            polynomial *= z
+            polynomial += coefficient
+        return np.multiply(_exponential(z, -1.0, out=z), polynomial, out=z)
 
 
 def _bessel_matern(z: Array, nu: float) -> Array:
@@ -274,8 +277,7 @@ def _bessel_matern(z: Array, nu: float) -> Array:
     bessel = kve(nu, z)
     usual = np.isfinite(bessel)
     logarithm = (1 - nu) * math.log(2) - float(gammaln(nu)) - z[usual]
-    logarithm += nu * np.log(z[usual]) + np.log(bessel[usual])
-    values[usual] = np.exp(logarithm)
+    values[usual] = np.exp(logarithm + nu * np.log(z[usual]) + np.log(bessel[usual]))
     q = z[~usual] ** 2 / 4
     term = np.ones_like(q)
     for order in range(1, min(20, math.ceil(nu))):
@@ -309,11 +311,9 @@ class Periodic(Atom):
 
     def _squared_sine(self, difference: Array, out: Array) -> None:
         # The sine of a large multiple of pi has lost its digits; the size first keeps k(x, y) = k(y, x) exactly.
-        np.abs(difference, out=out)
-        np.remainder(out, self.period, out=out)
+        np.remainder(np.abs(difference, out=out), self.period, out=out)
         np.multiply(out, math.pi / self.period, out=out)
-        np.sin(out, out=out)
-        np.square(out, out=out)
+        np.square(np.sin(out, out=out), out=out)
 
 
 class Dot(Atom):
@@ -367,8 +367,7 @@ class Polynomial(Dot):
 
     def _of_inner_product(self, inner: Array) -> Array:
         np.multiply(inner, self.gain, out=inner)
-        np.add(inner, self.offset, out=inner)
-        return raised(inner, self.degree)
+        return raised(np.add(inner, self.offset, out=inner), self.degree)
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,7 +413,7 @@ class Delta(Atom):
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return 1.0 where x and y agree, else 0.0."""
-        return shaped(pairs.equal().astype(np.float64), pairs.shape)
+        return shaped((pairs.all_mismatches() == 0).astype(np.float64), pairs.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,7 +429,56 @@ class Hamming(BandwidthAtom):
 
     def values(self, pairs: Pairs, bandwidth: float) -> Array:
         """Return k(x, y) as a new array."""
-        count = pairs.mismatches()
-        for difference in pairs.differences():
-            count = count + (difference != 0)
-        return _exponential(count, -1 / bandwidth)
+        return _exponential(pairs.all_mismatches(), -1 / bandwidth)
+
+
+@dataclass(frozen=True, slots=True)
+class Additive(Expression):
+    """k(x, y) = sum_c exp(-(x_c - y_c)^2 / (2 s_c^2)) + (number of category columns in which x and y agree).
+
+    One bandwidth for all numeric columns, or one for each; none where they are to be chosen, each for its own column. It sees
+    a few columns that differ among many that do not.
+    """
+
+    name = ADDITIVE
+    formula = "sum_c exp(-(x_c-y_c)^2 / (2 bandwidth_c^2))"
+    remark = "each column alone, summed up: sees a few columns that differ among many that do not"
+
+    bandwidths: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the bandwidths and keep them as floats."""
+        checked = tuple(check_number(one, self.name, "bandwidth", POSITIVE) for one in self.bandwidths)
+        object.__setattr__(self, "bandwidths", checked)
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Numbers, and categories where there are any."""
+        return frozenset(("numeric", "discrete"))
+
+    @property
+    def free(self) -> bool:
+        """Whether the bandwidths are still to be chosen."""
+        return not self.bandwidths
+
+    @classmethod
+    def usage(cls) -> str:
+        """Return how to write the kernel."""
+        return "additive(bandwidth, ...)"
+
+    def over(self, columns: Columns) -> Expression:
+        """Return the sum over these columns, at least one of them numeric."""
+        p = len(columns.numeric)
+        if len(self.bandwidths) not in (0, 1, p):
+            message = f"the kernel '{self}' has {len(self.bandwidths)} bandwidths for {p} numeric columns"
+            hint = "give one for all, or one for each"
+            raise refused(message, hint, "kernel_argument", argument="bandwidth", value=str(self))
+        given = self.bandwidths if len(self.bandwidths) == p else (self.bandwidths or (None,)) * p
+        numeric = [OnColumns(Gaussian(one), Columns((place,), ())) for place, one in enumerate(given)]
+        categories = [OnColumns(Delta(), Columns((), (place,))) for place in range(len(columns.categories))]
+        terms = (*numeric, *categories)
+        return AdditiveSum(terms) if len(terms) > 1 else terms[0]
+
+    def __str__(self) -> str:
+        """Return additive(bandwidths)."""
+        return _call(self.name, list(map(format_number, self.bandwidths)))

@@ -1,4 +1,4 @@
-"""Kernels in words: from a text to a kernel, what there is to say about each, and what one cannot see, in a sentence.
+"""Kernels in words: from a text to a kernel and to the columns of a table, and what each kernel cannot see, in a sentence.
 
 A text is such as "age, income: gaussian(1.5) + 0.5*linear; city: delta".
 
@@ -18,27 +18,17 @@ The grammar; spaces are free, names fold case and take `_` for `-`:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 
 from kerntest.errors import UsageError, suggest
-from kerntest.kernels import ADDITIVE, ALIASES, NAMES, NORMALISE, canonical
-from kerntest.kernels.algebra import Constant, Expression, Normalised, Power, Product, Sum, format_number
-from kerntest.kernels.column_groups import (
-    QUOTES,
-    Additive,
-    AdditiveSum,
-    BoundGroups,
-    ColumnGroups,
-    ColumnName,
-    Group,
-    OnColumns,
-    is_additive,
-)
-from kerntest.kernels.elementary import Atom, Linear, Periodic, Polynomial
+from kerntest.kernels import ADDITIVE, ALIASES, NAMES, NORMALISE, algebra, canonical
+from kerntest.kernels.algebra import AdditiveSum, ColumnGroups, ColumnName, Expression, OnColumns
+from kerntest.kernels.base import Columns, refused
+from kerntest.kernels.elementary import Additive, Atom, Gaussian, Hamming, Linear, Periodic, Polynomial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Sequence
 
     from kerntest.kernels.base import Kernel
 
@@ -56,8 +46,13 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z][A-Za-z0-9_]*)*")
 SPACE = re.compile(r"\s*")
 # A name in quotes, in which a doubled quote stands for one.
 QUOTED = re.compile(r"(['\"`])((?:(?!\1).|\1\1)*+)\1", re.DOTALL)
-
 MARK = re.compile("[,:;]")
+UNEXPECTED = {
+    ")": "no parenthesis is open here",
+    ":": "separate groups by ';'",
+    "/": "write 0.5*kernel for half of it",
+}
+COLUMNS_HINT = "write 'columns: kernel'"
 
 Built = TypeVar("Built")
 
@@ -73,21 +68,14 @@ def parse_kernel(text: str) -> Kernel:
     Returns
     -------
     Kernel
-        An `Expression`, or `ColumnGroups` if the text names columns. Bandwidths not given are free.
+        An `Expression`; `ColumnGroups` if the text names columns. Bandwidths not given are free.
 
     Raises
     ------
     UsageError
         If the text is no kernel; ``where["position"]`` is the character, counted from 1.
     """
-    groups: list[list[_Piece]] = [[]]
-    for piece in _pieces(text):
-        groups[-1].append(piece)
-        if piece.mark == ";":
-            groups.append([])
-    if not any(piece.mark in (":", ";") for pieces in groups for piece in pieces):
-        return _Reader(text, 0, len(text)).whole_sum()
-    return _built(text, 0, ColumnGroups, tuple(_group(text, group) for group in groups))
+    return _Reader(text).kernel()
 
 
 class _Piece(NamedTuple):
@@ -100,96 +88,72 @@ class _Piece(NamedTuple):
     mark: str
 
 
-def _pieces(text: str) -> Iterator[_Piece]:
-    """Yield what stands between the marks outside quotes. Only a piece that begins with a quote is quoted."""
-    end = -1
-    while end < len(text):
-        first = _after_space(text, end + 1)
-        quoted = QUOTED.match(text, first)
-        if quoted is None and text[first : first + 1] in tuple(QUOTES):
-            _fail(text, first, f"the quote {text[first]} is never closed", hint=f"add another {text[first]}")
-        mark = MARK.search(text, quoted.end() if quoted else first)
-        end = mark.start() if mark else len(text)
-        yield _Piece(first, quoted, end, text[end : end + 1])
-
-
-def _group(text: str, pieces: list[_Piece]) -> Group:
-    """Return a group from its pieces: names up to the first colon, and the kernel behind it."""
-    hint = "write 'columns: kernel'"
-    first, end = pieces[0].first, pieces[-1].end
-    if first >= end:
-        _fail(text, min(first, end), "empty group", hint=f"{hint} between two ';'")
-    colon = next((number for number, piece in enumerate(pieces) if piece.mark == ":"), None)
-    if colon is None:
-        _fail(text, first, f"a ':' is missing in the group '{text[first:end].rstrip()}'", hint=hint)
-    names = tuple(_column_name(text, piece) for piece in pieces[: colon + 1])
-    start = pieces[colon].end + 1
-    if _after_space(text, start) >= end:
-        _fail(text, start - 1, "no kernel after the ':'", hint=hint)
-    return Group(names, _Reader(text, start, end).whole_sum())
-
-
-def _column_name(text: str, piece: _Piece) -> ColumnName:
-    if piece.quoted:
-        rest = _after_space(text, piece.quoted.end())
-        if rest < piece.end:
-            hint = "put the whole name in quotes, or a ',' behind it"
-            _fail(text, rest, "text after a quoted column", hint=hint)
-        quote, name = piece.quoted.groups()
-        return ColumnName(name.replace(2 * quote, quote), position=piece.first + 1)
-    name = text[piece.first : piece.end].strip()
-    if not name:
-        _fail(text, piece.end, "a column name is missing", hint="write 'columns: kernel', or '*' for all other columns")
-    return ColumnName(name, wildcard="*" in name, position=piece.first + 1)
-
-
-def _after_space(text: str, position: int) -> int:
-    found = SPACE.match(text, position)
-    return found.end() if found else position
-
-
-def _fail(text: str, position: int, what: str, *, hint: str | None, value: str | None = None) -> NoReturn:
-    """Raise an error of the text, with its place and the text, on one line, or its beginning."""
-    shown = repr(text) if len(text) <= LONGEST else repr(text[:LONGEST]) + "..."
-    where: dict[str, str | int] = {"position": position + 1}
-    if value is not None:
-        where["value"] = value
-    message = f"{what} at character {position + 1} of {shown}"
-    raise UsageError(message, hint=hint, code="usage.kernel_text", where=where)
-
-
-def _built(
-    text: str, position: int, make: Callable[..., Built], *values: object, places: Mapping[str, int] | None = None
-) -> Built:
-    """Return make(values); where it refuses one of them, the error points at its place in the text."""
-    try:
-        return make(*values)
-    except UsageError as error:
-        if error.code == "usage.kernel_text":
-            raise
-        place = (places or {}).get(str(error.where.get("argument")), position)
-        place = int(error.where.get("position", place + 1)) - 1
-        value = error.where.get("value")
-        _fail(text, place, f"{error.message},", hint=error.hint, value=None if value is None else str(value))
-
-
-@dataclass(slots=True)
 class _Reader:
-    """Reads one sum from text[position:end]; positions count from 0 inside, from 1 in messages."""
+    """Reads a kernel from text[position:end]; positions count from 0 inside, from 1 in messages."""
 
-    text: str
-    position: int
-    end: int
-    # Parentheses around what is read; the whole sum has none.
-    depth: int = -1
+    def __init__(self, text: str) -> None:
+        self.text, self.position, self.end = text, 0, len(text)
+        # Parentheses around what is read; the whole sum has none.
+        self.depth = -1
 
-    def whole_sum(self) -> Expression:
-        """Return the kernel that makes up the whole of the text."""
+    def kernel(self) -> Kernel:
+        """Return the kernel of the whole text."""
+        groups: list[list[_Piece]] = [[]]
+        for piece in self.pieces():
+            groups[-1].append(piece)
+            if piece.mark == ";":
+                groups.append([])
+        if not any(piece.mark in (":", ";") for pieces in groups for piece in pieces):
+            return self.whole_sum(0, len(self.text))
+        return self.built(ColumnGroups, tuple(self.group(pieces) for pieces in groups), at=0)
+
+    def pieces(self) -> Iterator[_Piece]:
+        """Yield what stands between the marks outside quotes. Only a piece that begins with a quote is quoted."""
+        end = -1
+        while end < len(self.text):
+            first = self.after_space(end + 1)
+            quoted, quote = QUOTED.match(self.text, first), self.text[first : first + 1]
+            if quoted is None and quote in tuple(algebra.QUOTES):
+                self.fail(f"the quote {quote} is never closed", f"add another {quote}", at=first)
+            mark = MARK.search(self.text, quoted.end() if quoted else first)
+            end = mark.start() if mark else len(self.text)
+            yield _Piece(first, quoted, end, self.text[end : end + 1])
+
+    def group(self, pieces: list[_Piece]) -> OnColumns:
+        """Return a group from its pieces: names up to the first colon, and the kernel behind it."""
+        first, end = pieces[0].first, pieces[-1].end
+        if first >= end:
+            self.fail("empty group", f"{COLUMNS_HINT} between two ';'", at=min(first, end))
+        colon = next((number for number, piece in enumerate(pieces) if piece.mark == ":"), None)
+        if colon is None:
+            self.fail(f"a ':' is missing in the group '{self.text[first:end].rstrip()}'", COLUMNS_HINT, at=first)
+        names = tuple(map(self.column_name, pieces[: colon + 1]))
+        start = pieces[colon].end + 1
+        if self.after_space(start) >= end:
+            self.fail("no kernel after the ':'", COLUMNS_HINT, at=start - 1)
+        return OnColumns(self.whole_sum(start, end), names=names)
+
+    def column_name(self, piece: _Piece) -> ColumnName:
+        """Return the name of a column."""
+        if piece.quoted:
+            rest = self.after_space(piece.quoted.end())
+            if rest < piece.end:
+                self.fail("text after a quoted column", "put the whole name in quotes, or a ',' behind it", at=rest)
+            quote, name = piece.quoted.groups()
+            return ColumnName(name.replace(2 * quote, quote), position=piece.first + 1)
+        name = self.text[piece.first : piece.end].strip()
+        if not name:
+            self.fail("a column name is missing", f"{COLUMNS_HINT}, or '*' for all other columns", at=piece.end)
+        return ColumnName(name, wildcard="*" in name, position=piece.first + 1)
+
+    def whole_sum(self, start: int, end: int) -> Expression:
+        """Return the kernel that makes up the whole of a stretch of text."""
+        self.position, self.end = start, end
         self.match(SPACE)
-        if self.position == self.end:
+        if self.position == end:
             self.fail("the kernel text is empty", "for example 'gaussian', or 'gaussian(1.5) + linear'")
         kernel = self.sum()
-        if self.position < self.end:
+        if self.position < end:
             self.unexpected()
         return kernel
 
@@ -198,21 +162,16 @@ class _Reader:
         self.depth += 1
         if self.depth > DEEPEST:
             self.fail(f"more than {DEEPEST} parentheses within each other", "leave out those that are not needed")
-        terms = self.joined(self.product, "+")
+        kernel = self.joined(lambda: self.joined(self.power, "*", algebra.Product), "+", algebra.Sum)
         self.depth -= 1
-        return terms[0] if len(terms) == 1 else Sum(terms)
+        return kernel
 
-    def product(self) -> Expression:
-        """Read powers joined by asterisks."""
-        factors = self.joined(self.power, "*")
-        return factors[0] if len(factors) == 1 else Product(factors)
-
-    def joined(self, read: Callable[[], Expression], sign: str) -> tuple[Expression, ...]:
+    def joined(self, read: Callable[[], Expression], sign: str, kind: type[algebra.Combination]) -> Expression:
         """Read one operand or more with a sign between them."""
         operands = [read()]
         while self.accept(sign):
             operands.append(read())
-        return tuple(operands)
+        return operands[0] if len(operands) == 1 else kind(tuple(operands))
 
     def power(self) -> Expression:
         """Read an operand and the exponent that may follow it."""
@@ -220,7 +179,7 @@ class _Reader:
         if not (self.accept("^") or self.accept("**")):
             return operand
         start = self.position
-        kernel = _built(self.text, start, Power, operand, self.number("an exponent"))
+        kernel = self.built(algebra.Power, operand, self.number("an exponent"), at=start)
         if self.at("^") or self.at("**"):
             self.fail("an exponent on an exponent", "write (kernel^2)^3, or multiply the exponents")
         return kernel
@@ -231,7 +190,7 @@ class _Reader:
         if self.accept("("):
             return self.enclosed(start)
         if (number := self.match(NUMBER)) is not None:
-            return _built(self.text, start, Constant, float(number))
+            return self.built(algebra.Constant, float(number), at=start)
         if (name := self.match(NAME)) is not None:
             return self.named(name, start)
         if self.position == self.end:
@@ -252,34 +211,28 @@ class _Reader:
         if name == NORMALISE:
             if not self.accept("("):
                 self.fail(f"'{word}' needs a kernel in parentheses", "for example normalise(polynomial)")
-            return Normalised(self.enclosed(opened))
+            return algebra.Normalised(self.enclosed(opened))
         if name not in KERNELS:
             if "-" in word and canonical(word.partition("-")[0]) in KERNELS:
                 self.subtracted(start + word.index("-"))
-            meant = suggest(word.replace("_", "-"), (*NAMES, NORMALISE, *ALIASES))
-            found = f"did you mean '{meant}'? " if meant else ""
-            self.fail(f"unknown kernel '{word}'", f"{found}`kerntest kernels` lists them", at=start, value=word)
+            hint = f"{_meant(word.replace('_', '-'), (*NAMES, NORMALISE, *ALIASES))}`kerntest kernels` lists them"
+            self.fail(f"unknown kernel '{word}'", hint, at=start, value=word)
         named = KERNELS[name]
         if not self.accept("("):
             return named()
         if issubclass(named, Additive):
-            bandwidths = self.bandwidths()
+            bandwidths: list[float] = []
+            while not self.at(")"):
+                place = self.position
+                bandwidths.append(self.number("a bandwidth", f"write {Additive.usage()}"))
+                self.built(Additive, (bandwidths[-1],), at=place)
+                if not self.accept(","):
+                    break
             self.close(opened)
-            return Additive(bandwidths)
+            return Additive(tuple(bandwidths))
         values, places = self.arguments(named)
         self.close(opened)
-        return _built(self.text, self.position, lambda: named(**values), places=places)
-
-    def bandwidths(self) -> tuple[float, ...]:
-        """Read any number of bandwidths up to the closing parenthesis."""
-        found: list[float] = []
-        while not self.at(")"):
-            place = self.position
-            found.append(self.number("a bandwidth", f"write {Additive.usage()}"))
-            _built(self.text, place, Additive, (found[-1],))
-            if not self.accept(","):
-                break
-        return tuple(found)
+        return self.built(lambda: named(**values), at=self.position, places=places)
 
     def arguments(self, kernel: type[Atom]) -> tuple[dict[str, float], dict[str, int]]:
         """Read the arguments of a kernel up to the closing parenthesis; return their values and places."""
@@ -290,13 +243,19 @@ class _Reader:
         named = False
         while values or not self.at(")"):
             start = self.position
-            name = self.argument_name(kernel, names)
-            if name is None and len(places) >= len(names):
-                self.fail(f"too many arguments for '{kernel.name}'", hint)
-            if name is None and named:
-                self.fail("an argument without a name after one with a name", hint)
-            named = name is not None
-            name = name or names[len(places)]
+            word = self.match(NAME)
+            if word is not None and self.accept("="):
+                named, name = True, word.lower().replace("-", "_")
+                if name not in names:
+                    message = f"'{kernel.name}' has no argument '{word}'"
+                    self.fail(message, _meant(name, names) + hint, at=start, value=word)
+            else:
+                self.position = start
+                if len(places) >= len(names):
+                    self.fail(f"too many arguments for '{kernel.name}'", hint)
+                if named:
+                    self.fail("an argument without a name after one with a name", hint)
+                name = names[len(places)]
             if name in values:
                 self.fail(f"'{name}' is given twice", hint, at=start, value=name)
             places[name] = self.position
@@ -305,21 +264,6 @@ class _Reader:
             if not self.accept(","):
                 break
         return values, places
-
-    def argument_name(self, kernel: type[Atom], names: list[str]) -> str | None:
-        """Read "name =" if it is there and return the name."""
-        start = self.position
-        word = self.match(NAME)
-        if word is None or not self.accept("="):
-            self.position = start
-            return None
-        name = word.lower().replace("-", "_")
-        if name not in names:
-            meant = suggest(name, names)
-            hint = f"did you mean '{meant}'? " if meant else ""
-            what = f"'{kernel.name}' has no argument '{word}'"
-            self.fail(what, f"{hint}write {kernel.usage()}", at=start, value=word)
-        return name
 
     def number(self, what: str, hint: str | None = None) -> float:
         """Read a number, which may have a sign."""
@@ -346,24 +290,39 @@ class _Reader:
         mark = self.text[self.position]
         if mark == "-":
             self.subtracted(self.position)
-        hints = {
-            ")": "no parenthesis is open here",
-            ":": "separate groups by ';'",
-            "/": "write 0.5*kernel for half of it",
-        }
-        self.fail(f"unexpected {mark!r}", hints.get(mark, "kernels are joined by '+' and '*'"), value=mark)
+        self.fail(f"unexpected {mark!r}", UNEXPECTED.get(mark, "kernels are joined by '+' and '*'"), value=mark)
 
     def fail(self, what: str, hint: str | None, *, at: int | None = None, value: str | None = None) -> NoReturn:
-        """Raise the error, with its place: here, if no other is given."""
-        _fail(self.text, self.position if at is None else at, what, hint=hint, value=value)
+        """Raise an error with its place: here, if no other is given; and the text, on one line, or its beginning."""
+        position = (self.position if at is None else at) + 1
+        shown = repr(self.text) if len(self.text) <= LONGEST else repr(self.text[:LONGEST]) + "..."
+        where: dict[str, str | int] = {"position": position} | ({} if value is None else {"value": value})
+        message = f"{what} at character {position} of {shown}"
+        raise UsageError(message, hint=hint, code="usage.kernel_text", where=where)
+
+    def built(
+        self, make: Callable[..., Built], *values: object, at: int, places: dict[str, int] | None = None
+    ) -> Built:
+        """Return make(values); where it refuses one of them, the error points at its place in the text."""
+        try:
+            return make(*values)
+        except UsageError as error:
+            place = (places or {}).get(str(error.where.get("argument")), at)
+            place, value = int(error.where.get("position", place + 1)) - 1, error.where.get("value")
+            self.fail(f"{error.message},", error.hint, at=place, value=None if value is None else str(value))
 
     def match(self, pattern: re.Pattern[str]) -> str | None:
         """Read what matches, and the space after it; None if nothing does."""
         found = pattern.match(self.text, self.position, self.end)
         if found is None:
             return None
-        self.position = min(_after_space(self.text, found.end()), self.end)
+        self.position = min(self.after_space(found.end()), self.end)
         return found.group()
+
+    def after_space(self, position: int) -> int:
+        """Return where the next character stands that is no space."""
+        found = SPACE.match(self.text, position)
+        return found.end() if found else position
 
     def at(self, mark: str) -> bool:
         """Return whether `mark` stands here."""
@@ -372,6 +331,148 @@ class _Reader:
     def accept(self, mark: str) -> bool:
         """Read `mark` and the space after it, if it stands here."""
         return self.match(re.compile(re.escape(mark))) is not None
+
+
+def _meant(word: str, names: Sequence[str]) -> str:
+    """Return a question about the name most like a word, if there is one."""
+    meant = suggest(word, tuple(names))
+    return f"did you mean '{meant}'? " if meant else ""
+
+
+# What a kernel means for the columns of a table
+
+
+class Bound(NamedTuple):
+    """A kernel bound to a table, and the columns that it does not see, as no group names them."""
+
+    kernel: Kernel
+    unused: tuple[str, ...]
+
+
+def bind(kernel: Kernel, numeric_names: Sequence[str], category_names: Sequence[str]) -> Bound:
+    """Find the columns that each part of a kernel sees, of a table with these columns.
+
+    Within a group, kernels of numbers see the numeric columns; delta and hamming see the category columns or, in a
+    group without any, the numeric ones by equality. Columns of a kind that no kernel of their group looks at get one
+    of their own: a hamming for categories, a gaussian for numbers, their bandwidth to be chosen. A kernel without
+    groups is one group of all columns. Parsing the text of what is returned and binding that again gives an equal kernel.
+    """
+    numeric, categories = tuple(numeric_names), tuple(category_names)
+    names = numeric + categories
+    everything = OnColumns(cast("Expression", kernel), names=(ColumnName("*", wildcard=True),))
+    groups = cast("tuple[OnColumns, ...]", kernel.parts) if isinstance(kernel, ColumnGroups) else (everything,)
+    if any(any(group.columns) for group in groups):
+        raise _bound_already(kernel)
+    owners = _owners(groups, names)
+    factors: list[OnColumns] = []
+    for number, group in enumerate(groups):
+        chosen = Columns(
+            *(
+                tuple(place for place, name in enumerate(some) if owners.get(name) == number)
+                for some in (numeric, categories)
+            )
+        )
+        for part, seen in _covering(group.kernel, chosen, categories) if any(chosen) else ():
+            shown = [*(numeric[place] for place in seen.numeric), *(categories[place] for place in seen.categories)]
+            factors.append(OnColumns(_localised(part, seen), seen, tuple(map(ColumnName, shown))))
+    if not factors:
+        message, hint = (
+            f"the kernel '{kernel}' has no column to see",
+            "name columns that are there, or '*' for the rest",
+        )
+        raise refused(message, hint)
+    if len(factors) == 1 and not (numeric and categories) and len(owners) == len(names):
+        return Bound(factors[0].kernel, ())
+    return Bound(ColumnGroups(tuple(factors)), tuple(name for name in names if name not in owners))
+
+
+def _bound_already(kernel: Kernel) -> UsageError:
+    hint = "bind the kernel that parse_kernel returned"
+    return refused(f"the kernel '{kernel}' is bound to columns already", hint, "bound_kernel")
+
+
+def _owners(groups: Sequence[OnColumns], names: tuple[str, ...]) -> dict[str, int]:
+    """Return the number of the group of each column, for the columns that have one."""
+    owners: dict[str, int] = {}
+    rest: dict[str, int] = {}
+    for number, group in enumerate(groups):
+        for wanted in group.names:
+            if wanted.is_rest:
+                rest = dict.fromkeys(names, number)
+                continue
+            found = [name for name in names if wanted.matches(name)]
+            place: dict[str, Any] = {"position": wanted.position} if wanted.position else {}
+            if not found:
+                at = f" (character {wanted.position} of the kernel)" if wanted.position else ""
+                what = "no column matches" if wanted.wildcard else "there is no column"
+                hint = _meant(wanted.text, names).rstrip() or f"the columns are {_listed(names)}"
+                message, where = f"{what} '{wanted.text}'{at}", {"column": wanted.text, "value": wanted.text}
+                raise refused(message, hint, "unknown_column", **where, **place)
+            for name in found:
+                if owners.setdefault(name, number) != number:
+                    message, where = (
+                        f"column '{name}' is in two groups of the kernel",
+                        {"column": name, "value": wanted.text},
+                    )
+                    raise refused(message, "name each column once", **where, **place)
+    return rest | owners
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:8])
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
+
+
+def _covering(
+    expression: Expression, columns: Columns, categories: tuple[str, ...]
+) -> Iterator[tuple[Expression, Columns]]:
+    """Yield expressions with their columns, so that each kind of column in the group is seen by some kernel."""
+    for leaf in expression.leaves:
+        if "numeric" in leaf.kinds and not columns.numeric:
+            names = [categories[place] for place in columns.categories]
+            verb = "holds" if len(names) == 1 else "hold"
+            message = f"{leaf.name} needs a numeric column; {_listed(names)} {verb} text"
+            raise refused(message, "use delta or hamming for columns of text", column=names[0], value=leaf.name)
+    of_numbers, of_codes = Columns(columns.numeric, ()), Columns((), columns.categories)
+    if expression.kinds == {"numeric"} and columns.categories:
+        yield expression, of_numbers
+        yield Hamming(), of_codes
+    elif expression.kinds == {"discrete"} and columns.numeric and columns.categories:
+        yield Gaussian(), of_numbers
+        yield expression, of_codes
+    else:
+        yield expression, columns
+
+
+def _localised(expression: Expression, columns: Columns) -> Expression:
+    """Return the expression with delta and hamming restricted to the columns they are for.
+
+    They would compare all columns of the group; the positions are those within the group. Kernels of numbers see
+    nothing but numeric columns anyhow.
+    """
+    if isinstance(expression, (OnColumns, AdditiveSum)):
+        raise _bound_already(expression)
+    if isinstance(expression, Additive):
+        return expression.over(columns)
+    if isinstance(expression, Atom) and expression.kind == "discrete" and columns.numeric:
+        places = tuple(range(len(columns.categories or columns.numeric)))
+        return OnColumns(expression, Columns((), places) if columns.categories else Columns(places, ()))
+    return expression.with_parts(tuple(_localised(part, columns) for part in expression.parts))
+
+
+def plain(kernel: Kernel) -> Kernel:
+    """Return the kernel of the first group of columns, without its columns."""
+    if isinstance(kernel, ColumnGroups):
+        kernel = kernel.parts[0]
+    return kernel.kernel if isinstance(kernel, OnColumns) else kernel
+
+
+def is_additive(kernel: Kernel) -> bool:
+    """Whether a kernel is an additive one over the columns of a table."""
+    return isinstance(plain(kernel), AdditiveSum)
+
+
+# What there is to say about kernels
 
 
 def kernel_entries() -> list[dict[str, Any]]:
@@ -394,14 +495,12 @@ def why_not_characteristic(kernel: Kernel) -> str | None:
     """Return what any kernel, bound to columns or not, does not see, as one sentence; None for a characteristic one."""
     if kernel.characteristic:
         return None
-    culprit = kernel
-    if isinstance(kernel, BoundGroups):
-        culprit = next(one for one in kernel.parts if not one.characteristic)
-    limit = _limit(culprit) if isinstance(culprit, Expression) else None
-    consequence = "a value of zero does not mean that the distributions are equal"
-    # Its text has a number for each column.
+    parts: tuple[Any, ...] = kernel.parts if isinstance(kernel, ColumnGroups) else (kernel,)
+    culprit = next(one for one in parts if not one.characteristic)
+    limit = _limit(culprit) or "is not known to see every difference"
+    # The text of an additive kernel has a number for each column.
     name = ADDITIVE if is_additive(culprit) else str(culprit)
-    return f"'{name}' {limit or 'is not known to see every difference'}: {consequence}"
+    return f"'{name}' {limit}: a value of zero does not mean that the distributions are equal"
 
 
 def _limit(kernel: Expression) -> str | None:
@@ -411,39 +510,38 @@ def _limit(kernel: Expression) -> str | None:
     order = _moment_order(kernel)
     if order is not None:
         few = {0: "is constant and sees nothing", 1: "sees only differences of means"}
-        return few.get(int(order), f"sees only moments up to order {format_number(order)}")
+        return few.get(int(order), f"sees only moments up to order {algebra.format_number(order)}")
     if isinstance(kernel, Periodic):
-        return f"cannot tell values apart that differ by its period, {format_number(kernel.period)}"
+        return f"cannot tell values apart that differ by its period, {algebra.format_number(kernel.period)}"
     if isinstance(kernel, OnColumns) and kernel.only_sees_ties:
         return "sees only values that occur more than once in a numeric column"
     if isinstance(kernel, (Additive, AdditiveSum)):
         return "sees each column alone, not how they hang together"
-    if isinstance(kernel, Sum) and len(kernel.kinds) > 1:
+    if isinstance(kernel, algebra.Sum) and len(kernel.kinds) > 1:
         return "sees numeric columns and categories apart, not how they hang together"
     # Moments of rows divided by their size: of neither the data nor any fixed order.
-    if isinstance(kernel, Normalised) and _moment_order(kernel.kernel) is not None:
+    if isinstance(kernel, algebra.Normalised) and _moment_order(kernel.kernel) is not None:
         return None
-    varying = [part for part in kernel.parts if not isinstance(part, Constant)]
+    varying = [part for part in kernel.parts if not isinstance(part, algebra.Constant)]
     return _limit(varying[0]) if len(varying) == 1 else None
 
 
 def _moment_order(kernel: Expression) -> float | None:
     """Return p where the kernel is a polynomial of degree p in <x, y>, else None."""
-    if not kernel.kinds:
+    if not kernel.kinds or algebra.Constant(0) in (kernel.parts if isinstance(kernel, algebra.Product) else ()):
         return 0.0
     if isinstance(kernel, Linear):
         return 1.0
     if isinstance(kernel, Polynomial):
         return kernel.degree if kernel.gain else 0.0
-    if isinstance(kernel, Power):
-        order = _moment_order(kernel.kernel)
-        return None if order is None else order * kernel.exponent
-    if isinstance(kernel, OnColumns) and not kernel.only_sees_ties:
-        return _moment_order(kernel.kernel)
-    if isinstance(kernel, Sum | Product):
-        if isinstance(kernel, Product) and any(part == Constant(0) for part in kernel.parts):
-            return 0.0
-        orders = [order for order in map(_moment_order, kernel.parts) if order is not None]
-        if len(orders) == len(kernel.parts):
-            return max(orders) if isinstance(kernel, Sum) else sum(orders)
-    return None
+    if not isinstance(kernel, algebra.Sum | algebra.Product | algebra.Power | OnColumns):
+        return None
+    if isinstance(kernel, OnColumns) and kernel.only_sees_ties:
+        return None
+    orders = [_moment_order(part) for part in kernel.parts]
+    known = [order for order in orders if order is not None]
+    if len(known) < len(orders):
+        return None
+    if isinstance(kernel, algebra.Power):
+        return known[0] * kernel.exponent
+    return max(known) if isinstance(kernel, algebra.Sum) else sum(known)

@@ -61,8 +61,7 @@ from kerntest import __version__
 from kerntest.data.source import PARQUET_MAGIC, open_file, unreadable
 from kerntest.errors import DataError, ModelError, UsageError, listed, one_line, shown_value
 from kerntest.kernels.base import Array, Kernel, Points
-from kerntest.kernels.column_groups import bind
-from kerntest.kernels.text import parse_kernel
+from kerntest.kernels.text import bind, parse_kernel
 from kerntest.learning.rows.encoding import Encoder
 from kerntest.learning.rows.targets import Classes
 from kerntest.learning.rows.training_rows import ConstantColumn

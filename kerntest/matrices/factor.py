@@ -11,9 +11,8 @@ import numpy as np
 
 from kerntest.engines.engine import Engine, enough_for
 from kerntest.errors import UsageError
-from kerntest.kernels.algebra import Sum
+from kerntest.kernels.algebra import ColumnGroups, OnColumns, Sum
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
-from kerntest.kernels.column_groups import BoundGroups, OnColumns
 from kerntest.kernels.elementary import Gaussian
 from kerntest.matrices.matrix import KernelMatrix, Matrix, Rows
 
@@ -211,7 +210,7 @@ FEW_ROWS = 2000
 
 def terms(kernel: Kernel) -> tuple[Kernel, ...]:
     """Return the kernels of which this one is the sum."""
-    if isinstance(kernel, BoundGroups) and len(kernel.parts) == 1:
+    if isinstance(kernel, ColumnGroups) and len(kernel.parts) == 1:
         return terms(kernel.parts[0])
     return kernel.operands if isinstance(kernel, Sum) else (kernel,)
 

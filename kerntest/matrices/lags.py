@@ -204,20 +204,13 @@ class LagPairs(Pairs):
             np.maximum(skewed[:, :rows], least, out=result[:, start : start + rows])
         return result
 
-    def inner_product(self) -> Array:
-        """Return <x, y> over the numeric columns."""
-        return self._keep("inner", lambda: self._by_product(self.x.numeric, self.y.numeric))
-
-    def squared_distance(self) -> Array:
-        """Return |x - y|^2 over the numeric columns, never negative."""
-        return self._keep("squared", self._squared_distance)
+    def _inner_product(self) -> Array:
+        return self._by_product(self.x.numeric, self.y.numeric)
 
     def _squared_distance(self) -> Array:
         if self.x.numeric.shape[1] <= FEW_COLUMNS or not self.x.expandable:
             return self.summed(np.square)
-        left = self.x.derive("left factor", left_factor)
-        right = self.y.derive("right factor", right_factor)
-        return self._by_product(left, right, 0.0)
+        return self._by_product(self.x.derive(left_factor), self.y.derive(right_factor), 0.0)
 
     def exponential_manhattan(self, bandwidth: float) -> Array:
         """Return exp(-|x - y|_1 / bandwidth) as a new array.
@@ -225,10 +218,7 @@ class LagPairs(Pairs):
         With u = exp(x_c / bandwidth) and v = exp(y_c / bandwidth), a column has the factor u v / max(u, v)^2: two steps a
         pair and column instead of three and an exponential (8 ns a pair instead of 13, five columns). Exactly 1 where x = y.
         """
-        powers, met = (
-            rows.derive(f"powers of {bandwidth!r}", lambda numeric: _powers(numeric, bandwidth))
-            for rows in (self.x, self.y)
-        )
+        powers, met = (rows.derive(_powers, bandwidth) for rows in (self.x, self.y))
         columns = powers.shape[1] - 1
         if not columns or self.x.whole is not self.y.whole:
             return super().exponential_manhattan(bandwidth)

@@ -325,7 +325,7 @@ class CentredProduct(Kernel):
         """Return the entries."""
         rows = pairs.restrict(self.row)
         values = self.kernel.evaluate(pairs.restrict(self.columns))
-        values -= rows.of_left(_first_column) + (rows.of_right(_first_column) - self.grand)
+        values -= rows.at_x(rows.x.numeric[:, 0]) + (rows.at_y(rows.y.numeric[:, 0]) - self.grand)
         if self.factor is not None:
             kernel, columns = self.factor
             values *= kernel.evaluate(pairs.restrict(columns))
@@ -334,10 +334,6 @@ class CentredProduct(Kernel):
     def diagonal(self, points: Points) -> Array:
         """Return zeros: nothing is asked of the diagonal."""
         return np.zeros(len(points))
-
-
-def _first_column(points: Points) -> Array:
-    return points.numeric[:, 0]
 
 
 @dataclass(frozen=True, slots=True)

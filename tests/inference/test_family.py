@@ -9,10 +9,11 @@ from kerntest.errors import UsageError
 from kerntest.inference import family as module
 from kerntest.inference.family import KernelChooser, check_bandwidth, members_carried
 from kerntest.inference.sides import Variable
+from kerntest.kernels.algebra import AdditiveSum
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
-from kerntest.kernels.column_groups import Additive, AdditiveSum, bind, is_additive
-from kerntest.kernels.elementary import Gaussian, Laplacian
+from kerntest.kernels.elementary import Additive, Gaussian, Laplacian
+from kerntest.kernels.text import bind, is_additive
 
 NUMERIC, CATEGORIES = ("price", "weight", "size"), ("city", "shop")
 

@@ -25,7 +25,7 @@ from kerntest.inference.sides import Options, Sample
 from kerntest.inference.statistic import LabelMatrix
 from kerntest.inference.verdict import relabelling_warning, verdict_of
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.kernels.column_groups import bind
+from kerntest.kernels.text import bind
 from kerntest.matrices.factor import LEFT_OUT, low_rank_factor
 
 ENGINE = Engine(2)

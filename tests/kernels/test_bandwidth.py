@@ -11,8 +11,8 @@ from kerntest.errors import UndecidedError
 from kerntest.kernels import bandwidth
 from kerntest.kernels.bandwidth import BandwidthChooser, Distances, pair_distances
 from kerntest.kernels.base import Columns, Points
-from kerntest.kernels.column_groups import bind
 from kerntest.kernels.elementary import Gaussian
+from kerntest.kernels.text import bind
 
 METRICS = {"euclidean": naive.euclidean, "manhattan": naive.manhattan, "mismatches": naive.mismatches}
 

@@ -17,8 +17,7 @@ from kerntest.errors import UsageError
 from kerntest.kernels import ALIASES
 from kerntest.kernels import NAMES as NAMES_OF_KERNELS
 from kerntest.kernels.base import Columns, DensePairs, Points
-from kerntest.kernels.column_groups import bind
-from kerntest.kernels.text import KERNELS
+from kerntest.kernels.text import KERNELS, bind
 from kerntest.matrices.lags import LagPairs
 
 NUMBERS, CODES, ROW = slice(0, 3), slice(3, 5), slice(0, 5)
@@ -346,7 +345,7 @@ def test_distances_of_a_slice_are_computed_as_those_of_the_whole():
 def test_points_travel_without_what_is_derived_from_them():
     points = Points.of(np.random.default_rng(0).normal(size=(500, 4)))
     bare = len(pickle.dumps(points))
-    points.derive("twice", lambda numeric: 2 * numeric)
+    points.derive(lambda numeric: 2 * numeric)
     assert points.expandable
     assert len(pickle.dumps(points)) == bare
     assert len(pickle.dumps(points.take(slice(0, 50)))) < bare / 5

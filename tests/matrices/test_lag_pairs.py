@@ -33,9 +33,9 @@ QUANTITIES = {
     "manhattan": lambda pairs: pairs.manhattan(),
     "exponential_manhattan": lambda pairs: pairs.exponential_manhattan(0.7),
     "mismatches": lambda pairs: pairs.mismatches(),
-    "equal": lambda pairs: pairs.equal(),
-    "of_left": lambda pairs: pairs.of_left(norms),
-    "of_right": lambda pairs: pairs.of_right(norms),
+    "all_mismatches": lambda pairs: pairs.all_mismatches(),
+    "at_x": lambda pairs: pairs.at_x(norms(pairs.x)),
+    "at_y": lambda pairs: pairs.at_y(norms(pairs.y)),
 }
 
 
@@ -110,8 +110,8 @@ def test_tiles_of_all_blocks_hold_the_whole_matrix(n, circle, tile, monkeypatch)
         weights[halved_lines(block, circle)] = 0.5
         filled = np.zeros(circle, dtype=int)
         for pairs, columns in rows.tiles(block):
-            left = np.broadcast_to(pairs.of_left(lambda points: points.numeric[:, 0]), pairs.shape).astype(int)
-            right = np.broadcast_to(pairs.of_right(lambda points: points.numeric[:, 0]), pairs.shape).astype(int)
+            left = np.broadcast_to(pairs.at_x(pairs.x.numeric[:, 0]), pairs.shape).astype(int)
+            right = np.broadcast_to(pairs.at_y(pairs.y.numeric[:, 0]), pairs.shape).astype(int)
             np.add.at(seen, (left, right), np.broadcast_to(weights[:, None], pairs.shape))
             np.add.at(seen, (right, left), np.broadcast_to(weights[:, None], pairs.shape))
             filled[columns] += 1

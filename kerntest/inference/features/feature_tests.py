@@ -34,8 +34,8 @@ from kerntest.inference.relabelling.permuted_pairs import centred_matrix
 from kerntest.inference.sides import FEWEST_ROWS, Groups, Reading, read_pair, too_few_rows
 from kerntest.inference.verdict import Verdict, overflow
 from kerntest.kernels.base import Columns, Points
-from kerntest.kernels.column_groups import is_additive
 from kerntest.kernels.elementary import Linear
+from kerntest.kernels.text import is_additive
 from kerntest.matrices.factor import feature_error
 from kerntest.report.results import record
 from kerntest.report.results.independence_record import PairApproximation

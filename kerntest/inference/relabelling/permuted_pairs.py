@@ -15,8 +15,8 @@ from kerntest.inference.sides import ORDER_STREAM, Estimator, Resampling
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, Effect, dependence, factor, low_rank_dependence
 from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled, TestedPair
 from kerntest.kernels.base import Array, Kernel, Points
-from kerntest.kernels.column_groups import is_additive, plain
 from kerntest.kernels.elementary import Gaussian, Linear
+from kerntest.kernels.text import is_additive, plain
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, TOLERANCE, Factor, centred_factor, low_rank_factor
 from kerntest.matrices.lags import KernelStack
 from kerntest.report.results.independence_record import Lags

@@ -15,9 +15,9 @@ from kerntest.inference.relabelling.shifts import cyclic_orders, shift_sums
 from kerntest.inference.screens.many_pairs import Screen, step_down
 from kerntest.inference.sides import MissingPolicy, Options, Variable
 from kerntest.inference.statistic import dependence, factor
+from kerntest.kernels.algebra import ColumnGroups, ColumnName, OnColumns
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
-from kerntest.kernels.column_groups import BoundGroups, ColumnName, OnColumns
 from kerntest.kernels.elementary import Gaussian, Hamming
 from kerntest.matrices.lags import KernelStack
 from kerntest.matrices.matrix import CentredProduct
@@ -197,7 +197,7 @@ class _Selection:
         if not (numeric and categories):
             return points, gaussian if numeric else hamming
         seen = (Columns(tuple(range(len(numeric))), ()), Columns((), tuple(range(len(categories)))))
-        return points, BoundGroups(
+        return points, ColumnGroups(
             tuple(
                 OnColumns(kernel, places, (ColumnName("*", wildcard=True),))
                 for kernel, places in zip((gaussian, hamming), seen, strict=True)

@@ -18,9 +18,8 @@ from kerntest.data.table import Column, Table
 from kerntest.errors import DataError, UsageError, counted, listed, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel, Points
-from kerntest.kernels.column_groups import bind
 from kerntest.kernels.elementary import Hamming
-from kerntest.kernels.text import parse_kernel
+from kerntest.kernels.text import bind, parse_kernel
 from kerntest.learning.rows.encoding import Encoder
 from kerntest.learning.rows.targets import Classes, numbers_of
 

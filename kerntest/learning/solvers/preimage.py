@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from kerntest.errors import UsageError
-from kerntest.kernels.algebra import Constant, Power, Product, Sum
+from kerntest.kernels.algebra import Constant, OnColumns, Power, Product, Sum
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.kernels.column_groups import OnColumns
 from kerntest.kernels.elementary import (
     Delta,
     Gaussian,
