@@ -26,6 +26,7 @@ from kerntest.data.source import (
     head_of,
     open_file,
     open_source,
+    refuse_archive,
     unpacked_stream,
 )
 from kerntest.data.table import Column, Table, refuse_empty
@@ -222,7 +223,8 @@ def _copied(chunks: Iterable[bytes]) -> Iterator[Path]:
 def begins_as(name: str, location: Path) -> Format:
     """Tell the format of a file from its beginning, compressed or not; of a damaged one, whoever reads it says so."""
     with open_file(location, name) as file:
-        return format_of_head(head_of(file, HEAD_BYTES))
+        refuse_archive(head := head_of(file, HEAD_BYTES), name)
+        return format_of_head(head)
 
 
 def table_of_array(array: Any, name: str, categorical: Patterns = None) -> Table:

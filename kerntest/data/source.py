@@ -181,19 +181,32 @@ def unpacked(content: bytes, name: str) -> tuple[bytes, Compression | None]:
     method = compression_of(content)
     if method is not None:
         content = _read_all(unpacked_stream(io.BytesIO(content), name), name, largest_unpacked())
-    again = compression_of(content)
-    if again is not None or content.startswith(_ZIP_MAGIC):
+    if again := compression_of(content):
         raise DataError(
-            f"{name} is compressed twice, with {again} within {method}"
-            if again
-            else f"{name} is a zip archive or an Excel workbook, not CSV or Parquet",
-            hint=f"unpack it once: `{_UNPACK[method or again]}` does that"
-            if again
-            else "unpack it, or save the sheet as CSV",
+            f"{name} is compressed twice, with {again} within {method}",
+            hint=f"unpack it once: `{_UNPACK[method or again]}` does that",
             code="data.compressed",
             where={"file": name},
         )
+    refuse_archive(content, name)
     return content, method
+
+
+def is_model(head: bytes) -> bool:
+    """Say whether bytes begin as a model file does: a zip archive whose first member is the manifest."""
+    return head.startswith(_ZIP_MAGIC) and head[30:43] == b"manifest.json"
+
+
+def refuse_archive(head: bytes, name: str) -> None:
+    """Refuse a table that is a model, or another zip archive."""
+    if head.startswith(_ZIP_MAGIC):
+        what, hint = "a zip archive or an Excel workbook, not CSV or Parquet", "unpack it, or save the sheet as CSV"
+        if is_model(head):
+            what, hint = (
+                "a model, not a table",
+                f"`kerntest inspect {name}` says what it holds, and predict or transform apply it",
+            )
+        raise DataError(f"{name} is {what}", hint=hint, code="data.compressed", where={"file": name})
 
 
 def head_of(file: IO[bytes], n_bytes: int) -> bytes:

@@ -11,7 +11,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import attrgetter
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -19,31 +19,30 @@ import pyarrow as pa
 
 from kerntest import __version__
 from kerntest.data.columns import match_names
+from kerntest.data.formats.dialect import CsvWords
 from kerntest.data.read import open_blocks
 from kerntest.data.table import Column, Table
 from kerntest.engines.engine import PROGRAM_BYTES, Engine, engine_of, plan_wanted, tell
 from kerntest.errors import DataError, ModelError, UsageError, counted, listed, one_of, telling
-from kerntest.kernels.base import Points
 from kerntest.learning.components.kpca_fit import KpcaModel
 from kerntest.learning.machines.ridge_fit import RidgeModel
 from kerntest.learning.machines.svm_fit import SvmModel
 from kerntest.learning.model_file import model_of, read_model
-from kerntest.learning.rows.model_outputs import COMMANDS, ROW, ComponentColumns, RidgeColumns, Sums, SvmColumns
+from kerntest.learning.rows.model_outputs import KINDS, ROW, ComponentColumns, RidgeColumns, Sums, SvmColumns
 from kerntest.report.results.application_record import PredictionReport, TransformReport, UnknownLevels
 from kerntest.report.write import open_rows, rows_format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from os import PathLike
     from typing import BinaryIO, Unpack
 
     from numpy.typing import NDArray
 
     from kerntest.data.columns import Patterns
-    from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import BlockReader, Piece, Pieces, RowBlock
     from kerntest.engines.engine import Progress
+    from kerntest.kernels.base import Points
     from kerntest.learning.model_file import ModelFile
     from kerntest.learning.rows.encoding import Unknown
     from kerntest.learning.rows.model_outputs import ModelColumns
@@ -59,23 +58,28 @@ PIECE_BYTES = 70 * 10**6
 VALUES_TOLD = 20
 
 
+class ApplyWords(CsvWords, total=False):
+    """What predicting and projecting both can be told."""
+
+    output: str | PathLike[str] | BinaryIO | None
+    keep: Patterns
+    missing: MissingRule
+    unknown: UnknownRule
+    threads: int | None
+    progress: Progress | None
+    block: int | None
+
+
 @telling
 def predict_file(
     model: str | PathLike[str],
     data: str | PathLike[str],
     *,
-    output: str | PathLike[str] | BinaryIO | None = None,
     proba: bool = False,
     decision: bool = False,
     std: bool = False,
     interval: float | None = None,
-    keep: Patterns = None,
-    missing: MissingRule = "error",
-    unknown: UnknownRule = "error",
-    threads: int | None = None,
-    progress: Progress | None = None,
-    block: int | None = None,
-    **csv: Unpack[CsvWords],
+    **options: Unpack[ApplyWords],
 ) -> PredictionReport:
     """Apply a model to the rows of a file, which need not fit into memory.
 
@@ -92,8 +96,8 @@ def predict_file(
     decision : bool
         Also the decision function: `decision`, or `decision:A|B` for each pair of classes (above 0 for B).
     std : bool
-        Of a ridge regression, whose predictions have the names of their targets: also the standard deviation of new
-        values, in columns `TARGET_std`.
+        Of a ridge regression, whose predictions have the names of their targets (`TARGET_predicted` where the target is
+        kept): also the standard deviation of new values, in columns `TARGET_std`.
     interval : float, optional
         Of a ridge regression: also the ends of intervals that hold new values with this probability, in columns
         `TARGET_low` and `TARGET_high` after `TARGET_std`.
@@ -137,17 +141,15 @@ def predict_file(
     Cost: O(rows x support vectors x columns) time; memory for a few blocks, whatever the size of the data. CSV with
     decimal commas and without `decimal="."` is an exception, see `open_blocks`.
     """
-    started = time.perf_counter()
-    file = _read(model, "predict")
-    columns: ModelColumns
+    file, columns = _read(model, "predict"), None
     if file.kind == "svm":
-        columns = SvmColumns(model_of(file, SvmModel), file.name, proba, decision, std or interval is not None)
-    else:
-        refused = "--proba" if proba else "--decision" if decision else None
-        columns = RidgeColumns(model_of(file, RidgeModel), file.name, std, interval, refused)
-    rows = open_blocks(os.fspath(data), **columns.encoder.csv(csv), block_bytes=block)
-    told = _RowWork(columns, missing, unknown).told(rows, output, keep, engine_of(threads), progress)
-    return PredictionReport(**told, predicted=told["rows"] - told["incomplete"], seconds=time.perf_counter() - started)
+        fitted, deviates = model_of(file, SvmModel), std or interval is not None
+        columns = SvmColumns(model=fitted, shown=file.name, proba=proba, decision=decision, intervals=deviates)
+        return PredictionReport(**_applied(columns, "predicted", data, **options))
+    refused = "--proba" if proba else "--decision" if decision else None
+    regression = model_of(file, RidgeModel)
+    made = RidgeColumns(model=regression, shown=file.name, std=std, interval=interval, refused=refused)
+    return PredictionReport(**_applied(made, "predicted", data, **options))
 
 
 @telling
@@ -155,17 +157,10 @@ def transform_file(
     model: str | PathLike[str],
     data: str | PathLike[str],
     *,
-    output: str | PathLike[str] | BinaryIO | None = None,
     components: int | None = None,
     reconstruct: bool = False,
     residual: bool = False,
-    keep: Patterns = None,
-    missing: MissingRule = "error",
-    unknown: UnknownRule = "error",
-    threads: int | None = None,
-    progress: Progress | None = None,
-    block: int | None = None,
-    **csv: Unpack[CsvWords],
+    **options: Unpack[ApplyWords],
 ) -> TransformReport:
     """Project the rows of a file, which need not fit into memory, on the components of a model.
 
@@ -212,7 +207,6 @@ def transform_file(
 
     Cost: O(rows x centres x columns) time, for pre-images some ten to a hundred times; memory for a few blocks.
     """
-    started = time.perf_counter()
     file = _read(model, "transform")
     fitted = model_of(file, KpcaModel)
     if components is not None:
@@ -223,26 +217,85 @@ def transform_file(
                 code="usage.components",
             )
         fitted = fitted.first(components)
-    columns = ComponentColumns(fitted, file.name, reconstruct, residual)
-    rows = open_blocks(os.fspath(data), **columns.encoder.csv(csv), block_bytes=block)
-    told = _RowWork(columns, missing, unknown).told(rows, output, keep, engine_of(threads), progress)
-    return TransformReport(**told, transformed=told["rows"] - told["incomplete"], seconds=time.perf_counter() - started)
+    columns = ComponentColumns(model=fitted, shown=file.name, reconstruct=reconstruct, residual=residual)
+    return TransformReport(**_applied(columns, "transformed", data, **options))
 
 
 def _read(model: str | PathLike[str], command: str) -> ModelFile:
     """Return the file of a model that a command applies."""
     file = read_model(model)
-    if COMMANDS.get(file.kind) != command:
-        lacks = "this kerntest cannot predict with" if command == "predict" else "has no components to project on"
-        ways = {"svm": "predict {} DATA` predicts with it", "kpca": "transform {} DATA` projects rows with it"}
-        way = ways.get("svm" if file.kind == "ridge" else file.kind, "inspect {}` says what it holds")
+    way, *_ = KINDS.get(file.kind, ("inspect",))
+    if way != command:
+        does = {"predict": "predicts with it", "transform": "projects rows with it", "inspect": "says what it holds"}
         raise ModelError(
-            f"{file.name} holds a model of kind {file.kind!r}, which {lacks}",
-            hint=f"`kerntest {way.format(file.name)}",
+            f"{file.name} holds a model of kind {file.kind!r}, which `kerntest {command}` cannot apply",
+            hint=f"`kerntest {way} {file.name}{' DATA' * (way != 'inspect')}` {does[way]}",
             code="model.kind",
             where={"file": file.name},
         )
     return file
+
+
+def _applied(
+    columns: ModelColumns,
+    done: str,
+    data: str | PathLike[str],
+    *,
+    output: str | PathLike[str] | BinaryIO | None = None,
+    keep: Patterns = None,
+    missing: MissingRule = "error",
+    unknown: UnknownRule = "error",
+    threads: int | None = None,
+    progress: Progress | None = None,
+    block: int | None = None,
+    **csv: Unpack[CsvWords],
+) -> dict[str, Any]:
+    """Write the columns of a model for the rows of a file; return what every report tells, `done` how many have them."""
+    started, encoder = time.perf_counter(), columns.encoder
+    one_of("missing", missing, ("error", "drop", "empty"))
+    one_of("unknown", unknown, ("error", "ignore"))
+    named = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
+    if named is not None:
+        rows_format(named)
+    with open_blocks(os.fspath(data), **encoder.csv(csv), block_bytes=block) as reader:
+        reader.written = encoder.written
+        columns = replace(columns, kept=tuple(match_names(keep, reader.names, reader.name)))
+        for name in columns.kept:
+            if name == ROW or name in columns.names:
+                raise UsageError(
+                    f"column {name!r} of {reader.name} cannot be kept beside the {columns.made}s, "
+                    "which have columns of such names",
+                    hint="rename it in the data, or name the others in --keep",
+                    code="usage.keep",
+                    where={"file": reader.name, "column": name},
+                )
+        work = _RowWork(columns, missing, unknown, reader.located)
+        # A column that is not there is told before any row is read.
+        empty = tuple(Column(name, "number", np.empty(0)) for name in reader.names)
+        encoder.select(Table(reader.name, empty, 0, reader.format), name=columns.shown)
+        engine = work.planned(reader, engine_of(threads))
+        with open_rows(output) as writer:
+            applied = work.run(reader, engine, writer, progress)
+        told = columns.told(applied.sums)
+        met = applied.unknown.items()
+        return {
+            "schema": f"kerntest.{columns.command}/1",
+            "command": columns.command,
+            "model": columns.shown,
+            "kind": columns.model.KIND,
+            "data": reader.name,
+            "rows": applied.rows,
+            done: applied.done,
+            "incomplete": applied.rows - applied.done,
+            "output": named,
+            "columns": applied.columns,
+            "columns_ignored": tuple(name for name in reader.names if name not in {*encoder.names, *columns.kept}),
+            "unknown": tuple(UnknownLevels(name, one.values[:VALUES_TOLD], one.n_rows) for name, one in met),
+            "warnings": (*reader.warnings, *work.warnings(reader.name, applied, told.get("not_converged", 0))),
+            "version": __version__,
+            "seconds": time.perf_counter() - started,
+            **told,
+        }
 
 
 @dataclass(slots=True, eq=False)
@@ -265,22 +318,7 @@ class Applied:
             values = tuple(dict.fromkeys((*met.values, *(one.values if len(met.values) < VALUES_TOLD else ()))))
             self.unknown[name] = replace(met, values=values, n_rows=met.n_rows + one.n_rows)
         for name, sums in other.sums.items():
-            self.sums.setdefault(name, Sums()).add(sums)
-
-
-def _kept(keep: Patterns, reader: BlockReader, columns: ModelColumns) -> tuple[str, ...]:
-    """Return the columns of the data to hand through."""
-    names = tuple(match_names(keep, reader.names, reader.name))
-    for name in names:
-        if name == ROW or columns.takes(name):
-            raise UsageError(
-                f"column {name!r} of {reader.name} cannot be kept beside the {columns.made}s, "
-                "which have columns of such names",
-                hint="rename it in the data, or name the others in --keep",
-                code="usage.keep",
-                where={"file": reader.name, "column": name},
-            )
-    return names
+            self.sums[name] = self.sums.get(name, Sums()).plus(sums)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -290,60 +328,13 @@ class _RowWork:
     columns: ModelColumns
     missing: MissingRule
     unknown: UnknownRule
-    kept: tuple[str, ...] = ()
-    located: Callable[[RowBlock], Table] = attrgetter("table")
+    located: Callable[[RowBlock], Table]
     threads: int = 1
 
-    def __post_init__(self) -> None:
-        """Refuse rules that there are not."""
-        one_of("missing", self.missing, ("error", "drop", "empty"))
-        one_of("unknown", self.unknown, ("error", "ignore"))
-
-    def told(
-        self,
-        rows: AbstractContextManager[BlockReader],
-        output: str | PathLike[str] | BinaryIO | None,
-        keep: Patterns,
-        engine: Engine,
-        progress: Progress | None,
-    ) -> dict[str, Any]:
-        """Write the columns of the model for the rows of a file; return what every report tells of them."""
-        columns, encoder = self.columns, self.columns.encoder
-        named = os.fspath(output) if isinstance(output, (str, os.PathLike)) else None
-        if named is not None:
-            rows_format(named)
-        with rows as reader:
-            reader.written = encoder.written
-            work = replace(self, kept=_kept(keep, reader, columns), located=reader.located)
-            # A column that is not there is told before any row is read.
-            empty = tuple(Column(name, "number", np.empty(0)) for name in reader.names)
-            encoder.select(Table(reader.name, empty, 0, reader.format), name=columns.shown)
-            engine = work.planned(reader, engine)
-            with open_rows(output) as writer:
-                applied = work.run(reader, engine, writer, progress)
-            told = columns.told(applied.sums)
-            return {
-                "schema": f"kerntest.{columns.command}/1",
-                "command": columns.command,
-                "model": columns.shown,
-                "kind": columns.model.KIND,
-                "data": reader.name,
-                "rows": applied.rows,
-                "incomplete": applied.rows - applied.done,
-                "output": named,
-                "columns": applied.columns,
-                "columns_ignored": tuple(name for name in reader.names if name not in {*encoder.names, *work.kept}),
-                "unknown": tuple(
-                    UnknownLevels(name, one.values[:VALUES_TOLD], one.n_rows) for name, one in applied.unknown.items()
-                ),
-                "warnings": work.warnings(reader, applied, told),
-                "version": __version__,
-                **told,
-            }
-
-    def _pieces(self, reader: BlockReader, engine: Engine) -> Pieces:
-        kinds = {column.name: column.kind for column in self.columns.encoder.columns}
-        return reader.pieces(kinds, self.kept, engine.threads)
+    def _pieces(self, reader: BlockReader, keep: Sequence[str], engine: Engine) -> Pieces:
+        return reader.pieces(
+            {column.name: column.kind for column in self.columns.encoder.columns}, keep, engine.threads
+        )
 
     def planned(self, reader: BlockReader, engine: Engine) -> Engine:
         """Tell the plan to whoever listens, and return the engine with as many threads as the memory allows.
@@ -354,30 +345,35 @@ class _RowWork:
             most = max(1, (engine.memory - PROGRAM_BYTES) // PIECE_BYTES)
             engine = Engine(min(engine.threads, most), engine.memory)
         if plan_wanted(reader.total):
+            counted_rows = reader.format == "parquet"
+            # How much of a CSV file some rows are is seen on their text: it is read ahead of them.
+            pieces = self._pieces(reader, () if counted_rows else reader.names, engine).items
+            piece = next(pieces)
+            blocks, whole = list(piece.blocks()), next(pieces, None) is None
+            found = sum(block.table.n_rows for block in blocks)
+            text = sum(block.kept.nbytes - 3 * block.kept.num_columns * block.kept.num_rows for block in blocks)
             started = time.perf_counter()
-            blocks, done = self(next(iter(self._pieces(reader, engine).items)))
-            share = min(1.0, max(done, 1) / max(reader.total, 1))
-            seconds = (time.perf_counter() - started) / share
-            exact = reader.format == "parquet"
-            rows = reader.total if exact else round(sum(one.rows for _, one in blocks) / share)
-            about = "" if exact or share == 1.0 else "about "
-            step = f"{self.columns.made}s of {about}{rows:,} rows, a block of them at a time"
-            held = (engine.threads if engine.name == "local" else 1) * PIECE_BYTES
+            for block in blocks:
+                self._of_block(block)
+            seconds = time.perf_counter() - started
+            share = 1.0 if whole else min(1.0, (piece.done if counted_rows else max(text, 1)) / reader.total)
+            rows = found if whole else reader.total if counted_rows else int(float(f"{found / share:.2g}"))
+            about = "" if whole or counted_rows else "about "
             tell(
                 self.columns.command,
                 rows,
                 len(self.columns.encoder.columns),
-                steps=(step,),
-                held=held,
+                steps=(f"{self.columns.made}s of {about}{rows:,} rows, a block of them at a time",),
+                held=(engine.threads if engine.name == "local" else 1) * PIECE_BYTES,
                 operations={},
                 engine=engine,
-                besides=seconds / engine.threads,
+                besides=seconds / share / engine.threads,
             )
         return engine
 
     def run(self, reader: BlockReader, engine: Engine, writer: RowWriter, progress: Progress | None) -> Applied:
         """Write what the model makes of every row, in the order of the rows; the first one that does not fit is told."""
-        pieces = self._pieces(reader, engine)
+        pieces = self._pieces(reader, self.columns.kept, engine)
         runner = engine if pieces.count > 1 else engine.here
         # Few pieces leave threads idle, which may help inside of them.
         inside = -(-runner.threads // max(1, pieces.count)) if runner is engine.here else 1
@@ -423,9 +419,6 @@ class _RowWork:
 
     def _encoded(self, table: Table, complete: NDArray[np.intp], block: RowBlock) -> tuple[Points, tuple[Unknown, ...]]:
         """Return the complete rows as the model takes them; an error tells the line on which it stands."""
-        if not len(complete):
-            width, categories = len(self.columns.encoder.numeric), len(self.columns.encoder.categories)
-            return Points(np.empty((0, width)), np.empty((0, categories), dtype=np.int64)), ()
         encode = partial(self.columns.encoder.transform, name=self.columns.shown, unknown=self.unknown)
         try:
             return encode(table if len(complete) == table.n_rows else table.take(complete))
@@ -445,7 +438,7 @@ class _RowWork:
         sums: dict[str, Sums] = {}
         for _, values in made:
             for name, one in values.items():
-                sums.setdefault(name, Sums()).add(Sums.of(one))
+                sums[name] = sums.get(name, Sums()).plus(Sums.of(one))
         return {name: pa.concat_arrays([columns[name] for columns, _ in made]) for name in made[0][0]}, sums
 
     def _incomplete(self, table: Table, block: RowBlock) -> NDArray[np.bool_]:
@@ -467,14 +460,18 @@ class _RowWork:
             )
         return incomplete
 
-    def warnings(self, reader: BlockReader, applied: Applied, told: dict[str, Any]) -> tuple[str, ...]:
-        """Return what a reader of the output must know."""
-        warnings = list(reader.warnings)
+    def warnings(self, data: str, applied: Applied, unsettled: int) -> Iterator[str]:
+        """Yield what a reader of the output must know."""
         if incomplete := applied.rows - applied.done:
             what = "left out" if self.missing == "drop" else f"without a {self.columns.made}"
-            warnings.append(f"{reader.name}: {counted(incomplete, 'row')} with missing values {what}")
-        warnings += [one.warning(reader.name, self.columns.shown) for one in applied.unknown.values()]
-        if unsettled := told.get("not_converged"):
-            what = counted(unsettled, "pre-image")
-            warnings.append(f"{what} did not settle: the best row met is written for each of them")
-        return tuple(warnings)
+            yield f"{data}: {counted(incomplete, 'row')} with missing values {what}"
+        yield from (one.warning(data, self.columns.shown) for one in applied.unknown.values())
+        if unsettled:
+            yield f"{counted(unsettled, 'pre-image')} did not settle: the best row met is written for each of them"
+
+
+# Options of both are shown with those of each.
+_COMMON = [one for one in signature(_applied).parameters.values() if one.kind is not Parameter.POSITIONAL_OR_KEYWORD]
+for _function in (predict_file, transform_file):
+    _shown = signature(_function)
+    vars(_function)["__signature__"] = _shown.replace(parameters=[*list(_shown.parameters.values())[:-1], *_COMMON])

@@ -11,7 +11,17 @@ import pytest
 from learning.alike import assert_models_alike
 from pyarrow import parquet
 
-from kerntest import SVM, KernelPCA, KernelRidge, predict_file, train_kpca, train_ridge, train_svm, transform_file
+from kerntest import (
+    SVM,
+    KernelPCA,
+    KernelRidge,
+    compute_on,
+    predict_file,
+    train_kpca,
+    train_ridge,
+    train_svm,
+    transform_file,
+)
 from kerntest.errors import DataError, ModelError, UndecidedError, UsageError
 
 
@@ -316,6 +326,18 @@ def test_memory_does_not_grow_with_the_file(folder, tmp_path):
     assert peaks[1] < 1.5 * peaks[0]
 
 
+def test_the_plan_of_a_large_file_has_about_its_rows(folder, tmp_path):
+    header, _, body = (folder / "new.csv").read_text().partition("\n")
+    (tmp_path / "long.csv").write_text(header + "\n" + body * 40)
+    plans = []
+    for data in (folder / "new.csv", tmp_path / "long.csv"):
+        with compute_on("local", planned=plans.append, planned_from=0):
+            predict_file(folder / "weight.kt", data, output=tmp_path / "out.csv", block=100_000)
+    assert (plans[0].rows, plans[0].work) == (500, ("predictions of 500 rows, a block of them at a time",))
+    assert 15_000 < plans[1].rows < 25_000
+    assert plans[1].work == (f"predictions of about {plans[1].rows:,} rows, a block of them at a time",)
+
+
 def test_the_progress_ends_where_the_work_ends(folder, applied):
     steps = []
     applied("kind", block=2000, progress=lambda *step: steps.append(step))
@@ -427,6 +449,13 @@ def test_numbers_too_large_for_a_float_are_refused_and_nothing_is_written(folder
         assert not (tmp_path / "out.csv").exists()
 
 
+def test_a_target_that_is_kept_stands_beside_its_predictions(applied):
+    plain, found = applied("ridge", interval=0.9)[0], applied("ridge", keep="weight", interval=0.9)[0]
+    assert list(found.columns) == ["row", "weight", "weight_predicted", "weight_std", "weight_low", "weight_high"]
+    assert found["weight_predicted"].equals(plain["weight"])
+    assert found["weight"].astype(float).equals(rows(500)["weight"])
+
+
 # What cannot be.
 
 
@@ -435,8 +464,8 @@ def test_columns_are_handed_through_unless_the_output_has_one_of_the_name(folder
     assert (list(found.columns), report.columns_ignored) == (["row", "size", "note", "prediction"], ("id", "fixed"))
     for model, name, made, options in (
         ("kind", "prediction", "predictions", {}),
-        ("kind", "p:10", "predictions", {}),
-        ("usual", "decision", "predictions", {}),
+        ("kind", "p:10", "predictions", {"proba": True}),
+        ("usual", "decision", "predictions", {"decision": True}),
         ("ridge", "weight_std", "predictions", {"std": True}),
         ("two", "size", "pre-images", {"reconstruct": True}),
         ("two", "pc2", "scores", {}),
@@ -463,6 +492,8 @@ def test_what_cannot_be_is_refused(folder, applied, tmp_path):
         (UsageError, "missing must be", lambda: applied("kind", missing="dorp")),
         (UsageError, "unknown must be", lambda: applied("kind", unknown="eror")),
         (UsageError, "column 'nope' is not in", lambda: applied("kind", keep="nope")),
+        (DataError, "kind.kt is a model, not a table", lambda: applied("kind", "kind.kt")),
+        (DataError, "kind.kt is a model, not a table", lambda: train_kpca(folder / "kind.kt")),
         (ModelError, "is not a model", lambda: predict_file(folder / "new.csv", folder / "new.csv")),
         (DataError, "does not exist", lambda: applied("kind", tmp_path / "nowhere.csv")),
         (DataError, r"has no column 'day', which .* needs", lambda: applied("kind", tmp_path / "lacking.csv")),

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -35,42 +34,52 @@ ROW, ERROR, RESIDUAL, UNSETTLED = "row", "reconstruction_error", "residual", "un
 # Before the name of a column whose errors are summed.
 OF = "of "
 MICROSECONDS_A_DAY = 86_400_000_000
-COMMANDS = {"svm": "predict", "ridge": "predict", "kpca": "transform"}
-_ESTIMATORS = {"svm": "SVM", "ridge": "KernelRidge", "kpca": "KernelPCA"}
+# Of each kind of model: what applies it, its Python class, and what is kept of it.
+KINDS: dict[str, tuple[str, str, Any]] = {
+    "svm": ("predict", "SVM", SvmModel),
+    "ridge": ("predict", "KernelRidge", RidgeModel),
+    "kpca": ("transform", "KernelPCA", KpcaModel),
+}
 
 
-@dataclass(slots=True)
-class Sums:
+class Sums(NamedTuple):
     """The sum, the range and the number of values that come block by block, in the order of the rows."""
 
     total: float = 0.0
     low: float = np.inf
     high: float = -np.inf
-    count: int = 0
+    n: int = 0
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> Sums:
         """Return those of some values."""
         return cls(float(values.sum()), float(values.min()), float(values.max()), len(values)) if len(values) else cls()
 
-    def add(self, other: Sums) -> None:
-        """Take in those of the next rows."""
-        self.total += other.total
-        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
-        self.count += other.count
+    def plus(self, other: Sums) -> Sums:
+        """Return those of the next rows too."""
+        ends = min(self.low, other.low), max(self.high, other.high)
+        return Sums(self.total + other.total, *ends, self.n + other.n)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+def _refuse(*cases: tuple[bool, str, str, str]) -> None:
+    """Refuse the first of some cases that holds: what is told, a hint and a code."""
+    for holds, told, hint, code in cases:
+        if holds:
+            raise UsageError(told, hint=hint, code=code)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ModelColumns(ABC):
-    """Which columns a model writes for rows; `shown` is how messages call it."""
+    """Which columns a model writes for rows, beside those of the data that are `kept`; messages call it `shown`."""
 
     model: SvmModel | RidgeModel | KpcaModel
     shown: str
+    kept: tuple[str, ...] = ()
 
     @property
     def command(self) -> str:
         """What applies it."""
-        return COMMANDS[self.model.KIND]
+        return KINDS[self.model.KIND][0]
 
     @property
     def encoder(self) -> Encoder:
@@ -78,7 +87,7 @@ class ModelColumns(ABC):
         if self.model.encoder is None:
             raise ModelError(
                 f"{self.shown} was fitted to a matrix of kernel values, not to columns",
-                hint=f"use it from Python: {_ESTIMATORS[self.model.KIND]}.load(path).{self.command}(K)",
+                hint=f"use it from Python: {KINDS[self.model.KIND][1]}.load(path).{self.command}(K)",
                 code="model.precomputed",
                 where={"file": self.shown},
             )
@@ -94,9 +103,11 @@ class ModelColumns(ABC):
     def names(self) -> list[str]:
         """All columns, in their order."""
 
-    def takes(self, name: str) -> bool:
-        """Say whether the output may have a column of this name."""
-        return name in self.names
+    def check_names(self) -> None:
+        """Refuse to write two columns of one name."""
+        twice = [name for name in self.names if [ROW, *self.names].count(name) > 1]
+        told = f"the output would have two columns {(twice or [''])[0]!r}"
+        _refuse((bool(twice), told, "rename that column of the data, and fit the model again", "usage.output_names"))
 
     @abstractmethod
     def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
@@ -107,7 +118,7 @@ class ModelColumns(ABC):
         """Return Arrow columns to write of n rows, and arrays whose sums are told."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class SvmColumns(ModelColumns):
     """`prediction`: classes as they stood in the training data, numbers, or whether rows are like the training rows.
 
@@ -121,24 +132,19 @@ class SvmColumns(ModelColumns):
 
     def __post_init__(self) -> None:
         """Refuse what a support vector machine does not have."""
-        if self.proba and not self.model.sigmoids:
-            raise UsageError(
+        way = "they are for models of classes; --decision gives the decision function"
+        if self.model.task == "classify":
+            way = "fit it with `kerntest svm ... --probability`"
+        none = f"{self.shown} is a support vector machine, which has no standard deviations and no intervals"
+        _refuse(
+            (
+                self.proba and not self.model.sigmoids,
                 f"{self.shown} has no probabilities",
-                hint="fit it with `kerntest svm ... --probability`"
-                if self.model.task == "classify"
-                else "they are for models of classes; --decision gives the decision function",
-                code="usage.no_probabilities",
-            )
-        if self.intervals:
-            raise UsageError(
-                f"{self.shown} is a support vector machine, which has no standard deviations and no intervals",
-                hint="`kerntest ridge` fits models that have",
-                code="usage.no_intervals",
-            )
-
-    def takes(self, name: str) -> bool:
-        """Say whether the output may have a column of this name."""
-        return name in {"prediction", "decision"} or name.startswith(("decision:", "p:"))
+                way,
+                "usage.no_probabilities",
+            ),
+            (self.intervals, none, "`kerntest ridge` fits models that have", "usage.no_intervals"),
+        )
 
     @property
     def names(self) -> list[str]:
@@ -173,24 +179,23 @@ class SvmColumns(ModelColumns):
 
     def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
         """Return what a report tells of the model and its predictions."""
-        if self.model.task == "regress":
-            return _numbers_told(sums, self.model.target)
-        counts = {name: int(one.total) for name, one in sums.items()}
-        told = {"task": self.model.task, "target": self.model.target, "predictions": counts}
-        return {**told, "numbers": None, "by_target": None}
+        regresses = self.model.task == "regress"
+        told = _ranges(sums) if regresses else {"predictions": {name: int(one.total) for name, one in sums.items()}}
+        return {"task": self.model.task, "target": self.model.target, **told}
 
 
-def _numbers_told(sums: Mapping[str, Sums], target: str | None) -> dict[str, Any]:
-    """Return what a report tells of predicted numbers."""
-    ranges = {name: NumberSummary(one.low, one.total / one.count, one.high) for name, one in sums.items() if one.count}
-    one_of_all = {"numbers": next(iter(ranges.values()), None), "by_target": None}
-    told = {"numbers": None, "by_target": ranges} if len(sums) > 1 else one_of_all
-    return {"task": "regress", "target": target, "predictions": None, **told}
+def _ranges(sums: Mapping[str, Sums]) -> dict[str, Any]:
+    """Return what a report tells of predicted numbers, of one target or of several."""
+    ranges = {name: NumberSummary(one.low, one.total / one.n, one.high) for name, one in sums.items() if one.n}
+    return {"by_target": ranges} if len(sums) > 1 else {"numbers": next(iter(ranges.values()), None)}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RidgeColumns(ModelColumns):
-    """A column for each target, and on request `TARGET_std`, and then `TARGET_low` and `TARGET_high`."""
+    """A column for each target, and on request `TARGET_std`, and then `TARGET_low` and `TARGET_high`.
+
+    Beside a target that is kept, its predictions are called `TARGET_predicted`.
+    """
 
     model: RidgeModel
     std: bool
@@ -199,27 +204,27 @@ class RidgeColumns(ModelColumns):
 
     def __post_init__(self) -> None:
         """Refuse what a regression does not have; `refused` is the option that asks for it."""
-        if self.refused is not None:
-            raise UsageError(
-                f"{self.refused} is for support vector machines, and {self.shown} is a ridge regression",
-                hint="--interval 0.9 gives intervals, --std standard deviations",
-                code="usage.no_decision",
-            )
+        told, deviates = (
+            f"{self.refused} is for support vector machines, and {self.shown} is a ridge regression",
+            self.std,
+        )
         if self.interval is not None:
             check_probability(self.interval)
-        if (self.std or self.interval is not None) and self.model.spread is None:
-            raise UsageError(
-                f"{self.shown} was fitted with --no-intervals, and has none",
-                hint="fit it without that option",
-                code="usage.no_intervals",
-            )
-        _check_different(self.names, "the target")
+            deviates = True
+        none = f"{self.shown} was fitted with --no-intervals, and has none"
+        ways = "--interval 0.9 gives intervals, --std standard deviations"
+        _refuse(
+            (self.refused is not None, told, ways, "usage.no_decision"),
+            (deviates and self.model.spread is None, none, "fit it without that option", "usage.no_intervals"),
+        )
+        self.check_names()
 
     @property
     def names(self) -> list[str]:
         """All columns, in their order."""
-        endings = ("", "_std", "_low", "_high")[: 4 if self.interval is not None else 2 if self.std else 1]
-        return [f"{target}{ending}" for target in self.model.targets for ending in endings]
+        endings = ("_std", "_low", "_high")[: 3 if self.interval is not None else int(self.std)]
+        firsts = {target: "_predicted" if target in self.kept else "" for target in self.model.targets}
+        return [f"{target}{ending}" for target, first in firsts.items() for ending in (first, *endings)]
 
     def __call__(self, points: Points, engine: Engine) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the columns, and the predictions of each target."""
@@ -236,21 +241,10 @@ class RidgeColumns(ModelColumns):
 
     def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
         """Return what a report tells of the model and its predictions."""
-        return _numbers_told(sums, ", ".join(self.model.targets))
+        return {"task": "regress", "target": ", ".join(self.model.targets), **_ranges(sums)}
 
 
-def _check_different(names: list[str], origin: str) -> None:
-    """Refuse to write two columns of one name."""
-    twice = [name for name, count in Counter([ROW, *names]).items() if count > 1]
-    if twice:
-        raise UsageError(
-            f"the output would have two columns {twice[0]!r}",
-            hint=f"rename {origin}, and fit the model again",
-            code="usage.output_names",
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ComponentColumns(ModelColumns):
     """Scores `pc1`, `pc2`, ...; or pre-images, in the columns and units of the data, and `reconstruction_error`.
 
@@ -265,7 +259,7 @@ class ComponentColumns(ModelColumns):
         """Refuse a model without pre-images."""
         if self.reconstruct and self.encoder:
             self.model.check_preimages()
-        _check_different(self.names, "the column of the data")
+        self.check_names()
 
     @property
     def made(self) -> str:
@@ -284,17 +278,19 @@ class ComponentColumns(ModelColumns):
 
     def __call__(self, points: Points, engine: Engine) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the columns, and residuals and errors of the rows."""
+        sums: dict[str, NDArray[Any]] = {}
         # Whatever overflows shows in the columns.
         with np.errstate(over="ignore", invalid="ignore"):
             if self.residual:
-                scores, residuals = self.model.residuals(points, engine)
+                scores, sums[RESIDUAL] = self.model.residuals(points, engine)
             else:
-                scores, residuals = self.model.scores(points, engine), np.empty(0)
-            self._check_finite(scores, residuals)
-            columns, sums = self._preimages(points, scores, engine) if self.reconstruct else (list(scores.T), {})
-        if self.residual:
-            columns.append(residuals)
-            sums[RESIDUAL] = residuals
+                scores = self.model.scores(points, engine)
+            self._check_finite(scores, *sums.values())
+            columns: list[Any] = list(scores.T)
+            if self.reconstruct:
+                columns, errors = self._preimages(points, scores, engine)
+                sums = errors | sums
+        columns += [sums[name] for name in (RESIDUAL,) if self.residual]
         return dict(zip(self.names, map(pa.array, columns), strict=True)), sums
 
     def _preimages(self, points: Points, scores: Array, engine: Engine) -> tuple[list[Any], dict[str, NDArray[Any]]]:
@@ -311,18 +307,17 @@ class ComponentColumns(ModelColumns):
 
     def told(self, sums: Mapping[str, Sums]) -> dict[str, Any]:
         """Return what a report tells of the model and its columns."""
-        means = {name: one.total / one.count for name, one in sums.items() if one.count}
+        means = {name: one.total / one.n for name, one in sums.items() if one.n}
+        off = {name.removeprefix(OF): mean for name, mean in means.items() if name.startswith(OF)}
+        categories = self.encoder.category_names
         return {
             "components": self.model.n_components,
             "residual": means.get(RESIDUAL),
             "reconstructed": self.reconstruct,
             "reconstruction_error": math.sqrt(means[ERROR]) if ERROR in means else None,
             "by_column": tuple(
-                ColumnError(name.removeprefix(OF), None, mean)
-                if name.removeprefix(OF) in self.encoder.category_names
-                else ColumnError(name.removeprefix(OF), math.sqrt(mean), None)
-                for name, mean in means.items()
-                if name.startswith(OF)
+                ColumnError(name, changed=mean) if name in categories else ColumnError(name, rmse=math.sqrt(mean))
+                for name, mean in off.items()
             ),
             "not_converged": int(sums[UNSETTLED].total) if UNSETTLED in sums else 0,
         }
@@ -342,9 +337,7 @@ def _in_arrow(values: NDArray[Any], kind: str) -> Any:
         return pa.array(np.round(values * MICROSECONDS_A_DAY).astype(np.int64), pa.timestamp("us"))
     if kind == "boolean":
         return pa.array([None if value is None else value == "true" for value in values.tolist()], pa.bool_())
-    if kind == "text":
-        return pa.array(values.tolist(), pa.string())
-    return pa.array(values, pa.float64())
+    return pa.array(values.tolist(), pa.string()) if kind == "text" else pa.array(values, pa.float64())
 
 
 def inspect_model(path: str | PathLike[str]) -> ModelReport:
@@ -367,43 +360,45 @@ def inspect_model(path: str | PathLike[str]) -> ModelReport:
         digest = hashlib.file_digest(stream, "sha256")
         size = stream.tell()
     # A kind that a later version of this format adds is still told by name.
-    svm = model_of(file, SvmModel) if file.kind == "svm" else None
-    ridge = model_of(file, RidgeModel) if file.kind == "ridge" else None
-    kpca = model_of(file, KpcaModel) if file.kind == "kpca" else None
-    model = svm or ridge or kpca
-    encoder, features, support = (model.encoder, model.features, None) if model else (None, None, None)
-    if model and features is None and not (kpca and kpca.by_axes):
-        support = kpca.n_train if kpca else len(model.expansion.coefficients)
-    kernel = file.manifest.get("kernel") if encoder or not model else "precomputed"
+    model = model_of(file, KINDS[file.kind][2]) if file.kind in KINDS else None
+    told: dict[str, Any] = {}
+    if isinstance(model, SvmModel):
+        told = {"task": model.task, "method": model.method, "target": model.target}
+        told |= {"classes": model.classes.names if model.classes else (), "probability": bool(model.sigmoids)}
+    elif isinstance(model, RidgeModel):
+        told = {"task": "regress", "target": ", ".join(model.targets), "lambda_": model.lambda_}
+        told["intervals"] = model.spread is not None
+    elif isinstance(model, KpcaModel):
+        told = {
+            "eigenvalues": tuple(model.eigenvalues.tolist()),
+            "explained_variance_ratio": tuple(model.ratios.tolist()),
+        }
+    kernel = file.manifest.get("kernel")
+    if model is not None:
+        encoder, features, components = model.encoder, model.features, isinstance(model, KpcaModel)
+        if encoder is None:
+            kernel = "precomputed"
+        else:
+            told |= {"scale": encoder.scale, "columns": tuple(map(_column, encoder.columns))}
+        if features is not None:
+            told["features"] = f"{features.kind}:{features.size}"
+        elif not (components and model.by_axes):
+            told["n_support"] = model.n_train if components else len(model.expansion.coefficients)
+        # Those of components are only their centring.
+        told["intercepts"] = () if components else tuple(model.expansion.intercepts.tolist())
     return ModelReport(
-        schema="kerntest.model/1",
-        command="inspect",
         name=file.name,
         kind=file.kind,
         format_version=int(file.manifest["format_version"]),
         kerntest_version=str(file.manifest["kerntest_version"]),
-        task=svm.task if svm else "regress" if ridge else None,
-        method=svm.method if svm else None,
-        target=svm.target if svm else ", ".join(ridge.targets) if ridge else None,
-        classes=svm.classes.names if svm and svm.classes else (),
-        columns=tuple(map(_column, encoder.columns)) if encoder else (),
-        scale=encoder.scale if encoder else None,
         kernel=kernel if isinstance(kernel, str) else None,
-        features=f"{features.kind}:{features.size}" if features else None,
-        n_support=support,
-        # Those of components are only their centring.
-        intercepts=tuple(model.expansion.intercepts.tolist()) if model and not kpca else (),
-        probability=bool(svm and svm.sigmoids),
-        lambda_=ridge.lambda_ if ridge else None,
-        intervals=bool(ridge and ridge.spread),
-        eigenvalues=tuple(kpca.eigenvalues.tolist()) if kpca else (),
-        explained_variance_ratio=tuple(kpca.ratios.tolist()) if kpca else (),
         bytes=size,
         sha256=digest.hexdigest(),
+        **told,
     )
 
 
 def _column(spec: ColumnSpec) -> ModelColumn:
     if spec.is_category:
-        return ModelColumn(spec.name, spec.kind, spec.levels, None, None)
+        return ModelColumn(spec.name, spec.kind, spec.levels)
     return ModelColumn(spec.name, spec.kind, None, spec.centre, spec.spread, spec.written or None)

@@ -314,13 +314,13 @@ class ModelColumn(Record):
 
     name: str
     kind: str
-    levels: tuple[str, ...] | None
-    centre: float | None
-    spread: float | None
+    levels: tuple[str, ...] | None = None
+    centre: float | None = None
+    spread: float | None = None
     written: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReport(Record):
     """A model file.
 
@@ -363,27 +363,27 @@ class ModelReport(Record):
     sha256 : str
     """
 
-    schema: str
-    command: str
+    schema: str = "kerntest.model/1"
+    command: str = "inspect"
     name: str
     kind: str
     format_version: int
     kerntest_version: str
-    task: str | None
-    method: str | None
-    target: str | None
-    classes: tuple[str, ...]
-    columns: tuple[ModelColumn, ...]
-    scale: str | None
-    kernel: str | None
-    features: str | None
-    n_support: int | None
-    intercepts: tuple[float, ...]
-    probability: bool
-    lambda_: float | None
-    intervals: bool
-    eigenvalues: tuple[float, ...]
-    explained_variance_ratio: tuple[float, ...]
+    task: str | None = None
+    method: str | None = None
+    target: str | None = None
+    classes: tuple[str, ...] = ()
+    columns: tuple[ModelColumn, ...] = ()
+    scale: str | None = None
+    kernel: str | None = None
+    features: str | None = None
+    n_support: int | None = None
+    intercepts: tuple[float, ...] = ()
+    probability: bool = False
+    lambda_: float | None = None
+    intervals: bool = False
+    eigenvalues: tuple[float, ...] = ()
+    explained_variance_ratio: tuple[float, ...] = ()
     bytes: int
     sha256: str
 

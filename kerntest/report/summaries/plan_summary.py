@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 def plan_summary(plan: Plan) -> Summary:
     """Return a plan in words."""
-    lines = [("data", f"{plan.rows:,} rows, {plan.columns} column{'' if plan.columns == 1 else 's'}")]
+    # Rows of a file that is not read beforehand are a guess, and the work says so.
+    about = "about " * any(f"about {plan.rows:,} rows" in step for step in plan.work)
+    lines = [("data", f"{about}{plan.rows:,} rows, {plan.columns} column{'' if plan.columns == 1 else 's'}")]
     lines += [("" if number else "work", visible(step)) for number, step in enumerate(plan.work)]
     lines.append(("where", f"{visible(plan.where)}, {plan.dtype}"))
     allowed = "" if plan.memory_limit is None else f" of the {show_memory(plan.memory_limit)} allowed"
