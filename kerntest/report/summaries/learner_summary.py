@@ -1,160 +1,225 @@
-"""Fitted learners in words: what all of them say alike, support vector machines, and principal components."""
+"""Fitted learners in words: what all of them say alike, support vector machines, ridge regressions and components."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from kerntest.report.results.learning_record import ClassificationMetrics, RegressionMetrics
-from kerntest.report.summaries.words import (
-    Cell,
-    ResultTable,
-    Summary,
-    counted,
-    input_notes,
-    input_text,
-    name_list,
-    number,
-    percent,
-    run_note,
-    shortened_kernel,
-    visible,
-)
+from kerntest.report.results.learning_record import ClassificationMetrics, PredictorResult, RegressionMetrics
+from kerntest.report.summaries import words
+from kerntest.report.summaries.words import ResultTable, counted, name_list, number, percent, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from kerntest.report.results.learning_record import (
-        GridCell,
-        GridSearch,
-        KpcaResult,
-        RidgeCell,
-        RidgeGrid,
-        RidgeResult,
-        SvmResult,
-    )
+    from kerntest.report.results import learning_record as records
 
-    LearnerResult: TypeAlias = SvmResult | RidgeResult | KpcaResult
+    Lines: TypeAlias = list[tuple[str, str]]
 
 PARTS = {"train": "training", "test": "test"}
 TITLES = {"svm": "Support vector machine", "mean": "Nearest-mean classifier", "perceptron": "Kernel perceptron"}
 TASKS = {"classify": "", "regress": " for numbers", "one-class": " for one class"}
+FEATURES = {"nystroem": "Nystroem", "fourier": "random Fourier"}
 # More classes than this are left to --json: nobody reads a larger matrix in a terminal.
 CLASSES_SHOWN = 12
 LONGEST_NAME = 20
 
 
 def learner_summary(
-    result: LearnerResult,
+    result: records.LearnerResult,
     title: str,
-    lines: Sequence[tuple[str, str]],
+    lines: Lines,
     sentence: str,
     *,
     target: str | None = None,
     tables: Sequence[ResultTable] = (),
     answer: str = "Decision",
-) -> Summary:
+) -> words.Summary:
     """Return a fit in words, `lines` its own between the kernel and the model."""
-    inputs, cluster = result.provenance.inputs, getattr(result, "cluster", None)
-    head = [("data", input_text(inputs[0]))]
+    inputs, weights = result.provenance.inputs, getattr(result, "weights", None)
+    head = [("data", words.input_text(inputs[0]))]
     if len(inputs) > 1:
-        head.append(("test data", input_text(inputs[1])))
+        head.append(("test data", words.input_text(inputs[1])))
     elif result.n_test:
         head.append(("", f"{result.n_train:,} to learn from, {result.n_test:,} held out to judge by"))
     if target is not None:
         head.append(("target", target))
-    if cluster is not None:
-        told = f"{getattr(result, 'n_clusters', 0):,} among the training rows, none of them parted"
-        head.append(("clusters", f"{visible(cluster)}: {told}"))
-    head += [("columns", name_list(result.columns)), ("kernel", visible(shortened_kernel(result.kernel)))]
-    if getattr(result, "weights", None) is not None:
-        head.append(("weights", visible(getattr(result, "weights", ""))))
-    if result.features is not None:
+    if isinstance(result, PredictorResult) and result.cluster is not None:
+        told = f"{result.n_clusters or 0:,} among the training rows, none of them parted"
+        head.append(("clusters", f"{visible(result.cluster)}: {told}"))
+    head += [("columns", name_list(result.columns)), ("kernel", visible(words.shortened_kernel(result.kernel)))]
+    head += [] if weights is None else [("weights", visible(weights))]
+    if result.features is not None and result.feature_error is not None:
         kind, _, count = result.features.partition(":")
-        name = {"nystroem": "Nystroem", "fourier": "random Fourier"}.get(kind, kind)
-        error = (
-            "" if result.feature_error is None else f", kernel values off by {number(result.feature_error, 2)} (RMS)"
-        )
-        head.append(("features", f"{count} {name} features{error}"))
+        error = f"kernel values off by {number(result.feature_error, 2)} (RMS)"
+        head.append(("features", f"{count} {FEATURES.get(kind, kind)} features, {error}"))
     model = [] if result.model is None else [("model", visible(result.model))]
     warnings = tuple(visible(warning) for warning in result.warnings)
-    return Summary(title, (*head, *lines, *model), visible(sentence), warnings, tuple(tables), answer)
+    return words.Summary(title, (*head, *lines, *model), visible(sentence), warnings, tuple(tables), answer)
 
 
-def judged_rows(result: LearnerResult) -> str:
+def learner_notes(result: records.LearnerResult) -> list[str]:
+    """Return what was found out and chosen on the way to a model, one line each."""
+    provenance, grid = result.provenance, getattr(result, "grid", None)
+    notes = [*words.input_notes(provenance), f"columns used: {name_list(result.columns, shown=None)}"]
+    if result.columns_left_out:
+        notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
+    notes.append(f"kernel {provenance.kernel}, bandwidth: {provenance.bandwidth}, scale {provenance.scale}")
+    notes.append(f"kernel as resolved: {result.kernel}")
+    notes += [] if grid is None else [f"of the grid was chosen {grid.tie_rule}"]
+    return [visible(note) for note in (*notes, f"seed {provenance.seed}", words.run_note(provenance))]
+
+
+def _part_rows(result: records.LearnerResult) -> str:
     """Return the rows that a result is judged on, such as "20 test rows"."""
     rows = result.n_train if result.judged_on == "train" else result.n_test
     return counted(rows, f"{PARTS[result.judged_on]} row")
 
 
-def learner_notes(result: LearnerResult) -> list[str]:
-    """Return what was found out and chosen on the way to a model, one line each."""
-    provenance, grid = result.provenance, getattr(result, "grid", None)
-    notes = [*input_notes(provenance), f"columns used: {name_list(result.columns, shown=None)}"]
-    if result.columns_left_out:
-        notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
-    notes.append(f"kernel {provenance.kernel}, bandwidth: {provenance.bandwidth}, scale {provenance.scale}")
-    notes.append(f"kernel as resolved: {result.kernel}")
-    if grid is not None:
-        notes.append(f"of the grid was chosen {grid.tie_rule}")
-    notes += [f"seed {provenance.seed}", run_note(provenance)]
-    return [visible(note) for note in notes]
-
-
-def error_sentence(rows: str, rmse: float, r2: float | None) -> str:
+def _error_sentence(rows: str, rmse: float, r2: float | None) -> str:
     """Return how good predictions of numbers are, as a sentence."""
     explained = "" if r2 is None else f", r2 = {number(r2)}"
     return f"Predictions of {rows} are off by {number(rmse)} (root mean square{explained})."
 
 
-def svm_summary(result: SvmResult) -> Summary:
+def _error_lines(judged: RegressionMetrics, rows: str) -> Lines:
+    """Return how good a regression is on the rows that it is judged by."""
+    error, largest = number(judged.rmse), number(judged.max_error)
+    lines = [("RMSE", f"{error} on {rows}"), ("", f"MAE {number(judged.mae)}, largest error {largest}")]
+    return lines if judged.r2 is None else [*lines, ("r2", number(judged.r2))]
+
+
+def _trained_line(result: records.SvmResult | records.RidgeResult) -> Lines:
+    """Return how good a fit is on the rows that it has learned, if it is judged by others."""
+    train = result.train
+    if result.judged_on == "train" or train is None:
+        return []
+    if isinstance(train, ClassificationMetrics):
+        return [("training", f"{percent(train.accuracy)} of {counted(train.n, 'training row')}")]
+    return [("training", f"RMSE {number(train.rmse)}{'' if train.r2 is None else f', r2 {number(train.r2)}'}")]
+
+
+def _numbers(headings: Iterable[str]) -> list[tuple[str, Literal["number"]]]:
+    """Return columns of numbers."""
+    return [(heading, "number") for heading in headings]
+
+
+def _grid_table(
+    grid: records.GridSearch | records.RidgeGrid, option: str, scores: Sequence[str], called: str
+) -> list[ResultTable]:
+    """Return the scores of a grid of several cells, as texts: an option down, bandwidths across."""
+    places = [(getattr(cell, option), cell.multiple) for cell in grid.cells]
+    if len(places) < 2:
+        return []
+    known = all(cell.bandwidth is not None for cell in grid.cells)
+    widths = {cell.multiple: number(cell.bandwidth or cell.multiple, 3) for cell in grid.cells}
+    texts = {place: words.Cell(text) for place, text in zip(places, scores, strict=True)}
+    texts[places[grid.chosen]] = words.Cell(f"*{scores[grid.chosen]}", "chosen")
+    values, multiples = (sorted(set(axis)) for axis in zip(*places, strict=True))
+    return [
+        ResultTable(
+            ((option.rstrip("_"), "word"), *_numbers(widths[multiple] for multiple in multiples)),
+            tuple((number(value), *(texts[value, multiple] for multiple in multiples)) for value in values),
+            f"Grid, {called}, bandwidths {'' if known else '/ median '}across (* chosen):",
+            (f"tie rule: {grid.tie_rule}",),
+            keep=widths[places[grid.chosen][1]],
+        )
+    ]
+
+
+def svm_summary(result: records.SvmResult) -> words.Summary:
     """Return a fitted machine in words."""
-    target, judged, tables = result.target, result.train if result.judged_on == "train" else result.test, []
+    target, judged, grid = result.target, result.train if result.judged_on == "train" else result.test, result.grid
+    rows, lines, tables = _part_rows(result), _cost_lines(result), list[ResultTable]()
     if target is not None:
         target = visible(target) + (f": {name_list(result.classes)}" if result.classes else "")
-    lines = _cost_lines(result)
-    if result.grid is not None:
-        several = len(result.grid.cells) > 1
-        lines.append(("chosen by" if several else "validated", _grid_text(result.grid)))
-        tables += [_grid_table(result.grid)] if several else []
+    if grid is not None:
+        lines.append(("chosen by" if len(grid.cells) > 1 else "validated", _grid_text(grid)))
+        accuracy = grid.score == "accuracy"
+        scores = [f"{100 * cell.mean:.1f}" if accuracy else number(-cell.mean) for cell in grid.cells]
+        called = f"mean {'accuracy in %' if accuracy else 'RMSE'} over {grid.folds} folds"
+        tables += _grid_table(grid, "C", scores, called)
     lines += _solver_lines(result)
     if isinstance(judged, ClassificationMetrics):
-        lines += _class_lines(result, judged)
+        lines += _class_lines(result, judged, rows)
         tables += _class_tables(judged, result.judged_on)
     elif isinstance(judged, RegressionMetrics):
-        lines += _number_lines(result, judged)
+        lines += [*_error_lines(judged, rows), *_trained_line(result)]
     elif result.outliers is not None:
         lines.append(("outliers", f"{percent(result.outliers)} of the {PARTS[result.judged_on]} rows"))
     title = TITLES[result.method] + TASKS[result.task]
     return learner_summary(result, title, lines, svm_sentence(result), target=target, tables=tables)
 
 
-def _grid_table(grid: GridSearch) -> ResultTable:
-    """Return the scores of a grid: bandwidths down, costs across."""
-    costs = sorted({cell.C for cell in grid.cells})
-    cells = {(cell.multiple, cell.C): cell for cell in grid.cells}
-    chosen, accuracy = grid.cells[grid.chosen], grid.score == "accuracy"
-
-    def shown(cell: GridCell) -> Cell:
-        text = f"{100 * cell.mean:.1f}" if accuracy else number(-cell.mean)
-        return Cell(f"*{text}", "chosen") if cell is chosen else Cell(text)
-
-    rows: list[tuple[str | Cell, ...]] = []
-    for multiple in sorted({cell.multiple for cell in grid.cells}):
-        bandwidth = cells[multiple, costs[0]].bandwidth
-        size = f"{number(multiple)} x median" if bandwidth is None else number(bandwidth)
-        rows.append((size, *(shown(cells[multiple, cost]) for cost in costs)))
-    return ResultTable(
-        (("bandwidth", "word"), *_numbers(f"C = {number(cost)}" for cost in costs)),
-        tuple(rows),
-        f"Grid, mean {'accuracy in %' if accuracy else 'RMSE'} over {grid.folds} folds (* chosen):",
-        (f"tie rule: {grid.tie_rule}",),
-        keep=f"C = {number(chosen.C)}",
+def svm_sentence(result: records.SvmResult) -> str:
+    """Return how good a machine is, as a sentence."""
+    rows, accuracy, rmse, r2, against = _part_rows(result), result.accuracy, result.rmse, result.r2, ""
+    if result.grid is not None and result.judged_on == "train":
+        rows, r2 = f"rows held out in {result.grid.folds} folds", None
+        accuracy, rmse = (result.grid.mean, None) if result.grid.score == "accuracy" else (None, -result.grid.mean)
+    elif result.baseline is not None and result.method != "mean":
+        against = f" ({result.baseline.method}: {percent(result.baseline.accuracy)})"
+    if accuracy is not None:
+        return f"{percent(accuracy)} of {rows} are classified correctly{against}."
+    return (
+        f"{percent(result.outliers or 0.0)} of {rows} are outliers."
+        if rmse is None
+        else _error_sentence(rows, rmse, r2)
     )
 
 
-def _numbers(headings: Iterable[str]) -> list[tuple[str, Literal["number"]]]:
-    """Return columns of numbers."""
-    return [(heading, "number") for heading in headings]
+def _cost_lines(result: records.SvmResult) -> Lines:
+    """Return the cost in both of its conventions, or nu."""
+    if result.method != "svm":
+        return []
+    parts = [] if result.nu is None else [f"nu = {number(result.nu)}"]
+    if result.C is not None and result.lambda_ is not None:
+        parts += [f"C = {number(result.C)}", f"lambda = 1/(2 n C) = {number(result.lambda_)}"]
+    return [("cost", ", ".join(parts) or "hard margin: no training row may be on the wrong side")]
+
+
+def _grid_text(grid: records.GridSearch) -> str:
+    """Return how the options were judged."""
+    best, shown = grid.cells[grid.chosen], percent if grid.score == "accuracy" else number
+    score = f"{percent(best.mean)} correct" if grid.score == "accuracy" else f"RMSE {number(-best.mean)}"
+    error = "" if best.standard_error is None else f" +- {shown(best.standard_error)}"
+    of = f", the best of {len(grid.cells)}" if len(grid.cells) > 1 else ""
+    return f"{grid.folds}-fold cross-validation of the training rows: {score}{error}{of}"
+
+
+def _solver_lines(result: records.SvmResult) -> Lines:
+    """Return what the machine consists of and how surely it is the best one."""
+    if result.method == "mean":
+        return []
+    support = f"{result.n_support:,} of {counted(result.n_train, 'training row')}"
+    if result.method == "perceptron":
+        settled = "converged" if result.converged else "not converged"
+        return [("support", support), ("solver", f"{settled} after {counted(result.iterations, 'correction')}")]
+    settled = "converged" if result.converged else "NOT converged"
+    gap = "" if result.duality_gap is None else f": duality gap {number(result.duality_gap, 2)} of the objective"
+    lines = [("support", f"{support}, {result.n_bounded:,} of them at the bound")]
+    lines.append(("solver", f"{settled}{gap}, {counted(result.iterations, 'linear system')}"))
+    if result.objective is not None and result.dual_objective is not None:
+        lines.append(("objective", f"{number(result.objective, 6)}, dual {number(result.dual_objective, 6)}"))
+    return [*lines, ("intercept", number(result.intercept))] if isinstance(result.intercept, float) else lines
+
+
+def _class_lines(result: records.SvmResult, judged: ClassificationMetrics, rows: str) -> Lines:
+    """Return how good a classifier is on the rows that it is judged by, and on those that it has learned."""
+    low, high = (percent(end) for end in judged.accuracy_interval)
+    interval = f", 95 % interval {low} to {high}" if result.judged_on == "test" else ""
+    lines = [
+        ("accuracy", f"{percent(judged.accuracy)} of {rows}{interval}"),
+        ("", f"balanced {percent(judged.balanced_accuracy)}, mean F1 {number(judged.macro_f1)}"),
+    ]
+    if judged.roc_auc is not None:
+        lines.append(("ROC AUC", number(judged.roc_auc)))
+    if judged.log_loss is not None and judged.brier is not None:
+        lines.append(("probability", f"log loss {number(judged.log_loss)}, Brier score {number(judged.brier)}"))
+    lines += _trained_line(result)
+    if (best := result.baseline) is not None and result.method != "mean":
+        balanced = percent(best.balanced_accuracy)
+        lines.append(("baseline", f"{best.method}: {percent(best.accuracy)}, balanced {balanced}"))
+    return lines
 
 
 def _class_tables(judged: ClassificationMetrics, part: str) -> list[ResultTable]:
@@ -166,122 +231,20 @@ def _class_tables(judged: ClassificationMetrics, part: str) -> list[ResultTable]
         classes = [one for one in classes if one not in least]
     names = [visible(one.name) for one in classes]
     names = [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..." for name in names]
-    rows = []
+    rows, counts = list[tuple[str, ...]](), list[tuple[str | words.Cell, ...]]()
     for name, one in zip(names, classes, strict=True):
         shares = ("-" if value is None else f"{value:.3f}" for value in (one.precision, one.recall, one.f1))
         rows.append((name, f"{one.support:,}", *shares))
-    by_class = ResultTable(
-        (("class", "name"), *_numbers(("rows", "precision", "recall", "F1"))),
-        tuple(rows),
-        f"Classes, on the {PARTS[part]} rows:",
-        (f"and {more:,} more classes: --json has all, with the confusion matrix",) if more else (),
-    )
+    columns, heading = _numbers(("rows", "precision", "recall", "F1")), f"Classes, on the {PARTS[part]} rows:"
+    left = (f"and {more:,} more classes: --json has all, with the confusion matrix",) if more else ()
+    by_class = ResultTable((("class", "name"), *columns), tuple(rows), heading, left)
     if more:
         return [by_class]
-    confusion = ResultTable(
-        (("", "name"), *_numbers(names)),
-        tuple(
-            (name, *(Cell(f"{count:,}", "right" if row == column else "") for column, count in enumerate(counts)))
-            for row, (name, counts) in enumerate(zip(names, judged.confusion, strict=True))
-        ),
-        "Confusion matrix, true classes down, predicted ones across:",
-        lettered=True,
-    )
-    return [by_class, confusion]
-
-
-def svm_sentence(result: SvmResult) -> str:
-    """Return how good a machine is, as a sentence."""
-    rows, accuracy, rmse, r2, against = judged_rows(result), result.accuracy, result.rmse, result.r2, ""
-    if result.grid is not None and result.judged_on == "train":
-        rows, r2 = f"rows held out in {result.grid.folds} folds", None
-        accuracy, rmse = (result.grid.mean, None) if result.grid.score == "accuracy" else (None, -result.grid.mean)
-    elif result.baseline is not None and result.method != "mean":
-        against = f" ({result.baseline.method}: {percent(result.baseline.accuracy)})"
-    if accuracy is not None:
-        return f"{percent(accuracy)} of {rows} are classified correctly{against}."
-    if rmse is not None:
-        return error_sentence(rows, rmse, r2)
-    return f"{percent(result.outliers or 0.0)} of {rows} are outliers."
-
-
-def _cost_lines(result: SvmResult) -> list[tuple[str, str]]:
-    """Return the cost in both of its conventions, or nu."""
-    if result.method != "svm":
-        return []
-    parts = [] if result.nu is None else [f"nu = {number(result.nu)}"]
-    if result.C is not None and result.lambda_ is not None:
-        parts += [f"C = {number(result.C)}", f"lambda = 1/(2 n C) = {number(result.lambda_)}"]
-    return [("cost", ", ".join(parts) or "hard margin: no training row may be on the wrong side")]
-
-
-def _grid_text(grid: GridSearch) -> str:
-    """Return how the options were judged."""
-    best, accuracy = grid.cells[grid.chosen], grid.score == "accuracy"
-    score = f"{percent(best.mean)} correct" if accuracy else f"RMSE {number(-best.mean)}"
-    if best.standard_error is not None:
-        score += f" +- {percent(best.standard_error) if accuracy else number(best.standard_error)}"
-    of = f", the best of {len(grid.cells)}" if len(grid.cells) > 1 else ""
-    return f"{grid.folds}-fold cross-validation of the training rows: {score}{of}"
-
-
-def _solver_lines(result: SvmResult) -> list[tuple[str, str]]:
-    """Return what the machine consists of and how surely it is the best one."""
-    if result.method == "mean":
-        return []
-    support = f"{result.n_support:,} of {counted(result.n_train, 'training row')}"
-    if result.method == "perceptron":
-        settled = "converged" if result.converged else "not converged"
-        return [("support", support), ("solver", f"{settled} after {counted(result.iterations, 'correction')}")]
-    settled = "converged" if result.converged else "NOT converged"
-    gap = "" if result.duality_gap is None else f": duality gap {number(result.duality_gap, 2)} of the objective"
-    lines = [
-        ("support", f"{support}, {result.n_bounded:,} of them at the bound"),
-        ("solver", f"{settled}{gap}, {counted(result.iterations, 'linear system')}"),
-    ]
-    if result.objective is not None and result.dual_objective is not None:
-        lines.append(("objective", f"{number(result.objective, 6)}, dual {number(result.dual_objective, 6)}"))
-    return [*lines, ("intercept", number(result.intercept))] if isinstance(result.intercept, float) else lines
-
-
-def _class_lines(result: SvmResult, judged: ClassificationMetrics) -> list[tuple[str, str]]:
-    """Return how good a classifier is on the rows that it is judged by, and on those that it has learned."""
-    low, high = (percent(end) for end in judged.accuracy_interval)
-    interval = f", 95 % interval {low} to {high}" if result.judged_on == "test" else ""
-    rows = counted(judged.n, f"{PARTS[result.judged_on]} row")
-    lines = [
-        ("accuracy", f"{percent(judged.accuracy)} of {rows}{interval}"),
-        ("", f"balanced {percent(judged.balanced_accuracy)}, mean F1 {number(judged.macro_f1)}"),
-    ]
-    if judged.roc_auc is not None:
-        lines.append(("ROC AUC", number(judged.roc_auc)))
-    if judged.log_loss is not None and judged.brier is not None:
-        lines.append(("probability", f"log loss {number(judged.log_loss)}, Brier score {number(judged.brier)}"))
-    if result.judged_on == "test" and isinstance(result.train, ClassificationMetrics):
-        lines.append(("training", f"{percent(result.train.accuracy)} of {counted(result.train.n, 'training row')}"))
-    if (best := result.baseline) is not None and result.method != "mean":
-        balanced = percent(best.balanced_accuracy)
-        lines.append(("baseline", f"{best.method}: {percent(best.accuracy)}, balanced {balanced}"))
-    return lines
-
-
-def _number_lines(result: SvmResult, judged: RegressionMetrics) -> list[tuple[str, str]]:
-    """Return how good a regression is on the rows that it is judged by, and on those that it has learned."""
-    rows = counted(judged.n, f"{PARTS[result.judged_on]} row")
-    lines = [
-        ("RMSE", f"{number(judged.rmse)} on {rows}"),
-        ("MAE", f"{number(judged.mae)}, largest error {number(judged.max_error)}"),
-    ]
-    if judged.r2 is not None:
-        lines.append(("r2", number(judged.r2)))
-    if result.judged_on == "test" and isinstance(result.train, RegressionMetrics):
-        lines.append(("training", _trained(result.train)))
-    return lines
-
-
-def _trained(train: RegressionMetrics) -> str:
-    """Return how good a regression is on the rows that it has learned."""
-    return f"RMSE {number(train.rmse)}{'' if train.r2 is None else f', r2 {number(train.r2)}'}"
+    for row, (name, line) in enumerate(zip(names, judged.confusion, strict=True)):
+        cells = (words.Cell(f"{count:,}", "right" if row == place else "") for place, count in enumerate(line))
+        counts.append((name, *cells))
+    heading = "Confusion matrix, true classes down, predicted ones across:"
+    return [by_class, ResultTable((("", "name"), *_numbers(names)), tuple(counts), heading, lettered=True)]
 
 
 CRITERIA = {
@@ -292,57 +255,34 @@ CRITERIA = {
 }
 
 
-def ridge_summary(result: RidgeResult) -> Summary:
+def ridge_summary(result: records.RidgeResult) -> words.Summary:
     """Return a fitted regression in words."""
     lines = [("lambda", f"{number(result.lambda_)}, lambda/n = {number(result.lambda_per_row)}")]
+    tables: list[ResultTable] = []
     if (grid := result.grid) is not None:
         of = f" of {grid.n_rows:,} rows" if grid.n_rows < result.n_train else ""
         best = f"{grid.score} {number(grid.cells[grid.chosen].score)}, the best of {len(grid.cells)} cells"
         lines.append(("chosen by", f"{CRITERIA[grid.criterion].format(folds=grid.folds)}{of}: {best}"))
+        tables = _grid_table(grid, "lambda_", [number(cell.score) for cell in grid.cells], grid.score)
     how = f"{number(result.effective_df)} effective degrees of freedom, condition number {result.condition_number:.2g}"
     if result.solver != "eigenvalues":
         state = "" if result.converged else ", not converged"
         how += f", {counted(result.iterations, 'step')} of conjugate gradients{state}"
-    lines += [("solver", how), *_ridge_lines(result)]
-    tables = [] if grid is None or len(grid.cells) < 2 else [_penalty_table(grid)]
+    lines.append(("solver", how))
+    lines += _single_lines(result) if len(result.fits) == 1 else _target_lines(result)
     targets, sentence = name_list(result.targets), ridge_sentence(result)
     return learner_summary(result, "Kernel ridge regression", lines, sentence, target=targets, tables=tables)
 
 
-def _penalty_table(grid: RidgeGrid) -> ResultTable:
-    """Return the scores of a grid: lambdas down, bandwidths across."""
-    cells = {(cell.multiple, cell.lambda_): cell for cell in grid.cells}
-    multiples, lambdas = (sorted(set(values)) for values in zip(*cells, strict=True))
-    chosen = grid.cells[grid.chosen]
-    widths = [cells[multiple, lambdas[0]].bandwidth for multiple in multiples]
-    headings = [
-        number(multiple) if width is None else number(width, 3)
-        for multiple, width in zip(multiples, widths, strict=True)
-    ]
-
-    def shown(cell: RidgeCell) -> Cell:
-        text = number(cell.score, 4)
-        return Cell(f"*{text}", "chosen") if cell is chosen else Cell(text)
-
-    of = "bandwidths" if chosen.bandwidth is not None else "bandwidths / median"
-    return ResultTable(
-        (("lambda", "word"), *_numbers(headings)),
-        tuple((number(one), *(shown(cells[multiple, one]) for multiple in multiples)) for one in lambdas),
-        f"Grid, {grid.score}, {of} across (* chosen):",
-        (f"tie rule: {grid.tie_rule}",),
-        keep=headings[multiples.index(chosen.multiple)],
-    )
-
-
-def ridge_sentence(result: RidgeResult) -> str:
+def ridge_sentence(result: records.RidgeResult) -> str:
     """Return how good a regression is, as a sentence."""
     judged, several = result.test or result.train, len(result.targets) > 1
-    rows, rmse, r2 = judged_rows(result), judged.rmse, judged.r2
+    rows, rmse, r2 = _part_rows(result), judged.rmse, judged.r2
     if result.judged_on == "train" and result.loo_rmse is not None:
         rows, rmse, r2 = left_out_rows(together=result.n_clusters is not None), result.loo_rmse, result.loo_r2
         rows += "" if several else ","
     if not several:
-        return error_sentence(rows, rmse, r2)
+        return _error_sentence(rows, rmse, r2)
     explained = "unknown" if r2 is None else number(r2)
     return f"Predictions of {rows} have r2 = {explained}, the mean over {len(result.targets)} targets."
 
@@ -352,31 +292,33 @@ def left_out_rows(*, together: bool) -> str:
     return f"rows left out, one {'cluster ' if together else ''}at a time"
 
 
-def _ridge_lines(result: RidgeResult) -> list[tuple[str, str]]:
-    """Return how good the regression is: on test rows, left out, on training rows; of several targets each."""
-    lines, left_out = list[tuple[str, str]](), left_out_rows(together=result.n_clusters is not None)
+def _target_lines(result: records.RidgeResult) -> Lines:
+    """Return how good a regression of several targets is for each of them."""
+    lines = []
     for fit in result.fits:
-        judged = fit.train if fit.test is None else fit.test
-        rows = counted(judged.n, f"{PARTS[result.judged_on]} row")
-        error, covered, of = f"{number(judged.rmse)} on {rows}", judged.coverage, f" of {rows}"
-        if len(result.fits) > 1:
-            parts = [f"RMSE {error}"] + ([] if judged.r2 is None else [f"r2 {number(judged.r2)}"])
-            parts += [] if covered is None else [f"intervals of {percent(result.interval)} hold {percent(covered)}"]
-            lines.append((visible(fit.name)[:20], ", ".join(parts)))
-            continue
-        lines += [("RMSE", error), ("", f"MAE {number(judged.mae)}, largest error {number(judged.max_error)}")]
-        lines += [] if judged.r2 is None else [("r2", number(judged.r2))]
-        if covered is None:
-            covered, of = result.loo_coverage, f" of {left_out}"
-        if covered is not None:
-            lines.append(("intervals", f"of {percent(result.interval)} hold {percent(covered)}{of}"))
-        lines.append(("noise", f"standard deviation {number(fit.noise)}, estimated from the training rows"))
-        loo = f"{number(result.gcv_rmse)} by generalised cross-validation"
-        if result.loo_rmse is not None:
-            loo = f"{number(result.loo_rmse)} of training {left_out}"
-        lines.append(("left out", f"RMSE {loo}"))
-        lines += [("training", _trained(result.train))] if result.judged_on == "test" else []
+        judged = fit.test or fit.train
+        parts = [f"RMSE {number(judged.rmse)} on {_part_rows(result)}"]
+        parts += [] if judged.r2 is None else [f"r2 {number(judged.r2)}"]
+        if judged.coverage is not None:
+            parts.append(f"intervals of {percent(result.interval)} hold {percent(judged.coverage)}")
+        lines.append((visible(fit.name)[:20], ", ".join(parts)))
     return lines
+
+
+def _single_lines(result: records.RidgeResult) -> Lines:
+    """Return how good a regression of one target is: on test rows, left out, and on training rows."""
+    (fit,), left_out, rows = result.fits, left_out_rows(together=result.n_clusters is not None), _part_rows(result)
+    judged = fit.test or fit.train
+    lines, covered = _error_lines(judged, rows), judged.coverage
+    if covered is None:
+        covered, rows = result.loo_coverage, left_out
+    if covered is not None:
+        lines.append(("intervals", f"of {percent(result.interval)} hold {percent(covered)} of {rows}"))
+    lines.append(("noise", f"standard deviation {number(fit.noise)}, estimated from the training rows"))
+    loo = f"{number(result.gcv_rmse)} by generalised cross-validation"
+    if result.loo_rmse is not None:
+        loo = f"{number(result.loo_rmse)} of training {left_out}"
+    return [*lines, ("left out", f"RMSE {loo}"), *_trained_line(result)]
 
 
 # How sure a column must go with a component to be named, and how many are.
@@ -390,52 +332,37 @@ SOLVERS = {
 }
 
 
-def kpca_summary(result: KpcaResult) -> Summary:
-    """Return components in words."""
-    lines = [("solver", SOLVERS[result.solver])]
-    if result.test is not None:
-        lines.append(("test rows", f"{percent(result.test.explained)} of their variance"))
-    title = "Principal components" if result.kernel == "linear" else "Kernel principal components"
-    return learner_summary(result, title, lines, kpca_sentence(result), tables=(_components(result),), answer="Result")
-
-
-def _components(result: KpcaResult) -> ResultTable:
-    """Return eigenvalues, shares of the variance, and the columns that each component goes with."""
-    rows = []
-    together = 0.0
+def kpca_summary(result: records.KpcaResult) -> words.Summary:
+    """Return components in words: eigenvalues, shares of the variance, and the columns that each component goes with."""
+    rows, together = [], 0.0
     for place, (value, ratio) in enumerate(zip(result.eigenvalues, result.explained_variance_ratio, strict=True)):
         together += ratio
         shares = (f"{100 * ratio:.1f}", f"{100 * together:.1f}")
-        rows.append((f"pc{place + 1}", number(value), *shares, goes_with(result, place)))
-    more = len(rows) - SHOWN
-    numbers = ("eigenvalue", "% of variance", "together")
-    return ResultTable(
-        (("component", "word"), *_numbers(numbers), ("goes with (correlation)", "text")),
-        tuple(rows[:SHOWN]),
-        "Components:",
-        (f"and {more:,} more, in all {100 * together:.1f} %: --json has them",) if more > 0 else (),
+        rows.append((f"pc{place + 1}", number(value), *shares, _goes_with(result, place)))
+    more, numbers = len(rows) - SHOWN, _numbers(("eigenvalue", "% of variance", "together"))
+    left = (f"and {more:,} more, in all {100 * together:.1f} %: --json has them",) if more > 0 else ()
+    table = ResultTable(
+        (("component", "word"), *numbers, ("goes with (correlation)", "text")), tuple(rows[:SHOWN]), "Components:", left
     )
+    title = "Principal components" if result.kernel == "linear" else "Kernel principal components"
+    lines = [("solver", SOLVERS[result.solver])]
+    return learner_summary(result, title, lines, kpca_sentence(result), tables=(table,), answer="Result")
 
 
-def kpca_sentence(result: KpcaResult) -> str:
+def kpca_sentence(result: records.KpcaResult) -> str:
     """Return how much of the variance the components explain, as a sentence."""
     where = "" if result.kernel == "linear" else " in feature space"
     verb = "explains" if result.components == 1 else "explain"
     return f"{counted(result.components, 'component')} {verb} {percent(result.explained)} of the variance{where}."
 
 
-def kpca_notes(result: KpcaResult) -> list[str]:
+def kpca_notes(result: records.KpcaResult) -> list[str]:
     """Return what was found out and chosen on the way to the components, one line each."""
     return [*learner_notes(result), f"trace of HKH: {number(result.trace)}"]
 
 
-def goes_with(result: KpcaResult, component: int) -> str:
+def _goes_with(result: records.KpcaResult, component: int) -> str:
     """Return the columns that go clearly with a component, the clearest first, with their correlation."""
-    found = [
-        (value, association)
-        for association in result.associations
-        if (value := association.values[component]) is not None and abs(value) >= CLEAR
-    ]
-    found.sort(key=lambda pair: -abs(pair[0]))
-    told = [f"{visible(one.column)} ({value:.2f})" for value, one in found[:NAMED]]
-    return ", ".join(told) or "-"
+    values = [(one.values[component] or 0.0, one.column) for one in result.associations]
+    clear = sorted((one for one in values if abs(one[0]) >= CLEAR), key=lambda one: -abs(one[0]))
+    return ", ".join(f"{visible(column)} ({value:.2f})" for value, column in clear[:NAMED]) or "-"
