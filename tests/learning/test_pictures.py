@@ -12,9 +12,8 @@ pytest.importorskip("matplotlib")
 from matplotlib.colors import to_rgba
 
 from kerntest import SVM, train_kpca, train_ridge, train_svm
-from kerntest.learning.components.component_picture import draw_components, draw_scree
+from kerntest.learning.fit_pictures import draw_components, draw_residuals, draw_scree, draw_search, draw_truth
 from kerntest.learning.machines.decision_pictures import draw_confusion, draw_roc
-from kerntest.learning.machines.regression_pictures import draw_residuals, draw_search, draw_truth
 from kerntest.report.panels import COLOUR_Y, COLOURS, POINTS_DRAWN, figure
 
 TINT = 0.25

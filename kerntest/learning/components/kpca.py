@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,16 +10,8 @@ import numpy as np
 from kerntest.data.in_memory import frame_of
 from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import DataError, warn_of
-from kerntest.learning.components.component_picture import draw_components, draw_scree
-from kerntest.learning.components.kpca_fit import (
-    KpcaFit,
-    KpcaModel,
-    KpcaOptions,
-    distances,
-    encoder_of,
-    fit_components,
-    in_units,
-)
+from kerntest.learning.components import kpca_fit
+from kerntest.learning.components.kpca_fit import KpcaFit, KpcaModel, KpcaOptions
 from kerntest.learning.learner import Estimator, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.rows.leakage import running_numbers
@@ -33,9 +24,7 @@ from kerntest.learning.rows.training_rows import (
 )
 from kerntest.matrices.factor import as_points, parse_features
 from kerntest.matrices.matrix import KEPT_BYTES
-from kerntest.report.panels import picture_bytes, side_by_side
 from kerntest.report.results.learning_record import ComponentAssociation, KpcaPart, KpcaResult
-from kerntest.report.summaries.learner_summary import kpca_sentence
 
 if TYPE_CHECKING:
     from kerntest.data.table import Table
@@ -172,13 +161,14 @@ class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
         the nearest scores on.
         """
         model = self.model
+        told = f"of shape {scores.shape}" if hasattr(scores, "shape") else f"of type {type(scores).__name__}"
         try:
             given = np.asarray(scores, dtype=np.float64)
         except (TypeError, ValueError):
             given = np.empty(0)
         if given.ndim != 2 or given.shape[1] != model.n_components or not np.isfinite(given).all():
             raise DataError(
-                f"scores have shape (rows, {model.n_components}) and are finite numbers, not {_shown(scores)}",
+                f"scores have shape (rows, {model.n_components}) and are finite numbers, not {told}",
                 hint="inverse_transform takes what transform gives",
                 code="data.wrong_shape",
             )
@@ -190,7 +180,7 @@ class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
 
     def reconstruction_error(self, X: Any) -> Array:
         """Return how far each row is from its pre-image, in the scaled units of the columns, shape (n,)."""
-        return distances(*self._with_preimages(X))
+        return kpca_fit.distances(*self._with_preimages(X))
 
     @classmethod
     def _loaded(cls, model: KpcaModel) -> dict[str, Any]:
@@ -198,7 +188,7 @@ class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
 
     def _rows(self, X: Any) -> Points:
         """Return new rows of columns; refuse a model of a matrix."""
-        encoder_of(self.model)
+        kpca_fit.encoder_of(self.model)
         return as_points(self._points(X))
 
     def _with_preimages(self, X: Any) -> tuple[Points, Points]:
@@ -208,16 +198,10 @@ class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
 
     def _in_units(self, points: Points) -> Any:
         """Return rows as an array if all columns are numbers, else as a DataFrame."""
-        encoder, columns = encoder_of(self.model), in_units(self.model, points)
+        encoder, columns = kpca_fit.encoder_of(self.model), kpca_fit.in_units(self.model, points)
         if all(column.kind == "number" for column in encoder.columns):
             return np.column_stack(list(columns.values()))
         return frame_of(columns, {column.name: column.kind for column in encoder.columns})
-
-
-def _shown(scores: Any) -> str:
-    """Return what scores are, for a message."""
-    shape = getattr(scores, "shape", None)
-    return f"of shape {shape}" if isinstance(shape, tuple) else f"of type {type(scores).__name__}"
 
 
 @trains(KpcaOptions, "test", "test_fraction", "cluster")
@@ -311,7 +295,7 @@ class KpcaLearner(Learner[KpcaFit, JudgedComponents, KpcaResult]):
 
     def fit(self, rows: TrainingRows, engine: Engine, progress: Progress | None = None) -> KpcaFit:
         """Return the components."""
-        return fit_components(rows, self.options, engine, progress)
+        return kpca_fit.fit_components(rows, self.options, engine, progress)
 
     def judge(self, rows: TrainingRows, fit: KpcaFit, test: TrainingRows | None, engine: Engine) -> JudgedComponents:
         """Return the components with the scores of their own rows: there are no others."""
@@ -332,7 +316,7 @@ class KpcaLearner(Learner[KpcaFit, JudgedComponents, KpcaResult]):
             trace=model.trace,
             train=KpcaPart(model.n_train, model.explained, left),
             test=None,
-            associations=associations(learned.features.select(rows.columns), judged.scores),
+            associations=_associations(learned.features.select(rows.columns), judged.scores),
             solver=fit.solver,
             color=self.color,
         )
@@ -342,29 +326,23 @@ class KpcaLearner(Learner[KpcaFit, JudgedComponents, KpcaResult]):
     ) -> bytes:
         """Return a picture of the rows in the first two components and of the scree, as "png", "svg" or "pdf"."""
         del engine
-        ratios, color = result.explained_variance_ratio, learned.beside[0] if learned.beside else None
-        rows = partial(draw_components, scores=judged.scores[:, :2], ratios=ratios[:2], color=color)
-        scree = partial(draw_scree, ratios=ratios, explained=result.explained)
-        title = f"{result.provenance.inputs[0].name}: {kpca_sentence(result).removesuffix('.')}"
-        return picture_bytes(side_by_side([rows, scree], title), kind)
+        from kerntest.learning.fit_pictures import component_picture  # noqa: PLC0415 - only to draw
+
+        return component_picture(result, judged.scores[:, :2], learned.beside[0] if learned.beside else None, kind)
 
 
 def _constants(table: Table, encoder: Encoder) -> tuple[ConstantColumn, ...]:
     """Return the columns with one number in all rows, with their places among those that pre-images have."""
     there = set(encoder.names)
-    kept = [
-        column
-        for column in table.columns
-        if column.name in there or (column.kind == "number" and (column.values == column.values[0]).all())
-    ]
-    return tuple(
-        ConstantColumn(column.name, place, float(column.values[0]))
-        for place, column in enumerate(kept)
-        if column.name not in there
-    )
+    places, found = 0, list[ConstantColumn]()
+    for column in table.columns:
+        if column.name not in there and column.kind == "number" and (column.values == column.values[0]).all():
+            found.append(ConstantColumn(column.name, places + len(found), float(column.values[0])))
+        places += column.name in there
+    return tuple(found)
 
 
-def associations(table: Table, scores: Array) -> tuple[ComponentAssociation, ...]:
+def _associations(table: Table, scores: Array) -> tuple[ComponentAssociation, ...]:
     """Return how each column goes with each of J scores, the clearest column first.
 
     Numbers by their correlation, categories by eta = sqrt(sum of squares between categories / sum of squares); None where

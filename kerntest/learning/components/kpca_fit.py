@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 
-from kerntest.errors import UndecidedError, UsageError, one_of
+from kerntest.errors import UndecidedError, UsageError, one_of, whole_number
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.learner import LearnerOptions
@@ -51,13 +51,7 @@ class KpcaOptions(LearnerOptions):
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
-        whole = isinstance(self.components, (int, np.integer)) and not isinstance(self.components, bool)
-        if not whole or self.components < 1:
-            raise UsageError(
-                f"components must be a whole number of at least 1, not {self.components!r}",
-                hint="2 can be drawn",
-                code="usage.components",
-            )
+        whole_number("components", self.components, at_least=1)
         one_of("solver", self.solver, SOLVERS)
         super().__post_init__()
         both = f"features and the solver {self.solver}"
@@ -160,24 +154,20 @@ class KpcaModel:
 
     def first(self, count: int) -> KpcaModel:
         """Return the model of the first few components."""
-        expansion = replace(
-            self.expansion,
-            coefficients=np.ascontiguousarray(self.expansion.coefficients[:, :count]),
-            intercepts=self.expansion.intercepts[:count],
-        )
+        coefficients, intercepts = self.expansion.coefficients[:, :count], self.expansion.intercepts[:count]
+        expansion = replace(self.expansion, coefficients=np.ascontiguousarray(coefficients), intercepts=intercepts)
         return replace(self, expansion=expansion, eigenvalues=self.eigenvalues[:count])
 
     def check_preimages(self) -> tuple[Kernel, Points]:
         """Return the kernel and the centres of pre-images; refuse what has none here."""
-        kernel = self.kernel
-        if kernel is None:
-            raise _no_preimages(
-                "a precomputed matrix has no columns to go back to", "fit the kernel itself to the rows"
-            )
+        kernel, over, why = self.kernel, self.expansion, ("", "")
         if self.features is not None and self.features.kind == "fourier":
-            raise _no_preimages("random Fourier features have no pre-images", "--features nystroem:500 has")
-        over: Any = self.features or self.expansion
-        centres: Points = over.centres if self.features is None else over.landmarks
+            why = "random Fourier features have no pre-images", "--features nystroem:500 has"
+        if kernel is None:
+            why = "a precomputed matrix has no columns to go back to", "fit the kernel itself to the rows"
+        if kernel is None or why[0]:
+            raise UsageError(why[0], hint=why[1], code="usage.no_preimages")
+        centres = cast("Expansion", over).centres if self.features is None else self.features.landmarks
         if not isinstance(kernel, Linear):
             check_attracts(kernel, centres)
         return kernel, centres
@@ -192,10 +182,6 @@ class KpcaModel:
         else:
             nearby = self.expansion.coefficients * self.eigenvalues
         return preimages(kernel, centres, weights, scores=scores, centre_scores=nearby, engine=engine, start=start)
-
-
-def _no_preimages(why: str, hint: str) -> UsageError:
-    return UsageError(why, hint=hint, code="usage.no_preimages")
 
 
 def encoder_of(model: KpcaModel) -> Encoder:
@@ -266,6 +252,10 @@ def fit_components(
     return replace(fit, model=replace(fit.model, encoder=rows.encoder, constants=rows.constants))
 
 
+def _overflow(told: str, hint: str) -> UndecidedError:
+    return UndecidedError(told, hint=f"{hint} by a large number", code="undecided.overflow")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Search:
     """The search for the components of some rows."""
@@ -289,24 +279,20 @@ class _Search:
         with np.errstate(over="ignore", invalid="ignore"):
             centred = CentredMatrix(matrix, self.engine, progress=self.progress)
         if not np.isfinite([centred.trace, centred.rounding]).all():
-            raise UndecidedError(
-                "the sums of the kernel matrix overflow",
-                hint="divide the matrix, or the weights of the kernel, by a large number",
-                code="undecided.overflow",
+            raise _overflow(
+                "the sums of the kernel matrix overflow", "divide the matrix, or the weights of the kernel,"
             )
         options = self.options
         found = leading_eigenpairs(centred, options.components, solver=options.solver, seed=options.seed)
         warnings = list(self._value_warnings(found.values))
         total, largest = float(found.values.sum()), float(found.values.max(initial=0.0))
         if found.smallest < -max(NEGATIVE * largest, centred.rounding):
-            shares = "the sum of all"
-            if total > centred.trace:
-                shares = f"their own sum, which is more than the {centred.trace:.3g} of all eigenvalues"
-            warnings.insert(
-                0,
+            more = f"their own sum, which is more than the {centred.trace:.3g} of all eigenvalues"
+            told = (
                 f"the kernel is not positive definite: HKH has an eigenvalue of {found.smallest:.3g} (the largest is "
-                f"{largest:.3g}); components are those of positive eigenvalues, and their shares those of {shares}",
+                f"{largest:.3g}); components are those of positive eigenvalues, and their shares those of "
             )
+            warnings.insert(0, told + (more if total > centred.trace else "the sum of all"))
         if not found.converged:
             warnings.append(
                 "the eigenvalues have not converged: they lie too close together for Lanczos; --solver dense finds them"
@@ -322,10 +308,8 @@ class _Search:
         # Sums of all squared deviations, which are at most twice as long as rows.
         bound = 0.5 * np.sqrt(np.finfo(np.float64).max / max(points.numeric.size, 1))
         if np.abs(points.numeric).max(initial=0.0) > bound:
-            raise UndecidedError(
-                f"the kernel '{kernel}' overflows on these data",
-                hint="leave out --scale none, or divide the columns by a large number",
-                code="undecided.overflow",
+            raise _overflow(
+                f"the kernel '{kernel}' overflows on these data", "leave out --scale none, or divide the columns"
             )
         if self.options.solver == "auto" and width <= n:
             found = leading_directions(lambda part: points.numeric[part], n, self.options.components, self.engine)
@@ -369,10 +353,8 @@ class _Search:
         """Return what eigenvalues say: fewer than asked for, or equal ones, whose axes are arbitrary."""
         asked, found, warnings = self.options.components, len(values), []
         if found < asked:
-            there = f"there {'is' if found == 1 else 'are'} {found:,}"
-            warnings.append(
-                f"{asked:,} components were asked for, and {there}: no further eigenvalue is above rounding"
-            )
+            there = f"{asked:,} components were asked for, and there {'is' if found == 1 else 'are'} {found:,}"
+            warnings.append(f"{there}: no further eigenvalue is above rounding")
         tied = np.flatnonzero(np.diff(values) >= -TIED * values[:-1]) + 1
         if len(tied):
             more = ", and so have later ones" if len(tied) > 1 else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.kernels.base import Points
-from kerntest.learning.machines.regression_pictures import (
+from kerntest.learning.fit_pictures import (
     draw_fit,
     draw_residuals,
     draw_search,

@@ -395,7 +395,7 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
 
     def picture(self, result: RidgeResult, judged: JudgedRidge, learned: Labelled, kind: str, engine: Engine) -> bytes:
         """Return a picture as "png", "svg" or "pdf": one or two panels for each of the first targets, and the grid."""
-        from kerntest.learning.machines.regression_pictures import ridge_picture  # noqa: PLC0415 - only to draw
+        from kerntest.learning.fit_pictures import ridge_picture  # noqa: PLC0415 - only to draw
 
         del learned
         return ridge_picture(result, judged, kind, engine)
