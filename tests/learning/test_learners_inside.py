@@ -18,7 +18,7 @@ from kerntest.kernels.base import Points
 from kerntest.learning.cross_validation import smoothest
 from kerntest.learning.machines import ridge_fit
 from kerntest.learning.scores import levelled
-from kerntest.learning.solvers import falkon, ridge_path
+from kerntest.learning.solvers import least_squares
 from kerntest.learning.solvers.preimage import largest_first, preimages
 from kerntest.matrices.eigen import largest_entries
 
@@ -31,9 +31,9 @@ def wave(n=120, d=2, noise=0.2, seed=0):
 
 def test_a_factor_of_low_rank_changes_nothing(monkeypatch):
     X, y = wave(300, 1)
-    monkeypatch.setattr(ridge_path, "LEAST_ROWS", 250)
+    monkeypatch.setattr(least_squares, "LEAST_ROWS", 250)
     thin = KernelRidge(threads=1).fit(X, y)
-    monkeypatch.setattr(ridge_path, "LEAST_ROWS", 10**9)
+    monkeypatch.setattr(least_squares, "LEAST_ROWS", 10**9)
     dense = KernelRidge(threads=1).fit(X, y)
     assert thin.lambda_ == dense.lambda_
     for one, other in zip(thin.grid_.cells, dense.grid_.cells, strict=True):
@@ -52,7 +52,7 @@ def test_conjugate_gradients_find_what_eigenvalues_find_on_any_number_of_threads
     options = {"lambda_": 0.05, "bandwidth": 1.0, "features": "nystroem:60"}
     direct = KernelRidge(**options).fit(X, Y, sample_weight=weights)
     monkeypatch.setattr(ridge_fit, "DIRECT", 0)
-    monkeypatch.setattr(falkon, "ROWS_PER_CENTRE", 5)
+    monkeypatch.setattr(least_squares, "ROWS_PER_CENTRE", 5)
     stepwise = KernelRidge(**options).fit(X, Y, sample_weight=weights)
     assert stepwise.fit_.converged
     assert stepwise.fit_.iterations > 1
@@ -67,7 +67,7 @@ def test_conjugate_gradients_find_what_eigenvalues_find_on_any_number_of_threads
     exact = direct.predict(rest, return_std=True)[1]
     # Deviations come from the rows of the preconditioner: half of the rows here, then all.
     assert np.abs(stepwise.predict(rest, return_std=True)[1] / exact - 1).mean() < 0.01
-    monkeypatch.setattr(falkon, "ROWS_PER_CENTRE", 10)
+    monkeypatch.setattr(least_squares, "ROWS_PER_CENTRE", 10)
     from_all, alone = (KernelRidge(threads=threads, **options).fit(X, Y, sample_weight=weights) for threads in (3, 1))
     assert from_all.fit_.iterations <= 3
     assert_close(from_all.predict(rest), alone.predict(rest), condition=alone.fit_.condition_number, share=SAME_MACHINE)
@@ -93,7 +93,7 @@ def test_progress_of_choosing_and_of_the_steps_is_one(monkeypatch):
     X, y = wave(900)
     monkeypatch.setattr(ridge_fit, "DIRECT", 0)
     monkeypatch.setattr(ridge_fit, "CHOOSING_ROWS", 100)
-    monkeypatch.setattr(falkon, "ROWS_PER_CENTRE", 2)
+    monkeypatch.setattr(least_squares, "ROWS_PER_CENTRE", 2)
     told = []
     train_ridge(
         np.column_stack([X, y]), "x3", features="nystroem:40", threads=1, progress=lambda *one: told.append(one)
@@ -122,7 +122,7 @@ INVERSE, DIAGONAL = np.linalg.inv(SYSTEM), SYSTEM.diagonal()[:, None]
 )
 def test_several_systems_are_solved_at_once(precondition, steps, units):
     right = RNG.normal(size=(40, 3))
-    solved, taken, converged = falkon.conjugate_gradients(lambda x: SYSTEM @ x, precondition, right * units)
+    solved, taken, converged = least_squares.conjugate_gradients(lambda x: SYSTEM @ x, precondition, right * units)
     assert (taken in steps, converged) == (True, True)
     assert (np.abs(SYSTEM @ solved - right * units) <= 1e-5 * np.array(units)).all()
 
@@ -186,7 +186,11 @@ def test_differences_that_are_no_rounding_decide():
 
 
 def test_conjugate_gradients_that_have_not_converged_are_told(capfdbinary, monkeypatch):
-    for module, name, value in ((ridge_fit, "DIRECT", 0), (falkon, "STEPS", 1), (falkon, "ROWS_PER_CENTRE", 1)):
+    for module, name, value in (
+        (ridge_fit, "DIRECT", 0),
+        (least_squares, "STEPS", 1),
+        (least_squares, "ROWS_PER_CENTRE", 1),
+    ):
         monkeypatch.setattr(module, name, value)
     data, given = ROOT / "sample_data" / "machines.csv", "--features nystroem:50 --lambda 0.1 --bandwidth 2"
     outcome = run_here(capfdbinary, "ridge", data, "--target", "wear_um", *given.split())

@@ -20,8 +20,7 @@ from kerntest.learning.cross_validation import draw_folds, named, smoothest
 from kerntest.learning.learner import LearnerOptions
 from kerntest.learning.rows.training_rows import at_multiples
 from kerntest.learning.scores import covered_share, regression_metrics, root_mean_square
-from kerntest.learning.solvers.falkon import centre_ridge
-from kerntest.learning.solvers.ridge_path import DENSE_ARRAYS, Regressions, solve, weights_of
+from kerntest.learning.solvers.least_squares import DENSE_ARRAYS, Regressions, centre_ridge, solve, weights_of
 from kerntest.matrices import factor
 from kerntest.matrices.factor import Expansion, FeatureMap, GivenExpansion, expanded
 from kerntest.matrices.matrix import matrix_of
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
-    from kerntest.learning.solvers.ridge_path import Groups
+    from kerntest.learning.solvers.least_squares import Groups
 
 Criterion: TypeAlias = Literal["loo", "gcv", "cv", "evidence"]
 FOLDS = 5

@@ -9,6 +9,13 @@ else follows: residuals lambda u / s, leave-one-out residuals u_i / (s_i G_ii) w
 chapter 4, with the intercept taken out), those of a fold F by solving G_FF e = u_F, generalised cross-validation, the
 evidence of the Gaussian process y ~ N(b, t^2 (K + lambda W^-1)) with b and t^2 estimated (Rasmussen and Williams 2006,
 sections 2.7 and 5.4), and effective degrees of freedom 1 + sum_j d_j / (d_j + lambda).
+
+For very many rows, `centre_ridge` regresses in the span of a few centres by preconditioned conjugate gradients. With features
+z(x) = P' k(C, x), P P' = K(C, C)^-1, the coefficients g minimise sum_i w_i (y_i - <g, z_i> - b)^2 + lambda |g|^2, that is
+(Zc' W Zc + lambda) g = Zc' W y with Zc the centred features. The kernel values of all rows and centres are computed anew,
+block by block, in every step, and never held. The preconditioner is the inverse of the same matrix for a random part of the
+rows, times (all rows / part) (Rudi, Carratino and Rosasco 2017, "FALKON: An optimal large scale kernel method", take the
+centres themselves as that part; a few times as many rows save most of the steps).
 """
 
 from __future__ import annotations
@@ -20,13 +27,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
-from kerntest.engines.engine import Engine
+from kerntest.engines.engine import Engine, enough_for
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import DensePairs, Points
 from kerntest.matrices.factor import Expansion, GivenExpansion, expanded, kernel_factor, make_features
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
     from kerntest.matrices.factor import FeatureMap
 
     Groups = NDArray[np.intp] | None
+    Map = Callable[[Array], Array]
 
 EPSILON, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 # Eigenvalues below so many units in the last place of the largest are rounding.
@@ -55,7 +63,16 @@ MOST_COLUMNS, MOST_PROBED = 1 / 3, 0.75
 # Steps of iterative refinement. What they add is rounding where it is below this share of what it is summed from, at so
 # many rows of columns from different rows, whose numbers are so far from the middle, as multiples.
 REFINEMENTS, NEGLIGIBLE = 2, 64 * EPSILON
-PROBES, REACHES = 50, (0.7, 1.5, 3.0)
+PROBED_ROWS, REACHES = 50, (0.7, 1.5, 3.0)
+# Kernel values of one block.
+BLOCK = 2**19
+# Steps at most, and the relative residual to stop at.
+STEPS, TOLERANCE = 300, 1e-7
+# The preconditioner sees so many rows for each centre, if there are so many.
+ROWS_PER_CENTRE = 10
+# Random signs that the trace of the hat matrix is estimated with.
+PROBES = 16
+STREAM = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,20 +155,17 @@ def thin_spectrum(G: Array, weights: Array) -> CentredSpectrum:
 class RidgePath:
     """Ridge regressions of T targets on the n rows of a spectrum of r eigenvalues.
 
-    `means` (T,) are the weighted means of the targets, `centred` (n, T) z = s (y - mean), `projected` (r, T) V' z, and
-    `missing` (n, T) z - V V' z: what targets have in directions in which the kernel sees nothing.
+    `means` (T,) are the weighted means of the targets, `projected` (r, T) V' z with z = s (y - mean), and `missing` (n, T)
+    z - V V' z: what targets have in directions in which the kernel sees nothing.
     """
 
     def __init__(self, spectrum: CentredSpectrum, targets: Array) -> None:
-        self.spectrum = spectrum
+        self.spectrum, self.weights = spectrum, np.square(spectrum.roots)
         self.roots, self.values, self.vectors = spectrum.roots, spectrum.values, spectrum.vectors
-        self.weights = np.square(self.roots)
         self.means: Array = self.weights @ targets / self.weights.sum()
-        self.centred = self.roots[:, None] * (targets - self.means)
-        self.projected: Array = self.vectors.T @ self.centred
-        self.missing = np.zeros_like(self.centred)
-        if not spectrum.complete:
-            self.missing += self.centred - self.vectors @ self.projected
+        centred = self.roots[:, None] * (targets - self.means)
+        self.projected: Array = self.vectors.T @ centred
+        self.missing = np.zeros_like(centred) if spectrum.complete else centred - self.vectors @ self.projected
         # How many directions orthogonal to s the spectrum does not have.
         self.n_missing = len(self.roots) - 1 - len(self.values)
 
@@ -211,13 +225,10 @@ class RidgePath:
 
     def _on_groups(self, groups: Groups, lambdas: Array) -> Iterator[tuple[NDArray[np.intp], int, Array]]:
         """Yield the rows of each group of several, the place of each lambda, and lambda G_FF of these rows."""
-        if groups is None:
-            return
-        shares, rest = self.shares(lambdas), 0.0
-        order = np.argsort(groups, kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
-            if len(rows) < 2:
-                continue
+        shares, rest, of_rows = self.shares(lambdas), 0.0, np.empty(0) if groups is None else groups
+        order = np.argsort(of_rows, kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(of_rows[order])) + 1)
+        for rows in (part for part in parts if len(part) > 1):
             vectors, roots = self.vectors[rows], self.roots[rows]
             if not self.spectrum.complete:
                 rest = np.eye(len(rows)) - vectors @ vectors.T - np.outer(roots, roots) / self.weights.sum()
@@ -328,14 +339,12 @@ class Regressions:
         rows, prior = self.rows.points, self.features or self.kernel
         if not isinstance(rows, Points) or prior is None:
             return False
-        points = rows.take(np.unique(np.linspace(0, len(rows) - 1, PROBES).astype(np.intp)))
+        points = rows.take(np.unique(np.linspace(0, len(rows) - 1, PROBED_ROWS).astype(np.intp)))
         numeric, codes = (values[_from_different_rows(values.shape)] for values in (points.numeric, points.codes))
         middle = numeric.mean(axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
-            probes = Points(
-                np.concatenate([middle + reach * (numeric - middle) for reach in REACHES]),
-                np.tile(codes, (len(REACHES), 1)),
-            )
+            farther = np.concatenate([middle + reach * (numeric - middle) for reach in REACHES])
+            probes = Points(farther, np.tile(codes, (len(REACHES), 1)))
             function = self.function(step, np.zeros(step.shape[1]))
             found = expanded(function, self.features, probes, Engine(1))
             lengths = np.sqrt(np.abs(prior.diagonal(rows))) @ np.abs(step)
@@ -361,8 +370,7 @@ def solve(
 
     `pairs` are all pairs of the rows: several kernels share what is known of them.
     """
-    points, made, values, thin = rows.points, None, None, None
-    weights = weights_of(rows)
+    points, made, values, thin, weights = rows.points, None, None, None, weights_of(rows)
     shares = weights / weights.sum()
     if kernel is None or not isinstance(points, Points):
         K = np.array(points)
@@ -402,3 +410,125 @@ def thin_factor(kernel: Kernel, points: Points) -> Array | None:
         if not factor.complete:
             return None
     return factor.columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CentreRidge:
+    """A ridge regression on features of centres: weights g (r, T), the weighted mean of the features, residuals (n, T).
+
+    By the rows of the preconditioner, `posterior` B has B B' near I - lambda (Zc' W Zc + lambda)^-1. `degrees` is the
+    estimated trace of the hat matrix.
+    """
+
+    weights: Array
+    mean: Array
+    residuals: Array
+    degrees: float
+    posterior: Array
+    condition: float
+    steps: int
+    converged: bool
+
+
+def centre_ridge(
+    block: Callable[[slice | NDArray[np.intp]], Array],
+    projection: Array,
+    *,
+    targets: Array,
+    weights: Array,
+    lambda_: float,
+    engine: Engine,
+    seed: int,
+    advanced: Callable[[float], None] | None = None,
+) -> CentreRidge:
+    """Return the regression. `block` gives the kernel values of some rows and all M centres, `projection` (M, r) is P.
+
+    `advanced` is told after each step which share of the way to the goal is done. Cost: n M kernel values a step, O(M^3)
+    once; memory: a block for each thread, four arrays of M x M. Steps grow with the logarithm of the accuracy where the
+    rows of the preconditioner are many times the effective degrees of freedom.
+    """
+    n, centres, total, width = len(targets), len(projection), float(weights.sum()), targets.shape[1]
+    engine, step = enough_for(engine, n * centres), max(16, BLOCK // centres)
+    every = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    means = weights @ targets / total
+    right = np.column_stack([weights[:, None] * (targets - means), weights / total])
+    first = projection.T @ np.asarray(sum(engine.map(lambda rows: block(rows).T @ right[rows], every)))
+    mean = first[:, -1]
+
+    def apply(g: Array) -> Array:
+        coefficients = projection @ g
+
+        def work(rows: slice) -> Array:
+            K = block(rows)
+            return np.asarray(K.T @ (weights[rows, None] * (K @ coefficients)))
+
+        inner = np.asarray(sum(engine.map(work, every)))
+        return np.asarray(projection.T @ inner - total * np.outer(mean, mean @ g) + lambda_ * g)
+
+    rng = np.random.default_rng((seed, STREAM))
+    some = np.sort(rng.choice(n, min(n, ROWS_PER_CENTRE * centres), replace=False))
+    roots = np.sqrt(weights / weights[some].sum())
+
+    def squares(rows: NDArray[np.intp]) -> Array:
+        Z = np.column_stack([block(rows) @ projection, np.ones(len(rows))])
+        Z *= roots[rows, None]
+        return np.asarray(Z.T @ Z)
+
+    # Not sent anywhere: the products may be larger than what they are made of.
+    moments = np.asarray(sum(engine.here.map(squares, np.split(some, range(step, len(some), step)))))
+    values, vectors = np.linalg.eigh(total * (moments[:-1, :-1] - np.outer(moments[-1, :-1], moments[-1, :-1])))
+    values = np.maximum(values, 0.0)
+
+    def precondition(residual: Array) -> Array:
+        return np.asarray(vectors @ ((vectors.T @ residual) / (values[:, None] + lambda_)))
+
+    probes = rng.choice([-1.0, 1.0], size=(len(mean), PROBES))
+    solved, steps, converged = conjugate_gradients(
+        apply, precondition, np.column_stack([first[:, :-1], probes]), advanced=advanced
+    )
+    g = solved[:, :width]
+    coefficients = projection @ g
+    fitted = np.concatenate(list(engine.map(lambda rows: block(rows) @ coefficients, every)))
+    return CentreRidge(
+        weights=g,
+        mean=mean,
+        residuals=targets - means - (fitted - mean @ g),
+        degrees=1.0 + len(mean) - lambda_ * float(np.vdot(probes, solved[:, width:])) / PROBES,
+        posterior=vectors * np.sqrt(values / (values + lambda_)),
+        condition=(float(values[-1]) + lambda_) / (float(values[0]) + lambda_),
+        steps=steps,
+        converged=converged,
+    )
+
+
+def conjugate_gradients(
+    apply: Map, precondition: Map, right: Array, *, advanced: Callable[[float], None] | None = None
+) -> tuple[Array, int, bool]:
+    """Return the solutions of a positive definite system for several right-hand sides, the steps, and whether all ended.
+
+    Each has its own step length; all share the products. A side whose residual, in the norm of the preconditioner, has
+    fallen to 1e-7 of what it was rests.
+    """
+    solution, residual = np.zeros_like(right), right.copy()
+    direction = precondition(residual)
+    energy = np.einsum("ij,ij->j", residual, direction)
+    first = energy.copy()
+    active = energy > 0.0
+    steps, reached = 0, 0.0
+    while active.any() and steps < STEPS:
+        product = apply(direction[:, active])
+        length = energy[active] / np.einsum("ij,ij->j", direction[:, active], product)
+        solution[:, active] += length * direction[:, active]
+        residual[:, active] -= length * product
+        better = precondition(residual[:, active])
+        after = np.einsum("ij,ij->j", residual[:, active], better)
+        direction[:, active] = better + after / energy[active] * direction[:, active]
+        energy[active] = after
+        active &= energy > TOLERANCE**2 * first
+        steps += 1
+        if advanced is not None and active.any():
+            # Logarithms of residuals fall about as the steps go.
+            way = np.log(energy[active] / first[active]) / (2.0 * math.log(TOLERANCE))
+            reached = max(reached, min(float(way.min()), 1.0))
+            advanced(reached)
+    return solution, steps, not active.any()
