@@ -41,9 +41,9 @@ COMMANDS = {
     "kpca": ("kerntest.cli.commands.kpca", "kpca", "Find the shape of rows: principal components."),
     "predict": ("kerntest.cli.commands.apply", "predict", "Apply a model to the rows of a file."),
     "transform": ("kerntest.cli.commands.apply", "transform", "Project rows on components, or go back from them."),
-    "inspect": ("kerntest.cli.commands.inspect", "inspect_file", "Show what a table or a model holds."),
-    "kernels": ("kerntest.cli.commands.kernels", "kernels", "List the kernels: formula, properties, when to use."),
-    "completion": ("kerntest.cli.commands.kernels", "completion", "Print the script for Tab completion in a shell."),
+    "inspect": ("kerntest.cli.commands.show", "inspect_file", "Show what a table or a model holds."),
+    "kernels": ("kerntest.cli.commands.show", "kernels", "List the kernels: formula, properties, when to use."),
+    "completion": ("kerntest.cli.commands.show", "completion", "Print the script for Tab completion in a shell."),
 }
 
 MANUAL = Manual(

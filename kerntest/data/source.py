@@ -192,7 +192,7 @@ def unpacked(content: bytes, name: str) -> tuple[bytes, Compression | None]:
     return content, method
 
 
-def is_model(head: bytes) -> bool:
+def begins_as_model(head: bytes) -> bool:
     """Say whether bytes begin as a model file does: a zip archive whose first member is the manifest."""
     return head.startswith(_ZIP_MAGIC) and head[30:43] == b"manifest.json"
 
@@ -201,7 +201,7 @@ def refuse_archive(head: bytes, name: str) -> None:
     """Refuse a table that is a model, or another zip archive."""
     if head.startswith(_ZIP_MAGIC):
         what, hint = "a zip archive or an Excel workbook, not CSV or Parquet", "unpack it, or save the sheet as CSV"
-        if is_model(head):
+        if begins_as_model(head):
             what, hint = (
                 "a model, not a table",
                 f"`kerntest inspect {name}` says what it holds, and predict or transform apply it",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,12 +11,7 @@ from kerntest.cli import options as common
 from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import ComputingCommand, Run, gate_option, join_names
 from kerntest.errors import UsageError
-from kerntest.report.results.application_record import (
-    PredictionReport,
-    TransformReport,
-    prediction_summary,
-    transform_summary,
-)
+from kerntest.report.results import application_record as record
 from kerntest.report.summaries.words import name_list, visible
 
 if TYPE_CHECKING:
@@ -23,6 +19,7 @@ if TYPE_CHECKING:
 
 
 PREDICTIONS, PROJECTION = "Predictions", "Projection"
+_predictions, _projection, _data = (partial(common.option, topic=topic) for topic in (PREDICTIONS, PROJECTION, "Data"))
 LARGE_DATA = f"{DATA} It may be larger than memory."
 
 PREDICT = Manual(
@@ -47,7 +44,7 @@ PREDICT = Manual(
         "--keep; prediction, a class or number as in training, or for a one-class model true for rows like the "
         "training rows and false for outliers; with --decision the decision function, above 0 for the second class, "
         "one for each pair of several; with --proba the probability of each class. A ridge regression writes a column "
-        "with the name of each target instead of prediction; with --std its standard deviation, TARGET_std, and with "
+        "with the name of each target (TARGET_predicted beside a target in --keep) instead of prediction; with --std its standard deviation, TARGET_std, and with "
         "--interval also the ends of the interval, TARGET_low and TARGET_high. Columns of DATA are found by name, in "
         "any order; those that the model does not know are ignored, and stderr names them."
     },
@@ -94,20 +91,18 @@ def _applying(
             "typed.",
             topic=topic,
         ),
-        common.option(
+        _data(
             "--missing",
             type=common.one_of("error", "drop", "empty"),
             default="error",
             metavar="RULE",
-            topic="Data",
             help=f"Rows with a missing value: error (stop), drop (leave them out) or empty (leave their {empty} empty).",
         ),
-        common.option(
+        _data(
             "--unknown",
             type=common.one_of("error", "ignore"),
             default="error",
             metavar="RULE",
-            topic="Data",
             help="Categories that no training row had: error (stop) or ignore (different from every known one).",
         ),
         common.csv_options,
@@ -129,22 +124,16 @@ def _applying(
     PREDICTIONS,
     "prediction",
     "predictions",
-    common.option(
-        "--proba", is_flag=True, topic=PREDICTIONS, help="Add the probability of each class, in columns p:CLASS."
-    ),
-    common.option(
+    _predictions("--proba", is_flag=True, help="Add the probability of each class, in columns p:CLASS."),
+    _predictions(
         "--decision",
         is_flag=True,
-        topic=PREDICTIONS,
         help="Add the decision function, or one for each pair of classes.",
     ),
-    common.option(
-        "--std", is_flag=True, topic=PREDICTIONS, help="Of a ridge regression: add standard deviations of new values."
-    ),
-    common.option(
+    _predictions("--std", is_flag=True, help="Of a ridge regression: add standard deviations of new values."),
+    _predictions(
         "--interval",
         type=common.PROBABILITY,
-        topic=PREDICTIONS,
         help="Of a ridge regression: add the ends of intervals that hold new values with this probability, such as "
         "0.9.",
     ),
@@ -163,21 +152,17 @@ def predict(model: str, data: str, **options: Any) -> int:
     PROJECTION,
     "scores",
     "scores or pre-images",
-    common.option(
-        "--components", type=common.COUNT, metavar="K", topic=PROJECTION, help="Use the first K only.  [default: all]"
-    ),
-    common.option(
+    _projection("--components", type=common.COUNT, metavar="K", help="Use the first K only.  [default: all]"),
+    _projection(
         "--reconstruct",
         "--denoise",
         "reconstruct",
         is_flag=True,
-        topic=PROJECTION,
         help="Write pre-images of the projections, in the columns and units of the data, instead of scores.",
     ),
-    common.option(
+    _projection(
         "--residual",
         is_flag=True,
-        topic=PROJECTION,
         help="Add how far each row is from its projection in feature space, squared: large for rows unlike the "
         "training rows.",
     ),
@@ -194,7 +179,9 @@ def transform(model: str, data: str, **options: Any) -> int:
 def _applied(command: str, model: str, data: str, options: dict[str, Any]) -> int:
     """Apply a model; deliver the report where there is to be one: stdout has room for the rows or for the report."""
     given, predicts = options["report"], command == "predict"
-    doing, made = ("predicting", "predictions") if predicts else ("projecting", "scores")
+    doing, made, done = (
+        ("predicting", "predictions", "predicted") if predicts else ("projecting", "scores", "transformed")
+    )
     run = Run(options)
     reported = options["output"] is not None or run.output is not None
     if not reported and (given == "-" or run.format != "table"):
@@ -204,17 +191,20 @@ def _applied(command: str, model: str, data: str, options: dict[str, Any]) -> in
             hint=f"-o FILE.csv puts the {made} into a file, --report FILE the report",
             code="usage.contradiction",
         )
-    record = PredictionReport if predicts else TransformReport
-    run.check(record, {"DATA": data}, f"kerntest {command} {model} - < new.csv", model)
+    run.check(
+        record.PredictionReport if predicts else record.TransformReport,
+        {"DATA": data},
+        f"kerntest {command} {model} - < new.csv",
+        model,
+    )
     report = run.call(f"{command}_file", model, data, doing=doing, **join_names(options))
     if reported:
-        run.tell(report, prediction_summary if predicts else transform_summary)
+        run.tell(report, record.prediction_summary if predicts else record.transform_summary)
     else:
         run.check_gates(report.to_dict())
         run.warn(report.warnings)
     if report.columns_ignored and (not reported or run.format != "table"):
         run.note(f"not used by {visible(report.model)}: {name_list(report.columns_ignored)}")
     run.wrote(report.output)
-    done = f"{report.predicted:,} predicted" if predicts else f"{report.transformed:,} transformed"
-    run.explain([f"{report.rows:,} rows, {done}, {report.seconds:.3g} seconds"])
+    run.explain([f"{report.rows:,} rows, {getattr(report, done):,} {done}, {report.seconds:.3g} seconds"])
     return run.code(report)
