@@ -41,79 +41,32 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where each public name lives. Importing kerntest itself must stay instant (no numpy): names are fetched on first use.
-_HOME = {
-    "DataWarning": "kerntest.errors",
-    "IndependenceResult": "kerntest.report.results.independence_record",
-    "KerntestError": "kerntest.errors",
-    "JointResult": "kerntest.report.results.independence_record",
-    "KernelPCA": "kerntest.learning.components.kpca",
-    "KernelRidge": "kerntest.learning.machines.ridge",
-    "KpcaResult": "kerntest.report.results.learning_record",
-    "ModelReport": "kerntest.report.results.inspection_record",
-    "PredictionReport": "kerntest.report.results.application_record",
-    "RidgeResult": "kerntest.report.results.learning_record",
-    "SVM": "kerntest.learning.machines.svm",
-    "ScreenResult": "kerntest.report.results.independence_record",
-    "SelectionResult": "kerntest.report.results.independence_record",
-    "SvmResult": "kerntest.report.results.learning_record",
-    "Table": "kerntest.data.table",
-    "TableReport": "kerntest.report.results.inspection_record",
-    "TransformReport": "kerntest.report.results.application_record",
-    "TwoSampleResult": "kerntest.report.results.record",
-    "compute_on": "kerntest.engines",
-    "hsic_joint": "kerntest.inference.screens.joint",
-    "hsic_pairs": "kerntest.inference.screens.pairwise",
-    "hsic_select": "kerntest.inference.screens.selection",
-    "hsic_test": "kerntest.inference.independence",
-    "inspect_model": "kerntest.learning.rows.model_outputs",
-    "inspect_table": "kerntest.report.results.inspection_record",
-    "mmd_test": "kerntest.inference.two_sample",
-    "parse_kernel": "kerntest.kernels.text",
-    "predict_file": "kerntest.learning.apply",
-    "read_table": "kerntest.data.read",
-    "train_kpca": "kerntest.learning.components.kpca",
-    "train_ridge": "kerntest.learning.machines.ridge",
-    "train_svm": "kerntest.learning.machines.svm",
-    "transform_file": "kerntest.learning.apply",
+# What each module has of the public names. Importing kerntest itself must stay instant (no numpy): names are fetched on
+# first use.
+_PUBLIC: dict[str, tuple[str, ...]] = {
+    "data.read": ("read_table",),
+    "data.table": ("Table",),
+    "engines": ("compute_on",),
+    "errors": ("DataWarning", "KerntestError"),
+    "inference.independence": ("hsic_test",),
+    "inference.screens.joint": ("hsic_joint",),
+    "inference.screens.pairwise": ("hsic_pairs",),
+    "inference.screens.selection": ("hsic_select",),
+    "inference.two_sample": ("mmd_test",),
+    "kernels.text": ("parse_kernel",),
+    "learning.apply": ("predict_file", "transform_file"),
+    "learning.components.kpca": ("KernelPCA", "train_kpca"),
+    "learning.machines.ridge": ("KernelRidge", "train_ridge"),
+    "learning.machines.svm": ("SVM", "train_svm"),
+    "learning.rows.model_outputs": ("inspect_model",),
+    "report.results.application_record": ("PredictionReport", "TransformReport"),
+    "report.results.independence_record": ("IndependenceResult", "JointResult", "ScreenResult", "SelectionResult"),
+    "report.results.inspection_record": ("ModelReport", "TableReport", "inspect_table"),
+    "report.results.learning_record": ("KpcaResult", "RidgeResult", "SvmResult"),
+    "report.results.record": ("TwoSampleResult",),
 }
-
-__all__ = [
-    "SVM",
-    "DataWarning",
-    "IndependenceResult",
-    "JointResult",
-    "KernelPCA",
-    "KernelRidge",
-    "KerntestError",
-    "KpcaResult",
-    "ModelReport",
-    "PredictionReport",
-    "RidgeResult",
-    "ScreenResult",
-    "SelectionResult",
-    "SvmResult",
-    "Table",
-    "TableReport",
-    "TransformReport",
-    "TwoSampleResult",
-    "__version__",
-    "compute_on",
-    "hsic_joint",
-    "hsic_pairs",
-    "hsic_select",
-    "hsic_test",
-    "inspect_model",
-    "inspect_table",
-    "mmd_test",
-    "parse_kernel",
-    "predict_file",
-    "read_table",
-    "train_kpca",
-    "train_ridge",
-    "train_svm",
-    "transform_file",
-]
+_HOME = {name: module for module, names in _PUBLIC.items() for name in names}
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604 - names, as mypy knows
 
 
 def __getattr__(name: str) -> Any:
@@ -121,7 +74,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         message = f"module 'kerntest' has no attribute {name!r}"
         raise AttributeError(message)
-    return getattr(import_module(_HOME[name]), name)
+    return getattr(import_module(f"kerntest.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:
