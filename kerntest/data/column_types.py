@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kerntest.data import written_values as forms
 from kerntest.data.table import MISSING, Column, ColumnProblem, Remark, Table, comment_hint
-from kerntest.data.written_values import (
-    FORMS,
-    PLAIN,
-    Dressed,
-    Form,
-    form_of,
-    forms_with,
-    has_comma,
-    is_number,
-    may_be_read,
-    undressed,
-)
 from kerntest.errors import option_value, shown_value, taken_as_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
     from kerntest.data.table import Kind
 
@@ -88,101 +76,13 @@ NEARLY_ALL = 0.9
 MANY_MISSING = 0.05
 # So few different strange values may stand for a missing one.
 _FEW = 3
-# Numbers with a unit are categories where there are so few of them, and each occurs so often on average.
-_FEW_SIZES, _OFTEN = 20, 2
-_MOST_UNITS = 5
 # Milliseconds since 1970.
 _DAY, _SINCE_1973, _UNTIL_2100 = 86_400_000, 10**11, 4_102_444_800_000
 
 
-@dataclass(frozen=True, slots=True)
-class TextMeaning:
-    """What the values of a text column would be as numbers or dates, and the other forms that read as many of them."""
-
-    form: Form
-    values: list[float | None]
-    n_fitting: int
-    total: int
-    others: tuple[Form, ...] = ()
-
-
-def present_counts(column: Column, na: Sequence[str]) -> NDArray[np.int64]:
-    """Return how often each level of a text column occurs; words for a missing value do not count."""
-    counts: NDArray[np.int64] = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
-    counts[[level in na for level in column.levels]] = 0
-    return counts
-
-
-def meant_as(column: Column, na: Sequence[str] = (), decimal: str = "auto") -> TextMeaning | None:
-    """Return what the values of a text column would be if more than half are numbers or dates; else None.
-
-    A quoted word for a missing value is missing among numbers. Cost: a few looks at each different value, and for a
-    column of real text at half of them.
-    """
-    counts = present_counts(column, na)
-    total = int(counts.sum())
-    found: dict[str, list[float | None]] = {form.name: [None] * len(column.levels) for form in FORMS}
-    dressed: dict[int, Dressed] = {}
-    n_strange = 0
-    for index, (level, count) in enumerate(zip(column.levels, counts.tolist(), strict=True)):
-        likely = count and may_be_read(level)
-        strange = not (likely and has_comma(level))
-        for form in FORMS if likely else ():
-            if (value := form.read(level)) is not None:
-                found[form.name][index] = value
-                strange = False
-        if strange and likely and (worn := undressed(level)) is not None:
-            dressed[index] = worn
-            strange = False
-        n_strange += count * strange
-        if 2 * n_strange >= total:
-            return None
-    others = _dressed_forms(column, dressed, counts, decimal)
-    if 2 * (n_strange + (0 if others else int(counts[list(dressed)].sum()))) >= total:
-        return None
-    for form in others:
-        found[form.name] = [
-            None if not count else form.amount(dressed[k]) if k in dressed else form.read(column.levels[k])
-            for k, count in enumerate(counts.tolist())
-        ]
-    forms = [*FORMS, *others]
-    weights = {form: _n_values(found[form.name], counts) for form in forms}
-    best = max(forms, key=weights.__getitem__) if any(weights.values()) else others[-1] if others else PLAIN
-    rivals = (
-        form
-        for form in forms
-        if weights[form] == weights[best] and found[form.name] != found[best.name] and form != best
-    )
-    return TextMeaning(best, found[best.name], weights[best], total, tuple(rivals))
-
-
-def _n_values(values: Sequence[float | None], counts: NDArray[np.int64]) -> int:
-    """Return how many rows hold a level that has a value."""
-    return int(counts[[value is not None for value in values]].sum())
-
-
-def _dressed_forms(
-    column: Column, dressed: Mapping[int, Dressed], counts: NDArray[np.int64], decimal: str
-) -> list[Form]:
-    """Return the forms of numbers with the unit that most of them have; none where units make names or categories of them."""
-    worn, weights = list(dressed.values()), Counter[str]()
-    for index, one in dressed.items():
-        weights[one.unit] += int(counts[index])
-    few = len(column.levels) <= _FEW_SIZES and _OFTEN * len(column.levels) <= int(counts.sum())
-    if not worn or (few and all(one.unit and not one.is_currency for one in worn)):
-        return []
-    if len(weights) > 1 and (
-        all(one.is_code for one in worn) or len(weights) > _MOST_UNITS or 2 * len(weights) > len(worn)
-    ):
-        return []
-    # 1.200 kg is what 1.200 is, but 1.200 EUR may well be 1200.
-    unsure = any("," in one.number or one.is_currency for one in worn)
-    return forms_with(max(weights, key=weights.__getitem__), "." if decimal == "auto" and not unsure else decimal)
-
-
 def in_form(column: Column, name: str, na: Sequence[str] = ()) -> Column | None:
     """Return a text column whose values are all written in a form as what they are; None where some are not."""
-    form = form_of(name)
+    form = forms.form_of(name)
     values = [np.nan if level in na else form.read_again(level) for level in column.levels]
     return None if None in values else _as_read(column, form, values)
 
@@ -198,7 +98,7 @@ def as_written(table: Table, written: Mapping[str, str]) -> Table:
     return replace(table, columns=tuple(columns))
 
 
-def _as_read(column: Column, form: Form, values: Sequence[float | None]) -> Column:
+def _as_read(column: Column, form: forms.Form, values: Sequence[float | None]) -> Column:
     """Return a text column as the numbers or dates that its levels are."""
     # One more place at the end: code -1 (missing) finds it. None becomes NaN.
     numbers = np.array([*values, None], dtype=np.float64)[column.values]
@@ -211,18 +111,18 @@ def understood(column: Column, table: Table, decimal: str = "auto", *, quoted: b
     A column in which most values are written like 001 holds names (postcodes, item numbers) and raises no doubt; nor do
     plain numbers where `quoted` says that they were typed as text.
     """
-    reading = meant_as(column, table.na, decimal)
-    if reading is None or (quoted and reading.form == PLAIN):
+    reading = forms.meant_as(column, table.na, decimal)
+    if reading is None or (quoted and reading.form == forms.PLAIN):
         return column
     if reading.n_fitting == reading.total:
         if reading.others:
             return replace(column, problem=_ambiguous_problem(column, table, reading))
         return _as_read(column, reading.form, reading.values)
-    counts = present_counts(column, table.na)
+    counts = forms.present_counts(column, table.na)
     strange = [index for index, value in enumerate(reading.values) if value is None and counts[index]]
-    commas = [index for index in strange if has_comma(column.levels[index])]
+    commas = [index for index in strange if forms.has_comma(column.levels[index])]
     problem = stray_problem(column, table, strange, reading.n_fitting, reading.total, form=reading.form)
-    if commas and reading.form == PLAIN and reading.n_fitting < NEARLY_ALL * reading.total - 1e-9:
+    if commas and reading.form == forms.PLAIN and reading.n_fitting < NEARLY_ALL * reading.total - 1e-9:
         problem = value_problem(
             column,
             table,
@@ -250,8 +150,8 @@ def settled(columns: tuple[Column, Column], tables: tuple[Table, Table]) -> tupl
     if len(texts) == 2 and not problems:
         return found[0], found[1]
     form = _form_of_both(found, tables)
-    strange = {k: strange_levels(found[k], tables[k].na, (form,)) for k in texts}
-    n_strange = sum(int(present_counts(found[k], tables[k].na)[strange[k]].sum()) for k in texts)
+    strange = {k: forms.strange_levels(found[k], tables[k].na, (form,)) for k in texts}
+    n_strange = sum(int(forms.present_counts(found[k], tables[k].na)[strange[k]].sum()) for k in texts)
     total = sum(len(column.values) - column.n_missing for column in found)
     if 2 * n_strange >= total:
         return replace(found[0], problem=None), replace(found[1], problem=None)
@@ -264,37 +164,21 @@ def settled(columns: tuple[Column, Column], tables: tuple[Table, Table]) -> tupl
     return found[0], found[1]
 
 
-def strange_levels(column: Column, na: Sequence[str], forms: Sequence[Form]) -> list[int]:
-    """Return the levels of a text column that occur and are in none of the forms, nor numbers with commas."""
-    counts = present_counts(column, na)
-    return [
-        index
-        for index, level in enumerate(column.levels)
-        if counts[index] and not has_comma(level) and all(form.read(level) is None for form in forms)
-    ]
-
-
-def forms_in(column: Column, na: Sequence[str] = ()) -> list[Form]:
-    """Return the forms in which values of a text column may be numbers or dates."""
-    reading = meant_as(column, na)
-    return [*FORMS, *([] if reading is None or reading.form in FORMS else [reading.form])]
-
-
-def _form_of_both(columns: Sequence[Column], tables: Sequence[Table]) -> Form:
+def _form_of_both(columns: Sequence[Column], tables: Sequence[Table]) -> forms.Form:
     """Return the form in which most values of two columns are written."""
     for column in columns:
         if column.kind != "text":
             return column.form
     pairs = list(zip(columns, tables, strict=True))
-    forms = {form.name: form for column, table in pairs for form in forms_in(column, table.na)}
+    found = {form.name: form for column, table in pairs for form in forms.forms_in(column, table.na)}
     weights = {
         name: sum(
-            _n_values([form.read(level) for level in column.levels], present_counts(column, table.na))
+            forms.n_values([form.read(level) for level in column.levels], forms.present_counts(column, table.na))
             for column, table in pairs
         )
-        for name, form in forms.items()
+        for name, form in found.items()
     }
-    return forms[max(forms, key=weights.__getitem__)]
+    return found[max(found, key=weights.__getitem__)]
 
 
 def first_row(column: Column, levels: Collection[int]) -> int:
@@ -329,7 +213,14 @@ def value_problem(
 
 
 def stray_problem(
-    column: Column, table: Table, levels: list[int], n_numbers: int, total: int, *, form: Form = PLAIN, among: str = ""
+    column: Column,
+    table: Table,
+    levels: list[int],
+    n_numbers: int,
+    total: int,
+    *,
+    form: forms.Form = forms.PLAIN,
+    among: str = "",
 ) -> ColumnProblem:
     """Return the problem of a column of numbers or dates with other values among them."""
     word, comment = option_value([column.name]), comment_hint([column.name])
@@ -357,23 +248,23 @@ def missing_hint(values: Sequence[str], table: Table) -> str:
     return f"--na {option_value([*kept, *words], None)} reads {'it' if len(words) == 1 else 'them'} as missing; "
 
 
-def _ambiguous_problem(column: Column, table: Table, reading: TextMeaning) -> ColumnProblem:
+def _ambiguous_problem(column: Column, table: Table, reading: forms.TextMeaning) -> ColumnProblem:
     """Return the problem of a column of which all values can be read in two ways."""
-    forms = (reading.form, reading.others[0])
-    differing = [k for k, level in enumerate(column.levels) if forms[1].read(level) != reading.values[k]]
+    ways_to_read = (reading.form, reading.others[0])
+    differing = [k for k, level in enumerate(column.levels) if ways_to_read[1].read(level) != reading.values[k]]
     row, word = first_row(column, differing), option_value([column.name])
-    readings = [_shown(form, column.levels[column.values[row]]) for form in forms]
+    readings = [_shown(form, column.levels[column.values[row]]) for form in ways_to_read]
     if reading.form.kind == "number":
         ways, hint, code = " or ".join(readings), _DECIMAL_HINT, ""
     else:
-        ways = " and ".join(f"{shown} as a {form.noun}" for shown, form in zip(readings, forms, strict=True))
+        ways = " and ".join(f"{shown} as a {form.noun}" for shown, form in zip(readings, ways_to_read, strict=True))
         hint, code = f"write the dates as {readings[0]}", "data.ambiguous_dates"
     hint += f", or treat the column as text with --categorical {word}, or leave it out with --exclude {word}"
     said = f"which is {ways}, and no value tells which"
     return value_problem(column, table, row, said, hint=hint, kind=reading.form.kind, code=code)
 
 
-def _shown(form: Form, text: str) -> str:
+def _shown(form: forms.Form, text: str) -> str:
     """Return what a value in a form is, for a message."""
     value = form.read(text)
     if value is None:
@@ -412,7 +303,7 @@ def with_remark(text: Column, column: Column, table: Table) -> Column:
     remark, used = None, "and is used as numbers"
     if column.written:
         form = column.form
-        examples = [level for level in text.levels if form.read(level) is not None and not is_number(level)]
+        examples = [level for level in text.levels if form.read(level) is not None and not forms.is_number(level)]
         example = next((level for level in examples if not form.mark or form.read(level)), examples[0])
         kept = "; --categorical {} keeps them as text" if form.is_dressed else ""
         remark = Remark(form.said, f"{example.strip()} is {_shown(form, example)}", kept)
@@ -437,9 +328,9 @@ def with_remark(text: Column, column: Column, table: Table) -> Column:
 def _size(column: Column, na: Sequence[str]) -> str | None:
     """Return a value of a text column whose few values are all numbers with one unit, such as 10 mm."""
     levels = [level for level in column.levels if level not in na]
-    if not levels or len(levels) > _FEW_SIZES:
+    if not levels or len(levels) > forms.FEW_SIZES:
         return None
-    units = {None if (worn := undressed(level)) is None else worn.unit for level in levels}
+    units = {None if (worn := forms.undressed(level)) is None else worn.unit for level in levels}
     return levels[0] if len(units) == 1 and units.isdisjoint({None, ""}) else None
 
 
@@ -460,3 +351,107 @@ def with_words(table: Table, as_typed: Callable[[Sequence[str]], Sequence[Column
         return replace(column, emptied_by=word, remarks=(*column.remarks, remark))
 
     return replace(table, columns=tuple(map(told, table.columns)))
+
+
+# What Arrow holds.
+
+BOOLEAN_LEVELS = ("false", "true")
+_TICKS_PER_DAY = {"day": 1, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}
+
+
+# Arrow's own `to_numpy` imports pandas, which takes 0.3 s.
+
+
+def _fixed_width(chunk: Any, dtype: DTypeLike) -> NDArray[Any]:
+    """Return the values of a fixed-width Arrow array as a view of `dtype`; what stands at missing ones is arbitrary."""
+    buffer = chunk.buffers()[1]
+    if buffer is None or len(chunk) == 0:
+        return np.zeros(len(chunk), dtype=dtype)
+    return np.frombuffer(buffer, dtype=dtype)[chunk.offset : chunk.offset + len(chunk)]
+
+
+def _bits(chunk: Any, place: int) -> NDArray[np.bool_]:
+    """Return one of an Arrow array's buffers of one bit a value: 0, what is there, or 1, values of booleans."""
+    buffer = chunk.buffers()[place]
+    if buffer is None or len(chunk) == 0:
+        return np.zeros(len(chunk), dtype=bool)
+    octets = np.frombuffer(buffer, dtype=np.uint8)
+    return np.unpackbits(octets, count=chunk.offset + len(chunk), bitorder="little")[chunk.offset :].astype(bool)
+
+
+def _missing(chunk: Any) -> NDArray[np.bool_]:
+    """Return the mask of the missing values of an Arrow array."""
+    return ~_bits(chunk, 0) if chunk.null_count else np.zeros(len(chunk), dtype=bool)
+
+
+def _joined(pieces: Iterable[NDArray[Any]], dtype: DTypeLike) -> NDArray[Any]:
+    """Return the values of all chunks, of which there may be none, as one new array."""
+    return np.concatenate([np.empty(0, dtype=dtype), *pieces], dtype=dtype, casting="unsafe")
+
+
+def column_of(name: str, data: Any, table_name: str, *, as_category: bool = False) -> Column:
+    """Return the typed column that an Arrow column holds; one that we cannot use keeps its problem."""
+    from pyarrow import types  # noqa: PLC0415 - 70 ms that an array does not need
+
+    kind = data.type
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    if is_text or types.is_dictionary(kind) or (as_category and types.is_integer(kind)):
+        encoded = data if types.is_dictionary(kind) else data.dictionary_encode()
+        value = encoded.type.value_type
+        column = None if types.is_nested(value) or types.is_binary(value) else _encoded(name, encoded)
+    else:
+        column = _plain(name, data)
+    if column is None:
+        return unusable(
+            name, len(data), f"is of type {kind}, which is neither number, text, boolean nor date", table_name
+        )
+    return as_text(column) if as_category else column
+
+
+def _plain(name: str, data: Any) -> Column | None:
+    """Return a column of numbers, booleans or dates; None for any other type."""
+    import pyarrow as pa  # noqa: PLC0415 - the same
+    from pyarrow import types  # noqa: PLC0415 - the same
+
+    kind = data.type
+    if types.is_null(kind):
+        return Column(name, "number", np.full(len(data), np.nan))
+    if types.is_decimal(kind):
+        data, kind = data.cast(pa.float64()), pa.float64()
+    if types.is_boolean(kind):
+        codes = _joined((np.where(_missing(chunk), -1, _bits(chunk, 1)) for chunk in data.chunks), np.int64)
+        return Column(name, "boolean", codes, BOOLEAN_LEVELS)
+    is_date = types.is_date(kind) or types.is_timestamp(kind)
+    if not (is_date or types.is_integer(kind) or types.is_floating(kind)):
+        return None
+    letter = "u" if types.is_unsigned_integer(kind) else "f" if types.is_floating(kind) else "i"
+    dtype = f"{letter}{kind.bit_width // 8}"
+    values = _joined((_fixed_width(chunk, dtype) for chunk in data.chunks), np.float64)
+    if is_date:
+        values /= _TICKS_PER_DAY["day" if types.is_date32(kind) else getattr(kind, "unit", "ms")]
+    values[_joined(map(_missing, data.chunks), bool)] = np.nan
+    return Column(name, "date" if is_date else "number", values)
+
+
+def _encoded(name: str, data: Any) -> Column:
+    """Return a text column from an Arrow dictionary of scalars."""
+    codes: list[NDArray[np.int64]] = []
+    levels: list[str | None] = []
+    # Every chunk has a dictionary of its own, laid behind the others; equal levels meet in `text_column`.
+    for chunk in data.chunks:
+        positions = _fixed_width(chunk.indices, f"i{data.type.index_type.bit_width // 8}") + np.int64(len(levels))
+        codes.append(np.where(_missing(chunk.indices), -1, positions))
+        levels += [None if level is None else str(level) for level in chunk.dictionary.to_pylist()]
+    return text_column(name, _joined(codes, np.int64), levels)
+
+
+def unusable(name: str, n_rows: int, trouble: str, table_name: str) -> Column:
+    """Return an empty column that raises, when used, that column `name` of the table `trouble`."""
+    problem = ColumnProblem(
+        message=f"{table_name}: column {name!r} {trouble}",
+        hint=f"--exclude {option_value([name])} leaves it out",
+        code="data.unusable_type",
+        where={"file": table_name, "column": name},
+        curable=False,
+    )
+    return Column(name, "text", np.full(n_rows, -1, dtype=np.int64), problem=problem)

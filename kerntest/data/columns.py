@@ -7,18 +7,28 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kerntest.data.column_types import as_text, settled
-from kerntest.data.rows import check_usable
-from kerntest.data.table import Column, Table, comment_hint, no_header_hint, unknown_column
+from kerntest.data.column_types import as_text, column_of, settled, unusable, value_problem
+from kerntest.data.table import (
+    Column,
+    ColumnProblem,
+    Table,
+    comment_hint,
+    no_header_hint,
+    refuse_duplicates,
+    refuse_empty,
+    unknown_column,
+)
 from kerntest.data.written_values import is_number
-from kerntest.errors import DataError, UsageError, listed, option_value, shown_value
+from kerntest.errors import DataError, UsageError, counted, listed, one_line, option_value, shown_value, taken_as_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from numpy.typing import NDArray
 
 Patterns = str | Sequence[str] | None
 
@@ -42,42 +52,28 @@ def find(pattern: str, names: Sequence[str]) -> list[str]:
     """
     if pattern in names:
         return [pattern]
-    if ":" in pattern:
-        found = _find_range(pattern, list(names))
-        if found:
-            return found
-    if "*" in pattern:
-        wildcard = re.compile(".*".join(re.escape(part) for part in pattern.split("*")), re.DOTALL)
-        return [name for name in names if wildcard.fullmatch(name)]
-    return []
-
-
-def _find_range(pattern: str, names: list[str]) -> list[str]:
-    """Return the names of a range; a name may itself contain colons, so every colon is tried."""
-    for colon in (match.start() for match in re.finditer(":", pattern)):
-        first, last = pattern[:colon].strip(), pattern[colon + 1 :].strip()
-        if (first and first not in names) or (last and last not in names) or not (first or last):
+    # A name may itself contain colons, so every colon is tried.
+    for colon in re.finditer(":", pattern):
+        ends = pattern[: colon.start()].strip(), pattern[colon.end() :].strip()
+        if not any(ends) or any(end and end not in names for end in ends):
             continue
-        start = names.index(first) if first else 0
-        stop = names.index(last) if last else len(names) - 1
-        if start > stop:
+        start, stop = (names.index(end) if end else default for end, default in zip(ends, (0, -1), strict=True))
+        if start > stop % len(names):
             raise UsageError(
-                f"the range {pattern!r} runs backwards: {first!r} stands after {last!r}",
-                hint=f"write {last}:{first}",
+                f"the range {pattern!r} runs backwards: {ends[0]!r} stands after {ends[1]!r}",
+                hint=f"write {ends[1]}:{ends[0]}",
                 code="usage.backward_range",
                 where={"column": pattern},
             )
-        return names[start : stop + 1]
-    return []
+        return list(names[start : stop % len(names) + 1])
+    wildcard = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+    return [name for name in names if wildcard.fullmatch(name)]
 
 
-def missing_name(pattern: str, names: Sequence[str]) -> str:
+def _missing_name(pattern: str, names: Sequence[str]) -> str:
     """Return the part of a pattern that is not there: of a range with one good end, the other end."""
-    if pattern.count(":") == 1:
-        absent = [end for end in (part.strip() for part in pattern.split(":")) if end and end not in names]
-        if len(absent) == 1:
-            return absent[0]
-    return pattern
+    absent = [end for end in map(str.strip, pattern.split(":")) if end and end not in names]
+    return absent[0] if pattern.count(":") == 1 and len(absent) == 1 else pattern
 
 
 def match_names(patterns: Patterns, names: Sequence[str], table_name: str) -> list[str]:
@@ -86,7 +82,7 @@ def match_names(patterns: Patterns, names: Sequence[str], table_name: str) -> li
     for pattern in split_patterns(patterns):
         found = find(pattern, names)
         if not found:
-            raise unknown_column(missing_name(pattern, names), table_name, names)
+            raise unknown_column(_missing_name(pattern, names), table_name, names)
         wanted.update(found)
     return [name for name in names if name in wanted]
 
@@ -105,8 +101,7 @@ def named_columns(table: Table, columns: Patterns = None, exclude: Patterns = No
     """Return the same, whether the columns can be used or not."""
     named = table.names if _is_all(columns) else match_names(columns, table.names, table.name)
     excluded = set(match_names(exclude, table.names, table.name))
-    kept = [name for name in named if name not in excluded]
-    if not kept:
+    if not (kept := [name for name in named if name not in excluded]):
         raise _nothing_selected(table.name)
     return table.select(kept)
 
@@ -118,11 +113,8 @@ def _is_all(columns: Patterns) -> bool:
 
 def _nothing_selected(where: str) -> UsageError:
     """Return the error for options that leave no column."""
-    return UsageError(
-        f"no column of {where} is selected",
-        hint="name at least one in --columns, and exclude fewer",
-        code="usage.no_columns",
-    )
+    hint = "name at least one in --columns, and exclude fewer"
+    return UsageError(f"no column of {where} is selected", hint=hint, code="usage.no_columns")
 
 
 def match_tables(
@@ -135,24 +127,49 @@ def match_tables(
     categorical: Patterns = (),
 ) -> tuple[Table, Table, tuple[str, ...]]:
     """Return both tables with the same columns, in the order of x, of the same kinds."""
-    pair = _Pair(x, y)
-    from_x, from_y = pair.named(columns)
-    excluded, texts = pair.in_either(exclude), pair.in_either(categorical)
-    shared, warnings = pair.shared(
-        [name for name in from_x if name not in excluded],
-        [name for name in from_y if name not in excluded],
-        common=common,
+    named = (x.names, y.names) if _is_all(columns) else _meant_in(x, y, columns, in_both=True)
+    excluded, texts = (set().union(*_meant_in(x, y, patterns)) for patterns in (exclude, categorical))
+    from_x, from_y = (
+        [name for name in table.names if name in set(some) - excluded]
+        for table, some in zip((x, y), named, strict=True)
     )
-    in_x, in_y = (_as_texts(table.select(shared), texts) for table in (x, y))
+    if not from_x and not from_y:
+        raise _nothing_selected(f"{x.name} and {y.name}")
+    shared = set(from_x) & set(from_y)
+    only_x, only_y = ([name for name in names if name not in shared] for names in (from_x, from_y))
+    told = [(table.name, only) for table, only in ((x, only_x), (y, only_y)) if only]
+    differ = "; ".join(f"only in {name}: {listed(only)}" for name, only in told)
+    if differ and not (common and shared):
+        raise _columns_differ(x, y, (only_x, only_y), differ if shared else "")
+    in_x, in_y = (_as_texts(table.select([name for name in from_x if name in shared]), texts) for table in (x, y))
     # A column that is text in one of them is what the values of both say.
     in_x, in_y = _both(lambda *columns: settled(columns, (x, y)), in_x, in_y)
     in_x, in_y = _both(_agreed, check_usable(in_x), check_usable(in_y))
-    differing = [
-        columns for columns in zip(in_x.columns, in_y.columns, strict=True) if columns[0].kind != columns[1].kind
-    ]
-    if differing:
+    pairs = zip(in_x.columns, in_y.columns, strict=True)
+    if differing := [pair for pair in pairs if pair[0].kind != pair[1].kind]:
         raise _types_differ(differing, in_x, in_y)
+    warnings = [f"columns in one table only are left out: {differ}"] if differ else []
     return in_x, in_y, (*warnings, *units_differ(in_x, in_y), *_none_in_common(in_x, in_y))
+
+
+def _meant_in(x: Table, y: Table, patterns: Patterns, *, in_both: bool = False) -> tuple[set[str], set[str]]:
+    """Return the names that the patterns mean in x and in y: each means one somewhere, `in_both` (no wildcard) in both."""
+    found_x: set[str] = set()
+    found_y: set[str] = set()
+    for pattern in split_patterns(patterns):
+        in_x, in_y = find(pattern, x.names), find(pattern, y.names)
+        if not in_x and not in_y:
+            names = tuple(dict.fromkeys((*x.names, *y.names)))
+            name = _missing_name(pattern, names)
+            said = f"in neither {x.name} nor {y.name}" if x.name != y.name else f"not in {x.name}"
+            raise unknown_column(name, x.name, names, f"column {name!r} is {said}")
+        if in_both and not (in_x and in_y) and "*" not in pattern:
+            lacking, having = (y, x) if in_x else (x, y)
+            said = f"column {_missing_name(pattern, lacking.names)!r} is not in {lacking.name}, only in {having.name}"
+            raise unknown_column(pattern, lacking.name, lacking.names, said)
+        found_x.update(in_x)
+        found_y.update(in_y)
+    return found_x, found_y
 
 
 def _both(change: Callable[[Column, Column], tuple[Column, Column]], x: Table, y: Table) -> tuple[Table, Table]:
@@ -194,90 +211,22 @@ def _as_texts(table: Table, names: Collection[str]) -> Table:
     return replace(table, columns=columns)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Two tables whose columns are told apart by name."""
-
-    x: Table
-    y: Table
-
-    def named(self, columns: Patterns) -> tuple[list[str], list[str]]:
-        """Return the names that `columns` means in x and in y; a name (not a wildcard) must be in both."""
-        if _is_all(columns):
-            return list(self.x.names), list(self.y.names)
-        found_x: set[str] = set()
-        found_y: set[str] = set()
-        for pattern in split_patterns(columns):
-            in_x, in_y = find(pattern, self.x.names), find(pattern, self.y.names)
-            if not in_x and not in_y:
-                raise self._in_neither(pattern)
-            if not (in_x and in_y) and "*" not in pattern:
-                lacking, having = (self.y, self.x) if in_x else (self.x, self.y)
-                raise UsageError(
-                    f"column {missing_name(pattern, lacking.names)!r} is not in {lacking.name}, only in {having.name}",
-                    hint=unknown_column(pattern, lacking.name, lacking.names).hint,
-                    code="usage.unknown_column",
-                    where={"file": lacking.name, "column": pattern},
-                )
-            found_x.update(in_x)
-            found_y.update(in_y)
-        return [name for name in self.x.names if name in found_x], [name for name in self.y.names if name in found_y]
-
-    def shared(self, from_x: list[str], from_y: list[str], *, common: bool) -> tuple[list[str], tuple[str, ...]]:
-        """Return the names in both lists, and the warning about the others; without `common` there may be none."""
-        if not from_x and not from_y:
-            raise _nothing_selected(f"{self.x.name} and {self.y.name}")
-        both = set(from_x) & set(from_y)
-        only_x, only_y = ([name for name in names if name not in both] for names in (from_x, from_y))
-        if not only_x and not only_y:
-            return from_x, ()
-        if not (common and both):
-            raise self._columns_differ(only_x, only_y, shared=bool(both))
-        left_out = f"columns in one table only are left out: {self._listed(only_x, only_y)}"
-        return [name for name in from_x if name in both], (left_out,)
-
-    def in_either(self, patterns: Patterns) -> set[str]:
-        """Return the names that the patterns mean in x or y; each must mean one somewhere."""
-        wanted: set[str] = set()
-        for pattern in split_patterns(patterns):
-            found = {*find(pattern, self.x.names), *find(pattern, self.y.names)}
-            if not found:
-                raise self._in_neither(pattern)
-            wanted |= found
-        return wanted
-
-    def _in_neither(self, pattern: str) -> UsageError:
-        """Return the error for a name that no table has."""
-        names = tuple(dict.fromkeys((*self.x.names, *self.y.names)))
-        name = missing_name(pattern, names)
-        error = unknown_column(name, self.x.name, names)
-        if self.x.name == self.y.name:
-            return error
-        message = f"column {name!r} is in neither {self.x.name} nor {self.y.name}"
-        return UsageError(message, hint=error.hint, code=error.code, where=error.where)
-
-    def _columns_differ(self, only_x: list[str], only_y: list[str], *, shared: bool) -> DataError:
-        """Return the error that lists which columns are only in one table."""
-        x, y = self.x, self.y
-        no_header = no_header_hint(only_x, only_y)
-        if x.format == y.format == "array":
-            message = f"have {len(x.columns)} and {len(y.columns)} columns"
-            hint = "hand over arrays with the same columns in the same order"
-        elif not shared:
-            message, comment = "have no column in common", comment_hint(x.names) or comment_hint(y.names)
-            hint = comment or no_header or f"{x.name} has {listed(only_x)}; {y.name} has {listed(only_y)}"
-        else:
-            message = f"have different columns: {self._listed(only_x, only_y)}"
-            hint = no_header or (
-                f"--common uses the shared ones; --exclude {option_value([*only_x, *only_y])} leaves these out; "
-                "--columns names those to use"
-            )
-        return DataError(f"{x.name} and {y.name} {message}", hint=hint, code="data.columns_differ")
-
-    def _listed(self, only_x: list[str], only_y: list[str]) -> str:
-        """Return which columns are only in which table."""
-        each = [(table.name, only) for table, only in ((self.x, only_x), (self.y, only_y)) if only]
-        return "; ".join(f"only in {name}: {listed(only)}" for name, only in each)
+def _columns_differ(x: Table, y: Table, only: tuple[list[str], list[str]], differ: str) -> DataError:
+    """Return the error for columns that are only in one table; `differ` says which, empty if no column is in both."""
+    no_header = no_header_hint(*only)
+    if x.format == y.format == "array":
+        message = f"have {len(x.columns)} and {len(y.columns)} columns"
+        hint = "hand over arrays with the same columns in the same order"
+    elif not differ:
+        message, comment = "have no column in common", comment_hint(x.names) or comment_hint(y.names)
+        hint = comment or no_header or f"{x.name} has {listed(only[0])}; {y.name} has {listed(only[1])}"
+    else:
+        message = f"have different columns: {differ}"
+        hint = no_header or (
+            f"--common uses the shared ones; --exclude {option_value([*only[0], *only[1]])} leaves these out; "
+            "--columns names those to use"
+        )
+    return DataError(f"{x.name} and {y.name} {message}", hint=hint, code="data.columns_differ")
 
 
 def _agreed(in_x: Column, in_y: Column) -> tuple[Column, Column]:
@@ -322,3 +271,228 @@ def _what_made_it_text(column: Column, table: Table) -> str | None:
 def with_categories(table: Table, categorical: Patterns) -> Table:
     """Return the table with the columns that `categorical` names as text; UsageError for one that is not there."""
     return _as_texts(table, match_names(categorical, table.names, table.name))
+
+
+def table_of(
+    name: str, file_format: str, n_rows: int, columns: Sequence[tuple[str, Any]], categorical: Patterns
+) -> Table:
+    """Return the table of Arrow columns; None stands for one of mixed Python objects."""
+    names = [column_name for column_name, _ in columns]
+    refuse_empty(name, n_rows, len(names))
+    refuse_duplicates(names, name)
+    texts = match_names(categorical, names, name)
+    typed = tuple(
+        unusable(one, n_rows, "holds values of mixed or unknown types", name)
+        if data is None
+        else column_of(one, data, name, as_category=one in texts)
+        for one, data in columns
+    )
+    return Table(name, typed, n_rows, file_format)
+
+
+# Columns as arrays: missing values, pooling, scaling.
+
+
+def check_usable(table: Table) -> Table:
+    """Return the table if all of its columns can be used as they are (missing values aside)."""
+    for column in table.columns:
+        if column.problem is not None:
+            raise column.problem.error()
+        if (problem := infinity(column, table)) is not None:
+            raise problem.error()
+    return table
+
+
+def infinity(column: Column, table: Table, typed: Callable[[int], str] | None = None) -> ColumnProblem | None:
+    """Return the problem of a column of numbers with an infinity in it; None without."""
+    if column.kind != "number" or not (infinite := np.isinf(column.values)).any():
+        return None
+    row = int(np.argmax(infinite))
+    value = str(column.values[row]) if typed is None else typed(row)
+    beyond = "beyond 1.8e308, the largest number" if is_number(value) else "not a finite number"
+    said = f"which is {beyond} ({counted(int(np.count_nonzero(infinite)), 'such value')})"
+    hint = f"correct it, or leave the column out with --exclude {option_value([column.name])}"
+    return value_problem(column, table, row, said, value=value, hint=hint, code="data.infinite_values")
+
+
+def apply_missing(table: Table, policy: Literal["error", "drop"], needed: Collection[str] = ()) -> tuple[Table, int]:
+    """Refuse missing values, or leave out the rows that have one."""
+    counts = {column.name: count for column in table.columns if (count := column.n_missing)}
+    if not counts:
+        return table, 0
+    incomplete = np.any([column.missing for column in table.columns], axis=0)
+    if policy == "error":
+        raise missing_error(table, counts, int(np.argmax(incomplete)), needed)
+    if incomplete.all():
+        raise no_rows_left(table.name, counts, needed)
+    return table.take(~incomplete), int(np.count_nonzero(incomplete))
+
+
+def no_rows_left(table_name: str, counts: Mapping[str, int], needed: Collection[str]) -> DataError:
+    """Return the error for a table of which every row has a missing value."""
+    emptiest = max(counts, key=lambda name: counts[name])
+    way_out = f"--exclude {option_value([emptiest])} leaves that column out"
+    return DataError(
+        f"every row of {table_name} has a missing value: {_per_column(counts)}",
+        hint=f"column {emptiest!r} is needed: fill it in" if emptiest in needed else way_out,
+        code="data.no_rows_left",
+        where={"file": table_name, "column": emptiest},
+    )
+
+
+def missing_error(table: Table, counts: dict[str, int], first_row: int, needed: Collection[str]) -> DataError:
+    """Return the error that counts the missing values, column by column."""
+    hint = "--missing drop leaves those rows out"
+    # Leaving other columns out does not help where one that is needed has missing values too.
+    if counts.keys().isdisjoint(needed):
+        hint += f"; --exclude {option_value(list(counts))} leaves the {'columns' if len(counts) > 1 else 'column'} out"
+    if word := next((column.emptied_by for column in table.columns if column.emptied_by), None):
+        hint += f"; if {shown_value(word)} is a value, {taken_as_value(word, table.na)}"
+    missing = counted(sum(counts.values()), "missing value")
+    return DataError(
+        f"{table.name} has {missing}: {_per_column(counts)} (the first in {table.place(first_row)})",
+        hint=hint,
+        code="data.missing_values",
+        where={**table.where(first_row), "column": next(iter(counts))},
+    )
+
+
+def _per_column(counts: Mapping[str, int]) -> str:
+    """Return the counts as ``price 10, city 2``."""
+    return listed([f"{one_line(name)} {count:,}" for name, count in counts.items()])
+
+
+def standardize(
+    numeric: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Bring every column to mean 0 and standard deviation 1 (divisor n).
+
+    Two passes over the deviations keep the digits of columns with a large offset, and a power of two taken out first
+    keeps squares from overflowing; both are exact where plain arithmetic would be.
+    """
+    largest = np.abs(numeric).max(axis=0, initial=0.0)
+    exponent = np.frexp(largest)[1]
+    deviation = np.ldexp(numeric, -exponent)
+    constant = deviation.max(axis=0, initial=-np.inf) == deviation.min(axis=0, initial=np.inf)
+    centre = np.where(constant, deviation[0], deviation.mean(axis=0))
+    deviation -= centre
+    correction = deviation.mean(axis=0)
+    deviation -= correction
+    spread = np.where(constant, 1.0, np.sqrt(np.mean(deviation * deviation, axis=0)))
+    scale = np.where(constant, 1.0, np.ldexp(spread, exponent))
+    return deviation / spread, np.ldexp(centre + correction, exponent), scale
+
+
+# A text column with more different values than this share of the rows identifies rows.
+IDENTIFIES_ROWS = 0.9
+# Whole numbers from here on are not all told apart as floating-point numbers.
+EXACT_INTEGERS = 2.0**53
+_FEWEST_ROWS_TO_TELL = 20
+
+
+_FEWEST_ROWS = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arranged:
+    """Columns of n rows as arrays; of two tables one below the other the first `n_x` rows are those of x."""
+
+    numeric: NDArray[np.float64]
+    codes: NDArray[np.int64]
+    numeric_names: tuple[str, ...]
+    category_names: tuple[str, ...]
+    levels: tuple[tuple[str, ...], ...]
+    left_out: tuple[str, ...]
+    warnings: tuple[str, ...]
+    n_x: int = 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether no column is left."""
+        return not self.numeric_names and not self.category_names
+
+    @property
+    def n_y(self) -> int:
+        """Rows of the second of two tables."""
+        return len(self.numeric) - self.n_x
+
+
+def arrange(columns: Sequence[Column], n_rows: int) -> Arranged:
+    """Lay columns without missing values side by side, numbers apart from categories."""
+    told = [(column, reason_to_leave_out(column)) for column in map(recoded, columns)]
+    kept = [column for column, warning in told if not warning]
+    numeric, categories = ([column for column in kept if column.is_category == wanted] for wanted in (False, True))
+    return Arranged(
+        numeric=np.column_stack([np.empty((n_rows, 0)), *(column.values for column in numeric)]),
+        codes=np.column_stack([np.empty((n_rows, 0), dtype=np.int64), *(column.values for column in categories)]),
+        numeric_names=tuple(column.name for column in numeric),
+        category_names=tuple(column.name for column in categories),
+        levels=tuple(column.levels for column in categories),
+        left_out=tuple(column.name for column, warning in told if warning),
+        warnings=tuple(warning for _, warning in told if warning),
+    )
+
+
+def pool(x: Table, y: Table) -> Arranged:
+    """Lay the rows of x above those of y."""
+    for table in (x, y):
+        if table.n_rows < _FEWEST_ROWS:
+            raise DataError(
+                f"{table.name} has {counted(table.n_rows, 'row')}; the test needs at least {_FEWEST_ROWS} in each table",
+                hint="give it more rows",
+                code="data.too_few_rows",
+                where={"file": table.name},
+            )
+        apply_missing(table, "error")
+    columns = [laid_below(*pair) for pair in zip(x.columns, y.columns, strict=True)]
+    arranged = arrange(columns, x.n_rows + y.n_rows)
+    if arranged.empty:
+        raise DataError(
+            f"no column of {x.name} and {y.name} is left to compare: {'; '.join(arranged.warnings)}",
+            hint="a column must hold at least two different values, and not one per row",
+            code="data.no_columns",
+            where={"file": x.name},
+        )
+    return replace(arranged, n_x=x.n_rows)
+
+
+def laid_below(*columns: Column) -> Column:
+    """Return one column of the values of several, categories coded by those of their levels that occur, sorted."""
+    first = columns[0]
+    if not first.is_category:
+        return Column(first.name, first.kind, np.concatenate([column.values for column in columns]))
+    levels = tuple(sorted({column.levels[code] for column in columns for code in np.unique(column.values)}))
+    position = {level: code for code, level in enumerate(levels)}
+    codes = [
+        np.array([position.get(level, -1) for level in column.levels], dtype=np.int64)[column.values]
+        for column in columns
+    ]
+    return Column(first.name, first.kind, np.concatenate(codes), levels)
+
+
+def recoded(column: Column) -> Column:
+    """Return a category column with the levels that occur, sorted; others as they are."""
+    if not column.is_category:
+        return column
+    laid = laid_below(column)
+    return replace(column, values=laid.values, levels=laid.levels)
+
+
+def reason_to_leave_out(column: Column) -> str | None:
+    """Return why a column cannot tell anything in a test; None if it can."""
+    constant = bool(column.values.min() == column.values.max())
+    value = float(column.values[0]) if constant and not column.is_category else 0.0
+    n_rows, n_levels = len(column.values), len(column.levels)
+    return reason_from_facts(column.name, column.kind, n_rows=n_rows, n_levels=n_levels, constant=constant, value=value)
+
+
+def reason_from_facts(name: str, kind: str, *, n_rows: int, n_levels: int, constant: bool, value: float) -> str | None:
+    """Return the same from what is known of a column: its kind, its levels, and the number that it is if it is one."""
+    reason = ""
+    if constant:
+        reason = "has one value in all rows"
+        if abs(value) >= EXACT_INTEGERS:
+            reason += " to the 16 digits of a number (--categorical takes every digit)"
+    elif kind == "text" and n_rows >= _FEWEST_ROWS_TO_TELL and n_levels > IDENTIFIES_ROWS * n_rows:
+        reason = f"has {n_levels:,} different values in {n_rows:,} rows: it identifies rows"
+    return f"column {name!r} {reason} and is left out" if reason else None

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kerntest.data.columns import Arranged
     from kerntest.data.facts import NumberFacts
-    from kerntest.data.rows import Arranged
     from kerntest.data.table import Column, Kind, Table
 
     Keys = NDArray[np.uint64]

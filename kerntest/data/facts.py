@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.column_types import (
-    date_text,
-    first_row,
-    forms_in,
-    meant_as,
-    present_counts,
-    strange_levels,
-    stray_problem,
-)
-from kerntest.data.rows import check_usable, laid_below, reason_to_leave_out
-from kerntest.data.written_values import FORMS
+from kerntest.data.column_types import date_text, first_row, stray_problem
+from kerntest.data.columns import check_usable, laid_below, reason_to_leave_out
+from kerntest.data.written_values import FORMS, forms_in, meant_as, present_counts, strange_levels
 from kerntest.errors import DataError, counted, option_value
 
 if TYPE_CHECKING:

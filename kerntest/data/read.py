@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.columns import Patterns, with_categories
+from kerntest.data.columns import Patterns, table_of, with_categories
 from kerntest.data.formats.dialect import CsvOptions, CsvWords, utf8_lines
 from kerntest.data.source import (
     HEAD_BYTES,
@@ -34,10 +34,10 @@ from kerntest.engines.engine import note_read
 from kerntest.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Unpack
 
-    from kerntest.data.table import BlockReader
+    from kerntest.data.table import BlockReader, Kind
 
 
 def read_table(source: Any, *, name: str | None = None, categorical: Patterns = (), **csv: Unpack[CsvWords]) -> Table:
@@ -121,7 +121,7 @@ def _read_file(path: str | Path, name: str | None, categorical: Patterns, option
 
         return read_parquet(source, categorical)
     if source.format == "json":
-        from kerntest.data.formats.json_lines import read_json_lines  # noqa: PLC0415  (20 ms that a CSV does not need)
+        from kerntest.data.formats.parquet import read_json_lines  # noqa: PLC0415  (20 ms that a CSV does not need)
 
         return read_json_lines(source, categorical)
     from kerntest.data.formats.csv import read_delimited  # noqa: PLC0415  (70 ms that an array does not need)
@@ -141,13 +141,28 @@ def _read_frame(source: Any, name: str, categorical: Patterns) -> Table:
         )
     import pyarrow as pa  # noqa: PLC0415  (70 ms that an array does not need)
 
-    from kerntest.data.in_memory import table_of_arrow, table_of_frame  # noqa: PLC0415  (the same)
+    from kerntest.data.formats.parquet import table_of_arrow  # noqa: PLC0415  (the same)
 
     return (
         table_of_frame(source, name, categorical)
         if is_pandas
         else table_of_arrow(pa.table(source), name, "frame", categorical)
     )
+
+
+def table_of_frame(frame: Any, name: str, categorical: Patterns = None) -> Table:
+    """Return the table of a pandas DataFrame or Series; the index is left out."""
+    import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array does not need
+
+    frame = frame.to_frame() if frame.ndim == 1 else frame
+    columns: list[tuple[str, Any]] = []
+    for position, label in enumerate(frame.columns):
+        try:
+            values = pa.array(frame.iloc[:, position], from_pandas=True)
+            columns.append((str(label), values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])))
+        except (pa.ArrowException, TypeError, ValueError):
+            columns.append((str(label), None))
+    return table_of(name, "frame", len(frame), columns, categorical)
 
 
 @contextmanager
@@ -158,7 +173,7 @@ def open_blocks(path: str | Path, *, block_bytes: int | None = None, **csv: Unpa
         shown, found = located_files(path, stack)
         form = begins_as(*found.files[0])
         if form == "json":
-            from kerntest.data.formats.json_lines import parquet_of_json  # noqa: PLC0415 - 90 ms that a CSV does not need
+            from kerntest.data.formats.parquet import parquet_of_json  # noqa: PLC0415 - 90 ms that a CSV does not need
 
             whole = open_source(found.files[0][1] if found.copied else path, shown)
             copy = (shown, stack.enter_context(parquet_of_json(whole)))
@@ -248,3 +263,16 @@ def table_of_array(array: Any, name: str, categorical: Patterns = None) -> Table
     values = np.ma.filled(array.astype(np.float64), np.nan).reshape(n_rows, n_columns)
     columns = tuple(Column(f"x{j + 1}", "number", values[:, j].copy()) for j in range(n_columns))
     return with_categories(Table(name, columns, n_rows, "array"), categorical)
+
+
+def frame_of(columns: Mapping[str, Any], kinds: Mapping[str, Kind]) -> Any:
+    """Return columns as a DataFrame: dates, days since 1970-01-01, as times, booleans, "true" and "false", as such."""
+    import pandas as pd  # noqa: PLC0415 - 0.3 s of import
+
+    frame = pd.DataFrame(columns)
+    for name, kind in kinds.items():
+        if kind == "date":
+            frame[name] = pd.to_datetime(frame[name], unit="D")
+        elif kind == "boolean":
+            frame[name] = frame[name].map({"true": True, "false": False})
+    return frame

@@ -224,16 +224,13 @@ class Table:
         return {"file": file, "line": int(self.lines[row])}
 
 
-def unknown_column(name: str, table_name: str, names: Sequence[str]) -> UsageError:
+def unknown_column(name: str, table_name: str, names: Sequence[str], said: str = "") -> UsageError:
     """Return the error for a column that is not there: did you mean this one, or else here they all are."""
     close = suggest(name, tuple(names))
     hint = f"did you mean {close!r}?" if close else comment_hint(names) or f"the columns are {listed(names, 20)}"
-    return UsageError(
-        f"column {name!r} is not in {table_name}",
-        hint=hint,
-        code="usage.unknown_column",
-        where={"file": table_name, "column": name},
-    )
+    where = {"file": table_name, "column": name}
+    said = said or f"column {name!r} is not in {table_name}"
+    return UsageError(said, hint=hint, code="usage.unknown_column", where=where)
 
 
 def comment_hint(names: Sequence[str]) -> str:

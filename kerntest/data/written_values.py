@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from kerntest.data.table import Column
 
 _NUMBER = re.compile(r"[ \t]*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[ \t]*", re.ASCII)
 _MINUS = "\u2212\u2013-"
@@ -254,3 +261,111 @@ def form_of(name: str) -> Form:
     if bare != _TYPOGRAPHIC and (unit == bare or (found := undressed(f"1 {unit}")) is None or found.unit != unit):
         raise KeyError(name)
     return forms_with("" if bare == _TYPOGRAPHIC else unit)[name != bare]
+
+
+# What a column of text is written as.
+
+# Numbers with a unit are categories where there are so few of them, and each occurs so often on average.
+FEW_SIZES, _OFTEN = 20, 2
+_MOST_UNITS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TextMeaning:
+    """What the values of a text column would be as numbers or dates, and the other forms that read as many of them."""
+
+    form: Form
+    values: list[float | None]
+    n_fitting: int
+    total: int
+    others: tuple[Form, ...] = ()
+
+
+def present_counts(column: Column, na: Sequence[str]) -> NDArray[np.int64]:
+    """Return how often each level of a text column occurs; words for a missing value do not count."""
+    counts: NDArray[np.int64] = np.bincount(column.values[column.values >= 0], minlength=len(column.levels))
+    counts[[level in na for level in column.levels]] = 0
+    return counts
+
+
+def meant_as(column: Column, na: Sequence[str] = (), decimal: str = "auto") -> TextMeaning | None:
+    """Return what the values of a text column would be if more than half are numbers or dates; else None.
+
+    A quoted word for a missing value is missing among numbers. Cost: a few looks at each different value, and for a
+    column of real text at half of them.
+    """
+    counts = present_counts(column, na)
+    total = int(counts.sum())
+    found: dict[str, list[float | None]] = {form.name: [None] * len(column.levels) for form in FORMS}
+    dressed: dict[int, Dressed] = {}
+    n_strange = 0
+    for index, (level, count) in enumerate(zip(column.levels, counts.tolist(), strict=True)):
+        likely = count and may_be_read(level)
+        strange = not (likely and has_comma(level))
+        for form in FORMS if likely else ():
+            if (value := form.read(level)) is not None:
+                found[form.name][index] = value
+                strange = False
+        if strange and likely and (worn := undressed(level)) is not None:
+            dressed[index] = worn
+            strange = False
+        n_strange += count * strange
+        if 2 * n_strange >= total:
+            return None
+    others = _dressed_forms(column, dressed, counts, decimal)
+    if 2 * (n_strange + (0 if others else int(counts[list(dressed)].sum()))) >= total:
+        return None
+    for form in others:
+        found[form.name] = [
+            None if not count else form.amount(dressed[k]) if k in dressed else form.read(column.levels[k])
+            for k, count in enumerate(counts.tolist())
+        ]
+    forms = [*FORMS, *others]
+    weights = {form: n_values(found[form.name], counts) for form in forms}
+    best = max(forms, key=weights.__getitem__) if any(weights.values()) else others[-1] if others else PLAIN
+    rivals = (
+        form
+        for form in forms
+        if weights[form] == weights[best] and found[form.name] != found[best.name] and form != best
+    )
+    return TextMeaning(best, found[best.name], weights[best], total, tuple(rivals))
+
+
+def n_values(values: Sequence[float | None], counts: NDArray[np.int64]) -> int:
+    """Return how many rows hold a level that has a value."""
+    return int(counts[[value is not None for value in values]].sum())
+
+
+def _dressed_forms(
+    column: Column, dressed: Mapping[int, Dressed], counts: NDArray[np.int64], decimal: str
+) -> list[Form]:
+    """Return the forms of numbers with the unit that most of them have; none where units make names or categories of them."""
+    worn, weights = list(dressed.values()), Counter[str]()
+    for index, one in dressed.items():
+        weights[one.unit] += int(counts[index])
+    few = len(column.levels) <= FEW_SIZES and _OFTEN * len(column.levels) <= int(counts.sum())
+    if not worn or (few and all(one.unit and not one.is_currency for one in worn)):
+        return []
+    if len(weights) > 1 and (
+        all(one.is_code for one in worn) or len(weights) > _MOST_UNITS or 2 * len(weights) > len(worn)
+    ):
+        return []
+    # 1.200 kg is what 1.200 is, but 1.200 EUR may well be 1200.
+    unsure = any("," in one.number or one.is_currency for one in worn)
+    return forms_with(max(weights, key=weights.__getitem__), "." if decimal == "auto" and not unsure else decimal)
+
+
+def strange_levels(column: Column, na: Sequence[str], forms: Sequence[Form]) -> list[int]:
+    """Return the levels of a text column that occur and are in none of the forms, nor numbers with commas."""
+    counts = present_counts(column, na)
+    return [
+        index
+        for index, level in enumerate(column.levels)
+        if counts[index] and not has_comma(level) and all(form.read(level) is None for form in forms)
+    ]
+
+
+def forms_in(column: Column, na: Sequence[str] = ()) -> list[Form]:
+    """Return the forms in which values of a text column may be numbers or dates."""
+    reading = meant_as(column, na)
+    return [*FORMS, *([] if reading is None or reading.form in FORMS else [reading.form])]

@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kerntest.data.columns import Patterns, find, match_names, match_tables, split_patterns
+from kerntest.data.columns import (
+    Arranged,
+    Patterns,
+    apply_missing,
+    arrange,
+    check_usable,
+    find,
+    match_names,
+    match_tables,
+    split_patterns,
+    standardize,
+)
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
 from kerntest.data.read import read_table
-from kerntest.data.rows import Arranged, apply_missing, arrange, check_usable, standardize
 from kerntest.data.table import Table, comment_hint, unknown_column
 from kerntest.errors import DataError, UsageError, counted, listed, one_of, whole_number
 from kerntest.kernels.base import Array, Codes, Columns, Points

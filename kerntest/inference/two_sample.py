@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from kerntest.data.columns import pool
 from kerntest.data.diagnostics import misleading
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
-from kerntest.data.rows import pool
 from kerntest.errors import one_of, positive, telling
 from kerntest.inference import exact
 from kerntest.inference.explain.differences import explain_columns, explanation_work, typical_rows

@@ -15,7 +15,7 @@ import numpy as np
 from measure import parser_of
 
 from kerntest import read_table
-from kerntest.data.rows import pool
+from kerntest.data.columns import pool
 from kerntest.engines.engine import Engine
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.approximations import CURVES

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kerntest import mmd_test, read_table
-from kerntest.data.columns import find, match_tables, select_columns, split_patterns
-from kerntest.data.rows import apply_missing, check_usable, pool
+from kerntest.data.columns import apply_missing, check_usable, find, match_tables, pool, select_columns, split_patterns
 
 NAMES = ("price", "size", "weight", "temp_in", "temp_out", "a:b", "odd*", "odd_1", "x,y")
 UNKNOWN, DIFFER = "usage.unknown_column", "data.columns_differ"

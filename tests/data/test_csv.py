@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import kerntest
 from kerntest import read_table
-from kerntest.data.columns import match_tables, select_columns
+from kerntest.data.columns import apply_missing, match_tables, select_columns
 from kerntest.data.formats.dialect import sniff_delimiter
-from kerntest.data.rows import apply_missing
 
 NUMBERS = "".join(f"{i}\n" for i in range(1, 10))
 OTHERS = "NA,N/A,NaN,nan,null,NULL,n/a,#N/A"

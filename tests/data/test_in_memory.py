@@ -56,7 +56,7 @@ def test_a_table_passes_through():
 
 def test_arrays_need_neither_arrow_nor_pandas():
     program = (
-        "import sys, numpy; from kerntest.data.columns import match_tables; from kerntest.data.rows import pool; from kerntest.data.read import read_table\n"
+        "import sys, numpy; from kerntest.data.columns import match_tables, pool; from kerntest.data.read import read_table\n"
         "pool(*match_tables(read_table(numpy.arange(5.0)), read_table(numpy.arange(5.0)))[:2])\n"
         "print(sorted({'pandas', 'pyarrow', 'scipy'} & set(sys.modules)))"
     )

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from kerntest import read_table
-from kerntest.data.columns import match_tables
+from kerntest.data.columns import apply_missing, match_tables, pool
 from kerntest.data.diagnostics import misleading, proportions_p_value
-from kerntest.data.rows import apply_missing, pool
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 

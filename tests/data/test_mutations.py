@@ -18,9 +18,8 @@ import pytest
 from pyarrow import parquet
 
 from kerntest import read_table
-from kerntest.data.columns import match_tables
+from kerntest.data.columns import apply_missing, match_tables, pool
 from kerntest.data.diagnostics import misleading
-from kerntest.data.rows import apply_missing, pool
 from kerntest.errors import KerntestError
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"

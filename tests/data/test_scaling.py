@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kerntest.data.rows import standardize
+from kerntest.data.columns import standardize
 
 
 def test_agrees_with_the_textbook():

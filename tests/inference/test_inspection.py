@@ -11,8 +11,7 @@ from tolerances import assert_close
 
 import kerntest
 from kerntest import inspect_table
-from kerntest.data.columns import select_columns
-from kerntest.data.rows import pool
+from kerntest.data.columns import pool, select_columns
 from kerntest.errors import DataError, UsageError
 from kerntest.report.write import json_text
 

@@ -14,14 +14,13 @@ from pyarrow import csv as arrow_csv
 from pyarrow import types
 
 from kerntest.data import column_types
-from kerntest.data.columns import Patterns, match_names
+from kerntest.data.column_types import column_of
+from kerntest.data.columns import Patterns, infinity, match_names
 from kerntest.data.formats import dialect
 from kerntest.data.formats.dialect import AS_USUAL, CsvFile, CsvOptions
-from kerntest.data.in_memory import column_of
-from kerntest.data.rows import infinity
 from kerntest.data.source import Source, open_file, unpacked_stream
 from kerntest.data.table import BlockReader, Column, Pieces, Remark, RowBlock, Table, loaded
-from kerntest.data.written_values import THOUSANDS, has_comma, is_number, marked_number
+from kerntest.data.written_values import THOUSANDS, has_comma, is_number, marked_number, present_counts
 from kerntest.engines.engine import BYTES_A_VALUE, bytes_to_read, refuse_to_read
 from kerntest.errors import DataError, listed, option_value
 
@@ -464,7 +463,7 @@ def _in_notation(column: Column, table: Table, mark: str) -> Column | None:
 
     Only a column in which the notation shows is taken: one with a comma before a fraction, say.
     """
-    counts = column_types.present_counts(column, table.na)
+    counts = present_counts(column, table.na)
     total = int(counts.sum())
     numbers = np.full(len(column.levels) + 1, np.nan)
     strange: list[int] = []

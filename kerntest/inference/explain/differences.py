@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kerntest.data.column_types import date_text
-from kerntest.data.rows import standardize
+from kerntest.data.columns import standardize
 from kerntest.errors import UndecidedError, counted
 from kerntest.inference.exact import Further, Work
 from kerntest.inference.family import Family, KernelChooser

@@ -14,11 +14,17 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 
 from kerntest.data.column_types import as_text
-from kerntest.data.columns import match_names, select_columns
+from kerntest.data.columns import (
+    apply_missing,
+    match_names,
+    missing_error,
+    no_rows_left,
+    reason_from_facts,
+    select_columns,
+)
 from kerntest.data.diagnostics import two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, TableFacts, complete_rows
 from kerntest.data.read import begins_as, blocks_of, located_files, read_table
-from kerntest.data.rows import apply_missing, missing_error, no_rows_left, reason_from_facts
 from kerntest.data.source import (
     MAGIC_BYTES,
     Source,

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from kerntest.data.columns import match_names
+from kerntest.data.columns import check_usable, match_names
 from kerntest.data.diagnostics import counters
 from kerntest.data.formats.dialect import CsvOptions
-from kerntest.data.rows import check_usable
 from kerntest.engines.engine import TABLE_BYTES, tell
 from kerntest.errors import UsageError
 from kerntest.inference.exact import ABOUT_COLUMNS, RunOfTest, paired_copies

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from kerntest.data.columns import apply_missing, arrange, check_usable, reason_to_leave_out, recoded, standardize
 from kerntest.data.diagnostics import copies_warning, counters
-from kerntest.data.rows import apply_missing, arrange, check_usable, reason_to_leave_out, recoded, standardize
 from kerntest.engines.engine import Engine
 from kerntest.errors import DataError, one_of, telling
 from kerntest.inference.exact import held_by_stacks, runs_of

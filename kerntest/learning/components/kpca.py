@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.data.in_memory import frame_of
+from kerntest.data.read import frame_of
 from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import DataError, warn_of
 from kerntest.learning.components import kpca_fit

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from kerntest.data.column_types import as_text, date_text, missing_hint, number_text
-from kerntest.data.rows import EXACT_INTEGERS, apply_missing, arrange, standardize
+from kerntest.data.columns import EXACT_INTEGERS, apply_missing, arrange, standardize
 from kerntest.data.table import MISSING, Kind, comment_hint
 from kerntest.data.written_values import PLAIN, form_of, is_number
 from kerntest.errors import DataError, counted, listed, shown_value, suggest

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kerntest.data.columns import laid_below, reason_to_leave_out, recoded
 from kerntest.data.diagnostics import copies_of
 from kerntest.data.facts import FEWEST_ROWS, counts_rows
-from kerntest.data.rows import laid_below, reason_to_leave_out, recoded
 from kerntest.errors import counted, listed, option_value
 from kerntest.learning.scores import average_ranks
 

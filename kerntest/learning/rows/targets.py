@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kerntest.data.column_types import as_text, number_text
-from kerntest.data.rows import EXACT_INTEGERS, recoded
+from kerntest.data.columns import EXACT_INTEGERS, recoded
 from kerntest.data.table import Column, Kind
 from kerntest.errors import DataError, UsageError, counted, listed
 
@@ -243,7 +243,7 @@ def _by_arrow(values: Any, name: str) -> Column:
     """Return the column of values that have types of their own: text, dates, Python objects, missing ones."""
     import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array of numbers does not need
 
-    from kerntest.data.in_memory import column_of as typed_column  # noqa: PLC0415 - the same
+    from kerntest.data.column_types import column_of as typed_column  # noqa: PLC0415 - the same
 
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         values = values.astype(_TIMES.get(np.datetime_data(values.dtype)[0], "datetime64[ns]"))

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import numpy as np
 
 from kerntest.data.column_types import as_written
-from kerntest.data.columns import match_names, units_differ
+from kerntest.data.columns import apply_missing, check_usable, match_names, units_differ
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
 from kerntest.data.read import read_table
-from kerntest.data.rows import apply_missing, check_usable
 from kerntest.data.table import Column, Table
 from kerntest.errors import DataError, UsageError, counted, listed, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
