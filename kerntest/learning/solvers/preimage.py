@@ -24,19 +24,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from kerntest.errors import UsageError
+from kerntest.kernels import elementary as kernels
 from kerntest.kernels.algebra import Constant, OnColumns, Power, Product, Sum
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.kernels.elementary import (
-    Delta,
-    Gaussian,
-    Hamming,
-    Laplacian,
-    Laplacian2,
-    Linear,
-    Matern,
-    RationalQuadratic,
-    StudentT,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,6 +51,10 @@ HINT = "kernels of distances have: gaussian, laplacian, laplacian2, student-t, r
 # Where a distance is 0 the weights of kernels with a kink there have none: as if it were this share of the bandwidth.
 KINK = 1e-6
 
+# Kernels whose w is the same in all columns.
+Radial: TypeAlias = (
+    kernels.Gaussian | kernels.StudentT | kernels.RationalQuadratic | kernels.Laplacian2 | kernels.Matern
+)
 # Numeric columns with w(x_i, z) of b rows z and m centres, shape (b, m), the same in these columns.
 Attraction: TypeAlias = "tuple[tuple[int, ...], Array]"
 
@@ -87,12 +81,11 @@ def preimages(
     The linear kernel has the least squares solution, sum_i g_i x_i. Other searches start from the centres whose scores are
     nearest, and from n rows of `start`; some ten to a hundred rounds of O(n m p) each.
     """
-    n = len(weights)
-    if isinstance(kernel, Linear):
+    n, step = len(weights), max(8, BLOCK // max(len(centres), 1))
+    if isinstance(kernel, kernels.Linear):
         codes = np.zeros((n, centres.codes.shape[1]), dtype=np.int64)
         return PreImages(Points(weights @ centres.numeric, codes), np.ones(n, dtype=bool))
     check_attracts(kernel, centres)
-    step = max(8, BLOCK // max(len(centres), 1))
     parts = [slice(first, first + step) for first in range(0, max(n, 1), step)]
 
     def work(part: slice) -> tuple[Array, Codes, NDArray[np.bool_]]:
@@ -213,13 +206,13 @@ def check_attracts(kernel: Kernel, centres: Points) -> None:
 def attractions(kernel: Kernel, pairs: DensePairs, columns: tuple[int, ...] | None = None) -> list[Attraction]:
     """Return weights of the numeric columns that the kernel sees, which add up; refuse a kernel that has none."""
     columns = tuple(range(pairs.x.numeric.shape[1])) if columns is None else columns
-    if isinstance(kernel, (Gaussian, StudentT, RationalQuadratic, Laplacian2, Matern)):
+    if isinstance(kernel, Radial):
         return [(columns, _radial(kernel, pairs))]
-    if isinstance(kernel, Laplacian):
+    if isinstance(kernel, kernels.Laplacian):
         # Of a sum of absolute differences: k / (s |z_c - x_c|), its own for each column.
         values, moved = kernel.evaluate(pairs), zip(columns, pairs.differences(), strict=True)
         return [((column,), _with_kink(values, np.abs(one), kernel.chosen_bandwidth)) for column, one in moved]
-    if isinstance(kernel, (Constant, Hamming, Delta)):
+    if isinstance(kernel, (Constant, kernels.Hamming, kernels.Delta)):
         return []
     if isinstance(kernel, OnColumns):
         if kernel.only_sees_ties:
@@ -240,31 +233,31 @@ def attractions(kernel: Kernel, pairs: DensePairs, columns: tuple[int, ...] | No
         outer = kernel.exponent * kernel.kernel.evaluate(pairs) ** (kernel.exponent - 1.0)
         return [(own, weights * outer) for own, weights in attractions(kernel.kernel, pairs, columns)]
     alone = "has pre-images only by itself, not beside categories and other kernels"
-    raise _refused(kernel, alone if isinstance(kernel, Linear) else "has no pre-images")
+    raise _refused(kernel, alone if isinstance(kernel, kernels.Linear) else "has no pre-images")
 
 
 def _refused(kernel: Kernel, why: str) -> UsageError:
     return UsageError(f"the kernel '{kernel}' {why}", hint=HINT, code="usage.no_preimages")
 
 
-def _radial(kernel: Gaussian | StudentT | RationalQuadratic | Laplacian2 | Matern, pairs: DensePairs) -> Array:
+def _radial(kernel: Radial, pairs: DensePairs) -> Array:
     """Return w = -2 dk/d(d^2) up to a positive factor that is the same for all pairs.
 
     Those of a Matern kernel of smoothness nu are one of smoothness nu - 1: with z = sqrt(2 nu) d / s,
     d/dz [z^nu K_nu(z)] = -z^nu K_(nu-1)(z), and K_(nu-1) = K_(1-nu).
     """
     bandwidth = kernel.chosen_bandwidth
-    if isinstance(kernel, Gaussian):
+    if isinstance(kernel, kernels.Gaussian):
         return kernel.evaluate(pairs) / bandwidth**2
-    if isinstance(kernel, Laplacian2):
+    if isinstance(kernel, kernels.Laplacian2):
         return _with_kink(kernel.evaluate(pairs), pairs.distance(), bandwidth)
-    if isinstance(kernel, (StudentT, RationalQuadratic)):
-        twice, degrees = (kernel.df + 1.0, kernel.df) if isinstance(kernel, StudentT) else (2.0 * kernel.alpha,) * 2
-        scale = degrees * bandwidth**2
+    if isinstance(kernel, (kernels.StudentT, kernels.RationalQuadratic)):
+        degrees = kernel.df if isinstance(kernel, kernels.StudentT) else 2.0 * kernel.alpha
+        twice, scale = degrees + isinstance(kernel, kernels.StudentT), degrees * bandwidth**2
         return kernel.evaluate(pairs) * (twice / scale) / (1.0 + pairs.squared_distance() / scale)
     nu = kernel.nu
     if nu > 1.0:
-        rougher = Matern(bandwidth * math.sqrt((nu - 1.0) / nu), nu=nu - 1.0)
+        rougher = kernels.Matern(bandwidth * math.sqrt((nu - 1.0) / nu), nu=nu - 1.0)
         return rougher.evaluate(pairs) * (nu / ((nu - 1.0) * bandwidth**2))
     from scipy.special import kve  # noqa: PLC0415 - 0.2 s of import that only this branch needs
 
