@@ -176,22 +176,25 @@ def hsic_test(
         f"--statistic {statistic}": statistic != "hsic",
         "--time-series": time_series,
         "--min-lag": min_lag is not None,
+        "--resampling random": resampling == "random",
+        "--bandwidth of several values": not isinstance(bandwidth, str) and np.size(bandwidth) > 1,
         "--witness": witness is not None,
         "--plot": plot is not None,
     }
     by_features = exact.by_features(method, features, exact_only)
     sides = {"x_columns": x_columns, "y_columns": y_columns}
     reading = Reading(columns, exclude, False, categorical, missing, CsvOptions.of(**csv), **sides)
-    told: dict[str, Any] = {"kernels": (kernel_x, kernel_y), "bandwidth": bandwidth, "progress": progress}
+    told: dict[str, Any] = {"kernels": (kernel_x, kernel_y), "bandwidth": bandwidth}
     if by_features:
-        from kerntest.inference.features import feature_tests  # noqa: PLC0415 - few need it
+        from kerntest.inference.features import product_sums, two_passes  # noqa: PLC0415 - few need them
 
-        told |= {"features": features or feature_tests.SIDE_FEATURES, "reading": reading, "threads": threads}
-        found, named = feature_tests.hsic_by_features(x, y, options, **told)
+        asked = features or product_sums.FEATURES
+        features_run = two_passes.Survey("hsic", options, asked, reading, threads=threads, progress=progress)
+        found, named = product_sums.hsic_by_features(x, y, features_run, **told)
         return independence_result(*found, **named)
     _check_statistic(statistic, options, bandwidth, time_series=time_series, min_lag=min_lag)
     run = exact.RunOfTest(options, threads, statistic)
-    told |= {"statistic": statistic, "series": (time_series, min_lag)}
+    told |= {"statistic": statistic, "series": (time_series, min_lag), "progress": progress}
     analyse = partial(analyse_pair, x, y, run, reading, **told)
     if witness is not None or plot is not None:
         from kerntest.inference.explain.pictures import with_files  # noqa: PLC0415 - few need it

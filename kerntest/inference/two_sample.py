@@ -177,15 +177,17 @@ def mmd_test(
         columns, exclude, common=common, categorical=categorical, missing=missing, csv=CsvOptions.of(**csv)
     )
     exact_only = {"--explain": explain, "--witness": witness is not None, "--plot": plot is not None}
-    told: dict[str, Any] = {"kernel": kernel, "bandwidth": bandwidth, "min_effect": min_effect, "progress": progress}
+    exact_only["--resampling random"] = resampling == "random"
+    told: dict[str, Any] = {"kernel": kernel, "bandwidth": bandwidth, "min_effect": min_effect}
     if exact.by_features(method, features, exact_only):
-        from kerntest.inference.features import feature_tests  # noqa: PLC0415 - few need it
+        from kerntest.inference.features import block_sums, two_passes  # noqa: PLC0415 - few need them
 
-        asked = features or feature_tests.TWO_SAMPLE_FEATURES
-        told |= {"features": asked, "reading": reading, "threads": threads}
-        found, named = feature_tests.mmd_by_features(x, y, options, **told)
+        asked = features or block_sums.FEATURES
+        run = two_passes.Survey("mmd", options, asked, reading, threads=threads, progress=progress)
+        found, named = block_sums.mmd_by_features(x, y, run, **told)
         return two_sample_result(*found, **named)
-    analyse = partial(analyse_two_samples, x, y, exact.RunOfTest(options, threads), reading, explain=explain, **told)
+    told |= {"progress": progress, "explain": explain}
+    analyse = partial(analyse_two_samples, x, y, exact.RunOfTest(options, threads), reading, **told)
     if witness is not None or plot is not None:
         from kerntest.inference.explain.pictures import with_files  # noqa: PLC0415 - few need it
 

@@ -26,7 +26,7 @@ from kerntest.matrices.matrix import CentredProduct, sweep
 from kerntest.report.results import record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -336,7 +336,7 @@ def _round_number_above(number: float) -> int:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power > number)
 
 
-def refuse_overflow(kernels: Sequence[Kernel], sums: NDArray[Any]) -> None:
+def refuse_overflow(kernels: Sequence[Kernel], sums: Iterable[NDArray[Any]]) -> None:
     """Refuse sums that are not finite, naming the kernel."""
     for kernel, values in zip(kernels, sums, strict=True):
         if not np.isfinite(values).all():

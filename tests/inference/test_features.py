@@ -410,7 +410,7 @@ def test_what_cannot_be_is_refused(options, kind, message, code):
         ({"resampling": "random"}, UsageError, "^--resampling random needs --method exact$"),
         ({"null": "pearson"}, UsageError, "^--null pearson needs relabelled values"),
         ({"null": "permutation"}, UsageError, "^--null permutation needs relabelled values"),
-        ({"bandwidth": (1.0, 2.0)}, UsageError, "^features stand for one pair of kernels"),
+        ({"bandwidth": (1.0, 2.0)}, UsageError, "^--bandwidth of several values needs --method exact$"),
         ({"method": "exact"}, UsageError, "^features 'nystroem:30' need method features$"),
         ({"features": "nystrom"}, UsageError, "^'nystrom' are no features$"),
         ({"kernel_y": "polynomial(3, 1, -2)", "y_columns": "c"}, UsageError, "is not positive definite"),

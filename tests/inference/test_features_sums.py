@@ -59,8 +59,8 @@ def test_blocks_have_the_sizes_that_they_say(n, size, fixed):
     free = min(12, n // size)
     beyond = n - free * size
     blocks = Blocks(n, free, size, min(beyond, max(fixed, beyond > 0)))
-    found = np.bincount(blocks.of(np.arange(n)), minlength=blocks.count)
-    np.testing.assert_array_equal(found, blocks.sizes())
+    found = np.bincount(blocks.of(np.arange(n)), minlength=len(blocks.sizes))
+    np.testing.assert_array_equal(found, blocks.sizes)
     assert (found[:free] == size).all()
     assert (found > 0).all()
     assert blocks.fixed_rows == beyond
@@ -106,8 +106,8 @@ def test_relabelled_blocks_are_those_of_explicit_rows(estimator):
         sums.append(np.stack([np.bincount(block, column) for column in rows.T], axis=1))
         sizes.append(np.bincount(block).astype(float))
     sums, sizes = np.concatenate(sums), np.concatenate(sizes)
-    in_x = np.repeat([True, False], [each.count for each in plan])
-    free = np.concatenate([np.arange(each.count) < each.free for each in plan])
+    in_x = np.repeat([True, False], [len(each.sizes) for each in plan])
+    free = np.concatenate([np.arange(len(each.sizes)) < each.free for each in plan])
     assert 0 < np.count_nonzero(~free) < found.approximation.fixed_rows == sizes[~free].sum()
     drawn = np.random.default_rng((0, ORDER_STREAM)).permuted(np.tile(in_x[free], (relabellings, 1)), axis=1)
     drawn[0] = in_x[free]

@@ -10,28 +10,24 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kerntest.data.facts import mixed
 from kerntest.errors import DataError, UndecidedError, UsageError
-from kerntest.inference.family import Family
+from kerntest.inference import exact, verdict
+from kerntest.inference.family import Family, KernelChooser, two_sample_exponents
+from kerntest.inference.features import two_passes
 from kerntest.inference.nulls.permutation import judge, tie_tolerance
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import ORDER_STREAM, Sample
 from kerntest.inference.statistic import Effect, LabelMatrix, centred_inner, effect_size
-from kerntest.inference.verdict import (
-    Verdict,
-    curve_verdict,
-    degenerate,
-    permutation_null,
-    refuse_overflow,
-    relabelling_warning,
-)
+from kerntest.kernels import elementary
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.kernels.elementary import Gaussian, Laplacian, Laplacian2, Linear, Matern, RationalQuadratic, StudentT
+from kerntest.kernels.text import is_additive
 from kerntest.matrices.factor import FEATURE_STREAM, FeatureMap, nystroem, parse_features
+from kerntest.report.results import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,9 +35,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine
+    from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Estimator, Options
+    from kerntest.kernels.bandwidth import BandwidthChooser
     from kerntest.kernels.base import Array, Kernel
 
+# Landmarks, and rows on which features are compared with the kernel.
+FEATURES, ERROR_ROWS = "nystroem:300", 800
+# Some hundred features leave out much of what kernels see whose bandwidth is below so many factors of two of the median.
+NARROWEST = -1
 # Blocks of both files together, and those of the smaller one at least.
 BLOCKS, FEWEST_BLOCKS = 1000, 50
 # Free blocks of a file that has many more rows than the other; its other rows keep their file, in so many blocks.
@@ -56,9 +58,6 @@ ROUNDS = 8
 TOGETHER = 2**15
 # Relabellings that are summed by one product.
 RELABELLED_TOGETHER = 1024
-# Nystroem features of an eigenvalue of K(C, C) below this share of the largest cost time and show nothing, and their
-# inverses would enlarge rounding. Each would add less than this share to k(x, x), on average over the landmarks.
-SMALLEST_SHARE = 1e-7
 # Random relabellings that show whether a kernel can tell any two apart, where those of the test cannot.
 OTHER_RELABELLINGS = 100
 
@@ -106,23 +105,14 @@ class Blocks:
         return self.n - self.free * self.size
 
     @property
-    def count(self) -> int:
-        """All blocks."""
-        return self.free + self.fixed
-
-    def of(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the block of each place in a random order: free ones first."""
-        blocks = places // self.size
-        beyond = places - self.free * self.size
-        late = np.flatnonzero(beyond >= 0)
-        blocks[late] = self.free + beyond[late] * self.fixed // max(self.fixed_rows, 1)
-        return blocks
-
     def sizes(self) -> NDArray[np.int64]:
-        """Return the number of rows of each block, shape (free + fixed,)."""
-        # Fixed block j holds the places r with floor(r fixed / rows) = j.
+        """The number of rows of each block, free ones first, shape (free + fixed,)."""
         starts = -(-np.arange(self.fixed + 1) * self.fixed_rows // max(self.fixed, 1))
         return np.concatenate([np.full(self.free, self.size), np.diff(starts)])
+
+    def of(self, places: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Return the block of each place in a random order."""
+        return np.searchsorted(np.cumsum(self.sizes), places, side="right")
 
 
 def plan_blocks(n: Sequence[int], names: Sequence[str]) -> tuple[Blocks, Blocks]:
@@ -151,31 +141,14 @@ def family_features(text: str, kernels: Sequence[Kernel], sample: Points, seed: 
     Random waves are cosines and sines, so that |z(x)|^2 = 1.
     """
     kind, count = parse_features(text)
-    for kernel in kernels:
-        refuse_indefinite(kernel)
+    two_passes.refuse_indefinite(kernels)
     if kind == "fourier":
-        half, p, nothing = max(1, count // 2), sample.numeric.shape[1], sample.take(slice(0, 0))
-        waves = (np.tile(_frequencies(kernel, p, half, seed), 2) for kernel in kernels)
+        half, nothing = max(1, count // 2), sample.take(slice(0, 0))
         phases = np.repeat([0.0, -np.pi / 2], half)
+        waves = (np.tile(_frequencies(kernel, sample.numeric.shape[1], half, seed), 2) for kernel in kernels)
         return tuple(FeatureMap(kind, kernel, nothing, W, phases) for kernel, W in zip(kernels, waves, strict=True))
-    landmarks = sample.take(distinct_rows(sample)[:count])
-    return tuple(nystroem(kernel, landmarks, SMALLEST_SHARE) for kernel in kernels)
-
-
-def distinct_rows(points: Points) -> NDArray[np.intp]:
-    """Return the first of each set of equal rows, in their order: a second one as a landmark shows nothing more."""
-    whole = np.column_stack([points.numeric, points.codes])
-    return np.sort(np.unique(whole, axis=0, return_index=True)[1]) if len(whole) else np.arange(0)
-
-
-def refuse_indefinite(kernel: Kernel) -> None:
-    """Refuse a kernel that no features stand for."""
-    if not kernel.positive_definite:
-        raise UsageError(
-            f"the kernel '{kernel}' is not positive definite: no features stand for it",
-            hint="--method exact takes it, or choose another kernel",
-            code="usage.features",
-        )
+    landmarks = sample.take(two_passes.distinct_rows(sample)[:count])
+    return tuple(nystroem(kernel, landmarks, two_passes.SMALLEST_SHARE) for kernel in kernels)
 
 
 def _frequencies(kernel: Kernel, p: int, count: int, seed: int) -> Array:
@@ -186,17 +159,17 @@ def _frequencies(kernel: Kernel, p: int, count: int, seed: int) -> Array:
     """
     rng = np.random.default_rng((seed, FEATURE_STREAM))
     scale = float(getattr(kernel, "bandwidth", None) or 1.0)
-    if isinstance(kernel, Laplacian):
+    if isinstance(kernel, elementary.Laplacian):
         return rng.standard_cauchy(size=(p, count)) / scale
     normal = rng.normal(size=(p, count))
-    if isinstance(kernel, Gaussian):
+    if isinstance(kernel, elementary.Gaussian):
         return normal / scale
-    if isinstance(kernel, Laplacian2 | Matern):
-        nu = kernel.nu if isinstance(kernel, Matern) else 0.5
+    if isinstance(kernel, elementary.Laplacian2 | elementary.Matern):
+        nu = kernel.nu if isinstance(kernel, elementary.Matern) else 0.5
         return normal / (np.sqrt(rng.chisquare(2 * nu, count) / (2 * nu)) * scale)
-    if isinstance(kernel, RationalQuadratic):
+    if isinstance(kernel, elementary.RationalQuadratic):
         return normal * np.sqrt(rng.gamma(kernel.alpha, 1 / kernel.alpha, count)) / scale
-    if isinstance(kernel, StudentT):
+    if isinstance(kernel, elementary.StudentT):
         return normal * np.sqrt(rng.gamma((kernel.df + 1) / 2, 2 / kernel.df, count)) / scale
     raise UsageError(
         f"random Fourier features are for kernels of differences of numbers, not for '{kernel}'",
@@ -224,7 +197,7 @@ class BlockSums:
 
     def shape(self, source: int) -> tuple[int, int, int]:
         """Return the shape of the sums over an input, (blocks, F, D)."""
-        return self.blocks[source].count, len(self.features), self.width
+        return len(self.blocks[source].sizes), len(self.features), self.width
 
     def add(self, total: Array, rows: Points, source: int, before: int) -> None:
         """Add m rows of an input, so many of it before them. Cost: O(m M (p + F)) time."""
@@ -262,32 +235,24 @@ class Blocked:
     c = 2 sum_a <m, S_a> ((n_x - n_a) / P_x - 1/n_x) over the blocks of X and the same for Y: 0 for blocks of one size.
     """
 
-    def __init__(self, features: FeatureMap, sums: Sequence[Array], blocks: Sequence[Blocks], sample: Points) -> None:
+    def __init__(self, features: FeatureMap, sums: Array, blocks: Sequence[Blocks], sample: Points) -> None:
         self.features, self.sample = features, sample
-        both = np.concatenate(sums)
-        both = both @ features.projection if len(features.landmarks) else both
-        self.sizes = np.concatenate([each.sizes() for each in blocks])
-        self.mean = both.sum(axis=0) / self.sizes.sum()
-        self.sums = both - self.sizes[:, None] * self.mean
-        in_x = np.repeat([True, False], [each.count for each in blocks])
+        sums = sums @ features.projection if len(features.landmarks) else sums
+        self.sizes = np.concatenate([each.sizes for each in blocks])
+        self.mean = sums.sum(axis=0) / self.sizes.sum()
+        self.sums = sums - self.sizes[:, None] * self.mean
+        in_x = np.repeat([True, False], [len(each.sizes) for each in blocks])
         # Which blocks are of X, which of Y, and which are moved: of these, 1 in X and 0 in Y.
         self.sides, self.n = (in_x, ~in_x), tuple(each.n for each in blocks)
-        self.free = np.concatenate([np.arange(each.count) < each.free for each in blocks])
+        self.free = np.concatenate([np.arange(len(each.sizes)) < each.free for each in blocks])
         self.labels = in_x[self.free].astype(np.float64)
+        # Mean features of each block.
+        self.means: Array = self.sums / self.sizes[:, None]
 
     @cached_property
     def sampled(self) -> Array:
         """Features of some rows, drawn at random."""
         return self.features.of_block(self.sample)
-
-    @property
-    def means(self) -> Array:
-        """Mean features of each block, shape (s, r)."""
-        return np.asarray(self.sums / self.sizes[:, None])
-
-    def observed(self, estimator: Estimator) -> float:
-        """Return the estimate as the files are."""
-        return float(self._estimates(estimator, self.labels[None])[0])
 
     def relabelled(self, estimator: Estimator, relabellings: int, seed: int) -> Array:
         """Return the estimate under random permutations of the free blocks, the identity first, the same for every kernel."""
@@ -298,10 +263,10 @@ class Blocked:
             labels = rng.permuted(np.tile(self.labels, (count, 1)), axis=1)
             if start == 0:
                 labels[0] = self.labels
-            values[start : start + count] = self._estimates(estimator, labels)
+            values[start : start + count] = self.estimates(estimator, labels)
         return values
 
-    def _estimates(self, estimator: Estimator, labels: Array) -> Array:
+    def estimates(self, estimator: Estimator, labels: Array) -> Array:
         """Return the estimates for labellings of the free blocks, shape (R, free blocks)."""
         (n_x, n_y), free = self.n, self.free
         in_x = labels @ self.sums[free] + self.sums[self.sides[0] & ~free].sum(axis=0)
@@ -331,24 +296,102 @@ class Blocked:
         of m sampled rows. The standard error is that of `discrepancy`, from the spread of the witness function between the
         blocks of a file.
         """
-        unbiased, (n_x, n_y) = self.observed("unbiased"), self.n
-        m, n, label = len(self.sampled), n_x + n_y, LabelMatrix(n_x, n_y, "unbiased")
+        unbiased, biased = (float(self.estimates(one, self.labels[None])[0]) for one in ("unbiased", "biased"))
+        (n_x, n_y), m, n = self.n, len(self.sampled), sum(self.n)
+        label, error = LabelMatrix(n_x, n_y, "unbiased"), math.nan
         Z = self.sampled - self.sampled.mean(axis=0)
         own = np.einsum("ir,ir->i", Z, Z)
         # Rows of the kernel matrix without its diagonal sum to -|z|^2.
         norm = centred_inner(np.square(Z.T @ Z).sum() - own @ own, own @ own, own.sum() ** 2, m, hollow=True)
         size = effect_size(unbiased / label.factor, norm / (m * (m - 3)) * n * (n - 3), label.squared_norm)
-        error = math.nan
         if unbiased > 0:
             witness = self.means @ self.sums[self.sides[0]].sum(axis=0) * (1 / n_x + 1 / n_y)
-            spread = sum(
-                float(witness[self.free & side].var(ddof=1)) / n for side, n in zip(self.sides, self.n, strict=True)
-            )
-            error = math.sqrt(float(self.sizes[self.free][0]) * spread / unbiased)
-        return Effect(unbiased, self.observed("biased"), size, error)
+            spread = sum(witness[self.free & side].var(ddof=1) / n for side, n in zip(self.sides, self.n, strict=True))
+            error = math.sqrt(float(self.sizes[self.free][0]) * float(spread) / unbiased)
+        return Effect(unbiased, biased, size, error)
 
 
-def permuted_verdict(family: Family, blocked: Sequence[Blocked], options: Options, engine: Engine) -> Verdict:
+@np.errstate(over="ignore", invalid="ignore")
+def mmd_by_features(
+    x: Any,
+    y: Any,
+    run: two_passes.Survey,
+    *,
+    kernel: Kernel | str,
+    bandwidth: BandwidthOption,
+    min_effect: float | None,
+) -> two_passes.RecordParts:
+    """Run the test of `mmd_test` with ``method="features"``. Cost: O(n M (p + F)) time, M features of F kernels."""
+    options = run.options
+    # Landmarks are rows of the sample, and others show how far the features are from the kernel.
+    with run.over((x, y), run.number + ERROR_ROWS if run.kind == "nystroem" else 0):
+        blocks = plan_blocks(run.n, run.names)
+        family, extra = _kernels(run, kernel, bandwidth, measured=min_effect is not None)
+        kernels = (*family.kernels, *extra)
+        if all(isinstance(one, elementary.Linear) for one in kernels):
+            # Only to the linear kernel every origin is the same; a far one would take its digits away.
+            mean = run.sample.points.numeric.mean(axis=0)
+            points = Points(run.sample.points.numeric - mean, run.sample.points.codes)
+            run.sample = replace(run.sample, points=points, centre=run.sample.centre + mean * run.sample.spread)
+        sample = run.sample.points
+        maps = family_features(run.features, kernels, sample, options.seed)
+        work = BlockSums(maps, blocks, options.seed)
+        # Each piece under way has the sums once, and the result too.
+        held = 8.0 * sum(math.prod(work.shape(source)) for source in range(2))
+        step = f"{work.width:,} features of each of {len(kernels)} kernels, summed over blocks of rows"
+        operations = {"kernel": 3.0 * len(kernels) * work.width * sum(run.n)}
+        sums = run.sums(work, step=step, held=lambda threads: held * (threads + 3), operations=operations)
+    blocked = [
+        Blocked(one, np.concatenate([some[:, member] for some in sums]), blocks, sample)
+        for member, one in enumerate(maps)
+    ]
+    judged = _permuted if options.null == "permutation" else _by_curve
+    found = judged(family, blocked[: len(family.members)], options, run.engine)
+    chosen, minimum = blocked[kernels.index(found.kernels[0])], None
+    # Errors are those of rows that are no landmarks where there are enough.
+    landmarks = len(chosen.features.landmarks)
+    first = landmarks if len(sample) > landmarks + ERROR_ROWS // 2 else 0
+    others = slice(first, first + ERROR_ROWS)
+    errors = two_passes.errors(chosen.features, sample.take(others), chosen.sampled[others])
+    if min_effect is not None:
+        minimum = exact.minimum_effect(min_effect, kernels[-1], blocked[-1].effect(), options.alpha)
+    found = replace(found, warnings=(*two_passes.large_error(f"the {run.features}", errors[1]), *found.warnings))
+    rule = f"{family.rule}, on {len(sample):,} sampled rows" if family.thinning else family.rule
+    free, fixed_rows = sum(each.free for each in blocks), sum(each.fixed_rows for each in blocks)
+    return (run, found, family, run.provenance(run.tables, run.n, (kernel,), rule)), {
+        "n": run.n,
+        "columns": run.columns,
+        "left_out": run.left_out,
+        "minimum": minimum,
+        "warnings": run.warnings,
+        "method": "features",
+        "approximation": record.Approximation(
+            run.features, run.kind, work.width, *errors, len(sample), free, blocks[0].size, fixed_rows
+        ),
+    }
+
+
+def _kernels(
+    run: two_passes.Survey, kernel: Kernel | str, bandwidth: BandwidthOption, *, measured: bool
+) -> tuple[Family, tuple[Kernel, ...]]:
+    """Return the kernels that are judged, as many as the exact test has, and of several the one that effects are measured by."""
+
+    def exponents(base: Kernel, chooser: BandwidthChooser) -> list[int]:
+        """Those of the exact test that features can stand for; random waves only for all columns together."""
+        exponents = [] if run.kind == "fourier" and is_additive(base) else two_sample_exponents(base, chooser)
+        return [exponent for exponent in exponents if exponent >= NARROWEST]
+
+    options = run.options
+    chooser = KernelChooser(run.sample, options.seed, exponents=exponents, relabellings=options.permutations)
+    family = chooser.family(kernel, bandwidth, single=options.null != "permutation")
+    if family.thinning:
+        rule = f"{sum(run.n):,} rows: bandwidths of the exact test from half the median on"
+        family = replace(family, thinning=rule)
+    alone = not measured or len(family.kernels) == 1
+    return family, () if alone else chooser.family("auto", "median", single=True).kernels
+
+
+def _permuted(family: Family, blocked: Sequence[Blocked], options: Options, engine: Engine) -> verdict.Verdict:
     """Judge the family over random permutations of the blocks together."""
     asked = options.permutations
 
@@ -356,30 +399,30 @@ def permuted_verdict(family: Family, blocked: Sequence[Blocked], options: Option
         return member.relabelled(options.estimator, max(asked, OTHER_RELABELLINGS), options.seed)
 
     values = np.stack(list(engine.here.map(relabelled, blocked)))
-    refuse_overflow(family.kernels, values)
+    verdict.refuse_overflow(family.kernels, values)
     tolerances = np.array([member.tolerance(options.estimator) for member in blocked])
     judged = judge(values[:, :asked], tolerances, options.judge, family.halvings)
     # A few relabellings can all give one value: only others tell what the kernel sees.
     if judged.degenerate.all() and judge(values, tolerances).degenerate.all():
-        raise degenerate(family.kernels[0])
-    null = permutation_null(judged, asked, asked, resampling="permuted blocks of random rows")
-    warnings = relabelling_warning(judged.p_value, asked, options.alpha)
-    effect = blocked[judged.selected].effect()
-    return Verdict(judged.p_value, family.members[judged.selected], effect, null, warnings=warnings, judged=judged)
+        raise verdict.degenerate(family.kernels[0])
+    null = verdict.permutation_null(judged, asked, asked, resampling="permuted blocks of random rows")
+    warnings, chosen = verdict.relabelling_warning(judged.p_value, asked, options.alpha), judged.selected
+    effect = blocked[chosen].effect()
+    return verdict.Verdict(judged.p_value, family.members[chosen], effect, null, warnings=warnings, judged=judged)
 
 
-def block_curve_verdict(family: Family, blocked: Sequence[Blocked], options: Options, engine: Engine) -> Verdict:
+def _by_curve(family: Family, blocked: Sequence[Blocked], options: Options, engine: Engine) -> verdict.Verdict:
     """Judge one kernel by a curve: the mean features of the blocks are rows, all of one weight, of a linear kernel."""
-    (one,) = blocked
-    refuse_overflow(family.kernels, one.sums.reshape(1, -1))
+    (one,), linear = blocked, Family(((elementary.Linear(),),))
+    verdict.refuse_overflow(family.kernels, one.sums.reshape(1, -1))
     means, labels = Points.of(one.means[one.free]), one.labels.astype(np.uint8)
     rows = Sample(means, np.empty(0), np.empty(0), (), (), labels=labels, origin=np.arange(len(means)))
     try:
-        found = curve_verdict(TwoSamples(options, engine.here, None, rows), Family(((Linear(),),)))
+        found = verdict.curve_verdict(TwoSamples(options, engine.here, None, rows), linear)
     except UndecidedError as error:
         if error.code != "undecided.degenerate_kernel":
             raise
-        raise degenerate(family.kernels[0]) from None
+        raise verdict.degenerate(family.kernels[0]) from None
     warnings, fixed = found.warnings, int(one.sizes[~one.free].sum())
     if fixed:
         beyond = f"{fixed:,} rows beyond them enter the estimates and not the p-value"

@@ -6,28 +6,42 @@ of all entries of s = (1, z_x, a, z_y, b). Nothing of size n is ever held.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kerntest.inference.features.block_sums import SMALLEST_SHARE, distinct_rows, refuse_indefinite
+from kerntest.data.diagnostics import copies_warning, counters
+from kerntest.engines.engine import Engine
+from kerntest.errors import DataError, UsageError, listed
+from kerntest.inference import exact, sides
+from kerntest.inference.family import choose_pair
+from kerntest.inference.features import two_passes
+from kerntest.inference.nulls.approximations import curve_p_value
 from kerntest.inference.nulls.moments import Invariants, Spectrum
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.statistic import Effect, centred_inner, effect_size, factor
-from kerntest.inference.verdict import degenerate
-from kerntest.kernels.base import Points
+from kerntest.inference.verdict import Verdict, degenerate, refuse_overflow
+from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.elementary import Linear
-from kerntest.matrices.factor import make_features
+from kerntest.matrices.factor import feature_error, make_features
+from kerntest.report.results.independence_record import PairApproximation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from kerntest.errors import UndecidedError
+    from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Estimator
-    from kerntest.kernels.base import Array, Columns, Kernel
+    from kerntest.kernels.base import Array, Kernel
     from kerntest.matrices.factor import FeatureMap
 
+# Landmarks of each side, and rows on which features are compared with the kernel.
+FEATURES, ERROR_ROWS = "nystroem:200", 1000
 # Kernel values of the rows under way in one thread: 2 MB, which stay in the cache (measured: twice as fast as 8 MB).
 HELD_ENTRIES, FEWEST_TOGETHER = 2**18, 64
 # Tells the stream that splits the sample from other streams of the same seed.
@@ -51,11 +65,12 @@ class SideFeatures:
     @classmethod
     def of(cls, text: str, kernel: Kernel, columns: Columns, rows: Points, seed: int) -> SideFeatures:
         """Return features of one variable, chosen on some of its rows, in random order."""
-        refuse_indefinite(kernel)
+        two_passes.refuse_indefinite((kernel,))
         # Only to the linear kernel every origin is the same; a far one would take its digits away.
         origin = rows.numeric.mean(axis=0) if isinstance(kernel, Linear) else np.zeros(rows.numeric.shape[1])
         points = Points(rows.numeric - origin, rows.codes)
-        features = make_features(text, kernel, points.take(distinct_rows(points)), seed, smallest=SMALLEST_SHARE)
+        different = points.take(two_passes.distinct_rows(points))
+        features = make_features(text, kernel, different, seed, smallest=two_passes.SMALLEST_SHARE)
         return cls(columns, origin, features, features.of_block(points).mean(axis=0))
 
     def points(self, rows: Points) -> Points:
@@ -74,7 +89,7 @@ class SideFeatures:
 class ProductSums:
     """The second pass of a test of independence: sums of the products of all entries of s = (1, z_x, a, z_y, b)."""
 
-    sides: tuple[SideFeatures, SideFeatures]
+    sides: tuple[SideFeatures, ...]
 
     @property
     def places(self) -> tuple[slice, slice]:
@@ -82,15 +97,12 @@ class ProductSums:
         end = self.sides[0].map.size + 2
         return slice(1, end), slice(end, end + self.sides[1].map.size + 1)
 
-    def shape(self, source: int = 0) -> tuple[int, int]:
+    def shape(self, _source: int) -> tuple[int, int]:
         """Return the shape of the sums."""
-        del source
-        width = self.places[1].stop
-        return width, width
+        return self.places[1].stop, self.places[1].stop
 
-    def add(self, total: Array, rows: Points, source: int = 0, before: int = 0) -> None:
+    def add(self, total: Array, rows: Points, _source: int, _before: int) -> None:
         """Add sum_i s_i s_i' over some rows. Cost: O(n (M (p + r) + (r_x + r_y)^2)) time."""
-        del source, before
         landmarks = max(len(side.map.projection) for side in self.sides)
         height = max(FEWEST_TOGETHER, HELD_ENTRIES // max(landmarks, len(total)))
         for start in range(0, len(rows), height):
@@ -212,7 +224,7 @@ class CentredSide:
 
     def spectrum(self) -> Spectrum:
         """Return the eigenvalues of HKH that are not 0; or those of U(K), as if its diagonal were the same in every row."""
-        values: Array = np.asarray(np.linalg.eigvalsh(self.gram[:-1, :-1]), dtype=np.float64)
+        values = np.asarray(np.linalg.eigvalsh(self.gram[:-1, :-1]))
         if not self.hollow:
             return Spectrum(values, np.ones(len(values)))
         mean, rest = self.trace / self.n, max(self.n - len(values), 0)
@@ -279,3 +291,126 @@ def speaking_rows(n: int, sampled: int, seed: int) -> list[NDArray[np.intp]]:
     shared = int(rng.hypergeometric(half, min(n, MOST_DRAWN) - half, half))
     order = rng.permutation(sampled)
     return [order[:half], rng.permutation(order[half - shared : 2 * half - shared])]
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def hsic_by_features(
+    x: Any,
+    y: Any,
+    run: two_passes.Survey,
+    *,
+    kernels: tuple[Kernel | str, Kernel | str],
+    bandwidth: BandwidthOption,
+) -> two_passes.RecordParts:
+    """Run the test of `hsic_test` with ``method="features"``. Cost: O(n (M (p + r) + r^2)) time, r of M features a side."""
+    options, reading = run.options, run.reading
+    if options.null in {"permutation", "pearson"}:
+        raise UsageError(
+            f"--null {options.null} needs relabelled values that the features do not give",
+            hint="with --method features the null is moments, gamma or spectral",
+            code="usage.method",
+        )
+    with _opened_groups(x, y, reading) as (data, groups):
+        names = [name for table in groups.tables for name in table.names]
+        run.reading = replace(
+            reading, columns=names, exclude=None, categorical=() if y is not None else reading.categorical
+        )
+        with run.over((data,), 2 * run.number):
+            n, sample = run.n[0], run.sample.points
+            m, places = len(sample), _places(groups, run)
+            rows = speaking_rows(n, m, options.seed)
+            first = [min(run.columns.index(run.sample.names[place]) for place in some) for some in places]
+            if first[1] < first[0]:
+                # Which rows speak for a side does not depend on which of the two is called x.
+                rows.reverse()
+            chosen = [run.sample.with_columns(set(some)).take(its) for some, its in zip(places, rows, strict=True)]
+            family = choose_pair(kernels, bandwidth, chosen, seed=options.seed, single=True)
+            p = len(run.sample.numeric_names)
+            columns = (
+                Columns(tuple(k for k in some if k < p), tuple(k - p for k in some if k >= p)) for some in places
+            )
+            work = ProductSums(
+                tuple(
+                    SideFeatures.of(run.features, kernel, side, variable.points, options.seed)
+                    for kernel, side, variable in zip(family.members[0], columns, chosen, strict=True)
+                )
+            )
+            ranks = [side.map.size for side in work.sides]
+            width = sum(ranks)
+            (gram,) = run.sums(
+                work,
+                step=f"products of {ranks[0]:,} + {ranks[1]:,} features, for the {options.null} null",
+                held=lambda threads: 8.0 * width**2 * (threads + 2),
+                operations={"kernel": 1.0 * width * n, "product": 1.0 * width**2 * n},
+            )
+    pair = work.pair(gram, sample, options.estimator)
+    refuse_overflow(family.members[0], [pair.x.gram, pair.y.gram])
+    p_value, null = curve_p_value(options.null, pair)
+    errors, doubts = np.empty((2, 2)), []
+    # On rows that had no say in the features.
+    for place, (side, others) in enumerate(zip(work.sides, rows[::-1], strict=True)):
+        some = side.points(sample.take(others))
+        few = some.take(slice(ERROR_ROWS))
+        matrix_error = two_passes.errors(side.map, few, side.map.of_block(few))[1]
+        errors[:, place] = feature_error(side.map, some, Engine(1), options.seed), matrix_error
+        doubts += two_passes.large_error(f"{'xy'[place]}: the", matrix_error)
+    if options.null == "gamma" and m < n:
+        doubts.append(f"the variance of the Gamma null is that of {m:,} rows drawn at random")
+    verdict = Verdict(p_value, family.members[0], pair.effect(), null, warnings=tuple(doubts))
+    numbers: list[Any] = [*ranks, *errors.ravel().tolist(), m]
+    return (run, verdict, family, run.provenance(run.tables, run.n, kernels, family.rule)), {
+        "groups": groups,
+        "unused": [run.left_out] * 2,
+        "n": n,
+        "warnings": (
+            *groups.warnings,
+            *(text for text in run.warnings if text not in groups.warnings),
+            *exact.series_warning([exact.runs_of(table.columns) for table in groups.tables]),
+            *(text for table in groups.tables for text in counters(table.columns)),
+            *copies_warning([*sample.numeric.T, *sample.codes.T], total=n),
+        ),
+        "method": "features",
+        "approximation": PairApproximation(run.features, run.kind, *numbers),
+    }
+
+
+@contextmanager
+def _opened_groups(x: Any, y: Any, reading: sides.Reading) -> Iterator[tuple[two_passes.Input, sides.Groups]]:
+    """Give an input with its two groups of columns, as its first rows show them."""
+    if y is None:
+        with two_passes.open_input(x, "data", reading) as data:
+            yield data, sides.read_pair(data.head, None, replace(reading, categorical=()))
+        return
+    if any(isinstance(one, (str, Path)) for one in (x, y)):
+        raise UsageError(
+            "--method features reads one file with the columns of both sides",
+            hint="join the two files row by row into one, and name the columns with --x and --y",
+            code="usage.method",
+        )
+    # Two tables whose rows pair are one; a name that both have is followed by that of its table.
+    groups, tables = sides.read_pair(x, y, reading), []
+    both = set(groups.tables[0].names) & set(groups.tables[1].names)
+    for table, letter in zip(groups.tables, "xy", strict=True):
+        names = [f"{name} of {letter}" if name in both else name for name in table.names]
+        renamed = (replace(one, name=name, remarks=()) for one, name in zip(table.columns, names, strict=True))
+        tables.append(replace(table, columns=tuple(renamed)))
+    name = " and ".join(dict.fromkeys(table.name for table in tables))
+    joined = replace(tables[0], name=name, columns=(*tables[0].columns, *tables[1].columns), notes=())
+    yield two_passes.Input(joined), sides.Groups((joined,), tuple(tables), groups.warnings)
+
+
+def _places(groups: sides.Groups, run: two_passes.Survey) -> list[list[int]]:
+    """Return which columns of the sample are x and which y; DataError if there are none."""
+    if run.n[0] < sides.FEWEST_ROWS:
+        raise sides.too_few_rows(groups, run.n[0], dropped=run.rows[0] > run.n[0])
+    places = []
+    for table in groups.tables:
+        places.append([place for place, name in enumerate(run.sample.names) if name in table.names])
+        if not places[-1]:
+            raise DataError(
+                f"no column is left to test among {listed(table.names)} of {table.name}: {'; '.join(run.warnings)}",
+                hint="a column must hold at least two different values, and not one per row",
+                code="data.no_columns",
+                where={"file": table.name},
+            )
+    return places

@@ -9,50 +9,41 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
+from kerntest.data import columns as table_columns
+from kerntest.data import source as sources
 from kerntest.data.column_types import as_text
-from kerntest.data.columns import (
-    apply_missing,
-    match_names,
-    missing_error,
-    no_rows_left,
-    reason_from_facts,
-    select_columns,
-)
 from kerntest.data.diagnostics import two_sample_warnings
 from kerntest.data.facts import MOST_LEVELS, TableFacts, complete_rows
 from kerntest.data.read import begins_as, blocks_of, located_files, read_table
-from kerntest.data.source import (
-    MAGIC_BYTES,
-    Source,
-    chunks_of,
-    compression_of,
-    digest_of,
-    open_file,
-    unpacked_stream,
-)
 from kerntest.data.table import Column, Piece, Pieces, RowBlock, Table, refuse_empty
 from kerntest.engines.engine import fitting, tell
 from kerntest.errors import DataError, UndecidedError, UsageError, counted, one_of, option_value
 from kerntest.inference import exact
 from kerntest.inference.exact import piece_bytes
+from kerntest.inference.relabelling.permuted_pairs import centred_matrix
 from kerntest.inference.sides import Variable, matched
 from kerntest.kernels.base import Points
 from kerntest.matrices.factor import parse_features
+from kerntest.report.summaries.words import percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from kerntest.data.columns import Patterns
+    from numpy.typing import NDArray
+
     from kerntest.data.formats.dialect import CsvOptions
-    from kerntest.data.source import Found
     from kerntest.data.table import Kind
     from kerntest.engines.engine import Progress
+    from kerntest.inference.family import Family
     from kerntest.inference.sides import MissingPolicy, Options, Reading, Scale
-    from kerntest.kernels.base import Array
+    from kerntest.inference.verdict import Verdict
+    from kerntest.kernels.base import Array, Kernel
+    from kerntest.matrices.factor import FeatureMap
+    from kerntest.report.results import record
 
 # Rows from which bandwidths, landmarks and the error of features come.
 SAMPLED_ROWS = 2000
@@ -65,16 +56,63 @@ HEAD_ROWS = 1000
 # Rows that are typed and worked on together: fewer of many columns, so that their values take no more than 16 MB.
 BATCH_ROWS, BATCH_VALUES = 1 << 16, 1 << 21
 TRUTH = frozenset({"true", "false"})
+# Nystroem features of an eigenvalue of K(C, C) below this share of the largest cost time and show nothing, and their
+# inverses would enlarge rounding. Each would add less than this share to k(x, x), on average over the landmarks.
+SMALLEST_SHARE = 1e-7
+# The features leave out so much of a kernel matrix that this should be known.
+LARGE_ERROR = 0.1
+
+# What a record is made of, by place and by name.
+RecordParts: TypeAlias = "tuple[tuple[exact.RunOfTest, Verdict, Family, record.Provenance], dict[str, Any]]"
 
 
 class SecondPass(Protocol):
     """What a second pass sums over the rows of each input."""
 
-    def shape(self, source: int) -> tuple[int, ...]:
+    def shape(self, source: int, /) -> tuple[int, ...]:
         """Return the shape of the sums over an input."""
 
-    def add(self, total: Array, rows: Points, source: int, before: int) -> None:
+    def add(self, total: Array, rows: Points, source: int, before: int, /) -> None:
         """Add some rows of an input, so many of it before them, to a total."""
+
+
+def distinct_rows(points: Points) -> NDArray[np.intp]:
+    """Return the first of each set of equal rows, in their order: a second one as a landmark shows nothing more."""
+    whole = np.column_stack([points.numeric, points.codes])
+    return np.sort(np.unique(whole, axis=0, return_index=True)[1]) if len(whole) else np.arange(0)
+
+
+def refuse_indefinite(kernels: Sequence[Kernel]) -> None:
+    """Refuse a kernel that no features stand for."""
+    for kernel in kernels:
+        if not kernel.positive_definite:
+            raise UsageError(
+                f"the kernel '{kernel}' is not positive definite: no features stand for it",
+                hint="--method exact takes it, or choose another kernel",
+                code="usage.features",
+            )
+
+
+def errors(features: FeatureMap, rows: Points, Z: Array) -> tuple[float, float]:
+    """Return what features Z of some rows leave out of their kernel K.
+
+    The root mean square of Z Z' - K over pairs of different rows; and |A - A_z| / |A| in the Frobenius norm, A and A_z the
+    centred K and Z Z'.
+    """
+    K = features.kernel(rows)
+    apart = Z @ Z.T - K
+    size, left_out = (float(np.linalg.norm(centred_matrix(one, "biased"))) for one in (K, apart))
+    kernel_error = float(np.sqrt(np.mean(np.square(apart[~np.eye(len(K), dtype=bool)]))))
+    return kernel_error, left_out / size if size > 0 else 0.0
+
+
+def large_error(subject: str, error: float) -> list[str]:
+    """Return a warning where the features leave out much of the kernel."""
+    warning = (
+        f"{subject} features leave out {percent(error)} of what the kernel sees; the test is valid, but sees less: ask for "
+        "more --features, or a larger bandwidth"
+    )
+    return [warning] if error > LARGE_ERROR else []
 
 
 # A part is some rows of input 0 or 1, one after another.
@@ -152,38 +190,35 @@ class Survey(exact.RunOfTest):
     """
 
     def __init__(
-        self, command: str, options: Options, features: str, threads: int | None, progress: Progress | None
+        self,
+        command: str,
+        options: Options,
+        features: str,
+        reading: Reading,
+        *,
+        threads: int | None,
+        progress: Progress | None,
     ) -> None:
         super().__init__(options, threads)
-        self._command, self._progress = command, progress
+        self._command, self._progress, self.reading = command, progress, reading
         self.features = features.strip().lower()
         self.kind, self.number = parse_features(features)
-        if options.resampling == "random":
-            raise UsageError(
-                "--resampling random needs --method exact",
-                hint="leave it out: features have relabellings of their own",
-                code="usage.method",
-            )
         # Both passes have the same parts, on however many threads the sums then fit.
         self._at_once = self.engine.threads
 
     @contextmanager
-    def over(self, data: Sequence[Any], reading: Reading, sampled: int) -> Iterator[None]:
+    def over(self, data: Sequence[Any], sampled: int) -> Iterator[None]:
         """Go through one input, or two with the same columns, once; they stay open until the end of the `with`.
 
         Cost: one pass over the files; memory for a few pieces, and for CSV up to 16 MB for the whole file.
         """
-        one_of("missing", reading.missing, ("error", "drop"))
-        letters = ("x", "y") if len(data) > 1 else ("data",)
+        one_of("missing", self.reading.missing, ("error", "drop"))
+        names = ("x", "y") if len(data) > 1 else ("data",)
         with ExitStack() as stack:
-            self._inputs = [
-                stack.enter_context(
-                    open_input(one, None if isinstance(one, Table) else letter, reading.categorical, reading.csv)
-                )
-                for one, letter in zip(data, letters, strict=True)
-            ]
-            self._reading, self._sampled = reading, max(SAMPLED_ROWS, sampled)
-            self._first_pass([one.head.name for one in self._inputs], reading.missing)
+            opened = (open_input(one, name, self.reading) for one, name in zip(data, names, strict=True))
+            self._inputs = list(map(stack.enter_context, opened))
+            self._sampled = max(SAMPLED_ROWS, sampled)
+            self._first_pass([one.head.name for one in self._inputs], self.reading.missing)
             yield
 
     def _first_pass(self, names: list[str], missing: MissingPolicy) -> None:
@@ -206,9 +241,9 @@ class Survey(exact.RunOfTest):
         pooled = TableFacts(" and ".join(names), self.kinds)
         for found in facts:
             if found.first_missing is not None and missing == "error":
-                raise missing_error(found.first_missing[0], found.missing, found.first_missing[1], ())
+                raise table_columns.missing_error(found.first_missing[0], found.missing, found.first_missing[1], ())
             if found.rows and not found.used:
-                raise no_rows_left(found.name, found.missing, ())
+                raise table_columns.no_rows_left(found.name, found.missing, ())
             pooled.add(found, self._sampled)
         scaling, reasons = _scaling(pooled, self.options.scale)
         if pooled.sample is None or not scaling.names:
@@ -280,9 +315,9 @@ class Survey(exact.RunOfTest):
 
     def _matched(self) -> tuple[list[Table], tuple[str, ...]]:
         """Return the first rows of each input with the columns of the test, and what was left out."""
-        reading, heads = self._reading, [one.head for one in self._inputs]
+        reading, heads = self.reading, [one.head for one in self._inputs]
         if len(heads) == 1:
-            return [select_columns(heads[0], reading.columns, reading.exclude)], ()
+            return [table_columns.select_columns(heads[0], reading.columns, reading.exclude)], ()
         try:
             x, y, warnings = matched(heads[0], heads[1], reading)
         except DataError as error:
@@ -306,7 +341,7 @@ def _scaling(pooled: TableFacts, scale: Scale) -> tuple[Variable, dict[str, str]
     levels: dict[str, tuple[str, ...]] = {}
     reasons: dict[str, str | None] = {}
     for name, kind in pooled.kinds.items():
-        reason_to_leave_out = partial(reason_from_facts, name, kind, n_rows=pooled.used)
+        reason_to_leave_out = partial(table_columns.reason_from_facts, name, kind, n_rows=pooled.used)
         if name in pooled.levels:
             known = pooled.levels[name]
             reasons[name] = (
@@ -338,7 +373,7 @@ def _scaling(pooled: TableFacts, scale: Scale) -> tuple[Variable, dict[str, str]
 class Input:
     """One input: a reader of files in pieces with the first rows of all columns as its head; or a table in memory."""
 
-    def __init__(self, head: Table, reader: Any = None, found: Found | None = None) -> None:
+    def __init__(self, head: Table, reader: Any = None, found: sources.Found | None = None) -> None:
         self.head, self.reader, self.warnings = head, reader, head.warnings
         self.stored = () if found is None else found.files
         # Whether the types of the head are those of all rows; which columns are text after all, and where that is seen.
@@ -371,7 +406,7 @@ class Input:
             self.reader.written = {column.name: column.written for column in matched.columns if column.written}
         elif missing == "error":
             # All rows are here, so that missing values are refused at once.
-            apply_missing(matched, missing)
+            table_columns.apply_missing(matched, missing)
 
     def pieces(self, kinds: Mapping[str, Kind], at_once: int) -> Pieces:
         """Return some columns of all rows, in pieces of which so many are worked on side by side."""
@@ -389,7 +424,7 @@ class Input:
 
     def digest(self) -> str | None:
         """Return the digest of the files as stored, as `read_table` does; None for data in memory."""
-        return digest_of(_stored_bytes(*file) for file in self.stored) if self.stored else self.head.sha256
+        return sources.digest_of(_stored_bytes(*file) for file in self.stored) if self.stored else self.head.sha256
 
 
 def _slices(table: Table, height: int) -> Iterator[Piece]:
@@ -401,27 +436,27 @@ def _slices(table: Table, height: int) -> Iterator[Piece]:
 
 
 def _stored_bytes(name: str, location: Path) -> Iterator[bytes]:
-    with open_file(location, name) as file:
-        yield from chunks_of(file)
+    with sources.open_file(location, name) as file:
+        yield from sources.chunks_of(file)
 
 
 @contextmanager
-def open_input(data: Any, name: str | None, categorical: Patterns, csv: CsvOptions) -> Iterator[Input]:
+def open_input(data: Any, name: str, reading: Reading) -> Iterator[Input]:
     """Open files that are read in pieces, or data in memory, which messages call by `name`; errors as in `read_table`."""
-    whole = partial(read_table, categorical=categorical, **csv.words())
+    csv, whole = reading.csv, partial(read_table, categorical=reading.categorical, **reading.csv.words())
     if isinstance(data, Input):
         # Opened before, by who wanted to see its columns.
         yield data
         return
     if not isinstance(data, (str, Path)):
-        yield Input(whole(data, name=name))
+        yield Input(whole(data, name=None if isinstance(data, Table) else name))
         return
     with ExitStack() as stack:
         shown, found = located_files(data, stack)
         form, size, methods = begins_as(*found.files[0]), 0, set()
         for part, location in found.files:
-            with open_file(location, part) as file:
-                methods.add(compression_of(file.read(MAGIC_BYTES)) or "")
+            with sources.open_file(location, part) as file:
+                methods.add(sources.compression_of(file.read(sources.MAGIC_BYTES)) or "")
                 size += file.seek(0, os.SEEK_END)
         if form == "json" or (form == "csv" and size <= SMALL_BYTES // (8 if any(methods) else 1)):
             yield Input(whole(found.files[0][1] if found.copied else data, name=shown))
@@ -429,7 +464,7 @@ def open_input(data: Any, name: str | None, categorical: Patterns, csv: CsvOptio
         block_bytes = CSV_BLOCK_BYTES if form == "csv" else None
         reader: Any = blocks_of(shown, found, form, csv, stack, block_bytes=block_bytes)
         # Names that are not there are refused before any row is read.
-        texts = match_names(categorical, reader.names, shown)
+        texts = table_columns.match_names(reading.categorical, reader.names, shown)
         head = _csv_head(reader, found, texts, csv) if form == "csv" else _parquet_head(reader, texts)
         files, compression = tuple(part for part, _ in found.files), ", ".join(sorted(methods - {""})) or None
         yield Input(replace(head, files=files, compression=compression), reader, found)
@@ -444,19 +479,19 @@ def _parquet_head(reader: Any, categorical: Sequence[str]) -> Table:
     return replace(head, notes=(*reader.warnings, *reader.left_out))
 
 
-def _csv_head(reader: Any, found: Found, categorical: Sequence[str], csv: CsvOptions) -> Table:
+def _csv_head(reader: Any, found: sources.Found, categorical: Sequence[str], csv: CsvOptions) -> Table:
     """Return the first rows of all columns, typed the way a whole file is."""
     from kerntest.data.formats.csv import read_delimited  # noqa: PLC0415 - 70 ms that an array does not need
     from kerntest.data.formats.dialect import utf8_lines  # noqa: PLC0415 - the same
 
     (name, location), lines, size, quotes = found.files[0], [], 0, 0
-    with open_file(location, name) as file:
-        for line in utf8_lines(unpacked_stream(file, name), name, csv):
+    with sources.open_file(location, name) as file:
+        for line in utf8_lines(sources.unpacked_stream(file, name), name, csv):
             lines.append(line)
             size, quotes = size + len(line), quotes + line.count(b'"')
             # A quoted value may have several lines.
             if size > CSV_BLOCK_BYTES and quotes % 2 == 0:
                 break
-    source = Source(reader.name, "csv", ((name, b"".join(lines)),), sha256="", size=0)
+    source = sources.Source(reader.name, "csv", ((name, b"".join(lines)),), sha256="", size=0)
     head = read_delimited(source, categorical, replace(csv, encoding=None, comment=None))
     return replace(head, notes=tuple(dict.fromkeys((*reader.warnings, *head.notes))))
