@@ -5,7 +5,7 @@ import math
 import numpy as np
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest.matrices import lags
+from kerntest.matrices import passes
 
 
 def numbers(result):
@@ -57,6 +57,6 @@ def small_blocks(circle, fixed, held=1):
     """Stand in for `plan_blocks`, with blocks of 37 lags."""
     del held
     lines = circle // 2 + 1
-    return [lags.Block("lags", start, min(37, lines - start)) for start in range(0, lines, 37)] + [
-        lags.Block("fixed", start, 1) for start in range(fixed)
+    return [passes.Block("lags", start, min(37, lines - start)) for start in range(0, lines, 37)] + [
+        passes.Block("fixed", start, 1) for start in range(fixed)
     ]

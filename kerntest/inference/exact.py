@@ -23,7 +23,7 @@ from kerntest.inference.relabelling.permuted_pairs import refuse_whole
 from kerntest.inference.verdict import Verdict, judged_together
 from kerntest.kernels.text import why_not_characteristic
 from kerntest.matrices.factor import FEW_ROWS, low_rank_factor
-from kerntest.matrices.lags import HELD_ENTRIES, plan_blocks
+from kerntest.matrices.passes import HELD_ENTRIES, plan_blocks
 from kerntest.report.results import record
 
 if TYPE_CHECKING:

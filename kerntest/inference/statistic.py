@@ -20,7 +20,7 @@ import numpy as np
 from kerntest.engines.engine import Engine, enough_for
 from kerntest.kernels.text import is_additive
 from kerntest.matrices.factor import FEW_ROWS, Factor, low_rank, low_rank_factor
-from kerntest.matrices.matrix import sum_tiles, sweep
+from kerntest.matrices.passes import sum_tiles, sweep
 
 if TYPE_CHECKING:
     from kerntest.inference.sides import Estimator, Labels

@@ -22,7 +22,7 @@ from kerntest.inference.nulls.moments import (
     permutation_moments,
 )
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
-from kerntest.matrices.matrix import CentredProduct, sweep
+from kerntest.matrices.passes import CentredProduct, sweep
 from kerntest.report.results import record
 
 if TYPE_CHECKING:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from kerntest.engines.engine import Engine, enough_for
 from kerntest.errors import UsageError
 from kerntest.kernels.algebra import ColumnGroups, OnColumns, Sum
-from kerntest.kernels.base import Array, DensePairs, Kernel, Points
+from kerntest.kernels.base import Array, DensePairs, Kernel, Points, squared_norms
 from kerntest.kernels.elementary import Gaussian
-from kerntest.matrices.matrix import KernelMatrix, Matrix, Rows
+from kerntest.matrices.matrix import SHARED_ROWS, ZERO, KernelMatrix, Matrix, largest_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+
+    from kerntest.engines.engine import Progress
 
 
 # Of the rows that a sample has missed so many take part next, so many times.
@@ -59,30 +62,12 @@ class Factor:
     @cached_property
     def diagonal(self) -> Array:
         """The diagonal of G G'."""
-        return np.asarray(np.einsum("ir,ir->i", self.columns, self.columns))
+        return squared_norms(self.columns)
 
     @cached_property
     def lengths(self) -> Array:
         """The squared lengths of the columns; their sum is the trace."""
-        return np.asarray(np.einsum("ir,ir->r", self.columns, self.columns))
-
-
-class FactorMatrix(Matrix):
-    """The matrix G G'."""
-
-    def __init__(self, columns: Array) -> None:
-        self.columns = columns
-        self.n = len(columns)
-        self.diagonal = np.einsum("ir,ir->i", columns, columns)
-
-    def entries(self, rows: Rows, columns: Rows) -> Array:
-        """Return the entries of some rows and columns."""
-        return np.asarray(self.columns[rows] @ self.columns[columns].T)
-
-    def products(self, columns: NDArray[np.intp], coefficients: Array, rows: NDArray[np.intp] | None = None) -> Array:
-        """Return K[rows, columns] @ coefficients, without the entries."""
-        weights = coefficients @ self.columns[columns]
-        return np.asarray((self.columns if rows is None else self.columns[rows]) @ weights)
+        return squared_norms(self.columns.T)
 
 
 class _Cholesky:
@@ -123,19 +108,15 @@ class _Cholesky:
             found -= known[:, pivots].T @ known
         # In place: the transpose is in the order that BLAS wants.
         dtrsm(1.0, lower, found.T, side=1, lower=1, trans_a=1, overwrite_b=1)
-        self.left -= np.einsum("rn,rn->n", found, found)
+        self.left -= squared_norms(found.T)
         self.left[pivots] = 0.0
-        self._append(found)
-        return len(pivots)
-
-    def _append(self, found: Array) -> None:
         grown = self.rank + len(found)
         if grown > len(self._transposed):
-            larger = np.empty((min(self.most, max(grown, 2 * len(self._transposed))), self.matrix.n))
-            larger[: self.rank] = self._transposed[: self.rank]
-            self._transposed = larger
+            more = min(self.most, max(grown, 2 * len(self._transposed))) - len(self._transposed)
+            self._transposed = np.pad(self._transposed, ((0, more), (0, 0)))
         self._transposed[self.rank : grown] = found
         self.rank = grown
+        return len(pivots)
 
 
 def kernel_factor(kernel: Kernel, points: Points, *, tolerance: float = 1e-12, most: int = 1000) -> Factor:
@@ -280,6 +261,12 @@ BLOCK = 2**19
 SMALLEST = 1e-12
 
 
+def _parts(rows: int, width: int, entries: int = BLOCK) -> list[slice]:
+    """Return rows in parts of about so many entries."""
+    step = max(16, entries // max(width, 1))
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureMap:
     """Features z(x) of a kernel with <z(x), z(y)> near k(x, y), for more rows than kernel matrices bear.
@@ -310,15 +297,10 @@ class FeatureMap:
 
     def __call__(self, points: Points, engine: Engine) -> Array:
         """Return the features of n rows, shape (n, size). Cost: O(n M (p + size)) time."""
-        result = np.empty((len(points), self.size))
-        step = max(16, BLOCK // max(self.size, 1))
-        starts = list(range(0, len(points), step))
-
-        def work(start: int) -> Array:
-            return self.of_block(points.take(slice(start, start + step)))
-
-        for start, values in zip(starts, engine.here.map(work, starts), strict=True):
-            result[start : start + step] = values
+        result, parts = np.empty((len(points), self.size)), _parts(len(points), self.size)
+        made = engine.here.map(lambda part: self.of_block(points.take(part)), parts)
+        for part, values in zip(parts, made, strict=True):
+            result[part] = values
         return result
 
     def diagonal(self, points: Points) -> Array:
@@ -329,12 +311,8 @@ class FeatureMap:
         """
         if self.kind == "nystroem":
             return self.kernel.diagonal(points)
-        result = np.empty(len(points))
-        step = max(16, BLOCK // max(self.size, 1))
-        for start in range(0, len(points), step):
-            values = self.of_block(points.take(slice(start, start + step)))
-            result[start : start + step] = np.einsum("ij,ij->i", values, values)
-        return result
+        parts = _parts(len(points), self.size)
+        return np.concatenate([np.empty(0), *(squared_norms(self.of_block(points.take(part))) for part in parts)])
 
     def of_block(self, points: Points, onto: Array | None = None) -> Array:
         """Return the features of a few rows, all at once; or their products with a matrix, shape (size, k)."""
@@ -349,21 +327,12 @@ class FeatureMap:
 
 
 def parse_features(text: str) -> tuple[FeatureKind, int]:
-    """Return the kind and the number of features that a text like 'nystroem:500' asks for.
-
-    Raises
-    ------
-    UsageError
-        If it asks for neither.
-    """
+    """Return the kind and the number of features that a text like 'nystroem:500' asks for."""
     kind, _, count = str(text).strip().lower().partition(":")
     if kind not in {"nystroem", "fourier"} or not count.isdigit() or not 1 <= int(count) <= 10**5:
-        raise UsageError(
-            f"{text!r} are no features",
-            hint="write --features nystroem:500 or --features fourier:2000",
-            code="usage.features",
-        )
-    return ("nystroem" if kind == "nystroem" else "fourier"), int(count)
+        hint = "write --features nystroem:500 or --features fourier:2000"
+        raise UsageError(f"{text!r} are no features", hint=hint, code="usage.features")
+    return cast("FeatureKind", kind), int(count)
 
 
 def nystroem(kernel: Kernel, landmarks: Points, smallest: float) -> FeatureMap:
@@ -374,34 +343,25 @@ def nystroem(kernel: Kernel, landmarks: Points, smallest: float) -> FeatureMap:
 
 
 def make_features(text: str, kernel: Kernel, points: Points, seed: int, *, smallest: float = SMALLEST) -> FeatureMap:
-    """Return features for a kernel.
-
-    Raises
-    ------
-    UsageError
-        If the kernel has no Fourier features here: they are for the Gaussian of numbers.
-    """
+    """Return features for a kernel; Fourier features are for the Gaussian of numbers."""
     kind, count = parse_features(text)
     rng = np.random.default_rng((seed, FEATURE_STREAM))
-    if kind == "fourier":
-        if not isinstance(kernel, Gaussian) or points.codes.shape[1] or kernel.bandwidth is None:
-            raise UsageError(
-                f"random Fourier features are for the Gaussian of numbers, not for '{kernel}'",
-                hint=f"--features nystroem:{count} is for every kernel",
-                code="usage.features",
-            )
-        frequencies = rng.normal(size=(points.numeric.shape[1], count)) / float(kernel.bandwidth)
-        nothing = Points(np.empty((0, points.numeric.shape[1])), np.empty((0, 0), dtype=np.int64))
-        return FeatureMap(kind, kernel, nothing, frequencies, rng.uniform(0.0, 2.0 * np.pi, count))
-    chosen = np.sort(rng.choice(len(points), min(count, len(points)), replace=False))
-    return nystroem(kernel, Points(points.numeric[chosen], points.codes[chosen]), smallest)
+    if kind == "nystroem":
+        chosen = np.sort(rng.choice(len(points), min(count, len(points)), replace=False))
+        return nystroem(kernel, points.take(chosen), smallest)
+    if not isinstance(kernel, Gaussian) or points.codes.shape[1] or kernel.bandwidth is None:
+        message = f"random Fourier features are for the Gaussian of numbers, not for '{kernel}'"
+        raise UsageError(message, hint=f"--features nystroem:{count} is for every kernel", code="usage.features")
+    frequencies = rng.normal(size=(points.numeric.shape[1], count)) / kernel.bandwidth
+    nothing = Points.of(np.empty((0, points.numeric.shape[1])))
+    return FeatureMap(kind, kernel, nothing, frequencies, rng.uniform(0.0, 2.0 * np.pi, count))
 
 
 def feature_error(features: FeatureMap, points: Points, engine: Engine, seed: int) -> float:
     """Return the root mean square of <z(x), z(y)> - k(x, y) over pairs of up to 400 random rows."""
     rng = np.random.default_rng((seed, FEATURE_STREAM, 1))
     rows = np.sort(rng.choice(len(points), min(ERROR_ROWS, len(points)), replace=False))
-    sample = Points(points.numeric[rows], points.codes[rows])
+    sample = points.take(rows)
     Z = features(sample, engine)
     return float(np.sqrt(np.mean((Z @ Z.T - features.kernel(sample)) ** 2)))
 
@@ -448,15 +408,15 @@ def expanded(
     """Return functions at n points, a block of them at a time, or at rows of a precomputed matrix, shape (n, J)."""
     values: Callable[[Points], Array]
     if isinstance(expansion, Expansion):
-        values, block = partial(_against, expansion.kernel, expansion.centres), EXPANSION_BLOCK
-        engine = enough_for(engine, len(points) * len(expansion.centres))
+        kernel, centres = expansion.kernel, expansion.centres
+        engine = enough_for(engine, len(points) * len(centres))
+        values, block = lambda rows: kernel.evaluate(DensePairs(rows, centres)), EXPANSION_BLOCK
     elif features is not None:
         values, block = features.of_block, BLOCK
     else:
         return np.asarray(np.asarray(points)[:, expansion.columns] @ expansion.coefficients + expansion.intercepts)
     rows = as_points(points)
-    step = max(16, block // max(len(expansion.coefficients), 1))
-    parts = [slice(start, start + step) for start in range(0, len(rows), step)]
+    parts = _parts(len(rows), len(expansion.coefficients), block)
     result = np.empty((len(rows), len(expansion.intercepts)))
     products = engine.map(lambda part: values(rows.take(part)) @ expansion.coefficients, parts)
     for part, product in zip(parts, products, strict=True):
@@ -470,13 +430,72 @@ def sum_of_kernels(kernel: Kernel, centres: Points, weights: Array, points: Poin
     return expanded(Expansion(kernel, centres, weights[:, None], np.zeros(1)), None, points, Engine(1))[:, 0]
 
 
-def _against(kernel: Kernel, centres: Points, points: Points) -> Array:
-    return kernel.evaluate(DensePairs(points, centres))
-
-
 def as_points(rows: Points | Array) -> Points:
     """Return rows that are points as such; TypeError if they are rows of a matrix."""
     if not isinstance(rows, Points):
         message = "this model takes points, not rows of a matrix"
         raise TypeError(message)
     return rows
+
+
+# Rows from whose mean deviations are taken.
+FIRST = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Directions:
+    """Orthonormal axes (r, k) of largest variance and their eigenvalues (k,); the mean of the rows (r,), the trace of Z'HZ."""
+
+    values: Array
+    axes: Array
+    mean: Array
+    trace: float
+
+
+def leading_directions(
+    rows: Callable[[slice], Array],
+    n: int,
+    count: int,
+    engine: Engine,
+    *,
+    projected: Callable[[slice, Array], Array] | None = None,
+    progress: Progress | None = None,
+) -> Directions:
+    """Return the leading eigenvectors of Z'HZ, for the features Z that `rows` gives for a slice of the n rows.
+
+    `projected` gives their products with axes, where that is cheaper. Products are those of deviations from the mean of
+    the first rows, so that far-off rows keep the digits in which they differ, and the mean of all is put right afterwards:
+    each feature is computed once. Cost: O(n r^2 + r^3) time, O(r^2) memory for each thread.
+    """
+    first = rows(slice(0, min(n, FIRST)))
+    width, near = first.shape[1], first.mean(axis=0)
+    parts = _parts(n, width)
+
+    def scatter(part: slice) -> tuple[Array, Array]:
+        moved = rows(part) - near
+        return moved.T @ moved, moved.sum(axis=0)
+
+    products, rest = np.zeros((width, width)), np.zeros(width)
+    # Not sent anywhere: for wide features the products are larger than what they are made of.
+    for product, remainder in engine.here.map(scatter, parts, progress):
+        products += product
+        rest += remainder
+    products -= np.outer(rest, rest) / n
+    mean = near + rest / n
+    with threadpool_limits(limits=None if width > SHARED_ROWS else 1, user_api="blas"):
+        values, vectors = np.linalg.eigh(products)
+    best = slice(None, -min(count, n - 1) - 1, -1)
+    values, axes = values[best], vectors[:, best]
+    kept = values > ZERO * float(values.max(initial=0.0))
+    values, axes = values[kept], axes[:, kept]
+
+    def extreme(part: slice) -> Array:
+        """Return the score that is largest in size on each axis, shape (k,)."""
+        scores = (rows(part) @ axes if projected is None else projected(part, axes)) - mean @ axes
+        return np.asarray(scores[largest_entries(scores), np.arange(axes.shape[1])])
+
+    if axes.shape[1]:
+        # The sign of the largest score of all: as of the eigenvectors of HZZ'H.
+        extremes = np.stack(list(engine.here.map(extreme, parts)))
+        axes = axes * np.where(extremes[largest_entries(extremes), np.arange(axes.shape[1])] < 0, -1.0, 1.0)
+    return Directions(values, axes, mean, float(np.trace(products)))

@@ -1,33 +1,28 @@
-"""Kernel matrices as operators: blocks of entries, products, sums and centring, never the whole matrix."""
+"""Kernel matrices as operators, never whole: blocks of entries, products, centring; and their leading eigenpairs.
+
+Eigenpairs are found by the Lanczos method with full reorthogonalisation, or by LAPACK.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from kerntest.engines.engine import Engine, Progress, allowed_bytes, enough_for
-from kerntest.kernels.base import (
-    ROUNDING_UNITS,
-    Array,
-    Columns,
-    DensePairs,
-    Kernel,
-    Pairs,
-    Points,
-    left_factor,
-    right_factor,
-)
+from kerntest.engines.engine import allowed_bytes
+from kerntest.kernels.base import ROUNDING_UNITS, Array, DensePairs, Kernel, Points, left_factor, right_factor
 from kerntest.kernels.elementary import Gaussian
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from kerntest.engines.engine import Engine, Progress
 
 Rows: TypeAlias = "NDArray[np.intp] | slice"
 Entries: TypeAlias = "NDArray[Any]"
@@ -35,17 +30,14 @@ Entries: TypeAlias = "NDArray[Any]"
 # Entries of one block or strip: small enough that its kernel values are in the cache when they are used.
 STRIP = 2**18
 FEWEST_ROWS = 16
-# Squared distances from the mean, in units of 2 s^2, up to which single precision keeps the digits of exp(-d^2/2s^2).
-SINGLE_RANGE = 30.0
-# And up to which double precision is sure to keep twelve digits of it.
-EXPANDED = 1e4
+# Squared distances from the mean, in units of 2 s^2, up to which single precision keeps the digits of exp(-d^2/2s^2); and
+# up to which double precision is sure to keep twelve digits of it.
+SINGLE_RANGE, EXPANDED = 30.0, 1e4
 # Beyond so much rounding in an exponent, exponents within it are those of equal rows.
 BLURRED = 1e-13
 # Triangles of more bytes than this are evaluated anew for every product.
 KEPT_BYTES = 2**31
 USUAL_PASSES = 12
-# A tile of 256 x 256 entries takes half a megabyte: its few arrays stay in the second-level cache of a core.
-TILE = 256
 
 
 class Matrix(ABC):
@@ -57,16 +49,8 @@ class Matrix(ABC):
     single = quick = False
 
     @abstractmethod
-    def entries(self, rows: Rows, columns: Rows) -> Entries:
-        """Return the entries of some rows and columns, which may be those of the matrix itself."""
-
     def block(self, rows: Rows, columns: Rows, dtype: type = np.float64, out: Entries | None = None) -> Entries:
         """Return the entries of some rows and columns, in `out` (of this dtype) or as a new array."""
-        values = self.entries(rows, columns)
-        if out is None:
-            return np.array(values, dtype=dtype)
-        out[:] = values
-        return out
 
     def rows(self, rows: NDArray[np.intp]) -> Entries:
         """Return whole rows, shape (len(rows), n)."""
@@ -81,9 +65,9 @@ class Matrix(ABC):
         step = min(n, max(FEWEST_ROWS, STRIP // len(columns)))
         block = np.empty((step, len(columns)))
         for start in range(0, n, step):
-            stop = min(start + step, n)
-            chosen: Rows = slice(start, stop) if rows is None else rows[start:stop]
-            result[start:stop] = self.block(chosen, columns, out=block[: stop - start]) @ coefficients
+            part = slice(start, min(start + step, n))
+            chosen = part if rows is None else rows[part]
+            result[part] = self.block(chosen, columns, out=block[: part.stop - start]) @ coefficients
         return result
 
     def outputs(self, coefficients: Array, rows: NDArray[np.intp] | None = None) -> Array:
@@ -92,17 +76,25 @@ class Matrix(ABC):
         return self.products(chosen, coefficients[chosen], rows)
 
 
+def _as_asked(entries: Entries, dtype: type, out: Entries | None) -> Entries:
+    """Return entries in `out`, or as a new array of this dtype."""
+    if out is None:
+        return np.array(entries, dtype=dtype)
+    out[:] = entries
+    return out
+
+
 class KernelMatrix(Matrix):
     """The matrix of any kernel."""
 
     def __init__(self, kernel: Kernel, points: Points) -> None:
-        self.kernel, self.points = kernel, points
-        self.n = len(points)
+        self.kernel, self.points, self.n = kernel, points, len(points)
         self.diagonal = kernel.diagonal(points).astype(np.float64)
 
-    def entries(self, rows: Rows, columns: Rows) -> Array:
+    def block(self, rows: Rows, columns: Rows, dtype: type = np.float64, out: Entries | None = None) -> Entries:
         """Return the entries of some rows and columns."""
-        return self.kernel.evaluate(DensePairs(self.points.take(rows), self.points.take(columns)))
+        pairs = DensePairs(self.points.take(rows), self.points.take(columns))
+        return _as_asked(self.kernel.evaluate(pairs), dtype, out)
 
     def rows(self, rows: NDArray[np.intp]) -> Array:
         """Return whole rows, one at a time as slices, which share what the points have derived from all of them."""
@@ -123,10 +115,8 @@ class GaussianMatrix(Matrix):
     quick = True
 
     def __init__(self, kernel: Gaussian, points: Points) -> None:
-        scale = 1.0 / (math.sqrt(2.0) * float(kernel.bandwidth or 1.0))
-        scaled = points.numeric * scale
-        self.n = len(points)
-        self.diagonal = np.ones(self.n)
+        scaled = points.numeric / (math.sqrt(2.0) * kernel.chosen_bandwidth)
+        self.n, self.diagonal = len(points), np.ones(len(points))
         self._factors: dict[type, tuple[Entries, Entries]] = {
             np.float64: (np.ascontiguousarray(-left_factor(scaled)), np.ascontiguousarray(right_factor(scaled)))
         }
@@ -134,10 +124,6 @@ class GaussianMatrix(Matrix):
         self.single = self.largest < SINGLE_RANGE
         rounding = ROUNDING_UNITS * float(np.finfo(np.float64).eps) * self.largest
         self._equal = rounding if rounding > BLURRED else 0.0
-
-    def entries(self, rows: Rows, columns: Rows) -> Entries:
-        """Return the entries of some rows and columns."""
-        return self.block(rows, columns)
 
     def block(self, rows: Rows, columns: Rows, dtype: type = np.float64, out: Entries | None = None) -> Entries:
         """Return the entries of some rows and columns."""
@@ -157,34 +143,45 @@ class GivenMatrix(Matrix):
     """A matrix that is there: a precomputed Gram matrix."""
 
     def __init__(self, matrix: Array) -> None:
-        self.matrix = matrix
-        self.n = len(matrix)
+        self.matrix, self.n = matrix, len(matrix)
         self.diagonal = matrix.diagonal().astype(np.float64)
 
-    def entries(self, rows: Rows, columns: Rows) -> Array:
+    def block(self, rows: Rows, columns: Rows, dtype: type = np.float64, out: Entries | None = None) -> Entries:
         """Return the entries of some rows and columns."""
         if isinstance(rows, slice) or isinstance(columns, slice):
-            return self.matrix[rows][:, columns]
+            return _as_asked(self.matrix[rows][:, columns], dtype, out)
         # One gather of the entries: whole rows would be copied first otherwise.
-        return self.matrix[rows[:, None], columns]
+        return _as_asked(self.matrix[rows[:, None], columns], dtype, out)
 
 
 class Repeated(Matrix):
     """A matrix whose rows stand for rows of another one: regression has two rows for each case."""
 
     def __init__(self, matrix: Matrix, origin: NDArray[np.intp]) -> None:
-        self.matrix, self.origin = matrix, origin
-        self.n = len(origin)
+        self.matrix, self.origin, self.n = matrix, origin, len(origin)
         self.diagonal = matrix.diagonal[origin]
         self.single, self.quick = matrix.single, matrix.quick
-
-    def entries(self, rows: Rows, columns: Rows) -> Entries:
-        """Return the entries of some rows and columns."""
-        return self.matrix.entries(self.origin[rows], self.origin[columns])
 
     def block(self, rows: Rows, columns: Rows, dtype: type = np.float64, out: Entries | None = None) -> Entries:
         """Return the entries of some rows and columns."""
         return self.matrix.block(self.origin[rows], self.origin[columns], dtype, out)
+
+
+class FactorMatrix(Matrix):
+    """The matrix G G'."""
+
+    def __init__(self, columns: Array) -> None:
+        self.columns, self.n = columns, len(columns)
+        self.diagonal = np.einsum("ir,ir->i", columns, columns)
+
+    def block(self, rows: Rows, columns: Rows, dtype: type = np.float64, out: Entries | None = None) -> Entries:
+        """Return the entries of some rows and columns."""
+        return _as_asked(self.columns[rows] @ self.columns[columns].T, dtype, out)
+
+    def products(self, columns: NDArray[np.intp], coefficients: Array, rows: NDArray[np.intp] | None = None) -> Array:
+        """Return K[rows, columns] @ coefficients, without the entries."""
+        weights = coefficients @ self.columns[columns]
+        return np.asarray((self.columns if rows is None else self.columns[rows]) @ weights)
 
 
 def matrix_of(kernel: Kernel, points: Points) -> Matrix:
@@ -210,10 +207,15 @@ class CentredMatrix:
         self, matrix: Matrix, engine: Engine, *, kept_bytes: int | None = None, progress: Progress | None = None
     ) -> None:
         kept_bytes = allowed_bytes(KEPT_BYTES) if kept_bytes is None else kept_bytes
-        self.n = matrix.n
         # Strips are kept in this process, and what one adds is almost as large as what it is made of.
-        self._matrix, self._engine = matrix, engine.here
-        self._edges = _edges(matrix.n)
+        self.n, self._matrix, self._engine = matrix.n, matrix, engine.here
+        # Strips of about equally many entries; where they begin and end depends on n alone.
+        self._edges: list[tuple[int, int]] = []
+        a = 0
+        while a < self.n:
+            b = min(self.n, a + max(FEWEST_ROWS, STRIP // (self.n - a)))
+            self._edges.append((a, b))
+            a = b
         self._kept: dict[int, Array] | None = {} if 4 * matrix.n**2 <= kept_bytes else None
         self._progress, self._passes = progress, 0
         sums = self._times(np.ones((self.n, 1)))[:, 0]
@@ -251,7 +253,7 @@ class CentredMatrix:
             return self._matrix.matrix[a:b, a:]
         if self._kept is not None and a in self._kept:
             return self._kept[a]
-        strip: Array = np.asarray(self._matrix.block(slice(a, b), slice(a, None)), dtype=np.float64)
+        strip: Array = self._matrix.block(slice(a, b), slice(a, None))
         if self._kept is not None:
             self._kept[a] = strip
         return strip
@@ -272,163 +274,255 @@ class CentredMatrix:
         return product
 
 
-def _edges(n: int) -> list[tuple[int, int]]:
-    """Return where strips of about equally many entries begin and end; it depends on n alone."""
-    edges, a = [], 0
-    while a < n:
-        b = min(n, a + max(FEWEST_ROWS, STRIP // (n - a)))
-        edges.append((a, b))
-        a = b
-    return edges
+# Eigenpairs
+
+Operator: TypeAlias = "Callable[[Array, NDArray[np.intp]], Array]"
+EigenSolver: TypeAlias = Literal["auto", "lanczos", "dense"]
+SOLVERS: tuple[EigenSolver, ...] = get_args(EigenSolver)
+# LAPACK is as fast for matrices up to so many rows, or where so large a share of all eigenvectors is wanted.
+DENSE_ROWS, DENSE_SHARE = 200, 0.15
+# Smaller matrices are not worth sharing among threads, which would wait for one another.
+SHARED_ROWS = 1000
+# Residual |A v - theta v| at which to stop, and what is left of a vector that is rounding, relative to the largest
+# eigenvalue; and eigenvalues below this share of it are numerically zero.
+ACCURACY, EXHAUSTED, ZERO = 1e-12, 1e-13, 1e-12
+# Vectors applied together: one pass over the matrix serves them all.
+NARROWEST, WIDEST, SPARE = 4, 24, 2
+# Columns of the basis, in blocks, at which it is condensed to the best ones; and steps at which to give up.
+BLOCKS, STEPS = 30, 300
+# Of single vectors, convergence is looked at after so many steps each: it takes an eigendecomposition of its own.
+CHECKED = 4
+# Room for so many vectors at first.
+ROOM = 16
+START_STREAM = 5
+# Entries of an eigenvector that differ in size by less than this share are equal: what is 1e-12 off in the matrix is
+# 1e-8 off in the vectors of eigenvalues that differ by 1e-4.
+EQUAL_ENTRIES = 1e-8
 
 
-@dataclass(frozen=True, slots=True)
-class Centring:
-    """How K becomes its centring A: A_ij = K_ij - row_i - row_j + grand, `hollow` with a zero diagonal (U-centring)."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Eigenpairs:
+    """The largest eigenvalues (k,), descending, with orthonormal eigenvectors (n, k); `smallest` is the least one seen."""
 
-    row: Array
-    grand: float
-    hollow: bool
-
-
-@dataclass(frozen=True, slots=True)
-class CentredProduct(Kernel):
-    """The kernel of A o L off its diagonal, A a centring of K: its rows carry their part of the centring as a column."""
-
-    name: ClassVar[str] = "centred product"
-    formula: ClassVar[str] = "(k(x,y) - r(x) - r(y) + g) l(x,y)"
-    positive_definite: ClassVar[bool] = False
-    characteristic: ClassVar[bool] = False
-    kernel: Kernel
-    columns: Columns
-    row: Columns
-    grand: float
-    factor: tuple[Kernel, Columns] | None
-
-    @classmethod
-    def of(
-        cls, kernel: Kernel, points: Points, centring: Centring, factor: tuple[Kernel, Points] | None
-    ) -> tuple[Points, CentredProduct]:
-        """Return rows side by side and the kernel of them; without L if there is no factor."""
-        parts = [points, Points.of(centring.row), *([] if factor is None else [factor[1]])]
-        places, numeric, codes = [], 0, 0
-        for part in parts:
-            after = numeric + part.numeric.shape[1], codes + part.codes.shape[1]
-            places.append(Columns(tuple(range(numeric, after[0])), tuple(range(codes, after[1]))))
-            numeric, codes = after
-        joined = Points(np.hstack([part.numeric for part in parts]), np.hstack([part.codes for part in parts]))
-        return joined, cls(
-            kernel, places[0], places[1], centring.grand, None if factor is None else (factor[0], places[2])
-        )
-
-    def evaluate(self, pairs: Pairs) -> Array:
-        """Return the entries."""
-        rows = pairs.restrict(self.row)
-        values = self.kernel.evaluate(pairs.restrict(self.columns))
-        values -= rows.at_x(rows.x.numeric[:, 0]) + (rows.at_y(rows.y.numeric[:, 0]) - self.grand)
-        if self.factor is not None:
-            kernel, columns = self.factor
-            values *= kernel.evaluate(pairs.restrict(columns))
-        return values
-
-    def diagonal(self, points: Points) -> Array:
-        """Return zeros: nothing is asked of the diagonal."""
-        return np.zeros(len(points))
+    values: Array
+    vectors: Array
+    smallest: float
+    solver: Literal["lanczos", "dense"]
+    converged: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """Sums over a symmetric matrix M: M V, sum_ij M_ij^2, sum_j M_ij^2 W_jk, and sum_ij M_ij^3 if it was asked for."""
+def leading_eigenpairs(matrix: CentredMatrix, count: int, *, solver: EigenSolver = "auto", seed: int = 0) -> Eigenpairs:
+    """Return the largest eigenvalues of HKH that are above 1e-12 of the largest and above rounding.
 
-    product: Array
-    total_square: float
-    squares: Array
-    cubes: float
+    Cost: n^2 (count + 2) flops for each of some ten steps, and O(n m^2) for a basis of m vectors (Lanczos); about 9 n^3
+    and two n x n arrays (dense).
+    """
+    n = matrix.n
+    wanted = min(count, n - 1)
+    if wanted < 1:
+        return Eigenpairs(np.empty(0), np.empty((n, 0)), 0.0, "dense")
+    dense = solver == "dense" or (solver == "auto" and (n <= DENSE_ROWS or wanted > DENSE_SHARE * n))
+    # What Lanczos does between the products is small in any case.
+    with threadpool_limits(limits=None if dense and n > SHARED_ROWS else 1, user_api="blas"):
+        found = _dense(matrix, wanted) if dense else _block_lanczos(matrix, wanted, seed)
+    kept = found.values > max(ZERO * float(found.values.max(initial=0.0)), matrix.rounding)
+    # Rounding mixes the constant vector, whose eigenvalue is 0, into those of small eigenvalues.
+    vectors = found.vectors[:, kept]
+    vectors = vectors - vectors.mean(axis=0)
+    vectors /= np.linalg.norm(vectors, axis=0)
+    return Eigenpairs(found.values[kept], signed(vectors), found.smallest, found.solver, found.converged)
 
 
-def sweep(
-    kernel: Kernel,
-    points: Points,
-    vectors: Array,
-    engine: Engine,
+def largest_entries(vectors: Array) -> NDArray[np.intp]:
+    """Return for each column the place of the entry largest in size, of equal ones the first, shape (k,)."""
+    sizes = np.abs(vectors)
+    return np.asarray(np.argmax(sizes >= (1.0 - EQUAL_ENTRIES) * sizes.max(axis=0), axis=0))
+
+
+def signed(vectors: Array) -> Array:
+    """Return vectors with the sign that makes the entry largest in size positive; of equal ones the first counts."""
+    largest = vectors[largest_entries(vectors), np.arange(vectors.shape[1])]
+    return np.asarray(vectors * np.where(largest < 0, -1.0, 1.0))
+
+
+def _dense(matrix: CentredMatrix, wanted: int) -> Eigenpairs:
+    """Return eigenpairs by LAPACK: of all of them, for its routine for a few misses multiple eigenvalues."""
+    from scipy.linalg import eigh  # noqa: PLC0415 - scipy.linalg takes 0.1 s to load
+
+    values, vectors = eigh(matrix.dense(), overwrite_a=True, check_finite=False, driver="evd")
+    best = slice(None, -wanted - 1, -1)
+    return Eigenpairs(values[best], vectors[:, best], float(values[0]), "dense")
+
+
+def _block_lanczos(matrix: CentredMatrix, wanted: int, seed: int) -> Eigenpairs:
+    """Return eigenpairs by Lanczos from random vectors of mean zero, like all eigenvectors that count."""
+    rank = matrix.n - 1
+    width = min(max(wanted + SPARE, NARROWEST), WIDEST, rank)
+    rng = np.random.default_rng((seed, START_STREAM))
+
+    def drawn() -> Array:
+        start = rng.normal(size=(matrix.n, width))
+        return np.asarray((start - start.mean(axis=0)).T[None])
+
+    def operator(vectors: Array, _: NDArray[np.intp]) -> Array:
+        return matrix(vectors[0].T).T[None]
+
+    room = max(BLOCKS * width, 3 * wanted)
+    found = lanczos(operator, drawn(), wanted, rank=rank, room=room, trace=matrix.trace, drawn=drawn)
+    smallest, converged = float(found.smallest[0]), bool(found.converged[0])
+    return Eigenpairs(found.values[0], found.vectors[0].T, smallest, "lanczos", converged)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leading:
+    """The k largest eigenvalues of b operators (b, k), descending, with eigenvectors (b, k, n); the least ones seen (b,)."""
+
+    values: Array
+    vectors: Array
+    smallest: Array
+    converged: NDArray[np.bool_]
+
+
+def lanczos(
+    operator: Operator,
+    start: Array,
+    wanted: int = 1,
     *,
-    centring: Centring | None = None,
-    square_vectors: Array | None = None,
-    cubes: bool = False,
-    progress: Progress | None = None,
-) -> Sweep:
-    """Return products with V and sums of the kernel matrix without its diagonal, or of its centring, diagonal included.
+    accuracy: float = ACCURACY,
+    rank: int | None = None,
+    room: int | None = None,
+    trace: float = np.inf,
+    drawn: Callable[[], Array] | None = None,
+) -> Leading:
+    """Return the largest eigenvalues of symmetric operators A_k side by side, by the block Lanczos method.
 
-    `square_vectors` are W. Cost: O(n^2 (p + q) / 2) time for q vectors, O(n q) memory for each strip under way.
+    The operator maps vectors, shape (b, w, n), and the numbers k of their operators, shape (b,), to their images; those
+    that have converged, to the `accuracy` relative to the largest, are applied no more. A block of w vectors finds
+    eigenvalues of a multiplicity up to w; where the space that it spans is exhausted, new vectors are `drawn` (of one
+    operator) until its `trace` is explained. The basis is condensed to the best Ritz vectors when it has no more `room`
+    (thick restart, Wu and Simon 2000). Blocks of several vectors are for one operator.
     """
-    weights = np.zeros((len(points), 0)) if square_vectors is None else square_vectors
-
-    def sums(M: Array) -> tuple[list[Array], list[Any]]:
-        if not cubes and square_vectors is None:
-            return [M], [np.vdot(M, M), 0.0]
-        square = M * M
-        return [M, square], [np.vdot(M, M), np.vdot(square, M) if cubes else 0.0]
-
-    engine = enough_for(engine, len(points) ** 2 / 2)
-    tiles = [(kernel, points, centring)]
-    (product, squares), (total_square, cube_sum) = sum_tiles(tiles, sums, [vectors, weights], engine, progress)
-    return Sweep(product, float(total_square), squares, float(cube_sum))
-
-
-def sum_tiles(
-    matrices: Sequence[tuple[Kernel, Points, Centring | None]],
-    sums: Callable[..., tuple[Sequence[Array], Sequence[Any]]],
-    vectors: Sequence[Array],
-    engine: Engine,
-    progress: Progress | None = None,
-) -> tuple[list[Array], Array]:
-    """Return sums over matrices on the same n rows, one strip of tiles after another, each unordered pair of rows once.
-
-    Of the tiles of all matrices `sums` makes symmetric ones, which are multiplied with the vectors, and numbers to add up.
-    A strip is the rows [start, stop) against themselves and all rows after them. Sums have a fixed order.
-    """
-    n = len(vectors[0])
-    # Columns side by side in memory, as the tiles walk down them.
-    placed = [
-        (kernel, Points(np.asfortranarray(points.numeric), np.asfortranarray(points.codes)).sent(engine), centring)
-        for kernel, points, centring in matrices
-    ]
-    tile = TILE * placed[0][1].scale
-    # A strip of a small matrix is one tile high; of a large one a few, so that strips stay few.
-    height = tile * max(1, n // (64 * tile))
-    multiplied = [engine.send(some) for some in vectors]
-
-    def strip(start: int) -> tuple[list[Array], Array]:
-        products, totals = [np.zeros((n - start, some.shape[1])) for some in vectors], np.zeros(1)
-        for top in range(start, min(start + height, n), tile):
-            rows = slice(top, min(top + tile, n))
-            for left in range(top, n, tile):
-                columns = slice(left, min(left + tile, n))
-                made, numbers = sums(*(_tile(*matrix, rows, columns) for matrix in placed))
-                # A tile off the diagonal stands for its mirror image too.
-                mirrored = left > top
-                for product, M, V in zip(products, made, multiplied, strict=False):
-                    product[rows.start - start : rows.stop - start] += M @ V[columns]
-                    if mirrored:
-                        product[columns.start - start : columns.stop - start] += M.T @ V[rows]
-                totals = totals + (1 + mirrored) * np.array([float(one) for one in numbers])
-        return products, totals
-
-    starts = list(range(0, n, height))
-    products, totals = [np.zeros(some.shape) for some in vectors], np.zeros(1)
-    for start, (parts, numbers) in zip(starts, engine.map(strip, starts, progress), strict=True):
-        for product, part in zip(products, parts, strict=True):
-            product[start:] += part
-        totals = totals + numbers
-    return products, totals
+    count, width, n = start.shape
+    rank = n if rank is None else rank
+    most, steps = (rank, rank) if room is None else (min(rank, room), STEPS)
+    basis = _Basis(count, n)
+    found = Leading(
+        np.zeros((count, wanted)), np.zeros((count, wanted, n)), np.zeros(count), np.zeros(count, dtype=bool)
+    )
+    fresh = basis.new_vectors(start)
+    for step in range(1, steps + 1):
+        rest = basis.extend(fresh, operator(fresh, basis.numbers))
+        fresh, coupling = _orthonormal(rest, EXHAUSTED * basis.scale)
+        unknown = rank - basis.size
+        full = basis.size + fresh.shape[1] > most
+        if width > 1 or step % CHECKED == 0 or step == steps or full or not unknown or not fresh.shape[1]:
+            theta, weights = np.linalg.eigh(basis.projected)
+            scale = np.abs(theta).max(axis=1)
+            residuals = np.linalg.norm(coupling @ weights[:, -rest.shape[1] :, -wanted:], axis=1)
+            converged = (residuals <= accuracy * scale[:, None]).all(axis=1) & (basis.size >= wanted)
+            if drawn is not None and not fresh.shape[1] and not converged[0]:
+                left = trace - float(np.maximum(theta, 0.0).sum())
+                converged |= left <= ZERO * scale[0] and theta[0, 0] >= -ZERO * scale[0]
+                fresh = drawn()
+            converged |= not unknown
+            done = converged | (step == steps)
+            # What is known of those that are done, the largest first.
+            numbers, best = basis.numbers[done], slice(None, -min(wanted, basis.size) - 1, -1)
+            vectors = np.matmul(weights[done][:, :, best].transpose(0, 2, 1), basis.vectors[done])
+            found.vectors[numbers, : vectors.shape[1]] = vectors
+            found.values[numbers, : vectors.shape[1]] = theta[done, best]
+            found.smallest[numbers], found.converged[numbers] = theta[done, 0], converged[done]
+            if done.all():
+                break
+            if done.any():
+                basis.keep(~done)
+                fresh, theta, weights = fresh[~done], theta[~done], weights[~done]
+            if full:
+                basis.condense(theta, weights, min(basis.size - 1, wanted + width))
+        # What is left of images is small where they are exhausted, and by then as much in the basis as rounding is.
+        fresh = basis.new_vectors(fresh[:, :unknown])
+    return found
 
 
-def _tile(kernel: Kernel, points: Points, centring: Centring | None, rows: slice, columns: slice) -> Array:
-    """Return the entries of a kernel matrix, or of its centring, for some rows and columns."""
-    tile = kernel.evaluate(DensePairs(points.take(rows), points.take(columns)))
-    if centring is not None:
-        tile -= centring.row[rows, None]
-        tile -= centring.row[columns] - centring.grand
-    if rows.start == columns.start and (centring is None or centring.hollow):
-        np.fill_diagonal(tile, 0.0)
-    return tile
+class _Basis:
+    """Orthonormal vectors Q of many operators A side by side, as rows, and the projections T = Q A Q'."""
+
+    def __init__(self, count: int, n: int) -> None:
+        self.numbers: NDArray[np.intp] = np.arange(count)
+        self._vectors, self._projected = np.empty((count, ROOM, n)), np.zeros((count, ROOM, ROOM))
+        self.size = 0
+
+    @property
+    def vectors(self) -> Array:
+        """Q, shape (b, size, n)."""
+        return self._vectors[:, : self.size]
+
+    @property
+    def projected(self) -> Array:
+        """T, shape (b, size, size)."""
+        return self._projected[:, : self.size, : self.size]
+
+    @property
+    def scale(self) -> Array:
+        """About the largest eigenvalue in size, shape (b,)."""
+        return np.asarray(np.abs(np.diagonal(self._projected, axis1=1, axis2=2)).max(axis=1))
+
+    def new_vectors(self, start: Array) -> Array:
+        """Return orthonormal vectors with no part in the basis."""
+        rest = self._reduced(start)[0]
+        if rest.shape[1] == 1:
+            return _unit(rest, np.zeros(len(rest)))[0]
+        return np.asarray(np.linalg.qr(rest.transpose(0, 2, 1))[0].transpose(0, 2, 1))
+
+    def extend(self, fresh: Array, image: Array) -> Array:
+        """Take vectors in, given what the operators make of them; return what of that is new."""
+        known, grown = self.size, self.size + fresh.shape[1]
+        more = max(grown, 2 * self._vectors.shape[1]) - self._vectors.shape[1]
+        if grown > self._vectors.shape[1]:
+            self._vectors = np.pad(self._vectors, ((0, 0), (0, more), (0, 0)))
+            self._projected = np.pad(self._projected, ((0, 0), (0, more), (0, more)))
+        self._vectors[:, known:grown] = fresh
+        self.size = grown
+        rest, overlaps = self._reduced(image)
+        self._projected[:, :grown, known:grown] = overlaps
+        self._projected[:, known:grown, :grown] = overlaps.transpose(0, 2, 1)
+        return rest
+
+    def condense(self, theta: Array, weights: Array, kept: int) -> None:
+        """Replace the basis by its best Ritz vectors."""
+        best = weights[:, :, -kept:].transpose(0, 2, 1) @ self.vectors
+        self._projected[:] = 0.0
+        self._projected[:, np.arange(kept), np.arange(kept)] = theta[:, -kept:]
+        self._vectors[:, :kept] = best
+        self.size = kept
+
+    def keep(self, wanted: NDArray[np.bool_]) -> None:
+        """Drop the operators that are not wanted."""
+        self.numbers = self.numbers[wanted]
+        self._vectors, self._projected = self._vectors[wanted], self._projected[wanted]
+
+    def _reduced(self, image: Array) -> tuple[Array, Array]:
+        """Return vectors less their projections on the basis, and their inner products with it; twice, for rounding."""
+        overlaps = np.matmul(self.vectors, image.transpose(0, 2, 1))
+        rest = image - np.matmul(overlaps.transpose(0, 2, 1), self.vectors)
+        again = np.matmul(self.vectors, rest.transpose(0, 2, 1))
+        return rest - np.matmul(again.transpose(0, 2, 1), self.vectors), overlaps + again
+
+
+def _orthonormal(vectors: Array, least: Array) -> tuple[Array, Array]:
+    """Return orthonormal rows U that span the vectors W longer than `least`, and U W'."""
+    if vectors.shape[1] == 1:
+        unit, lengths = _unit(vectors, least)
+        # Where nothing is new the sequence ends in zeros; where nowhere is, at once.
+        return (unit if lengths.any() else unit[:, :0]), (lengths if lengths.any() else lengths[:, :0])
+    left, lengths, right = np.linalg.svd(vectors[0], full_matrices=False)
+    kept = lengths > least[0]
+    return right[None, kept], (lengths[kept, None] * left.T[kept])[None]
+
+
+def _unit(vectors: Array, least: Array) -> tuple[Array, Array]:
+    """Return single vectors, shape (b, 1, n), at unit length, and their lengths; 0 for those not longer than `least`."""
+    lengths = np.linalg.norm(vectors, axis=2, keepdims=True)
+    new = lengths > least[:, None, None]
+    lengths = np.where(new, lengths, 0.0)
+    return vectors * np.divide(1.0, lengths, out=np.zeros_like(lengths), where=new), lengths

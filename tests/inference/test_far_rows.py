@@ -8,7 +8,7 @@ from tolerances import assert_close
 from kerntest import mmd_test
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.matrices.lags import LagPairs
+from kerntest.matrices.passes import LagPairs
 
 
 def crowds(columns, far):

@@ -14,8 +14,8 @@ from kerntest.engines.engine import Engine
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.shifts import shift_sums
 from kerntest.kernels.base import Points
-from kerntest.matrices import lags
-from kerntest.matrices.lags import Block, KernelStack, add_row_sums, plan_blocks
+from kerntest.matrices import passes
+from kerntest.matrices.passes import Block, KernelStack, add_row_sums, plan_blocks
 
 NEVER, ALWAYS = 10**9, 1
 TEXTS = ("gaussian(1.5)", "linear", "hamming(2)", "laplacian(0.7)", "polynomial(2)", "delta")
@@ -118,7 +118,7 @@ def test_any_numbers_of_matrices_orders_and_fixed_rows(*, counts, sizes, hollow,
         # Stacked or not, few of the orders at a time, and small tiles.
         patch.setattr(shifts, "MANY", limits[0])
         patch.setattr(shifts, "HELD_ENTRIES", limits[1])
-        patch.setattr(lags, "TILE_ENTRIES", limits[2])
+        patch.setattr(passes, "TILE_ENTRIES", limits[2])
         found = summed(first, second, drawn, circle, hollow=hollow)
     assert_sums(found, (matrices(first, hollow), matrices(second, hollow)), drawn, circle, range(circle))
 
@@ -243,4 +243,4 @@ def test_blocks_of_many_matrices_cover_every_line_once(circle, fixed, held):
         ]
         assert covered == list(range(lines))
     most = max(block.count for block in blocks)
-    assert most <= 8 or most * circle * held <= lags.HELD_ENTRIES
+    assert most <= 8 or most * circle * held <= passes.HELD_ENTRIES

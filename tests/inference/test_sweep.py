@@ -8,7 +8,7 @@ from kerntest import parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.kernels.base import Points
 from kerntest.matrices import matrix as sweeping
-from kerntest.matrices.matrix import Centring, sweep
+from kerntest.matrices.passes import Centring, sweep
 
 ENGINE = Engine(1)
 

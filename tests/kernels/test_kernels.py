@@ -18,7 +18,7 @@ from kerntest.kernels import ALIASES
 from kerntest.kernels import NAMES as NAMES_OF_KERNELS
 from kerntest.kernels.base import Columns, DensePairs, Points
 from kerntest.kernels.text import KERNELS, bind
-from kerntest.matrices.lags import LagPairs
+from kerntest.matrices.passes import LagPairs
 
 NUMBERS, CODES, ROW = slice(0, 3), slice(3, 5), slice(0, 5)
 linear, gaussian = on(NUMBERS, "linear"), on(NUMBERS, "gaussian", bandwidth=1.5)

@@ -217,7 +217,7 @@ def test_what_a_reader_of_components_must_know_is_told(components, kernel, rows,
 
 
 def test_eigenvalues_that_have_not_converged_are_told(monkeypatch):
-    monkeypatch.setattr("kerntest.matrices.eigen.STEPS", 2)
+    monkeypatch.setattr("kerntest.matrices.matrix.STEPS", 2)
     found = KernelPCA(5, "gaussian(0.3)", solver="lanczos", scale="none").fit(X)
     assert "--solver dense" in found.fit_.warnings[-1]
 

@@ -20,7 +20,7 @@ from kerntest.learning.machines import ridge_fit
 from kerntest.learning.scores import levelled
 from kerntest.learning.solvers import least_squares
 from kerntest.learning.solvers.preimage import largest_first, preimages
-from kerntest.matrices.eigen import largest_entries
+from kerntest.matrices.matrix import largest_entries
 
 
 def wave(n=120, d=2, noise=0.2, seed=0):

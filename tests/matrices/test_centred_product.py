@@ -11,9 +11,8 @@ from tolerances import assert_close
 from kerntest.engines.engine import Engine
 from kerntest.inference.nulls.moments import centre
 from kerntest.inference.relabelling.shifts import shift_sums
-from kerntest.matrices import lags
-from kerntest.matrices.lags import Block, KernelStack
-from kerntest.matrices.matrix import CentredProduct
+from kerntest.matrices import passes
+from kerntest.matrices.passes import Block, CentredProduct, KernelStack
 
 ENGINE = Engine(1)
 
@@ -57,7 +56,7 @@ def test_every_line_of_a_centred_product(*, circle, fixed, texts, count, tile, s
     circle = n - fixed
     order = np.random.default_rng(seed).permutation(n)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lags, "TILE_ENTRIES", tile)
+        patch.setattr(passes, "TILE_ENTRIES", tile)
         stack, M = centred_product(*texts, order, circle)
         size = np.abs(M).max()
         for kind, lines in (("lags", circle // 2 + 1), ("fixed", fixed)):

@@ -10,8 +10,17 @@ from tolerances import assert_close
 from kerntest.engines.engine import Engine
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Gaussian
-from kerntest.matrices.eigen import CHECKED, lanczos, largest_entries, leading_directions, leading_eigenpairs, signed
-from kerntest.matrices.matrix import CentredMatrix, GivenMatrix, matrix_of
+from kerntest.matrices.factor import leading_directions
+from kerntest.matrices.matrix import (
+    CHECKED,
+    CentredMatrix,
+    GivenMatrix,
+    lanczos,
+    largest_entries,
+    leading_eigenpairs,
+    matrix_of,
+    signed,
+)
 
 ENGINE = Engine(2)
 
@@ -173,7 +182,7 @@ def test_of_entries_equal_but_for_rounding_the_first_gives_the_sign():
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_directions_of_features_are_those_of_a_singular_value_decomposition(offset, monkeypatch):
-    monkeypatch.setattr("kerntest.matrices.eigen.BLOCK", 600)
+    monkeypatch.setattr("kerntest.matrices.factor.BLOCK", 600)
     Z = np.random.default_rng(0).normal(size=(500, 6)) @ np.diag([3, 2, 1, 0.5, 0.1, 0.01]) + offset
     found = leading_directions(lambda part: Z[part], 500, 4, ENGINE)
     moved = Z - Z.mean(axis=0)

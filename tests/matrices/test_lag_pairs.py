@@ -5,8 +5,8 @@ import pytest
 from tolerances import assert_close
 
 from kerntest.kernels.base import Columns, DensePairs, Points
-from kerntest.matrices import lags
-from kerntest.matrices.lags import Block, LagPairs, LaidOut, halved_lines, plan_blocks, window
+from kerntest.matrices import passes
+from kerntest.matrices.passes import Block, LagPairs, LaidOut, plan_blocks, window
 
 SHAPES = [(p, q) for p in (0, 1, 2, 3, 10) for q in (0, 1, 3)]
 
@@ -101,13 +101,13 @@ def test_quantities_are_computed_once():
 @pytest.mark.parametrize(("n", "circle"), [(17, 17), (30, 24), (300, 300), (301, 270)])
 def test_tiles_of_all_blocks_hold_the_whole_matrix(n, circle, tile, monkeypatch):
     """Every unordered pair with a row on the circle: once, but the halved lines of the middle lag twice."""
-    monkeypatch.setattr(lags, "TILE_ENTRIES", tile)
+    monkeypatch.setattr(passes, "TILE_ENTRIES", tile)
     identity = Points(np.arange(n, dtype=float)[:, None], np.empty((n, 0), dtype=np.int64))
     rows = LaidOut(identity, circle)
     seen = np.zeros((n, n))
     for block in plan_blocks(circle, n - circle):
         weights = np.ones(block.count)
-        weights[halved_lines(block, circle)] = 0.5
+        weights[block.halved(circle)] = 0.5
         filled = np.zeros(circle, dtype=int)
         for pairs, columns in rows.tiles(block):
             left = np.broadcast_to(pairs.at_x(pairs.x.numeric[:, 0]), pairs.shape).astype(int)
@@ -133,7 +133,7 @@ def test_tiles_of_all_blocks_hold_the_whole_matrix(n, circle, tile, monkeypatch)
     ],
 )
 def test_lines_that_count_once(block, circle, halved):
-    assert halved_lines(block, circle) == halved
+    assert block.halved(circle) == halved
 
 
 def test_window():

@@ -14,9 +14,8 @@ from tolerances import SAME_MACHINE, assert_close
 from kerntest.engines.engine import Engine
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Gaussian
-from kerntest.matrices.eigen import leading_eigenpairs
-from kerntest.matrices.factor import FactorMatrix, kernel_factor, make_features, pivoted_factor
-from kerntest.matrices.matrix import CentredMatrix, GivenMatrix, Repeated, matrix_of
+from kerntest.matrices.factor import kernel_factor, make_features, pivoted_factor
+from kerntest.matrices.matrix import CentredMatrix, FactorMatrix, GivenMatrix, Repeated, leading_eigenpairs, matrix_of
 
 N = 24
 ENGINE = Engine(2)

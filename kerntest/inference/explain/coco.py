@@ -20,8 +20,8 @@ from kerntest.inference.nulls.permutation import judge
 from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import dependence
 from kerntest.inference.verdict import Verdict, degenerate, overflow, permutation_null, relabelling_warning
-from kerntest.matrices.eigen import lanczos
 from kerntest.matrices.factor import Factor, centred, kernel_factor, sum_of_kernels
+from kerntest.matrices.matrix import lanczos
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

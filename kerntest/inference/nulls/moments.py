@@ -19,7 +19,7 @@ import numpy as np
 
 from kerntest.kernels.elementary import Linear
 from kerntest.matrices.factor import Factor, centred_factor, kernel_factor, low_rank
-from kerntest.matrices.matrix import Centring, Sweep, sweep
+from kerntest.matrices.passes import Centring, Sweep, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

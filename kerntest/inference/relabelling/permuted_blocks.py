@@ -28,7 +28,7 @@ from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points
 from kerntest.kernels.elementary import Linear
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, low_rank_factor, terms
-from kerntest.matrices.matrix import sweep
+from kerntest.matrices.passes import sweep
 from kerntest.report.results import record
 
 if TYPE_CHECKING:

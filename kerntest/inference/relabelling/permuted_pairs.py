@@ -18,7 +18,7 @@ from kerntest.kernels.base import Array, Kernel, Points
 from kerntest.kernels.elementary import Gaussian, Linear
 from kerntest.kernels.text import is_additive, plain
 from kerntest.matrices.factor import FEW_ROWS, LEFT_OUT, TOLERANCE, Factor, centred_factor, low_rank_factor
-from kerntest.matrices.lags import KernelStack
+from kerntest.matrices.passes import KernelStack
 from kerntest.report.results.independence_record import Lags
 
 if TYPE_CHECKING:

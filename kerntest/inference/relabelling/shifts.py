@@ -39,7 +39,7 @@ from kerntest.engines.engine import PIECES, Engine, Progress, enough_for, in_pie
 from kerntest.inference.sides import ORDER_STREAM
 from kerntest.inference.statistic import Effect, centring_divisors, dependences
 from kerntest.matrices.factor import TOLERANCE, Factor
-from kerntest.matrices.lags import Block, KernelStack, add_row_sums, halved_lines, plan_blocks, square_sum
+from kerntest.matrices.passes import Block, KernelStack, add_row_sums, plan_blocks, square_sum
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -249,7 +249,7 @@ class _Lines:
             for member, lines in self._lines(1, order, item, margins):
                 np.fft.rfft(lines, axis=1, out=others[member, place])
         np.conj(others, out=others)
-        others[:, :, halved_lines(block, self.circle)] *= 0.5
+        others[:, :, block.halved(self.circle)] *= 0.5
         together = others.reshape(-1, block.count, frequencies)
         transformed = self.scratch.array("transformed", (block.count, frequencies), np.complex128)
         product = self.scratch.array("product", (block.count, frequencies), np.complex128)
@@ -274,7 +274,7 @@ class _Lines:
             for member, lines in self._lines(1, order, item, margins):
                 np.fft.rfft(lines, axis=1, out=transformed)
                 np.conj(transformed.T, out=right[:, member * len(orders) + place])
-        right[:, :, halved_lines(block, self.circle)] *= 0.5
+        right[:, :, block.halved(self.circle)] *= 0.5
         for member, lines in self._lines(0, 0, item, margins):
             np.fft.rfft(lines, axis=1, out=transformed)
             left[:, member] = transformed.T

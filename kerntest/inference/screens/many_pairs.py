@@ -24,7 +24,7 @@ from kerntest.inference.relabelling.shifts import cyclic_orders, low_rank_sums, 
 from kerntest.inference.sides import Groups, Reading, pair_up, read_one
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, low_rank_dependence
 from kerntest.matrices.factor import low_rank
-from kerntest.matrices.lags import KernelStack
+from kerntest.matrices.passes import KernelStack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

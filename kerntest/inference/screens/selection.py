@@ -19,8 +19,7 @@ from kerntest.kernels.algebra import ColumnGroups, ColumnName, OnColumns
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Columns, Points
 from kerntest.kernels.elementary import Gaussian, Hamming
-from kerntest.matrices.lags import KernelStack
-from kerntest.matrices.matrix import CentredProduct
+from kerntest.matrices.passes import CentredProduct, KernelStack
 from kerntest.report.results.independence_record import SelectedColumn, SelectionResult
 from kerntest.report.results.record import Null
 from kerntest.report.summaries.independence_summary import selection_sentence

@@ -13,9 +13,16 @@ from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.learner import LearnerOptions
 from kerntest.learning.solvers.preimage import PreImages, check_attracts, preimages
-from kerntest.matrices.eigen import SOLVERS, Directions, leading_directions, leading_eigenpairs
-from kerntest.matrices.factor import Expansion, GivenExpansion, as_points, expanded, make_features
-from kerntest.matrices.matrix import CentredMatrix, GivenMatrix, matrix_of
+from kerntest.matrices.factor import (
+    Directions,
+    Expansion,
+    GivenExpansion,
+    as_points,
+    expanded,
+    leading_directions,
+    make_features,
+)
+from kerntest.matrices.matrix import SOLVERS, CentredMatrix, GivenMatrix, leading_eigenpairs, matrix_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +33,8 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import ConstantColumn, TrainingRows
-    from kerntest.matrices.eigen import Eigenpairs, EigenSolver
     from kerntest.matrices.factor import FeatureMap
-    from kerntest.matrices.matrix import Matrix
+    from kerntest.matrices.matrix import Eigenpairs, EigenSolver, Matrix
 
 # What is left of the variance below this share is rounding.
 ALL = 1e-12

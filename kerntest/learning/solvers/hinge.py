@@ -28,7 +28,8 @@ from scipy.linalg import lapack
 from kerntest.learning.solvers.active_set import Point, Sets, active_set, newton, single_changes
 from kerntest.learning.solvers.problem import Problem, Solution, certify, feasible
 from kerntest.learning.solvers.systems import CachedSystem, Counter, DenseSystem, FactorSystem, solve_positive
-from kerntest.matrices.factor import FactorMatrix, pivoted_factor
+from kerntest.matrices.factor import pivoted_factor
+from kerntest.matrices.matrix import FactorMatrix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,7 +1,7 @@
-"""Kernel matrices a block of lags at a time, never whole.
+"""Passes over kernel matrices that are never whole: in strips of tiles, or a block of lags at a time.
 
-The rows lie on a circle of length n. Lag k of a symmetric matrix K is its circular diagonal K[i, (i + k) mod n], and
-lags 0 .. floor(n / 2) hold every entry. Rows beyond the circle ("fixed" rows, see shifts.py) meet it in blocks of
+For lags the rows lie on a circle of length n. Lag k of a symmetric matrix K is its circular diagonal K[i, (i + k) mod n],
+and lags 0 .. floor(n / 2) hold every entry. Rows beyond the circle ("fixed" rows, see shifts.py) meet it in blocks of
 their own: one line for each of them, against every row of the circle.
 """
 
@@ -15,22 +15,166 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from kerntest.kernels.base import (
-    Array,
-    DensePairs,
-    Pairs,
-    Points,
-    left_factor,
-    right_factor,
-)
+from kerntest.engines.engine import Engine, Progress, enough_for
+from kerntest.kernels.base import Array, Columns, DensePairs, Kernel, Pairs, Points, left_factor, right_factor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from kerntest.engines.engine import Engine
-    from kerntest.kernels.base import Kernel
+# A tile of 256 x 256 entries takes half a megabyte: its few arrays stay in the second-level cache of a core.
+TILE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Centring:
+    """How K becomes its centring A: A_ij = K_ij - row_i - row_j + grand, `hollow` with a zero diagonal (U-centring)."""
+
+    row: Array
+    grand: float
+    hollow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CentredProduct(Kernel):
+    """The kernel of A o L off its diagonal, A a centring of K: its rows carry their part of the centring as a column."""
+
+    name = "centred product"
+    formula = "(k(x,y) - r(x) - r(y) + g) l(x,y)"
+    positive_definite = False
+
+    kernel: Kernel
+    columns: Columns
+    row: Columns
+    grand: float
+    factor: tuple[Kernel, Columns] | None
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, points: Points, centring: Centring, factor: tuple[Kernel, Points] | None
+    ) -> tuple[Points, CentredProduct]:
+        """Return rows side by side and the kernel of them; without L if there is no factor."""
+        parts = [points, Points.of(centring.row), *([] if factor is None else [factor[1]])]
+        places, numeric, codes = [], 0, 0
+        for part in parts:
+            after = numeric + part.numeric.shape[1], codes + part.codes.shape[1]
+            places.append(Columns(tuple(range(numeric, after[0])), tuple(range(codes, after[1]))))
+            numeric, codes = after
+        joined = Points(np.hstack([part.numeric for part in parts]), np.hstack([part.codes for part in parts]))
+        other = None if factor is None else (factor[0], places[2])
+        return joined, cls(kernel, places[0], places[1], centring.grand, other)
+
+    def evaluate(self, pairs: Pairs) -> Array:
+        """Return the entries."""
+        row = pairs.restrict(self.row)
+        values = self.kernel.evaluate(pairs.restrict(self.columns))
+        values -= row.at_x(row.x.numeric[:, 0]) + (row.at_y(row.y.numeric[:, 0]) - self.grand)
+        if self.factor is not None:
+            kernel, columns = self.factor
+            values *= kernel.evaluate(pairs.restrict(columns))
+        return values
+
+    def diagonal(self, points: Points) -> Array:
+        """Return zeros: nothing is asked of the diagonal."""
+        return np.zeros(len(points))
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Sums over a symmetric matrix M: M V, sum_ij M_ij^2, sum_j M_ij^2 W_jk, and sum_ij M_ij^3 if it was asked for."""
+
+    product: Array
+    total_square: float
+    squares: Array
+    cubes: float
+
+
+def sweep(
+    kernel: Kernel,
+    points: Points,
+    vectors: Array,
+    engine: Engine,
+    *,
+    centring: Centring | None = None,
+    square_vectors: Array | None = None,
+    cubes: bool = False,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Return products with V and sums of the kernel matrix without its diagonal, or of its centring, diagonal included.
+
+    `square_vectors` are W. Cost: O(n^2 (p + q) / 2) time for q vectors, O(n q) memory for each strip under way.
+    """
+    weights = np.zeros((len(points), 0)) if square_vectors is None else square_vectors
+
+    def sums(M: Array) -> tuple[list[Array], list[Any]]:
+        if not cubes and square_vectors is None:
+            return [M], [np.vdot(M, M), 0.0]
+        square = M * M
+        return [M, square], [np.vdot(M, M), np.vdot(square, M) if cubes else 0.0]
+
+    engine = enough_for(engine, len(points) ** 2 / 2)
+    tiles = [(kernel, points, centring)]
+    (product, squares), (total_square, cube_sum) = sum_tiles(tiles, sums, [vectors, weights], engine, progress)
+    return Sweep(product, float(total_square), squares, float(cube_sum))
+
+
+def sum_tiles(
+    matrices: Sequence[tuple[Kernel, Points, Centring | None]],
+    sums: Callable[..., tuple[Sequence[Array], Sequence[Any]]],
+    vectors: Sequence[Array],
+    engine: Engine,
+    progress: Progress | None = None,
+) -> tuple[list[Array], Array]:
+    """Return sums over matrices on the same n rows, one strip of tiles after another, each unordered pair of rows once.
+
+    Of the tiles of all matrices `sums` makes symmetric ones, which are multiplied with the vectors, and numbers to add up.
+    A strip is the rows [start, stop) against themselves and all rows after them. Sums have a fixed order.
+    """
+    n = len(vectors[0])
+    placed = [(kernel, points.by_columns().sent(engine), centring) for kernel, points, centring in matrices]
+    tile = TILE * placed[0][1].scale
+    # A strip of a small matrix is one tile high; of a large one a few, so that strips stay few.
+    height = tile * max(1, n // (64 * tile))
+    multiplied = [engine.send(some) for some in vectors]
+
+    def strip(start: int) -> tuple[list[Array], Array]:
+        products, totals = [np.zeros((n - start, some.shape[1])) for some in vectors], np.zeros(1)
+        for top in range(start, min(start + height, n), tile):
+            rows = slice(top, min(top + tile, n))
+            for left in range(top, n, tile):
+                columns = slice(left, min(left + tile, n))
+                made, numbers = sums(*(_tile(*matrix, rows, columns) for matrix in placed))
+                # A tile off the diagonal stands for its mirror image too.
+                mirrored = left > top
+                for product, M, V in zip(products, made, multiplied, strict=False):
+                    product[rows.start - start : rows.stop - start] += M @ V[columns]
+                    if mirrored:
+                        product[columns.start - start : columns.stop - start] += M.T @ V[rows]
+                totals = totals + (1 + mirrored) * np.array([float(one) for one in numbers])
+        return products, totals
+
+    starts = list(range(0, n, height))
+    products, totals = [np.zeros(some.shape) for some in vectors], np.zeros(1)
+    for start, (parts, numbers) in zip(starts, engine.map(strip, starts, progress), strict=True):
+        for product, part in zip(products, parts, strict=True):
+            product[start:] += part
+        totals = totals + numbers
+    return products, totals
+
+
+def _tile(kernel: Kernel, points: Points, centring: Centring | None, rows: slice, columns: slice) -> Array:
+    """Return the entries of a kernel matrix, or of its centring, for some rows and columns."""
+    tile = kernel.evaluate(DensePairs(points.take(rows), points.take(columns)))
+    if centring is not None:
+        tile -= centring.row[rows, None]
+        tile -= centring.row[columns] - centring.grand
+    if rows.start == columns.start and (centring is None or centring.hollow):
+        np.fill_diagonal(tile, 0.0)
+    return tile
+
+
+# Lags
 
 # Entries of one tile: its arrays (half a megabyte each) stay in the second-level cache of a core.
 TILE_ENTRIES = 2**16
@@ -51,6 +195,15 @@ class Block:
     start: int
     count: int
 
+    def halved(self, circle: int) -> list[int]:
+        """Return the lines of the block whose entries would count twice if every line stood for two.
+
+        A line stands for K[i, i + k] and K[i + k, i], but lag 0 is the diagonal, and lag n/2 of an even circle holds
+        each of its entries twice.
+        """
+        once = (0, circle // 2) if circle % 2 == 0 else (0,)
+        return [lag - self.start for lag in once if self.kind == "lags" and 0 <= lag - self.start < self.count]
+
 
 def plan_blocks(circle: int, fixed: int, held: int = 1) -> list[Block]:
     """Return the blocks that cover all pairs with at least one row on the circle.
@@ -62,22 +215,9 @@ def plan_blocks(circle: int, fixed: int, held: int = 1) -> list[Block]:
     lines = min(128, max(64, 2**21 // circle))
     if held > 1:
         lines = min(lines, max(8, HELD_ENTRIES // (circle * held)))
-    blocks = [Block("lags", start, min(lines, circle // 2 + 1 - start)) for start in range(0, circle // 2 + 1, lines)]
+    count = circle // 2 + 1
+    blocks = [Block("lags", start, min(lines, count - start)) for start in range(0, count, lines)]
     return blocks + [Block("fixed", start, min(lines, fixed - start)) for start in range(0, fixed, lines)]
-
-
-def halved_lines(block: Block, circle: int) -> list[int]:
-    """Return the lines of the block whose entries would count twice if every line stood for two.
-
-    A line stands for K[i, i + k] and K[i + k, i], but lag 0 is the diagonal, and lag n/2 of an even circle holds
-    each of its entries twice.
-    """
-    lines = []
-    if block.kind == "lags" and block.start == 0:
-        lines.append(0)
-    if block.kind == "lags" and circle % 2 == 0 and block.start + block.count == circle // 2 + 1:
-        lines.append(block.count - 1)
-    return lines
 
 
 def add_row_sums(rows: Array, values: Array, block: Block, circle: int) -> None:
@@ -88,7 +228,7 @@ def add_row_sums(rows: Array, values: Array, block: Block, circle: int) -> None:
         rows[first : first + block.count] += values.sum(axis=1)
         return
     # The mirror image: K[i + k, i] belongs to the row at i + k. Not of lines that hold both already: the first, the last.
-    once = halved_lines(block, circle)
+    once = block.halved(circle)
     first, stop = int(0 in once), block.count - int(block.count - 1 in once)
     if first >= stop:
         return
@@ -110,7 +250,7 @@ def _skewed(values: Array, reach: int) -> Array:
 
 def square_sum(values: Array, block: Block, circle: int) -> float:
     """Return what a block of lines, shape (block.count, circle), contributes to the sum of squares of its matrix."""
-    once = sum(float(np.vdot(values[line], values[line])) for line in halved_lines(block, circle))
+    once = sum(float(np.vdot(values[line], values[line])) for line in block.halved(circle))
     return 2.0 * float(np.vdot(values, values)) - once
 
 
@@ -120,10 +260,9 @@ class LaidOut:
     def __init__(self, points: Points, circle: int) -> None:
         self.circle, self.tile = circle, TILE_ENTRIES
         self.fixed = points.take(slice(circle, None))
-        # Lags reach at most half the circle beyond its end: rows are repeated so that no index needs a modulo. Columns
-        # lie side by side in memory, since arithmetic runs down them one at a time.
+        # Lags reach at most half the circle beyond its end: rows are repeated so that no index needs a modulo.
         around = np.arange(circle + circle // 2 + 1) % circle
-        self.wrapped = Points(np.asfortranarray(points.numeric[around]), np.asfortranarray(points.codes[around]))
+        self.wrapped = Points(points.numeric[around], points.codes[around]).by_columns()
 
     def sent(self, engine: Engine) -> LaidOut:
         """Return the rows where an engine computes."""
@@ -131,12 +270,6 @@ class LaidOut:
         there.fixed, there.wrapped = self.fixed.sent(engine), self.wrapped.sent(engine)
         there.tile = TILE_ENTRIES * there.wrapped.scale**2
         return there
-
-    def __reduce__(self) -> tuple[type[LaidOut], tuple[Points, int]]:
-        """To other processes each row travels once."""
-        rows = self.wrapped.take(slice(0, self.circle))
-        numeric = np.concatenate([rows.numeric, self.fixed.numeric])
-        return LaidOut, (Points(numeric, np.concatenate([rows.codes, self.fixed.codes])), self.circle)
 
     def tiles(self, block: Block) -> Iterator[tuple[Pairs, slice]]:
         """Yield the block's pairs in tiles small enough for the cache, with the columns of the block they fill."""
