@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kerntest import TwoSampleResult
 from kerntest.report.results.record import FamilyMember, FamilyRecord, InputRecord, Null, Provenance
-from kerntest.report.summaries.two_sample_summary import decision_sentence
+from kerntest.report.summaries.test_summary import decision_sentence
 
 PERMUTATION = Null(
     method="permutation",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STYLES = {"": "", "chosen": "bold green", "right": "green", "doubtful": "yellow", "wrong": "red"}
 # Between two columns; the least room for a name, and for a text beside others.
 GAP = 2
-NARROWEST_NAME, NARROWEST_TEXT = 8, 11
+LEAST = {"name": 8, "text": 11}
 # A long name is best broken after one of these.
 _SEAMS = re.compile(r"[^_\-. ]*[_\-. ]*")
 # Stands for a blank while lines are broken: rich breaks at every blank, also at those that are not to be broken at.
@@ -35,7 +35,6 @@ _NO_BREAK = "\ue000"
 
 def summary_text(summary: Summary, *, width: int, colour: bool) -> str:
     """Return a summary as text."""
-    width = max([width, *(table.narrowest for table in summary.tables)])
     parts: list[RenderableType] = [Text(summary.title, style="bold")]
     parts.append(_labelled([(f"  {label}", _held(text)) for label, text in summary.lines]))
     for table in summary.tables:
@@ -78,26 +77,22 @@ def _table(table: ResultTable, width: int) -> list[RenderableType]:
     # Marks stand in the margin.
     margin = 0 if table.columns[0][1] == "mark" else GAP
     table = _fitted(table, width - margin)
-    sizes, rooms = _sizes(table), _rooms(table, width - margin)
-    kinds = [kind for _, kind in table.columns]
-    taken = sum(
-        rooms[place] + GAP if place in rooms else sizes[place] for place, kind in enumerate(kinds) if kind != "text"
-    )
-    # On a narrow page texts fold into less than they should have, where rich would cut them off.
-    narrowest = min(NARROWEST_TEXT, (width - margin - taken) // max(kinds.count("text"), 1) - GAP)
+    widths = _widths(table, width - margin)
     grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="" if table.title else "bold")
     for place, (heading, kind) in enumerate(table.columns):
         grid.add_column(
             Text(heading, overflow="fold"),
             justify="right" if kind == "number" else "left",
             style="" if kind in {"number", "text"} or (place and kind == "word") else "cyan",
-            no_wrap=kind in {"mark", "word", "number"},
             overflow="fold",
-            min_width={"text": max(narrowest, 1), "name": rooms.get(place)}.get(kind, sizes[place] - GAP),
+            width=widths[place],
         )
     for row in table.rows:
         cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
-        texts = [_broken(cell.text, rooms[place]) if place in rooms else cell.text for place, cell in enumerate(cells)]
+        texts = [
+            _broken(cell.text, most) if kind == "name" else cell.text
+            for cell, most, (_, kind) in zip(cells, widths, table.columns, strict=True)
+        ]
         grid.add_row(*(Text(text, style=STYLES[cell.role]) for text, cell in zip(texts, cells, strict=True)))
     return [
         *([Text(table.title, style="bold")] if table.title else []),
@@ -106,31 +101,35 @@ def _table(table: ResultTable, width: int) -> list[RenderableType]:
     ]
 
 
-def _sizes(table: ResultTable) -> list[int]:
-    """Return how many characters each column takes on one line, with the gap behind it."""
+def _needed(table: ResultTable, limits: dict[str, int]) -> list[int]:
+    """Return how many characters each column takes, of some kinds at most so many."""
     rows = [[heading for heading, _ in table.columns], *table.rows]
     return [
-        max(cell_len(cell.text if isinstance(cell, Cell) else cell) for cell in column) + GAP
-        for column in zip(*rows, strict=True)
+        min(max(cell_len(cell.text if isinstance(cell, Cell) else cell) for cell in column), limits.get(kind, 10**6))
+        for column, (_, kind) in zip(zip(*rows, strict=True), table.columns, strict=True)
     ]
 
 
 def _fitted(table: ResultTable, width: int) -> ResultTable:
-    """Return a table with letters for its headings, or fewer of its columns, where they do not fit."""
-    sizes = _sizes(table)
-    if sum(sizes) - GAP <= width or not (table.lettered or table.keep):
+    """Return a table with letters for its headings, or fewer of its numbers, where they do not fit."""
+    kinds, sizes = [kind for _, kind in table.columns], _needed(table, LEAST)
+
+    def fits(sizes: Sequence[int]) -> bool:
+        return sum(sizes) + GAP * (len(sizes) - 1) <= width
+
+    numbers = [place for place, kind in enumerate(kinds) if place and kind == "number"]
+    if fits(sizes) or not numbers:
         return table
     if table.lettered:
         (first, *others), letters = table.columns, ascii_lowercase[: len(table.rows)]
         rows = tuple((f"{letter} {row[0]}", *row[1:]) for letter, row in zip(letters, table.rows, strict=True))
         columns = (first, *((letter, kind) for letter, (_, kind) in zip(letters, others, strict=True)))
         short = replace(table, columns=columns, rows=rows)
-        fits = sum(_sizes(short)) - GAP <= width
-        return short if fits else replace(table, rows=(), notes=("too wide: --json has it",))
-    at = [heading for heading, _ in table.columns].index(table.keep)
-    shown = [0, at]
-    for place in sorted(range(1, len(sizes)), key=lambda place: (abs(place - at), place))[1:]:
-        if sum(sizes[one] for one in [*shown, place]) - GAP > width:
+        return short if fits(_needed(short, LEAST)) else replace(table, rows=(), notes=("too wide: --json has it",))
+    at = [heading for heading, _ in table.columns].index(table.keep) if table.keep else numbers[0]
+    shown = [place for place in range(len(kinds)) if place not in numbers]
+    for place in sorted(numbers, key=lambda place: (abs(place - at), place)):
+        if place != at and not fits([sizes[one] for one in [*shown, place]]):
             break
         shown.append(place)
     shown.sort()
@@ -138,24 +137,25 @@ def _fitted(table: ResultTable, width: int) -> ResultTable:
         table,
         columns=tuple(table.columns[place] for place in shown),
         rows=tuple(tuple(row[place] for place in shown) for row in table.rows),
-        notes=(f"{len(shown) - 1} of {len(sizes) - 1} columns: --json has all", *table.notes),
+        notes=(f"{len(numbers) - len(kinds) + len(shown)} of {len(numbers)} columns: --json has all", *table.notes),
     )
 
 
-def _rooms(table: ResultTable, width: int) -> dict[int, int]:
-    """Share the room among columns of names, by their place: what a short one leaves goes to the others.
+def _widths(table: ResultTable, width: int) -> list[int]:
+    """Return the widths of columns: names and texts share the room that others leave, what short ones leave included.
 
-    Beside texts, which fold, names have a third of the room.
+    Beside texts, which fold anywhere, names have a third of it.
     """
-    sizes, kinds = _sizes(table), [kind for _, kind in table.columns]
-    names = [place for place, kind in enumerate(kinds) if kind == "name"]
-    left = width - sum(size for size, kind in zip(sizes, kinds, strict=True) if kind not in {"name", "text"})
-    left = left // 3 if "text" in kinds else left - GAP * (len(names) - 1)
-    rooms = {}
-    for rank, place in enumerate(sorted(names, key=sizes.__getitem__)):
-        rooms[place] = min(sizes[place] - GAP, max(NARROWEST_NAME, left // (len(names) - rank)))
-        left -= rooms[place]
-    return rooms
+    widths, kinds = _needed(table, {}), [kind for _, kind in table.columns]
+    left = width + GAP - sum(size + GAP for size, kind in zip(widths, kinds, strict=True) if kind not in LEAST)
+    for kind, share in (("name", 3 if "text" in kinds else 1), ("text", 1)):
+        places, room = [place for place, one in enumerate(kinds) if one == kind], left // share
+        for rank, place in enumerate(sorted(places, key=widths.__getitem__)):
+            least = LEAST[kind] if kind == "name" else 1
+            widths[place] = min(widths[place], max(least, room // (len(places) - rank) - GAP))
+            room -= widths[place] + GAP
+            left -= widths[place] + GAP
+    return widths
 
 
 def _broken(name: str, most: int) -> str:

@@ -19,7 +19,7 @@ from kerntest.inference.sides import Groups, Options, Paired, Reading, pair_up, 
 from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.kernels.elementary import moved_to_origin
 from kerntest.report.results.independence_record import IndependenceResult, KernelPair
-from kerntest.report.summaries.independence_summary import independence_sentence
+from kerntest.report.summaries.test_summary import independence_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from kerntest.inference.relabelling.permuted_blocks import TwoSamples, different
 from kerntest.inference.sides import Options, Reading, lay_out, read_two, without_missing
 from kerntest.inference.verdict import Verdict, verdict_of
 from kerntest.report.results import record
-from kerntest.report.summaries.two_sample_summary import decision_sentence
+from kerntest.report.summaries.test_summary import decision_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ from kerntest.cli.console import (
 )
 from kerntest.cli.drawing import summary_text
 from kerntest.errors import DataError
-from kerntest.report.summaries.two_sample_summary import two_sample_summary
+from kerntest.report.summaries.test_summary import two_sample_summary
 
 
 class Terminal(io.StringIO):

@@ -17,7 +17,7 @@ from tolerances import assert_close
 from kerntest import hsic_pairs, hsic_test, mmd_test, parse_kernel, read_table
 from kerntest.inference.explain import pictures
 from kerntest.inference.explain.pictures import LAGS_DRAWN, null_curve, outline
-from kerntest.inference.screens.screen_picture import pairs_figure, ranking_figure
+from kerntest.inference.screens.pairwise import pairs_figure, ranking_figure
 from kerntest.report.panels import COLOUR_Y, NEUTRAL
 from kerntest.report.summaries.words import shortened_kernel
 

@@ -15,7 +15,7 @@ from kerntest.report.results.record import (
     InputRecord,
     TypicalRow,
 )
-from kerntest.report.summaries.two_sample_summary import (
+from kerntest.report.summaries.test_summary import (
     contents_lines,
     decision_sentence,
     discrepancy_text,

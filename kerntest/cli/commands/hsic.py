@@ -12,7 +12,7 @@ from kerntest.cli import options as common
 from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import ENGINE_PARAMETERS, VERDICTS, ComputingCommand, Run, check_null, gate_option, join_names
 from kerntest.report.results import independence_record as record
-from kerntest.report.summaries import independence_summary as words
+from kerntest.report.summaries import test_summary as words
 
 if TYPE_CHECKING:
     from collections.abc import Callable

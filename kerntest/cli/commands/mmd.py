@@ -11,7 +11,7 @@ from kerntest.cli import options as common
 from kerntest.cli.manual import DATA, Manual
 from kerntest.cli.run import VERDICTS, ComputingCommand, Run, check_null, gate_option, join_names
 from kerntest.report.results.record import TwoSampleResult
-from kerntest.report.summaries.two_sample_summary import two_sample_notes, two_sample_summary
+from kerntest.report.summaries.test_summary import two_sample_notes, two_sample_summary
 
 MANUAL = Manual(
     examples={

@@ -25,7 +25,7 @@ from kerntest.inference.sides import ORDER_STREAM, MissingPolicy, Options, Scale
 from kerntest.inference.verdict import degenerate, permutation_null, refuse_overflow, relabelling_warning
 from kerntest.kernels.base import DensePairs
 from kerntest.report.results.independence_record import GroupPair, JointGroup, JointResult
-from kerntest.report.summaries.independence_summary import joint_sentence
+from kerntest.report.summaries.test_summary import joint_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ test finds a dependence and they are near 0, it is of another kind.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -23,10 +23,11 @@ from kerntest.inference.exact import held_by_stacks, runs_of
 from kerntest.inference.explain.pictures import Files
 from kerntest.inference.nulls.permutation import descending
 from kerntest.inference.screens.many_pairs import PROCEDURES, Correction, Screen, adjusted, screen, step_down
-from kerntest.inference.screens.screen_picture import screen_figure
 from kerntest.inference.sides import FEWEST_ROWS, MissingPolicy, Options, Variable
+from kerntest.report import panels
 from kerntest.report.results.independence_record import PairEffect, ScreenResult
-from kerntest.report.summaries.independence_summary import screen_sentence
+from kerntest.report.summaries.test_summary import screen_sentence
+from kerntest.report.summaries.words import counted, number, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,11 +38,14 @@ if TYPE_CHECKING:
 
     from kerntest.data.columns import Patterns
     from kerntest.data.formats.dialect import CsvWords
-    from kerntest.data.table import Column, Table
+    from kerntest.data.table import Column
     from kerntest.engines.engine import Progress
     from kerntest.inference.family import BandwidthOption
     from kerntest.inference.sides import Estimator
     from kerntest.kernels.base import Array, Kernel, Points
+
+    # A pair before any correction, -log p under every relabelling where it is kept, and its set of rows.
+    Tested: TypeAlias = tuple[PairEffect, Array | None, int]
 
 # From so many sets of rows, sets are tested side by side.
 MANY_SETS = 4
@@ -53,6 +57,8 @@ SAME_RANK = 1e-8
 BLOCK = 2**17
 # Runs of this many entries are compared one by one before runs are merged.
 SHORT_RUN = 8
+BARS_DRAWN = 30
+COEFFICIENTS = ("pearson", "spearman", "kendall")
 
 
 @telling
@@ -151,24 +157,9 @@ def hsic_pairs(
     one_of("correction", correction, tuple(PROCEDURES))
     one_of("missing", missing, ("error", "drop"))
     files = Files(None, plot)
-    shared = Screen(data, options, threads, categorical, csv)
-    table, n = shared.table, shared.table.n_rows
-    sides = _sides(shared, target, x=x_columns, y=y_columns, columns=columns, exclude=exclude)
-    chosen = check_usable(table.select([name for name in table.names if name in {*sides[0], *sides[1]}]))
-    if missing == "error":
-        apply_missing(chosen, "error")
-    usable, left_out = _usable(chosen, target)
-    place = {column.name: k for k, column in enumerate(usable)}
-    left, right = ([place[name] for name in side if name in place] for side in sides)
-    # Each pair once, in the order of the table; a target comes second.
-    pairs = sorted({(a, b) if target is not None or a < b else (b, a) for a in left for b in right if a != b})
-    if not pairs:
-        raise DataError(
-            f"fewer than two columns of {table.name} are left to test: {'; '.join(left_out.values()) or 'it has one'}",
-            hint="a column must hold at least two different values, and not one per row",
-            code="data.no_columns",
-            where={"file": table.name},
-        )
+    shared = _Pairs(data, options, threads, categorical, csv)
+    shared.choose(target, x_columns, y_columns, columns=columns, exclude=exclude, missing=missing)
+    usable, pairs, n = shared.columns, shared.pairs, shared.table.n_rows
     # One statistic for each relabelling of each pair, where they are kept, and the blocks of lines under way; a target
     # has one matrix on its side: no stack.
     stacked, kept = (len(usable), 64) if target is None else (2, len(pairs))
@@ -180,8 +171,8 @@ def hsic_pairs(
         **dict.fromkeys(("distance", "kernel", "lag"), float(n) ** 2 * len(usable)),
         pair=2.0 * float(n) ** 2 * len(pairs),
     )
-    tested = _Pairs(usable, pairs, shared, kernel, bandwidth, keep=target is not None).tested(progress)
-    effects = _corrected(tested, correction, alpha)
+    shared.kernel_of = partial(shared.kernel, kernel=kernel, bandwidth=bandwidth)
+    effects = _corrected(shared.tested(progress), correction, alpha)
     made = [effect for effect in effects if effect.p_value is not None]
     rejected = sum(effect.reject for effect in made)
     floor = max((1.0 / effect.permutations for effect in made if effect.permutations), default=0.0)
@@ -202,123 +193,121 @@ def hsic_pairs(
         columns=tuple(column.name for column in usable),
         pairs=effects,
         warnings=(
-            *chosen.warnings,
-            *left_out.values(),
+            *shared.warnings,
             *_series(usable),
             *counters(usable),
             *copies_warning([column.values for column in usable]),
             *([coarse] if len(made) * floor > alpha and correction != "none" else []),
         ),
-        columns_left_out=tuple(left_out),
+        columns_left_out=shared.left_out,
         **shared.told(n, kernel, bandwidth),
     )
     files.write(dict, lambda: screen_figure(result))
     return result
 
 
-def _sides(
-    shared: Screen, target: str | None, *, x: Patterns, y: Patterns, columns: Patterns, exclude: Patterns
-) -> tuple[list[str], list[str]]:
-    """Return the names on the two sides of the pairs; the same names twice for all pairs."""
-    if target is not None:
-        shared.names([target])
-    excluded = set(shared.names(exclude))
-    if target in excluded:
-        raise shared.refusal(
-            f"column {target!r} is both the target and excluded",
-            "leave it out of --exclude",
-            "column_twice",
-            column=str(target),
-        )
-    taking_part = shared.names(columns or shared.table.names)
-    left, right = (shared.names(patterns or taking_part, excluded) for patterns in (x, y))
-    if target is not None:
-        left, right = [name for name in left if name != target], [target]
-    if not left or not right:
-        raise shared.refusal(
-            f"no pair of columns of {shared.table.name} is selected",
-            "name more columns, and exclude fewer",
-            "no_columns",
-        )
-    return left, right
+class _Pairs(Screen):
+    """Pairs of columns, and how each is tested."""
 
+    columns: Sequence[Column]
+    pairs: Sequence[tuple[int, int]]
+    target: str | None
+    warnings: tuple[str, ...]
+    left_out: tuple[str, ...]
+    kernel_of: partial[Any]
 
-def _usable(table: Table, target: str | None) -> tuple[list[Column], dict[str, str]]:
-    """Return the columns that can tell anything, and why each of the others cannot."""
-    usable, left_out = [], {}
-    for column in table.columns:
-        present = column.take(~column.missing)
-        reason: str | None = f"column {column.name!r} has missing values only and is left out"
-        if len(present.values):
-            reason = reason_to_leave_out(recoded(present))
-        if reason is None:
-            usable.append(column)
-        elif column.name == target:
+    def choose(
+        self,
+        target: str | None,
+        x: Patterns,
+        y: Patterns,
+        *,
+        columns: Patterns,
+        exclude: Patterns,
+        missing: MissingPolicy,
+    ) -> None:
+        """Find the columns that can tell anything, and the pairs: each once, in the order of the table; a target second."""
+        self.target, name = target, self.table.name
+        if target is not None:
+            self.names([target])
+        excluded = set(self.names(exclude))
+        if target in excluded:
+            message, hint = f"column {target!r} is both the target and excluded", "leave it out of --exclude"
+            raise self.refusal(message, hint, "column_twice", column=str(target))
+        taking_part = self.names(columns or self.table.names)
+        sides = [self.names(patterns or taking_part, excluded) for patterns in (x, y)]
+        if target is not None:
+            sides = [[one for one in sides[0] if one != target], [target]]
+        if not all(sides):
+            hint = "name more columns, and exclude fewer"
+            raise self.refusal(f"no pair of columns of {name} is selected", hint, "no_columns")
+        chosen = check_usable(self.table.select([one for one in self.table.names if one in {*chain(*sides)}]))
+        if missing == "error":
+            apply_missing(chosen, "error")
+        reasons = {column.name: _reason(column) for column in chosen.columns}
+        if target is not None and (reason := reasons[target]):
             raise DataError(
                 f"the target cannot be tested: {reason}",
                 hint="name another column as --target",
                 code="data.target",
-                where={"file": table.name, "column": column.name},
+                where={"file": name, "column": target},
             )
-        else:
-            left_out[column.name] = reason
-    return usable, left_out
+        self.columns = [column for column in chosen.columns if reasons[column.name] is None]
+        told = {one: reason for one, reason in reasons.items() if reason is not None}
+        self.left_out, self.warnings = tuple(told), (*chosen.warnings, *told.values())
+        place = {column.name: k for k, column in enumerate(self.columns)}
+        left, right = ([place[one] for one in side if one in place] for side in sides)
+        self.pairs = sorted({(a, b) if target is not None or a < b else (b, a) for a in left for b in right if a != b})
+        if not self.pairs:
+            raise DataError(
+                f"fewer than two columns of {name} are left to test: {'; '.join(told.values()) or 'it has one'}",
+                hint="a column must hold at least two different values, and not one per row",
+                code="data.no_columns",
+                where={"file": name},
+            )
 
-
-# A pair before any correction, -log p under every relabelling where it is kept, and its set of rows.
-_Tested: TypeAlias = tuple[PairEffect, "Array | None", int]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pairs:
-    """Pairs of columns, how each is tested, and whether its relabelled statistics are kept."""
-
-    columns: Sequence[Column]
-    pairs: Sequence[tuple[int, int]]
-    shared: Screen
-    kernel: Kernel | str
-    bandwidth: BandwidthOption
-    keep: bool
-
-    def tested(self, progress: Progress | None) -> list[_Tested]:
+    def tested(self, progress: Progress | None) -> list[Tested]:
         """Return every pair, tested over the rows in which neither column is missing; those of the same rows together."""
         present = [~column.missing for column in self.columns]
         together: dict[bytes, list[int]] = {}
         for index, (a, b) in enumerate(self.pairs):
             together.setdefault(np.packbits(present[a] & present[b]).tobytes(), []).append(index)
+        sets = list(enumerate(together.values()))
 
-        def work(item: tuple[int, list[int]], engine: Engine, told: Progress | None) -> list[_Tested]:
+        def work(item: tuple[int, list[int]], engine: Engine | None = None) -> list[Tested]:
             number, members = item
             pairs = [self.pairs[index] for index in members]
-            rows = np.flatnonzero(present[pairs[0][0]] & present[pairs[0][1]])
-            return [(*one, number) for one in self._over(rows, pairs, engine, told)]
+            common = np.flatnonzero(present[pairs[0][0]] & present[pairs[0][1]])
 
-        sets, engine = list(enumerate(together.values())), self.shared.engine
-        if len(sets) < MANY_SETS:
-            found: Iterable[list[_Tested]] = (work(one, engine, _share(progress, one[0], len(sets))) for one in sets)
-        else:
+            def told(step: int, steps: int) -> None:
+                if progress is not None and engine is None:
+                    progress(number * STEPS + step * STEPS // steps, len(sets) * STEPS)
+
+            return [(*one, number) for one in self._over(common, pairs, engine or self.engine, told)]
+
+        found: Iterable[list[Tested]] = map(work, sets)
+        if len(sets) >= MANY_SETS:
             # Many small pieces of work: side by side, each on one thread.
-            found = engine.map(partial(work, engine=Engine(1), told=None), sets, progress)
+            found = self.engine.map(partial(work, engine=Engine(1)), sets, progress)
         results = zip(chain(*together.values()), chain.from_iterable(found), strict=True)
         return [tested for _, tested in sorted(results, key=itemgetter(0))]
 
     def _over(
-        self, rows: NDArray[np.intp], pairs: Sequence[tuple[int, int]], engine: Engine, progress: Progress | None
+        self, common: NDArray[np.intp], pairs: Sequence[tuple[int, int]], engine: Engine, progress: Progress
     ) -> Iterator[tuple[PairEffect, Array | None]]:
-        """Yield pairs of columns tested over the same rows."""
-        n = len(rows)
-        taken = {place: recoded(self.columns[place].take(rows)) for place in sorted(set(chain(*pairs)))}
+        """Yield pairs of columns tested over the same rows; with a target their relabelled statistics are kept."""
+        n, keep = len(common), self.target is not None
+        taken = {place: recoded(self.columns[place].take(common)) for place in sorted(set(chain(*pairs)))}
         notes = {place: _untestable(column, n) for place, column in taken.items()}
         sides = {place: self._side(column, n) for place, column in taken.items() if notes[place] is None}
         usable, wanted = list(sides), [(a, b) for a, b in pairs if a in sides and b in sides]
         places = [(usable.index(a), usable.index(b)) for a, b in wanted]
-        made = screen(list(sides.values()), places, self.shared.options, engine, keep=self.keep, progress=progress)
+        made = screen(list(sides.values()), places, self.options, engine, keep=keep, progress=progress)
         found = dict(zip(wanted, made, strict=True))
         numbers = {place: column.values for place, column in taken.items() if column.kind != "text"}
         for (a, b), coefficients in zip(pairs, correlations(numbers, pairs, n).T.tolist(), strict=True):
             known: dict[str, Any] = {"note": notes[a] or notes[b]}
-            for name, value in zip(("pearson", "spearman", "kendall"), coefficients, strict=True):
-                known[name] = None if np.isnan(value) else value
+            known |= {name: one for name, one in zip(COEFFICIENTS, coefficients, strict=True) if not np.isnan(one)}
             measured, scores = found.get((a, b), ({}, None))
             if measured:
                 known |= {"kernel_x": str(sides[a][1]), "kernel_y": str(sides[b][1])}
@@ -326,21 +315,21 @@ class _Pairs:
                 unchanged = {"note": "no pairing of the rows changes the statistic"}
                 known |= unchanged if measured["p_value"] is None else measured
             yield PairEffect(taken[a].name, taken[b].name, n, **known), scores
-        if progress is not None:
-            progress(1, 1)
+        progress(1, 1)
 
     def _side(self, column: Column, n: int) -> tuple[Points, Kernel]:
         """Return the rows of one column, scaled, and its kernel; that of the numbers is named by the user."""
         variable = Variable.of(arrange([column], n), "standardize")
-        family = self.shared.kernel(variable, self.kernel if variable.numeric_names else "auto", self.bandwidth)
+        family = self.kernel_of(variable) if variable.numeric_names else self.kernel_of(variable, kernel="auto")
         return variable.points, family.kernels[0]
 
 
-def _share(progress: Progress | None, done: int, total: int) -> Progress | None:
-    """Return `progress` as seen by one of several sets of rows."""
-    if progress is None:
-        return None
-    return lambda step, steps: progress(done * STEPS + step * STEPS // steps, total * STEPS)
+def _reason(column: Column) -> str | None:
+    """Return why a column can tell nothing, if so."""
+    present = column.take(~column.missing)
+    if not len(present.values):
+        return f"column {column.name!r} has missing values only and is left out"
+    return reason_to_leave_out(recoded(present))
 
 
 def _untestable(column: Column, n: int) -> str | None:
@@ -352,7 +341,7 @@ def _untestable(column: Column, n: int) -> str | None:
     return reason_to_leave_out(column)
 
 
-def _corrected(tested: Sequence[_Tested], correction: Correction, alpha: float) -> tuple[PairEffect, ...]:
+def _corrected(tested: Sequence[Tested], correction: Correction, alpha: float) -> tuple[PairEffect, ...]:
     """Return the records by p-value, corrected for all that were tested.
 
     The step-down maximum takes scores over shared relabellings: there is none where missing values give some pairs other
@@ -380,11 +369,10 @@ def _series(columns: Sequence[Column]) -> list[str]:
     if len(running) < 2:
         return []
     more = f" and {len(running) - 4} more" if len(running) > 4 else ""
-    warning = (
+    alike = (
         f"neighbouring rows are alike in {', '.join(map(repr, running[:4]))}{more}: if the rows are a series in time, "
-        "p-values of their pairs are far too small; --time-series tests two series"
     )
-    return [warning]
+    return [f"{alike}p-values of their pairs are far too small; --time-series tests two series"]
 
 
 # Correlations, by numpy alone: pandas and scipy.stats would take longer to load than a screen of a small table takes.
@@ -441,12 +429,12 @@ def _kendall(
     return balance
 
 
-def _inversions(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _inversions(entries: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many pairs of entries, all in [0, n), of each row stand in descending order. Cost: O(n log n) a row."""
-    q, n = rows.shape
+    q, n = entries.shape
     width = SHORT_RUN << max(0, (n - 1) // SHORT_RUN).bit_length()
     padded = np.full((q, width), n)
-    padded[:, :n] = rows
+    padded[:, :n] = entries
     runs = padded.reshape(q, -1, SHORT_RUN)
     found = np.zeros(q, dtype=np.int64)
     for lag in range(1, SHORT_RUN):
@@ -465,3 +453,97 @@ def _inversions(rows: NDArray[np.int64]) -> NDArray[np.int64]:
         runs = merged >> 1
         length *= 2
     return found
+
+
+# Pictures: a heat map of all pairs of columns, or a ranking of columns with a target
+
+
+def screen_figure(result: ScreenResult) -> Any:
+    """Return a figure of a screen: a heat map, or a ranking where there is a target."""
+    effect, p = np.array([(pair.effect_size, pair.p_adjusted) for pair in result.pairs], dtype=np.float64).T
+    if result.target is not None:
+        return ranking_figure([pair.x for pair in result.pairs], effect, p, result.alpha, result.decision)
+    place = {name: k for k, name in enumerate(result.columns)}
+    i, j = ([place[name] for name in names] for names in zip(*((one.x, one.y) for one in result.pairs), strict=True))
+    table = np.full((2, len(place), len(place)), np.nan)
+    table[:, i, j] = table[:, j, i] = effect, p
+    return pairs_figure(list(place), table[0], table[1], result.alpha, result.decision)
+
+
+def pairs_figure(names: Sequence[str], effect: Array, adjusted_p: Array, alpha: float, title: str) -> Any:
+    """Return a heat map of the effect sizes of all pairs of columns, significant pairs marked.
+
+    It grows with the columns, up to a limit; legible to about 60 of them.
+    """
+    columns = len(names)
+    # Cells of 0.6 inch, smaller with many columns.
+    side = max(float(np.clip(0.6 * columns, 2.4, 9.0)), min(0.17 * columns, 16.0))
+    cell = panels.POINTS_PER_INCH * side / max(columns, 1)
+    size, longest = float(np.clip(0.75 * cell, 5.0, 9.0)), 24 if columns <= panels.CELLS_WITH_TEXT else 20
+    room = min(longest, max((len(visible(name)) for name in names), default=0)) * 0.6 * size / panels.POINTS_PER_INCH
+
+    def draw(axis: Any) -> None:
+        tested = ~np.isnan(effect) & ~np.isnan(adjusted_p) & ~np.eye(columns, dtype=np.bool_)
+        shown = np.where(tested, effect, np.nan)
+        panels.draw_cells(axis, shown, 0.0, 1.0, "effect size")
+        for place in np.arange(columns) - 0.5:
+            axis.add_patch(
+                panels.matplotlib("patches").Rectangle((place, place), 1, 1, color="white", lw=0, zorder=0.5)
+            )
+        if columns <= panels.CELLS_WITH_TEXT:
+            panels.write_cells(axis, [["" if np.isnan(one) else f"{one:.2f}" for one in line] for line in shown], shown)
+        significant = tested & (adjusted_p <= alpha)
+        _mark(axis, significant, cell)
+        ticks = range(0, columns, max(1, int(np.ceil(1.1 * size / cell))))
+        labels = [panels.named(names[place], longest) for place in ticks]
+        axis.set_xticks(ticks, labels, rotation=90, fontsize=size)
+        axis.set_yticks(ticks, labels, fontsize=size)
+        axis.set_ylim(columns - 0.5, -0.5)
+        axis.set_aspect("equal")
+        pairs = counted(int(np.count_nonzero(np.triu(significant))), "pair")
+        handles = [panels.mark(f"adjusted p <= {number(alpha)}: {pairs}", marker="o", color=panels.COLOUR_Y)]
+        if (~tested).sum() > columns:
+            handles.append(panels.matplotlib("patches").Patch(label="not tested", **panels.HATCHED))
+        axis.figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
+
+    return panels.figure([[draw]], title, width=side + room + 1.4, heights=side + room + 0.7)
+
+
+def _mark(axis: Any, significant: Any, cell: float) -> None:
+    """Put a dot into each significant cell; where cells have values, into their upper right corner."""
+    rows, columns = np.nonzero(significant)
+    away = 0.34 if len(significant) <= panels.CELLS_WITH_TEXT else 0.0
+    diameter = float(np.clip(0.32 * cell, 1.5, 6.0))
+    style = {"color": panels.COLOUR_Y, "edgecolor": "white", "linewidth": 0.08 * diameter}
+    axis.scatter(columns + away, rows - away, s=diameter**2, **style)
+
+
+def ranking_figure(names: Sequence[str], effect: Array, adjusted_p: Array, alpha: float, title: str) -> Any:
+    """Return a ranking of the columns that depend most on a target: a bar for each, the largest on top."""
+    (tested,) = np.nonzero(~np.isnan(effect) & ~np.isnan(adjusted_p))
+    # Equal effects by p-value, then in the order of the table.
+    shown = tested[np.lexsort([adjusted_p[tested], -effect[tested]])][:BARS_DRAWN]
+
+    def draw(axis: Any) -> None:
+        texts = [f"{effect[place]:.2f}   {_p_text(adjusted_p[place])}" for place in shown]
+        colours = np.where(adjusted_p[shown] <= alpha, panels.COLOUR_Y, panels.NEUTRAL)
+        panels.draw_bars(
+            axis, [panels.abridged(names[place], 32) for place in shown], effect[shown], texts, color=colours
+        )
+        axis.set(xlim=(0, 1), ylim=(max(len(shown), 1) - 0.4, -0.6))
+        axis.set_xlabel("effect size; beside it the adjusted p-value")
+        drawn = f"first {len(shown)} of " if len(shown) < len(tested) else ""
+        untested = f", {len(names) - len(tested)} not tested" if len(tested) < len(names) else ""
+        axis.set_title(f"{drawn}{counted(len(tested), 'column')}{untested}", fontsize=9, loc="left")
+        handles = [
+            panels.matplotlib("patches").Patch(color=colour, label=f"adjusted p {sign} {number(alpha)}")
+            for sign, colour in (("<=", panels.COLOUR_Y), (">", panels.NEUTRAL))
+        ]
+        axis.figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
+
+    return panels.figure([[draw]], title, width=7.0, heights=1.1 + 0.26 * max(len(shown), 3))
+
+
+def _p_text(p: float) -> str:
+    """Return an adjusted p-value, which may have underflowed."""
+    return f"p = {number(p, 2)}" if p > 0 else "p < 1e-300"

@@ -22,7 +22,7 @@ from kerntest.kernels.elementary import Gaussian, Hamming
 from kerntest.matrices.passes import CentredProduct, KernelStack
 from kerntest.report.results.independence_record import SelectedColumn, SelectionResult
 from kerntest.report.results.record import Null
-from kerntest.report.summaries.independence_summary import selection_sentence
+from kerntest.report.summaries.test_summary import selection_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -43,8 +43,8 @@ class Cell(NamedTuple):
 class ResultTable:
     """A table for people, as columns of (heading, kind) and rows of cells.
 
-    Names are broken where they must be, numbers, words and marks never, texts anywhere. On a narrow page the columns
-    around the one with the heading `keep` stay. Where `lettered` headings, which are the first cells of the rows, do not fit, letters stand for them.
+    Names are broken where they must be, numbers, words and marks never, texts anywhere. On a narrow page, of the numbers
+    those around the one with the heading `keep` stay. Where `lettered` headings, which are the first cells of the rows, do not fit, letters stand for them.
     """
 
     columns: tuple[tuple[str, Literal["mark", "name", "word", "number", "text"]], ...]
@@ -53,7 +53,6 @@ class ResultTable:
     notes: tuple[str, ...] = ()
     keep: str = ""
     lettered: bool = False
-    narrowest: int = 40
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,500 @@
+"""Results of tests in words: what was found, how, and which tables and notes go with it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from kerntest.report.summaries.words import (
+    COLUMNS_SHOWN,
+    NAME_SHOWN,
+    Cell,
+    ResultTable,
+    Summary,
+    clearest_lines,
+    compared,
+    counted,
+    family_notes,
+    input_notes,
+    input_text,
+    name_list,
+    null_text,
+    number,
+    p_value_meaning,
+    p_value_text,
+    percent,
+    run_note,
+    shortened_kernel,
+    visible,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kerntest.report.results import independence_record as pair_record
+    from kerntest.report.results import record
+
+INDEPENDENT = "x and y are independent"
+PAIRS_SHOWN, UNTESTED_SHOWN = 30, 5
+# A coefficient of correlation that nobody would look at twice.
+FAINT = 0.1
+ABSENT = "-"
+MARKS = {True: Cell(" *", "right"), False: Cell("  ")}
+# The numbers of a pair by their headings, coefficients of correlation last.
+PAIR_COLUMNS = {
+    "n": "n",
+    "effect": "effect_size",
+    "p": "p_adjusted",
+    "p exact": "p_step_down",
+    "p perm.": "p_permutation",
+    "r": "pearson",
+    "rho": "spearman",
+    "tau": "kendall",
+}
+COEFFICIENTS = tuple(PAIR_COLUMNS.values())[-3:]
+CORRECTIONS = {
+    "holm": "Holm: the chance of any false finding is at most alpha",
+    "bh": "Benjamini-Hochberg: at most alpha of the findings are false, on average",
+    "none": "not corrected",
+}
+
+
+# What the results of all tests say
+
+
+def decided(p_value: float, alpha: float, found: str, none: str, more: str = "") -> str:
+    """Return the answer of a test as a sentence, with the comparison that made it."""
+    p_text, sign, alpha_text = compared(p_value, alpha)
+    if p_value <= alpha:
+        return f"{found} (p = {p_text} {sign} alpha = {alpha_text}){more}."
+    return f"{none} at alpha = {alpha_text} (p = {p_text}). That is not proof that there is none."
+
+
+def _summary(
+    title: str, result: record.AnyTestResult, lines: Sequence[tuple[str, str]], *tables: ResultTable
+) -> Summary:
+    """Return lines and tables below those of the inputs, with the decision and the warnings."""
+    inputs = result.provenance.inputs
+    labels = ("data",) if len(inputs) == 1 else ("X", "Y")
+    read = [(label, input_text(one)) for label, one in zip(labels, inputs, strict=True)]
+    warnings = tuple(visible(warning) for warning in result.warnings)
+    return Summary(title, (*read, *lines), visible(result.decision), warnings, tables)
+
+
+def _notes(result: Any, columns: Sequence[str], found: Sequence[str] = (), null: str = "") -> list[str]:
+    """Return what was read, which columns were taken, what was chosen and how long it took, one line each."""
+    provenance = result.provenance
+    notes = [*input_notes(provenance), *columns]
+    if columns and result.columns_left_out:
+        notes.append(f"columns left out: {name_list(result.columns_left_out, shown=None)}")
+    notes += [*found, f"null: {null or null_text(result.null)}, seed {provenance.seed}", run_note(provenance)]
+    return [visible(note) for note in notes]
+
+
+def _labelled(label: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return a label beside the first of several lines."""
+    return [("" if place else label, text) for place, text in enumerate(texts)]
+
+
+def _estimates(name: str, chosen: str, unbiased: float, biased: float) -> tuple[str, str]:
+    """Return the line of a statistic: the estimate that was tested, and the other one."""
+    (one, value), (other, rest) = sorted(
+        {"unbiased": unbiased, "biased": biased}.items(), key=lambda item: item[0] != chosen
+    )
+    return "statistic", f"{name} = {number(value)} ({one}), {number(rest)} ({other})"
+
+
+# Two samples
+
+
+def two_sample_summary(result: record.TwoSampleResult) -> Summary:
+    """Return the result of a two-sample test in words."""
+    lines = [("columns", name_list(result.columns)), ("kernel", visible(shortened_kernel(result.kernel)))]
+    if result.family is not None:
+        lines += clearest_lines(result.family, "kernels", result.p_value, result.alpha)
+    if result.approximation is not None:
+        lines.append(("features", features_text(result.approximation)))
+    lines += [
+        _estimates("MMD^2", result.estimator, result.mmd2_unbiased, result.mmd2_biased),
+        ("null", null_text(result.null)),
+        ("p-value", p_value_text(result.p_value, result.null)),
+        ("", p_value_meaning(result.p_value)),
+        ("effect size", f"{number(result.effect_size)} on a scale from 0 (alike) to 1"),
+        ("MMD", discrepancy_text(result)),
+    ]
+    if result.minimum_effect is not None:
+        lines.append(("minimum", minimum_text(result.minimum_effect, result.kernel)))
+    if result.explanation is not None:
+        lines += explanation_lines(result.explanation)
+    return _summary("Two-sample test (maximum mean discrepancy)", result, lines)
+
+
+def two_sample_notes(result: record.TwoSampleResult) -> list[str]:
+    """Return what was found out and chosen on the way to a result, one line each."""
+    provenance = result.provenance
+    notes = [
+        f"kernel {provenance.kernel}, bandwidth {provenance.bandwidth}, scale {provenance.scale}",
+        f"kernel as resolved: {result.kernel}",
+        *family_notes(result.family, "kernels"),
+    ]
+    if result.explanation is not None:
+        notes.append("columns alone, each by the kernel that shows it most clearly:")
+        notes += [
+            f"  {effect.column}: effect {number(effect.effect_size)}, z = {number(effect.z)}, p = {number(effect.p_value)}, "
+            f"corrected {number(effect.p_adjusted)}: {shortened_kernel(effect.kernel)}"
+            for effect in result.explanation.columns
+        ]
+    return _notes(result, [f"columns used: {name_list(result.columns, shown=None)}"], notes)
+
+
+def decision_sentence(
+    p_value: float, alpha: float, subject: str = "the two files", minimum: record.MinimumEffect | None = None
+) -> str:
+    """Return the answer of a two-sample test as a sentence; the difference may have to be large enough to matter."""
+    found = f"{subject[:1].upper()}{subject[1:]} differ"
+    return decided(p_value, alpha, found, "No difference found", _minimum_clause(minimum))
+
+
+def _minimum_clause(minimum: record.MinimumEffect | None) -> str:
+    """Return how a difference stands to the smallest one that matters; nothing where none was named."""
+    if minimum is None:
+        return ""
+    bound, least = number(minimum.lower_bound), number(minimum.minimum)
+    mmd = f"MMD under {visible(shortened_kernel(minimum.kernel))}"
+    if minimum.reached:
+        return f", and by enough to matter ({mmd} is at least {bound}, the minimum is {least})"
+    return f", but not surely by enough to matter ({mmd} may be as small as {bound}, the minimum is {least})"
+
+
+def features_text(approximation: record.Approximation) -> str:
+    """Return which features stood for the kernel, and how far they are from it."""
+    of = "Nystroem landmarks" if approximation.kind == "nystroem" else "random Fourier features"
+    error = number(approximation.kernel_error, 2)
+    return f"{approximation.number:,} {of}; kernel values off by {error} (root mean square)"
+
+
+def discrepancy_text(result: record.TwoSampleResult) -> str:
+    """Return MMD with its standard error, or why there is none."""
+    error, null = result.mmd_standard_error, result.null
+    if error is not None:
+        return f"{number(result.mmd)} +- {number(error)} (standard error)"
+    why = "too near 0"
+    if null.p_floor is not None and null.p_floor > result.alpha:
+        # No MMD, however large, could have been told from 0.
+        why = f"too few {'rows' if null.complete else 'relabellings'}"
+    return f"{number(result.mmd)} ({why} for a standard error)"
+
+
+def minimum_text(minimum: record.MinimumEffect, kernel: str) -> str:
+    """Return how MMD stands to the smallest one that matters; that of the result is of `kernel`."""
+    verdict = "reached" if minimum.reached else "not reached"
+    found = "" if minimum.mmd is None or minimum.kernel == kernel else f"{number(minimum.mmd)}, and "
+    other = "" if minimum.kernel == kernel else "another kernel than above, "
+    return (
+        f"MMD of {number(minimum.minimum)} {verdict}: {found}at least {number(minimum.lower_bound)}, under {other}"
+        f"{visible(shortened_kernel(minimum.kernel))}"
+    )
+
+
+def explanation_lines(explanation: record.Explanation) -> list[tuple[str, str]]:
+    """Return the columns by how much each differs alone, what they were and are, and the most typical rows."""
+    label = "each column"
+    lines = []
+    shown = explanation.columns[:COLUMNS_SHOWN]
+    width = max(len(visible(effect.column)) for effect in shown)
+    for effect in shown:
+        name = f"{visible(effect.column):{min(width, NAME_SHOWN)}}"
+        text = f"{name}  effect {number(effect.effect_size, 3):6}  alone p = {number(effect.p_adjusted):6}"
+        if effect.p_without is not None:
+            text += f"  without it p = {number(effect.p_without)}"
+        lines.append((label, text.rstrip()))
+        if effect.x is not None and effect.y is not None:
+            lines += [("", f"  {line}") for line in contents_lines(effect.x, effect.y)]
+        label = ""
+    more = len(explanation.columns) - COLUMNS_SHOWN
+    lines.append(
+        (
+            "",
+            (f"and {more} more; " if more > 0 else "")
+            + "largest effect first, X -> Y; p alone is corrected for all columns",
+        )
+    )
+    untested = sum(effect.p_without is None for effect in explanation.columns)
+    if untested and len(explanation.columns) > 1:
+        which = "none" if untested == len(explanation.columns) else "the first only"
+        lines.append(("", f"tests of all without one column: {which}, for so large tables; --exclude COLUMN makes one"))
+    label = "typical rows"
+    for sample in dict.fromkeys(row.sample for row in explanation.rows):
+        rows = [row for row in explanation.rows if row.sample == sample]
+        unit = "rows" if any(row.line is None for row in rows) else "lines"
+        places = ", ".join(
+            str(row.row if row.line is None else row.line) + ("" if row.file is None else f" of {visible(row.file)}")
+            for row in rows
+        )
+        lines.append((label, f"{visible(sample)}: {unit} {places}"))
+        label = ""
+    return lines
+
+
+def contents_lines(x: record.ColumnContents, y: record.ColumnContents) -> list[str]:
+    """Return what a column was and what it is; quartiles on a line of their own."""
+    parts, quartiles = [], []
+    if x.standard_deviation is not None:
+        spread = max(x.standard_deviation, y.standard_deviation or 0.0)
+
+        def told(*values: float | str | None) -> str:
+            return ", ".join(value if isinstance(value, str) else _to_spread(value, spread) for value in values)
+
+        parts.append(f"mean {told(x.mean)} -> {told(y.mean)}")
+        parts.append(f"sd {told(x.standard_deviation)} -> {told(y.standard_deviation)}")
+        if x.value is None:
+            of_x, of_y = (told(one.lower_quartile, one.median, one.upper_quartile) for one in (x, y))
+            quartiles = [f"quartiles {of_x} -> {of_y}"]
+    if x.value is not None:
+        parts.append(f"{visible(x.value)}: {percent(x.share or 0.0)} -> {percent(y.share or 0.0)}")
+    if x.missing or y.missing:
+        parts.append(f"missing {percent(x.missing)} -> {percent(y.missing)}")
+    return [", ".join(parts), *quartiles]
+
+
+def _to_spread(value: float | None, spread: float) -> str:
+    """Return a number to about a hundredth of the spread of what it belongs to."""
+    if not value or not spread or not math.isfinite(value) or not math.isfinite(spread):
+        return number(math.nan if value is None else value)
+    digits = math.floor(math.log10(abs(value))) - math.floor(math.log10(spread)) + 3
+    return number(value, min(max(digits, 1), 15))
+
+
+# Independence
+
+
+def independence_sentence(p_value: float, alpha: float, names: tuple[str, str]) -> str:
+    """Return the answer of an independence test as a sentence."""
+    x, y = names
+    return decided(p_value, alpha, f"{x} and {y} depend on each other", f"No dependence found between {x} and {y}")
+
+
+def joint_sentence(p_value: float, alpha: float, groups: int) -> str:
+    """Return the answer of a joint test as a sentence."""
+    none = f"No joint dependence of the {groups} groups found"
+    return decided(p_value, alpha, f"The {groups} groups are not jointly independent", none)
+
+
+def independence_summary(result: pair_record.IndependenceResult) -> Summary:
+    """Return the result of an independence test in words."""
+    kernels = [visible(shortened_kernel(kernel)) for kernel in (result.kernel_x, result.kernel_y)]
+    lines = [
+        ("x", name_list(result.columns_x)),
+        ("y", name_list(result.columns_y)),
+        ("kernels", f"{kernels[0]} on x, {kernels[1]} on y"),
+    ]
+    if result.family is not None:
+        lines += clearest_lines(result.family, "pairs", result.p_value, result.alpha)
+    if result.approximation is not None:
+        lines.append(("features", pair_features_text(result.approximation)))
+    estimates = _estimates("HSIC", result.estimator, result.hsic_unbiased, result.hsic_biased)
+    if result.coco is None:
+        lines.append(estimates)
+    else:
+        lines.append(("statistic", f"COCO = {number(result.coco)}, the largest covariance of functions f(x) and g(y)"))
+        if result.witness_correlation is not None:
+            lines.append(("", f"the correlation of these two is {number(result.witness_correlation)}"))
+        lines.append(("HSIC", f"{number(result.hsic_unbiased)} (unbiased), {number(result.hsic_biased)} (biased)"))
+    lines += [
+        ("null", null_text(result.null)),
+        ("p-value", _p_value_text(result)),
+        ("", p_value_meaning(result.p_value, INDEPENDENT)),
+    ]
+    if result.lags is not None:
+        lines.append(("lags", f"shifts by {result.lags.minimum:,} rows and more stand for independence"))
+        lines.append(("", _strongest(result.lags.strongest)))
+    lines.append(("effect size", f"{number(result.effect_size)} on a scale from 0 (independent) to 1"))
+    name = "constrained covariance" if result.coco is not None else "Hilbert-Schmidt independence criterion"
+    return _summary(f"Independence test ({name})", result, lines)
+
+
+def pair_features_text(approximation: pair_record.PairApproximation) -> str:
+    """Return which features stood for the kernels, and how well."""
+    count = approximation.features.rpartition(":")[2]
+    kind = "Nystroem landmarks" if approximation.kind == "nystroem" else "random Fourier features"
+    errors = [number(error, 2) for error in (approximation.kernel_error_x, approximation.kernel_error_y)]
+    return f"{count} {kind} a side; kernel values off by {errors[0]} on x, {errors[1]} on y (root mean square)"
+
+
+def _p_value_text(result: pair_record.IndependenceResult) -> str:
+    """Return a p-value, saying so where the null could not have given a smaller one."""
+    text = p_value_text(result.p_value, result.null)
+    if result.lags is None or " (" not in text:
+        return text
+    return f"{number(result.p_value)} (the smallest that {counted(result.lags.shifts, 'shift')} can give)"
+
+
+def _strongest(lag: int) -> str:
+    """Return at which shift of y against x the dependence is strongest, in words."""
+    if lag == 0:
+        return "the statistic is largest where the rows are paired as they are"
+    later, earlier = ("y", "x") if lag > 0 else ("x", "y")
+    return f"the statistic is largest where {later} is taken {counted(abs(lag), 'row')} later than {earlier}"
+
+
+def independence_notes(result: pair_record.IndependenceResult) -> list[str]:
+    """Return what was found out and chosen on the way to a result, one line each."""
+    provenance, sides = result.provenance, {"x": result.columns_x, "y": result.columns_y}
+    columns = [f"columns of {side}: {name_list(names, shown=None)}" for side, names in sides.items()]
+    notes = [
+        f"kernels {provenance.kernel}, bandwidths: {provenance.bandwidth}, scale {provenance.scale}",
+        f"kernels as resolved: {result.kernel}",
+        *family_notes(result.family, "pairs of kernels"),
+    ]
+    return _notes(result, columns, notes)
+
+
+def screen_sentence(tests: int, rejected: int, alpha: float, correction: str, target: str | None) -> str:
+    """Return what a screen found as a sentence."""
+    what = "pair" if target is None else "column"
+    if not tests:
+        return f"No {what} could be tested: nothing is known of their dependence."
+    how = {"holm": "corrected by Holm", "bh": "corrected by Benjamini-Hochberg", "none": "not corrected"}[correction]
+    among = counted(tests, what)
+    if target is not None:
+        none, found = f"No column of {tests:,} depends on {target!r}", f"{target!r} depends on {rejected:,} of {among}"
+    else:
+        none = f"No dependence found among {among}"
+        found = f"{rejected:,} of {among} {'depends' if rejected == 1 else 'depend'} on each other"
+    return f"{found if rejected else none} (p-values {how}, alpha = {number(alpha)})."
+
+
+def screen_summary(result: pair_record.ScreenResult) -> Summary:
+    """Return a screen in words."""
+    provenance = result.provenance
+    what = "every pair of columns" if result.target is None else f"{visible(result.target)!r} and every other column"
+    how = f"HSIC ({result.estimator}), kernel {visible(provenance.kernel)}, {provenance.bandwidth} bandwidth"
+    lines = [
+        ("columns", name_list(result.columns)),
+        ("each pair", how),
+        ("p-values", f"by {result.null}, for {counted(result.tests, 'test')}; {CORRECTIONS[result.correction]}"),
+    ]
+    return _summary(f"Independence tests of {what} (HSIC)", result, lines, _pairs_table(result))
+
+
+def screen_notes(result: pair_record.ScreenResult) -> list[str]:
+    """Return what was chosen on the way to a screen, one line each."""
+    columns = [f"columns: {name_list(result.columns, shown=None)}"]
+    return _notes(result, columns, null=f"{result.null}, corrected by {result.correction}")
+
+
+def _pairs_table(result: pair_record.ScreenResult) -> ResultTable:
+    """Return the pairs, the surest first, with what the columns mean and what could not be tested."""
+    tested = [pair for pair in result.pairs if pair.p_value is not None]
+    untested = [pair for pair in result.pairs if pair.p_value is None]
+    shown, found = tested[:PAIRS_SHOWN], [pair for pair in tested if pair.reject]
+    missed = [pair for pair in found if _faint(pair)]
+    exact = any(pair.p_step_down is not None for pair in shown)
+    # A target comes second.
+    names = ("x", "y") if result.target is None else ("column",)
+    columns = dict(PAIR_COLUMNS)
+    if not exact:
+        del columns["p exact"]
+    if len({pair.n for pair in shown}) < 2:
+        del columns["n"]
+    rows: list[tuple[str | Cell, ...]] = []
+    for pair in shown:
+        columns_of = (pair.x, pair.y)[: len(names)]
+        numbers = [_number(field, getattr(pair, field)) for field in columns.values()]
+        rows.append((MARKS[pair.reject], *map(visible, columns_of), *numbers))
+    which = "all" if len(missed) == len(found) else f"{len(missed):,} of the {len(found):,}"
+    notes = {
+        f"and {len(tested) - len(shown):,} more: --format csv shows all": len(tested) > len(shown),
+        f"* p at most alpha = {number(result.alpha)}": any(pair.reject for pair in shown),
+        "p: corrected for all tests; p perm.: over relabellings of this pair alone": True,
+        "p exact: corrected over relabellings that all tests share": exact,
+        f"r, rho, tau: Pearson, Spearman, Kendall; {ABSENT} where a column is not a number": True,
+        f"r, rho and tau are all below {FAINT} in {which} marked: they miss the dependence": bool(missed),
+    }
+    reasons = [
+        f"not tested: {visible(pair.x)}, {visible(pair.y)}: {visible(pair.note or 'no reason given')}"
+        for pair in untested[:UNTESTED_SHOWN]
+    ]
+    if len(untested) > UNTESTED_SHOWN:
+        reasons.append(f"and {counted(len(untested) - UNTESTED_SHOWN, 'more pair')} not tested")
+    return ResultTable(
+        (("", "mark"), *((name, "name") for name in names), *((name, "number") for name in columns)),
+        tuple(rows),
+        notes=(*(note for note, told in notes.items() if told), *reasons),
+        keep="p",
+    )
+
+
+def _faint(pair: pair_record.PairEffect) -> bool:
+    """Whether the coefficients have values and none of them shows anything."""
+    values = [value for field in COEFFICIENTS if (value := getattr(pair, field)) is not None]
+    return bool(values) and all(abs(value) < FAINT for value in values)
+
+
+def _number(field: str, value: float | None) -> str:
+    """Return a number of a pair; coefficients to two decimals, so that a column of them can be read at a glance."""
+    if value is None:
+        return ABSENT
+    return (
+        f"{round(value, 2) + 0.0:.2f}" if field in COEFFICIENTS else number(value, 2) if field != "n" else f"{value:,}"
+    )
+
+
+def selection_sentence(target: str, names: Sequence[str], significant: int) -> str:
+    """Return what a selection found as a sentence."""
+    if not significant:
+        return f"No column was found on which {target!r} depends."
+    chosen = ", ".join(repr(name) for name in names[:significant])
+    more = "" if significant == len(names) else "; no further column was found to add to it"
+    return f"{target!r} depends on {chosen}{more}."
+
+
+def selection_summary(result: pair_record.SelectionResult) -> Summary:
+    """Return a selection in words."""
+    steps = ResultTable(
+        (("", "mark"), ("column", "name"), *((name, "number") for name in ("step", "effect", "gain", "p", "p alone"))),
+        tuple(
+            (
+                MARKS[one.significant],
+                visible(one.column),
+                str(one.step),
+                *(number(value, 2) for value in (one.effect_size, one.gain, one.p_value, one.p_alone)),
+            )
+            for one in result.selected
+        ),
+        notes=(
+            f"* in this step and all before it p is at most alpha = {number(result.alpha)} and the effect grew",
+            "effect: of the columns up to this step together; p: of the step; p alone: of the column by itself",
+        ),
+        keep="p",
+    )
+    title = f"Columns that {visible(result.target)!r} depends on, selected one after another (HSIC)"
+    return _summary(title, result, [("columns", name_list(result.columns)), ("null", null_text(result.null))], steps)
+
+
+def selection_notes(result: pair_record.SelectionResult) -> list[str]:
+    """Return what was chosen on the way to a selection, one line each."""
+    return _notes(result, [f"candidates: {name_list(result.columns, shown=None)}"])
+
+
+def joint_summary(result: pair_record.JointResult) -> Summary:
+    """Return the result of a joint test in words."""
+    groups = [f"{name_list(one.columns)}: {visible(shortened_kernel(one.kernel))}" for one in result.groups]
+    pairs = [
+        f"{visible(one.first)} and {visible(one.second)}: p = {number(one.p_value)}, effect {number(one.effect_size)}"
+        for one in result.pairs
+    ]
+    lines = [
+        *_labelled("groups", groups),
+        ("statistic", f"dHSIC = {number(result.dhsic)}"),
+        ("null", null_text(result.null)),
+        ("p-value", p_value_text(result.p_value, result.null)),
+        ("", p_value_meaning(result.p_value, "the groups are independent")),
+        *_labelled("in pairs", pairs),
+    ]
+    return _summary("Test of joint independence (dHSIC)", result, lines)
+
+
+def joint_notes(result: pair_record.JointResult) -> list[str]:
+    """Return what was chosen on the way to a joint test, one line each."""
+    return _notes(result, ())
