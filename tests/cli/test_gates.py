@@ -129,8 +129,8 @@ def test_a_gate_on_rows_learned_from_is_told(kerntest, arguments, gate, way_out)
     ("command", "gate", "hint"),
     [
         ("predict", "incomplet>0", "did you mean 'incomplete'?"),
-        ("predict", "zzz>0", "numbers are rows, predicted, incomplete, seconds"),
-        ("predict", "model>0", "numbers are rows, predicted, incomplete, seconds"),
+        ("predict", "zzz>0", "numbers are rows, incomplete, seconds, predicted"),
+        ("predict", "model>0", "numbers are rows, incomplete, seconds, predicted"),
         ("mmd", "zzz>0", "numbers are "),
         ("hsic", "zzz>0", "numbers are "),
     ],
