@@ -21,15 +21,17 @@ from kerntest.kernels.base import Kernel
 from kerntest.learning.cross_validation import train_test_split
 from kerntest.learning.model_file import damaged, model_of, read_model, save_model
 from kerntest.learning.rows.leakage import guarded, kept_together, told_of_shared
-from kerntest.learning.rows.targets import Classes, checked_weights, target_of
 from kerntest.learning.rows.training_rows import (
+    Classes,
     TrainingOptions,
     TrainingRows,
     check_bandwidth,
     check_kernel,
+    checked_weights,
     read_labelled,
     read_like,
     rows_like,
+    target_of,
 )
 from kerntest.matrices.factor import as_points, feature_error, parse_features
 from kerntest.report.panels import picture_kind

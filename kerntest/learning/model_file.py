@@ -63,8 +63,7 @@ from kerntest.errors import DataError, ModelError, UsageError, listed, one_line,
 from kerntest.kernels.base import Array, Kernel, Points
 from kerntest.kernels.text import bind, parse_kernel
 from kerntest.learning.rows.encoding import Encoder
-from kerntest.learning.rows.targets import Classes
-from kerntest.learning.rows.training_rows import ConstantColumn
+from kerntest.learning.rows.training_rows import Classes, ConstantColumn
 from kerntest.matrices.factor import Expansion, FeatureKind, FeatureMap, GivenExpansion
 from kerntest.report.write import write_file
 

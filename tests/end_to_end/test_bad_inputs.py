@@ -79,7 +79,7 @@ MISTAKES = [
     ("hsic machines.csv --x temp_c --y wear_um --kernel exponential(gain=1e6)", 4, "", ""),
     ("svm iris.csv --target spesies", 2, "column 'spesies' is not in iris.csv", "'species'"),
     ("svm iris.csv", 2, "--task classify needs --target", "--target names"),
-    ("svm one.csv --target species", 3, "species = setosa: there is one class only", "two classes"),
+    ("svm one.csv --target species", 3, "is setosa in every row: there is one class only", "two classes"),
     ("svm few.csv --target species --cv 9", 3, "into 9 folds", "at most 6"),
     ("svm uneven.csv --target uneven --nu 0.9", 2, "nu = 0.9 is infeasible", "--nu 0."),
     ("svm same.csv --target y", 3, "no column is left to learn from", "two different values"),

@@ -145,7 +145,6 @@ def test_predictions_of_a_file_have_the_names_of_the_targets(folder):
         ("usage.no_decision", "one.kt", {"proba": True}),
         ("usage.no_decision", "one.kt", {"decision": True}),
         ("usage.interval", "one.kt", {"interval": 90}),
-        ("usage.keep", "one.kt", {"keep": "y"}),
     ],
 )
 def test_what_a_model_does_not_have_is_refused(folder, code, model, options):

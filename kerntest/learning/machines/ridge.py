@@ -15,8 +15,17 @@ from kerntest.learning.learner import Estimator, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines import ridge_fit
 from kerntest.learning.machines.ridge_fit import JudgedRidge, RidgeFit, RidgeModel, RidgeOptions
-from kerntest.learning.rows.targets import checked_weights, given_targets, numbers_of, numbers_to_learn, told_of_dates
-from kerntest.learning.rows.training_rows import TrainingOptions, TrainingRows, encoded_rows, read_labelled
+from kerntest.learning.rows.training_rows import (
+    TrainingOptions,
+    TrainingRows,
+    checked_weights,
+    encoded_rows,
+    given_targets,
+    numbers_of,
+    numbers_to_learn,
+    read_labelled,
+    told_of_dates,
+)
 from kerntest.learning.solvers.least_squares import ROUNDING
 from kerntest.report.results.learning_record import RidgeResult
 

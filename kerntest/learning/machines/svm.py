@@ -22,7 +22,7 @@ from kerntest.learning.machines.svm_fit import (
     check_nu,
     largest_nu,
 )
-from kerntest.learning.rows import targets as outcomes
+from kerntest.learning.rows import training_rows as outcomes
 from kerntest.learning.rows.training_rows import at_multiples, encoded_rows, read_labelled
 from kerntest.learning.scores import Sigmoid, classification_metrics, fit_sigmoid, regression_metrics
 from kerntest.learning.solvers.hinge import KEPT_BYTES

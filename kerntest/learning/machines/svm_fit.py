@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Array, Kernel
     from kerntest.learning.rows.encoding import Encoder
-    from kerntest.learning.rows.targets import Classes
-    from kerntest.learning.rows.training_rows import TrainingRows
+    from kerntest.learning.rows.training_rows import Classes, TrainingRows
     from kerntest.report.results.learning_record import GridSearch
 
 Task: TypeAlias = Literal["classify", "regress", "one-class"]

@@ -1,4 +1,4 @@
-"""From a table to what a learner is trained on: the columns to learn from, the targets, the rows as they are learned from."""
+"""From a table, or from what Python callers hand over, to what a learner is trained on: rows, targets and weights."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
-from kerntest.data.column_types import as_written
-from kerntest.data.columns import apply_missing, check_usable, match_names, units_differ
+from kerntest.data.column_types import as_text, as_written, number_text
+from kerntest.data.column_types import column_of as typed_column
+from kerntest.data.columns import EXACT_INTEGERS, apply_missing, check_usable, match_names, recoded, units_differ
 from kerntest.data.formats.dialect import AS_USUAL, CsvOptions
 from kerntest.data.read import read_table
-from kerntest.data.table import Column, Table
+from kerntest.data.table import Column, Kind, Table
 from kerntest.errors import DataError, UsageError, counted, listed, suggest
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import Kernel, Points
 from kerntest.kernels.elementary import Hamming
 from kerntest.kernels.text import bind, parse_kernel
 from kerntest.learning.rows.encoding import Encoder
-from kerntest.learning.rows.targets import Classes, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,6 +32,13 @@ if TYPE_CHECKING:
     from kerntest.learning.learner import LearnerOptions
 
 MissingPolicy: TypeAlias = Literal["error", "drop"]
+
+
+# More classes than this are no classes.
+MOST_CLASSES = 500
+# Targets whose coefficients and scales are still numbers, with every lambda; weights whose products are.
+LARGEST_TARGET = 1e250
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-75, 1e75
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,10 @@ class TrainingOptions:
         """Return a table as it is; `name` is what data in memory are called."""
         named = isinstance(data, (str, Table)) or hasattr(data, "__fspath__")
         return read_table(data, name=None if named else name, categorical=self.categorical, **self.csv.words())
+
+    def apart(self, targets: Sequence[str], beside: Sequence[str] = ()) -> list[str]:
+        """Return the columns that are not learned from."""
+        return [*targets, *beside, *([] if self.cluster is None else [self.cluster])]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,23 +106,18 @@ def read_labelled(
     """Return the rows of a table to learn from; `name` is what data in memory are called."""
     table = options.read(data, name)
     if options.cluster is not None and options.cluster in (*targets, *beside):
-        raise UsageError(
+        told, where = (
             f"column {options.cluster!r} cannot be target or weight and --cluster too",
-            hint="name another one",
-            code="usage.cluster",
-            where={"column": options.cluster},
+            {"column": options.cluster},
         )
-    apart = table.select([*targets, *beside, *([] if options.cluster is None else [options.cluster])]).names
+        raise UsageError(told, hint="name another one", code="usage.cluster", where=where)
+    apart = table.select(options.apart(targets, beside)).names
     taking_part = match_names(options.columns, table.names, table.name) if options.columns else table.names
     excluded = {*match_names(options.exclude, table.names, table.name), *apart}
     names = [column for column in taking_part if column not in excluded]
     if not names:
-        raise UsageError(
-            f"no column of {table.name} is left to learn from",
-            hint="name more in --columns, and exclude fewer",
-            code="usage.no_columns",
-            where={"file": table.name},
-        )
+        told, hint = f"no column of {table.name} is left to learn from", "name more in --columns, and exclude fewer"
+        raise UsageError(told, hint=hint, code="usage.no_columns", where={"file": table.name})
     return _whole_rows(table, names, targets, options, beside)
 
 
@@ -132,12 +138,8 @@ def read_like(data: Any, trained: Labelled, options: TrainingOptions) -> Labelle
     names = trained.features.names
     there = [name for name in names if name in table.names]
     if not there:
-        raise DataError(
-            f"{table.name} has none of the columns of the training rows",
-            hint=f"they are {listed(list(names))}",
-            code="data.columns_differ",
-            where={"file": table.name},
-        )
+        told, hint = f"{table.name} has none of the columns of the training rows", f"they are {listed(list(names))}"
+        raise DataError(told, hint=hint, code="data.columns_differ", where={"file": table.name})
     return _whole_rows(table, there, targets, options, like=trained.read)
 
 
@@ -151,7 +153,7 @@ def _whole_rows(
     like: Table | None = None,
 ) -> Labelled:
     """Return the rows of a table that have no missing values; warn about the others, and about units unlike those of another."""
-    apart = [*targets, *beside, *([] if options.cluster is None else [options.cluster])]
+    apart = options.apart(targets, beside)
     chosen = check_usable(table.select([*names, *apart]))
     kept, dropped = apply_missing(chosen, options.missing, apart)
     units = [] if like is None else units_differ(like.select(names), chosen.select(names))
@@ -260,19 +262,12 @@ def choose_kernel(
         reason = next((left_out[name] for name in left_out if name == wanted or fnmatchcase(name, wanted)), None)
         if error.code != "usage.unknown_column" or reason is None:
             raise
-        raise UsageError(
-            f"the kernel sees no {wanted!r}: {reason}",
-            hint="leave the column out of the kernel",
-            code=error.code,
-            where=error.where,
-        ) from error
-    if not bound.free and not isinstance(bandwidth, str):
-        raise UsageError(
-            f"the kernel '{kernel}' leaves no bandwidth open: --bandwidth has nothing to set",
-            hint="leave out one of the two",
-            code="usage.bandwidth_twice",
-        )
+        told, hint = f"the kernel sees no {wanted!r}: {reason}", "leave the column out of the kernel"
+        raise UsageError(told, hint=hint, code=error.code, where=error.where) from error
     if not bound.free:
+        if not isinstance(bandwidth, str):
+            told = f"the kernel '{kernel}' leaves no bandwidth open: --bandwidth has nothing to set"
+            raise UsageError(told, hint="leave out one of the two", code="usage.bandwidth_twice")
         return ChosenKernel(bound, bound, unused, "in the kernel")
     chooser = BandwidthChooser(points, options.seed)
     if isinstance(bandwidth, str):
@@ -287,11 +282,8 @@ def choose_kernel(
 def check_kernel(kernel: Kernel | str) -> None:
     """Refuse what is neither a kernel nor text."""
     if not isinstance(kernel, (str, Kernel)):
-        raise UsageError(
-            f"a kernel is a text or a Kernel, not {kernel!r}",
-            hint="such as kernel='gaussian(1.5)'; `kerntest kernels` lists them",
-            code="usage.kernel",
-        )
+        hint = "such as kernel='gaussian(1.5)'; `kerntest kernels` lists them"
+        raise UsageError(f"a kernel is a text or a Kernel, not {kernel!r}", hint=hint, code="usage.kernel")
 
 
 def at_multiples(chosen: ChosenKernel, factors: Sequence[float], points: Points, seed: int) -> list[Kernel]:
@@ -307,13 +299,12 @@ def check_bandwidth(bandwidth: object, words: tuple[str, ...], advice: str) -> N
         return
     message = f"a bandwidth must be positive and finite, not {bandwidth}"
     hint = "bandwidths are in the units of the scaled columns: 1 is one standard deviation"
-    others = f"use {', '.join(words)} or a number"
+    others = "; ".join(filter(None, (f"use {', '.join(words)} or a number", advice)))
     if isinstance(bandwidth, str) and bandwidth != "median":
         message, meant = f"{bandwidth!r} is no bandwidth of a learner", suggest(bandwidth, words)
-        hint = f"did you mean '{meant}'?" if meant else f"{others}{advice and '; '}{advice}"
+        hint = f"did you mean '{meant}'?" if meant else others
     elif isinstance(bandwidth, (tuple, list)):
-        message = f"a learner has one bandwidth, not {listed([f'{one}' for one in bandwidth])}"
-        hint = advice or others
+        message, hint = f"a learner has one bandwidth, not {listed([f'{one}' for one in bandwidth])}", advice or others
     raise UsageError(message, hint=hint, code="usage.bandwidth")
 
 
@@ -333,10 +324,7 @@ def encoded_rows(labelled: Labelled, options: LearnerOptions) -> TrainingRows:
 
 def rows_like(tested: Labelled, rows: TrainingRows) -> TrainingRows:
     """Return further rows of a table as the training rows are."""
-    if rows.encoder is None:
-        message = "a table has an encoder"
-        raise TypeError(message)
-    points, _ = rows.encoder.transform(tested.features, name="the training part")
+    points, _ = cast("Encoder", rows.encoder).transform(tested.features, name="the training part")
     like = TrainingRows(points, rows.encoder, rows.chosen, rows.names, classes=rows.classes, warnings=tested.warnings)
     name = tested.read.name
     if rows.classes is not None:
@@ -344,3 +332,217 @@ def rows_like(tested: Labelled, rows: TrainingRows) -> TrainingRows:
     if tested.targets:
         return replace(like, targets=np.stack([numbers_of(column, name) for column in tested.targets], axis=1))
     return like
+
+
+# Targets and weights.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Classes:
+    """The classes of a target of this kind, sorted: numbers by value, texts by their characters."""
+
+    names: tuple[str, ...]
+    kind: Kind
+
+    def flaw(self) -> str | None:
+        """Return what is wrong with them, if a stranger wrote them."""
+        if len(self.names) < 2 or len(set(self.names)) < len(self.names):
+            return "names must be two classes or more, all different"
+        if self.kind == "number" and not all(map(_is_number, self.names)):
+            return "names must be numbers in their shortest form"
+        if self.kind == "boolean" and self.names != ("false", "true"):
+            return "names must be 'false' and 'true'"
+        return None
+
+    @classmethod
+    def of(cls, target: Column, table: str) -> Classes:
+        """Return the classes of a column: two or more, at most 500."""
+        present = np.unique(target.values).tolist()
+        if len(present) > MOST_CLASSES:
+            raise hardly_classes(target, len(present), table)
+        if target.is_category:
+            names = tuple(target.levels[code] for code in present)
+        else:
+            names = as_text(target).levels if target.kind == "date" else tuple(map(number_text, present))
+        if len(names) < 2:
+            what = f"is {names[0] if names else '(nothing)'} in every row: there is one class only"
+            raise unfit(target, table, what, "a classifier needs rows of at least two classes", "data.one_class")
+        return cls(names, target.kind)
+
+    def codes(self, column: Column, table: str) -> NDArray[np.intp]:
+        """Return the place of each row's class; DataError for one that is none of these."""
+        as_names = recoded(column if column.is_category else as_text(column))
+        place = {name: k for k, name in enumerate(self.names)}
+        if unknown := [level for level in as_names.levels if level not in place]:
+            what = f"has {listed([repr(level) for level in unknown])}, which no row of the training part has"
+            hint = f"the classes are {listed(list(self.names))}"
+            raise unfit(column, table, what, hint, "data.unknown_class", value=unknown[0])
+        places = np.array([place[level] for level in as_names.levels], dtype=np.intp)
+        return np.asarray(places[as_names.values])
+
+    def values(self, codes: NDArray[np.intp]) -> NDArray[Any]:
+        """Return classes as they stood in the data: numbers, truth values or texts."""
+        if self.kind == "number":
+            numbers = np.array([float(name) for name in self.names])
+            whole = bool(np.all(numbers == np.floor(numbers)) and np.all(np.abs(numbers) < EXACT_INTEGERS))
+            return (numbers.astype(np.int64) if whole else numbers)[codes]
+        if self.kind == "boolean":
+            return np.array([name == "true" for name in self.names])[codes]
+        return np.array(self.names, dtype=object)[codes]
+
+
+def _is_number(text: str) -> bool:
+    """Say whether a text is what we write for a finite number."""
+    try:
+        number = float(text)
+    except ValueError:
+        return False
+    return math.isfinite(number) and number_text(number) == text
+
+
+def hardly_classes(target: Column, count: int, table: str) -> DataError:
+    """Return the error for a target with more different values than classes can be."""
+    fewer = "merge rare values, or name another --target: classes have several rows, and there are at most"
+    hint = f"{fewer} {MOST_CLASSES}" if target.is_category else "--task regress predicts numbers"
+    what = f"has {count:,} different values, which are too many for classes"
+    return unfit(target, table, what, hint, "data.too_many_classes")
+
+
+def unfit(column: Column, table: str, what: str, hint: str, code: str, **where: str) -> DataError:
+    """Return the error for a column that is not what it was named for."""
+    where = {"file": table, "column": column.name, **where}
+    return DataError(f"column {column.name!r} of {table} {what}", hint=hint, code=code, where=where)
+
+
+def numbers_of(target: Column, table: str) -> Array:
+    """Return a target of numbers; DataError if it holds text."""
+    if target.is_category:
+        hint, what = "`kerntest svm --task classify` predicts classes", f"holds {target.kind}, not numbers to predict"
+        raise unfit(target, table, what, hint, "data.target_not_numeric")
+    return np.asarray(target.values, dtype=np.float64)
+
+
+def varied_numbers_of(target: Column, table: str) -> Array:
+    """Return a target of numbers to learn from, which are not all the same."""
+    numbers = numbers_of(target, table)
+    if numbers.min() == numbers.max():
+        what = "has one value in all rows: there is nothing to predict"
+        raise unfit(target, table, what, "name another --target", "data.constant_target")
+    return numbers
+
+
+def numbers_to_learn(columns: Sequence[Column], table: str) -> Array:
+    """Return targets of numbers, shape (n, T); refuse those of which differences and scales could leave the range."""
+    targets = np.stack([varied_numbers_of(column, table) for column in columns], axis=1)
+    for column, largest in zip(columns, np.abs(targets).max(axis=0), strict=True):
+        if largest > LARGEST_TARGET:
+            what = f"has numbers too large to learn: one of size {largest:.3g}"
+            raise unfit(column, table, what, "bring them to other units", "data.target_size")
+    return targets
+
+
+def told_of_dates(columns: Sequence[Column]) -> list[str]:
+    """Return what targets of dates are predicted as."""
+    told = "column {!r} holds dates: they are predicted in days since 1970-01-01"
+    return [told.format(column.name) for column in columns if column.kind == "date"]
+
+
+def checked_weights(column: Column, table: str, *, positive: bool = False) -> Array:
+    """Return weights of rows: 0, or numbers whose products are neither too large nor too small; not all 0, or none."""
+    weights = np.empty(0) if column.is_category else np.asarray(column.values, dtype=np.float64)
+    wrong = ~(weights >= 0) | ~np.isfinite(weights)
+    extreme = (weights > 0) & ((weights < SMALLEST_WEIGHT) | (weights > LARGEST_WEIGHT))
+    if wrong.any() or not weights.any():
+        what = column.kind if column.is_category else f"{weights[wrong][0]:g}" if wrong.any() else "0 everywhere"
+        wanted = "positive, or 0 to leave a row out"
+        hint = "--weights names a column such as a number of repeats, or 1 / (variance of the row)"
+    elif extreme.any():
+        what, hint = f"{weights[extreme][0]:g}", "bring them to other units"
+        wanted = f"0 or between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}"
+    elif positive and not weights.all():
+        raise UsageError(
+            "weights of 0 leave rows out, which a precomputed matrix still has",
+            hint="leave the rows and columns out of the matrix",
+            code="usage.weights",
+        )
+    else:
+        return weights
+    raise unfit(column, table, f"holds {what}, and weights are {wanted}", hint, "data.weights")
+
+
+def target_of(values: Any, n_rows: int, *, name: str = "y") -> Column:
+    """Return what is handed over beside n rows to be predicted: a column without missing values."""
+    column = column_of(values, name)
+    infinite = np.isinf(column.values) if not column.is_category else np.zeros(0, dtype=bool)
+    where: dict[str, int | str] = {}
+    if len(column.values) != n_rows:
+        told, code = f"X has {n_rows:,} rows and {name} {len(column.values):,} values", "data.rows_do_not_pair"
+        hint = f"value i of {name} belongs to row i of X"
+    elif column.n_missing:
+        told, hint = f"{name} has {counted(column.n_missing, 'missing value')}", "leave those rows out"
+        code = "data.missing_values"
+    elif infinite.any():
+        row, hint, code = int(np.argmax(infinite)), "correct it, or leave the row out", "data.infinite_values"
+        told = f"{name} holds {column.values[row]} at row {row + 1:,}, which is not a finite number"
+        where = {"row": row + 1, "column": name}
+    else:
+        return column
+    raise DataError(told, hint=hint, code=code, where=where)
+
+
+def column_of(values: Any, name: str) -> Column:
+    """Return values as the column that they would be in a table; None, NaN, NaT and NA are missing."""
+    pandas = type(values).__module__.startswith("pandas.")
+    streamed = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
+    if not (pandas or streamed) or hasattr(values, "columns"):
+        try:
+            array = np.asanyarray(values)
+        except ValueError as error:
+            raise _no_column(name, "holds sequences of different lengths") from error
+        if array.ndim != 1:
+            raise _no_column(name, f"has shape {array.shape}, not (n,)", "data.wrong_shape")
+        if isinstance(array, np.ma.MaskedArray):
+            array = np.ma.filled(array.astype(object), None)
+        elif array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+            # Beside text numpy makes text of every value: a NaN would be called "nan".
+            array = np.array(values, dtype=object)
+        if array.dtype.kind in "iuf":
+            return Column(name, "number", array.astype(np.float64))
+        if array.dtype.kind == "b":
+            return Column(name, "boolean", array.astype(np.int64), ("false", "true"))
+        # Of the units of numpy's times, and of its texts, Arrow does not have all.
+        values = array.astype({"M": "datetime64[us]", "T": object}.get(array.dtype.kind, array.dtype))
+    import pyarrow as pa  # noqa: PLC0415 - 70 ms that an array of numbers does not need
+
+    try:
+        stream = hasattr(values, "__arrow_c_stream__") and not pandas
+        found = pa.chunked_array(values) if stream else pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise _no_column(name, "holds values of mixed or unknown types") from error
+    column = typed_column(name, found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found]), name)
+    if column.problem is not None:
+        raise _no_column(name, f"is of type {found.type}, which is neither number, text, boolean nor date")
+    return column
+
+
+def _no_column(name: str, trouble: str, code: str = "data.unusable_type") -> DataError:
+    hint = "hand over one number, truth value, text or date for each row"
+    return DataError(f"{name} {trouble}", hint=hint, code=code)
+
+
+def given_targets(y: Any, n: int) -> list[Column]:
+    """Return one target or several, shape (n,) or (n, T), or a DataFrame, as columns."""
+    if hasattr(y, "columns") and hasattr(y, "iloc"):
+        names = [str(name) for name in y.columns]
+        if twice := [name for name in names if names.count(name) > 1]:
+            told, hint = f"y has two columns {twice[0]!r}", "give each target a name of its own"
+            raise DataError(told, hint=hint, code="data.duplicate_columns")
+        return [target_of(y.iloc[:, place], n, name=name) for place, name in enumerate(names)]
+    if isinstance(y, (list, tuple)) and len(y) and isinstance(y[0], (list, tuple, np.ndarray)):
+        try:
+            y = np.asarray(y)
+        except ValueError as error:
+            raise _no_column("y", "holds rows of different lengths", "data.wrong_shape") from error
+    if isinstance(y, np.ndarray) and y.ndim == 2 and y.shape[1]:
+        return [target_of(column, n, name=f"y{place}") for place, column in enumerate(y.T, start=1)]
+    return [target_of(y, n)]
