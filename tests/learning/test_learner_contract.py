@@ -161,6 +161,29 @@ def test_a_function_takes_the_options_of_its_class(name):
             train(TABLE.round(), **target, **{word: TABLE})
 
 
+@every
+@pytest.mark.parametrize(
+    ("code", "options"),
+    [
+        ("usage.features", {"features": "nystrom"}),
+        ("usage.features", {"features": 5}),
+        ("usage.scale", {"scale": "minmax"}),
+        ("usage.seed", {"seed": -1}),
+        ("usage.threads", {"threads": 0}),
+        ("usage.kernel", {"kernel": None}),
+        *(("usage.bandwidth", {"bandwidth": width}) for width in ("medain", -1.0, 0.0, None)),
+        *(
+            ("usage.contradiction", {"kernel": "precomputed", **one})
+            for one in ({"features": "nystroem:5"}, {"bandwidth": 1.0})
+        ),
+    ],
+)
+def test_options_of_all_learners_that_cannot_be_are_refused_at_once(name, code, options):
+    with pytest.raises(UsageError) as caught:
+        type(LEARNERS[name][0])(**options)
+    assert caught.value.code == code
+
+
 def test_learners_stand_in_pipelines_and_cross_validations():
     assert make_pipeline(StandardScaler(), SVM(C=10.0)).fit(X, CLASSES).score(X, CLASSES) > 0.9
     chosen = make_pipeline(KernelPCA(2), SVM()).fit(X, CLASSES)

@@ -1,12 +1,8 @@
 """Pre-images: stationary, at least as near as where they began, and digits without their noise."""
 
-import importlib.util
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,14 +65,6 @@ def test_pre_images_are_stationary_and_nearer_than_any_training_row(text):
     assert (around >= reached - slack).all()
     if text in SMOOTH:
         np.testing.assert_allclose((around[0] - around[1]) / (2 * step), 0, rtol=0, atol=2e-6)
-
-
-def test_the_pre_image_of_a_row_that_the_components_say_all_of_is_the_row():
-    X = rows(25)
-    found = KernelPCA(24, "gaussian(1)", scale="none").fit(X)
-    np.testing.assert_allclose(found.denoise(X), X, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(found.inverse_transform(found.transform(X)), X, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(found.reconstruction_error(X), 0, rtol=0, atol=1e-6)
 
 
 def test_noise_is_taken_off_a_circle():
@@ -147,14 +135,3 @@ def test_linear_beside_categories_and_numbers_compared_by_equality_are_refused()
         KernelPCA(2, "linear").fit(table).denoise(table)
     with pytest.raises(UsageError, match="only tells equal ones from others"):
         KernelPCA(2, "a: gaussian(1); b: delta; c: delta").fit(table).denoise(table)
-
-
-def test_digits_lose_more_of_their_noise_than_with_ordinary_components():
-    spec = importlib.util.spec_from_file_location("denoise_digits", ROOT / "tests" / "benchmarks" / "denoise_digits.py")
-    script = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = script
-    spec.loader.exec_module(script)
-    train, clean, noisy, _ = script.digits()
-    ordinary = script.linear(train, noisy, clean)[0]
-    assert ordinary == pytest.approx(0.027, abs=0.0005)
-    assert script.squared_error(script.kernel(train, noisy), clean) < 0.020

@@ -8,13 +8,9 @@ import naive
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from learning.alike import assert_records_alike
-from learning.svm_cases import bundled, gaussian, raises
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF
-from sklearn.kernel_ridge import KernelRidge as PeerRidge
+from learning.svm_cases import gaussian, raises
+from scipy.stats import t
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import KernelRidge, parse_kernel, train_ridge
@@ -87,27 +83,6 @@ def test_the_evidence_is_that_of_a_gaussian_process_with_a_flat_prior_on_its_mea
     close([fitted.fit_.log_evidence, -fitted.grid_.cells[0].score], expected, rtol=1e-10)
 
 
-@settings(deadline=None, max_examples=25)
-@given(
-    n=st.integers(3, 10),
-    seed=st.integers(0, 2**32 - 1),
-    exponent=st.floats(-6, 3),
-    bandwidth=st.floats(0.2, 5),
-    weighted=st.booleans(),
-    repeats=st.integers(1, 2),
-)
-def test_whatever_the_rows_are_the_closed_forms_are_those_of_refits(*, n, seed, exponent, bandwidth, weighted, repeats):
-    rng = np.random.default_rng(seed)
-    rows = np.repeat(rng.normal(size=(n, 2)), repeats, axis=0)
-    y = rng.normal(size=len(rows))
-    weights = rng.uniform(0.1, 3.0, len(rows)) if weighted else None
-    K = gaussian(rows, rows, bandwidth)
-    fitted = given_matrix(10.0**exponent, K, y, weights)
-    assert 1 <= fitted.effective_df_ <= len(rows) + 1e-9
-    expected = naive.ridge_left_out(K.tolist(), y.tolist(), 10.0**exponent, list(range(len(rows))), listed(weights))
-    close(fitted.fit_.left_out[:, 0], expected, rtol=1e-5, atol=1e-6)
-
-
 def test_clusters_are_left_out_together():
     table = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y, place=np.arange(60) % 7)
     found = train_ridge(table, "y", cluster="place", lambda_=0.1, kernel="gaussian(1)", scale="none")
@@ -159,32 +134,6 @@ def test_whole_weights_are_repeated_rows_and_those_of_zero_are_not_there():
     close(heavy.loo_rmse_, plain.loo_rmse_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("penalty", [1e-6, 0.1, 10.0])
-@pytest.mark.parametrize("name", ["diabetes", "cancer"])
-def test_predictions_are_those_of_scikit_learn_on_the_centred_kernel(name, penalty):
-    rows, y = bundled(name)
-    rest, rows, y = rows[::7], rows[1::3], y[1::3].astype(float)
-    n = len(rows)
-    H, K, cross = np.eye(n) - 1 / n, gaussian(rows, rows, 4.0), gaussian(rest, rows, 4.0)
-    peer = PeerRidge(alpha=penalty, kernel="precomputed").fit(H @ K @ H, y - y.mean())
-    expected = (cross - K.mean(axis=0)) @ H @ peer.dual_coef_ + y.mean()
-    for ours, new in (
-        (KernelRidge(penalty, "gaussian(4)", scale="none").fit(rows, y), rest),
-        (given_matrix(penalty, K, y), cross),
-    ):
-        close(ours.predict(new), expected, rtol=1e-6, atol=1e-8 * np.abs(y).max())
-
-
-def test_a_linear_kernel_is_ordinary_ridge_regression():
-    rows, y = wave(80, 3)
-    ours, centred = KernelRidge(2.0, "linear", scale="none").fit(rows, y), rows - rows.mean(axis=0)
-    inverse = np.linalg.inv(centred.T @ centred + 2.0 * np.eye(3))
-    rest = wave(10, 3, seed=1)[0]
-    expected = (rest - rows.mean(axis=0)) @ inverse @ centred.T @ (y - y.mean()) + y.mean()
-    close(ours.predict(rest), expected, rtol=1e-10)
-    close(ours.effective_df_, 1 + np.trace(inverse @ centred.T @ centred), rtol=1e-10)
-
-
 def test_several_targets_share_lambda_and_bandwidth_and_are_otherwise_alone():
     targets = np.column_stack([Y, 100 * Y**2 + 5, np.cos(X[:, 0])])
     ours = KernelRidge().fit(X, targets)
@@ -202,10 +151,9 @@ def test_several_targets_share_lambda_and_bandwidth_and_are_otherwise_alone():
 
 
 def test_tables_with_categories_and_dates_are_learned_like_by_svm():
-    rng, n = np.random.default_rng(0), 150
-    table = pd.DataFrame({"size": rng.normal(size=n), "colour": rng.choice(["red", "green", "blue"], n)})
-    table = table.assign(day=pd.date_range("2024-01-01", periods=n), ok=rng.random(n) > 0.5)
-    y = table["size"] + 2.0 * (table["colour"] == "red") + rng.normal(size=n) * 0.1
+    colour, days = np.array(["red", "green"])[np.arange(60) % 2], pd.date_range("2024-01-01", periods=60)
+    table = pd.DataFrame({"size": X[:, 0], "colour": colour, "day": days, "ok": X[:, 1] > 0})
+    y = table["size"] + 2.0 * (table["colour"] == "red")
     ours = KernelRidge().fit(table, y)
     assert ours.score(table, y) > 0.95
     assert ours.model.encoder.names == ("size", "colour", "day", "ok")
@@ -285,53 +233,21 @@ def test_the_lambdas_that_are_tried_follow_the_size_of_the_weights(unit):
     close(scaled.predict(X), plain.predict(X), rtol=1e-6)
 
 
-def test_folds_may_be_counted_by_numpy():
-    ours, plain = (KernelRidge(criterion="cv", cv=folds).fit(X, Y) for folds in (np.int64(4), 4))
-    assert ours.lambda_ == plain.lambda_
-
-
 # Deviations and intervals
 
 
-def test_noise_and_deviations_are_those_of_a_gaussian_process_regressor():
+def test_noise_deviations_and_intervals_are_those_of_a_gaussian_process_with_an_unknown_mean():
     ours = KernelRidge(0.1, "gaussian(1.3)", scale="none").fit(X, Y)
     scale = ours.model.scales[0] ** 2
-    # An unknown mean is a constant in the kernel whose variance is huge.
-    peer = GaussianProcessRegressor(scale * RBF(1.3) + 1e6, alpha=scale * 0.1, optimizer=None).fit(X, Y)
-    mean, deviation = peer.predict(REST, return_std=True)
-    found, own = ours.predict(REST, return_std=True, noise=False)
-    close(found, mean, rtol=0, atol=1e-4)
-    close(own, deviation, rtol=1e-3)
-    close(ours.predict(REST, return_std=True)[1] ** 2, own**2 + ours.noise_[0] ** 2, rtol=1e-10)
-    # The same by the process with an unknown mean, to more digits.
+    mean, own = ours.predict(REST, return_std=True, noise=False)
+    deviation = ours.predict(REST, return_std=True)[1]
+    close(deviation**2, own**2 + ours.noise_[0] ** 2, rtol=1e-10)
+    close(ours.predict_interval(REST, 0.9)[1], mean + t.ppf(0.95, 59) * deviation, rtol=1e-10)
     K, cross = gaussian(X, X, 1.3), gaussian(REST, X, 1.3)
     inverse = np.linalg.inv(K + 0.1 * np.eye(60))
     left = 1 - cross @ inverse.sum(axis=1)
     variance = 1 - np.einsum("ij,jk,ik->i", cross, inverse, cross) + left**2 / inverse.sum()
     close(own**2, scale * variance, rtol=1e-8)
-
-
-def test_intervals_hold_what_they_promise_when_the_data_are_a_gaussian_process():
-    rng, held = np.random.default_rng(0), {0.5: [], 0.9: []}
-    for _ in range(12):
-        rows = rng.uniform(-4, 4, size=(260, 1))
-        root = np.linalg.cholesky(gaussian(rows, rows, 1.0) + 1e-9 * np.eye(260))
-        y = 7.0 + 2.0 * root @ rng.normal(size=260) + 0.5 * rng.normal(size=260)
-        ours = KernelRidge(criterion="evidence", scale="none").fit(rows[:60], y[:60])
-        for probability, hits in held.items():
-            low, high = ours.predict_interval(rows[60:], probability)
-            hits.append(np.mean((y[60:] >= low) & (y[60:] <= high)))
-    # Twelve fits of 60 rows: the standard error of the mean over them is below 0.02.
-    for probability, hits in held.items():
-        assert abs(np.mean(hits) - probability) < 0.05
-
-
-def test_the_estimated_noise_is_that_of_the_data_and_rows_left_out_are_within_intervals():
-    rows, y = wave(400, 1, noise=0.3)
-    fitted = KernelRidge(criterion="evidence").fit(rows, y)
-    close(fitted.noise_[0], 0.3, rtol=0.12)
-    fit = fitted.fit_
-    assert 0.86 < np.mean(np.abs(fit.left_out) <= fit.model.reach(0.9) * fit.left_out_spread) < 0.94
 
 
 @pytest.mark.parametrize("size", [3, 40, 300])
@@ -449,11 +365,6 @@ def test_an_ill_conditioned_system_tells_of_directions_only_where_some_are_zero(
     assert "0 direction" not in warning
 
 
-def test_standardised_columns_make_units_irrelevant():
-    one, other = KernelRidge().fit(X, Y), KernelRidge().fit(X * [1e6, 1e-6] + 5, Y)
-    close(other.predict(X * [1e6, 1e-6] + 5), one.predict(X), rtol=1e-6, atol=1e-7)
-
-
 # What is refused
 
 
@@ -462,16 +373,8 @@ def test_standardised_columns_make_units_irrelevant():
     [
         *(("usage.lambda", {"lambda_": penalty}) for penalty in (0.0, math.nan, True, 1e-320, 1e-76, 1e76, 1e300)),
         ("usage.criterion", {"criterion": "aic"}),
-        ("usage.bandwidth", {"bandwidth": "medain"}),
-        ("usage.bandwidth", {"bandwidth": -1.0}),
         ("usage.cv", {"criterion": "cv", "cv": 1}),
         ("usage.contradiction", {"cv": 5, "criterion": "gcv"}),
-        ("usage.contradiction", {"kernel": "precomputed", "features": "nystroem:5"}),
-        ("usage.contradiction", {"kernel": "precomputed", "bandwidth": 1.0}),
-        ("usage.features", {"features": "nystrom"}),
-        ("usage.features", {"features": 5}),
-        ("usage.scale", {"scale": "minmax"}),
-        ("usage.seed", {"seed": -1}),
     ],
 )
 def test_options_that_cannot_be_are_refused_at_once(code, options):
