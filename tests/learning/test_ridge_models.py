@@ -1,4 +1,4 @@
-"""Model files of regressions: they predict as the regression did, and damaged ones are refused."""
+"""Model files of regressions and components: they do what was fitted, and damaged ones are refused."""
 
 from functools import cache
 
@@ -9,46 +9,60 @@ from learning.svm_cases import gaussian, raises
 from model_archives import archive, members_of
 from tolerances import SAME_MACHINE, assert_close
 
-from kerntest import SVM, KernelRidge, predict_file
-from kerntest.errors import ModelError, UsageError
+from kerntest import SVM, KernelPCA, KernelRidge, predict_file
+from kerntest.errors import DataError, ModelError, UsageError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = np.sin(X[:, 0]) + 0.1 * RNG.normal(size=60)
 TWO = np.column_stack([Y, Y**2])
 MIXED = pd.DataFrame({"a": X[:, 0], "colour": np.array(["red", "blue", "green"])[np.arange(60) % 3], "ok": X[:, 2] > 0})
+MATRIX = gaussian(X, X, 1.0)
 KINDS = {
-    "one target": (X, Y, {}),
-    "two targets": (X, TWO, {"lambda_": 0.1}),
-    "nystroem": (X, Y, {"features": "nystroem:20"}),
-    "fourier": (X, Y, {"features": "fourier:40", "bandwidth": 2.0}),
-    "no intervals": (X, Y, {"intervals": False}),
-    "categories": (MIXED, Y, {}),
-    "groups": (MIXED, Y, {"kernel": "a: gaussian; colour: delta; ok: 0.5*hamming"}),
-    "precomputed": (gaussian(X, X, 1.0), Y, {"kernel": "precomputed"}),
-    "linear": (X, Y, {"kernel": "linear", "scale": "none"}),
+    "one target": (KernelRidge(), X, Y),
+    "two targets": (KernelRidge(0.1), X, TWO),
+    "nystroem": (KernelRidge(features="nystroem:20"), X, Y),
+    "fourier": (KernelRidge(features="fourier:40", bandwidth=2.0), X, Y),
+    "no intervals": (KernelRidge(intervals=False), X, Y),
+    "categories": (KernelRidge(), MIXED, Y),
+    "groups": (KernelRidge(kernel="a: gaussian; colour: delta; ok: 0.5*hamming"), MIXED, Y),
+    "matrix": (KernelRidge(kernel="precomputed"), MATRIX, Y),
+    "linear": (KernelRidge(kernel="linear", scale="none"), X, Y),
+    "components": (KernelPCA(3), MIXED, None),
+    "axes": (KernelPCA(3, "linear"), X, None),
+    "components of features": (KernelPCA(3, features="nystroem:20"), X, None),
+    "components of a matrix": (KernelPCA(3, "precomputed"), MATRIX, None),
 }
 
 
 @cache
 def fitted(kind):
-    data, y, options = KINDS[kind]
-    return KernelRidge(**options).fit(data, y), data
+    learner, data, y = KINDS[kind]
+    return learner.fit(data, y), data
+
+
+def told(learner, data):
+    """Return what a model says of rows; of deviations the squares, which are what is summed."""
+    if isinstance(learner, KernelPCA):
+        return [learner.transform(data)]
+    spread = [] if learner.model.spread is None else [learner.predict(data, return_std=True)[1] ** 2]
+    return [learner.predict(data), *spread]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_model_predicts_from_its_file_and_is_written_as_it_was_read(kind, tmp_path):
-    regression, data = fitted(kind)
-    regression.save(tmp_path / "a")
-    loaded = KernelRidge.load(tmp_path / "a")
+def test_a_model_does_from_its_file_what_it_did_and_is_written_as_it_was_read(kind, tmp_path):
+    learner, data = fitted(kind)
+    learner.save(tmp_path / "a")
+    loaded = type(learner).load(tmp_path / "a")
     loaded.save(tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    condition = regression.fit_.condition_number
-    assert_close(loaded.predict(data), regression.predict(data), condition=condition, share=SAME_MACHINE)
-    if kind not in {"no intervals", "precomputed"}:
-        # Of deviations the squares are what is summed.
-        found, expected = (one.predict(data, return_std=True)[1] ** 2 for one in (loaded, regression))
+    raises(DataError, "data.exists", lambda: learner.save(tmp_path / "a"))
+    condition = getattr(learner.fit_, "condition_number", 1e4)
+    for found, expected in zip(told(loaded, data), told(learner, data), strict=True):
         assert_close(found, expected, condition=condition, share=SAME_MACHINE)
+    if isinstance(learner, KernelPCA) and kind != "components of a matrix":
+        back, expected = (pd.DataFrame(one.denoise(data)).select_dtypes(float) for one in (loaded, learner))
+        assert_close(back, expected, share=1e-7)
 
 
 def put(**fields):
