@@ -13,7 +13,7 @@ from kerntest.data.diagnostics import misleading
 from kerntest.data.formats.dialect import CsvOptions, CsvWords
 from kerntest.errors import one_of, positive, telling
 from kerntest.inference import exact
-from kerntest.inference.explain.differences import explain_columns, explanation_work, typical_rows
+from kerntest.inference.explain.differences import explained, explanation_work
 from kerntest.inference.family import BandwidthOption, Family, KernelChooser, check_bandwidth
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples, different_relabellings
 from kerntest.inference.sides import Options, Reading, lay_out, read_two, without_missing
@@ -228,9 +228,7 @@ def analyse_two_samples(
         found = verdict.found if measure == verdict.kernels[0] else test.measured((measure,))
         minimum = exact.minimum_effect(min_effect, measure, found, options.alpha)
     if explain:
-        rows = typical_rows(sample, verdict.kernels[0], verdict.found.witness, used)
-        columns = explain_columns(sample, options, run.engine, read=tables.tables, used=used, progress=progress)
-        explanation = record.Explanation(columns, rows)
+        explanation = explained(test, verdict, tables.tables, used)
     result = two_sample_result(
         run,
         verdict,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -30,13 +29,14 @@ from kerntest.kernels.elementary import Delta, Gaussian
 from kerntest.report.results import record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from kerntest.data.table import Column, Table
-    from kerntest.engines.engine import Engine, Progress
+    from kerntest.engines.engine import Engine
     from kerntest.inference.sides import Options, Sample
+    from kerntest.inference.verdict import Verdict
     from kerntest.kernels.base import Array, Kernel
 
 # How many of the most typical rows of each sample are shown.
@@ -54,15 +54,12 @@ LEVELS = 500
 NUMBERS_WITHOUT = 100_000_000
 
 
-def explain_columns(
-    sample: Sample,
-    options: Options,
-    engine: Engine,
-    *,
-    read: Sequence[Table],
-    used: Sequence[Table],
-    progress: Progress | None = None,
-) -> tuple[record.ColumnEffect, ...]:
+def explained(test: TwoSamples, verdict: Verdict, read: Sequence[Table], used: Sequence[Table]) -> record.Explanation:
+    """Return which columns differ, and the most typical rows, of tables as they were read and the rows of them in use."""
+    return record.Explanation(explain_columns(test, read, used), typical_rows(test.sample, verdict, used))
+
+
+def explain_columns(test: TwoSamples, read: Sequence[Table], used: Sequence[Table]) -> tuple[record.ColumnEffect, ...]:
     """Test each column alone, and all without it, and return the columns by how much they differ.
 
     A column of numbers has Gaussians at its own median bandwidth, a half and a quarter of it, a column of categories
@@ -73,20 +70,34 @@ def explain_columns(
     Cost: O(n log n + b d^2 + R b^2) time for each column of d different values, over R relabellings of b blocks, and a
     default test for each of the columns that `columns_left_out` counts.
     """
-    places = range(len(sample.names))
-    first = columns_left_out(sample)
-    told = progress or (lambda _done, _all: None)
-
-    def tell(done: int) -> None:
-        told(done, len(places) + first)
-
-    kernels, z, effect_sizes = _each_alone(sample, options, engine, tell)
+    sample, options, told = test.sample, test.options, test.progress or (lambda _done, _all: None)
+    columns, first, n = len(sample.names), columns_left_out(sample), len(sample.points)
+    label, blocks = LabelMatrix(*sample.sizes, options.estimator), BlockedRows.of(sample.labels, options.seed)
+    relabellings = blocks.relabellings(options.permutations, options.seed)
+    work = partial(_column_sums, sample, blocks, BandwidthChooser(sample.points, options.seed))
+    # Of each column, numeric ones first: the kernel that sees it most clearly, z under all relabellings, the effect size.
+    kernels: list[str] = []
+    largest, effect_sizes = [], np.empty(columns)
+    for start in range(0, columns, TOGETHER):
+        found = list(test.engine.here.map(work, range(start, min(start + TOGETHER, columns))))
+        sums = np.concatenate([one for _, one, _ in found])
+        diagonals = np.broadcast_to(np.diff(blocks.starts).astype(np.float64), sums.shape[:2])
+        relabelled = relabelled_sums(sums, diagonals, label, blocks, relabellings, engine=test.engine)
+        scored, _ = standardised(relabelled, np.full(len(sums), tie_tolerance(1.0, n, float(n))))
+        ends = np.cumsum([len(tried) for tried, _, _ in found])
+        for (tried, _, effects), mine in zip(found, np.split(scored, ends[:-1]), strict=True):
+            clearest = first_of(mine[:, 0], np.arange(len(mine)))
+            effect_sizes[len(kernels)] = effects[clearest]
+            kernels.append(str(tried[clearest]))
+            largest.append(mine.max(axis=0))
+        told(len(kernels), columns + first)
+    z = np.stack(largest)
     order = descending(z[:, 0], SAME * np.maximum(1.0, np.abs(z[:, 0])))
     order = order[descending(effect_sizes[order], SAME)]
     without: dict[int, float] = {}
     for done, place in enumerate(order[:first].tolist(), 1):
-        without[place] = _p_value(sample.with_columns({*places} - {place}), options, engine)
-        tell(len(places) + done)
+        without[place] = _p_value(sample.with_columns({*range(columns)} - {place}), options, test.engine)
+        told(columns + done, columns + first)
     alone, adjusted = np.mean(z >= z[:, :1], axis=1), step_down(z)
     return tuple(
         record.ColumnEffect(
@@ -122,37 +133,6 @@ def explanation_work(sample: Sample, options: Options) -> tuple[Further, ...]:
         operations = {name: first * count for name, count in test.operations().items()}
         further.append(Further(f"tests of all columns without {which}", test.first, operations))
     return tuple(further)
-
-
-def _each_alone(
-    sample: Sample, options: Options, engine: Engine, tell: Callable[[int], None]
-) -> tuple[list[str], Array, Array]:
-    """Test each of C columns alone, numeric ones first, over shared permutations of blocks.
-
-    Returns the kernels under which they differ most clearly, the largest z of each under every relabelling, shape (C, R),
-    and the effect sizes.
-    """
-    n = len(sample.points)
-    label = LabelMatrix(*sample.sizes, options.estimator)
-    blocks = BlockedRows.of(sample.labels, options.seed)
-    moved = blocks.relabellings(options.permutations, options.seed)
-    work = partial(_column_sums, sample, blocks, BandwidthChooser(sample.points, options.seed))
-    kernels, z, effect_sizes = [], [], []
-    columns = len(sample.names)
-    for start in range(0, columns, TOGETHER):
-        found = list(engine.here.map(work, range(start, min(start + TOGETHER, columns))))
-        sums = np.concatenate([one for _, one, _ in found])
-        diagonals = np.broadcast_to(np.diff(blocks.starts).astype(np.float64), sums.shape[:2])
-        relabelled = relabelled_sums(sums, diagonals, label, blocks, moved, engine=engine)
-        scored, _ = standardised(relabelled, np.full(len(sums), tie_tolerance(1.0, n, float(n))))
-        ends = np.cumsum([len(tried) for tried, _, _ in found])
-        for (tried, _, effects), mine in zip(found, np.split(scored, ends[:-1]), strict=True):
-            clearest = first_of(mine[:, 0], np.arange(len(mine)))
-            kernels.append(str(tried[clearest]))
-            effect_sizes.append(effects[clearest])
-            z.append(mine.max(axis=0))
-        tell(len(z))
-    return kernels, np.stack(z), np.array(effect_sizes)
 
 
 def _column_sums(
@@ -219,17 +199,29 @@ def _family(sample: Sample, options: Options) -> Family:
 
 
 def contents(name: str, read: Sequence[Table], used: Sequence[Table]) -> Iterator[record.ColumnContents]:
-    """Yield what a column holds in X and in Y: missing values as they were read, all else in the rows that were used."""
+    """Yield what a column holds in X and in Y: missing values as they were read, all else in the rows that were used.
+
+    Dates in ISO form, with hour and minute where it is not midnight.
+    """
     x, y = (table[name] for table in used)
     missing = [table[name].n_missing / table.n_rows for table in read]
     if x.is_category:
-        value, *shares = moved(x, y)[0]
-        for empty, share in zip(missing, shares, strict=True):
-            yield record.ColumnContents(empty, value=value, share=share)
-    else:
-        common = common_number(x, y)
-        for column, empty in zip((x, y), missing, strict=True):
-            yield _numbers(column, empty, common)
+        level, *shares = moved(x, y)[0]
+        for empty, holding in zip(missing, shares, strict=True):
+            yield record.ColumnContents(empty, value=level, share=holding)
+        return
+    common, is_date = common_number(x, y), x.kind == "date"
+
+    def told(number: float) -> float | str:
+        return date_text(number)[: len("1970-01-01T00:00")] if is_date else float(number)
+
+    for values, empty in zip((x.values, y.values), missing, strict=True):
+        _, (mean,), (spread,) = standardize(values[:, None])
+        deviation = 0.0 if np.ptp(values) == 0 else float(spread * np.sqrt(len(values) / (len(values) - 1)))
+        lower, median, upper = (told(one) for one in np.quantile(values, [0.25, 0.5, 0.75]).tolist())
+        value = None if common is None else str(told(common)) if is_date else f"{common:.15g}"
+        share = None if common is None else float(np.mean(values == common))
+        yield record.ColumnContents(empty, told(mean), deviation, lower, median, upper, value, share)
 
 
 def common_number(x: Column, y: Column) -> float | None:
@@ -237,23 +229,6 @@ def common_number(x: Column, y: Column) -> float | None:
     different, counts = np.unique(np.concatenate([x.values, y.values]), return_counts=True)
     most = int(np.argmax(counts))
     return float(different[most]) if counts[most] >= COMMON * counts.sum() else None
-
-
-def _numbers(column: Column, missing: float, common: float | None) -> record.ColumnContents:
-    """Return what numbers, or dates in ISO form with hour and minute where it is not midnight, are."""
-    values, is_date = column.values, column.kind == "date"
-
-    def told(number: float) -> float | str:
-        return date_text(number)[: len("1970-01-01T00:00")] if is_date else float(number)
-
-    _, (mean,), (spread,) = standardize(values[:, None])
-    deviation = 0.0 if np.ptp(values) == 0 else float(spread * np.sqrt(len(values) / (len(values) - 1)))
-    lower, median, upper = (told(one) for one in np.quantile(values, [0.25, 0.5, 0.75]).tolist())
-    found = record.ColumnContents(missing, told(mean), deviation, lower, median, upper)
-    if common is None:
-        return found
-    value = told(common) if is_date else f"{common:.15g}"
-    return replace(found, value=str(value), share=float(np.mean(values == common)))
 
 
 def moved(x: Column, y: Column) -> list[tuple[str, float, float]]:
@@ -273,20 +248,16 @@ def moved(x: Column, y: Column) -> list[tuple[str, float, float]]:
     return [(value, of_x / n_x, of_y / n_y) for value, of_x, of_y in counts]
 
 
-def typical_rows(
-    sample: Sample, kernel: Kernel, witness: Array, tables: Sequence[Table]
-) -> tuple[record.TypicalRow, ...]:
+def typical_rows(sample: Sample, verdict: Verdict, tables: Sequence[Table]) -> tuple[record.TypicalRow, ...]:
     """Return the rows that are most typical of X, then those of Y, by the witness function."""
-    largest = float(np.abs(kernel.diagonal(sample.points)).max())
-    sizes = np.bincount(sample.labels, minlength=2)
+    witness, (kernel,), sizes = verdict.found.witness, verdict.kernels, np.bincount(sample.labels, minlength=2)
     # Its value at a row is the product of a row of K with the weights of the means.
-    rounding = tie_tolerance(largest, 1, float(np.sqrt(len(witness) * (1.0 / sizes).sum())))
+    norm = float(np.sqrt(len(witness) * (1.0 / sizes).sum()))
+    rounding = tie_tolerance(float(np.abs(kernel.diagonal(sample.points)).max()), 1, norm)
     rows = []
-    for side, sign in ((1, 1.0), (0, -1.0)):
+    for table, name, side, sign in zip(tables, names_apart(tables), (1, 0), (1.0, -1.0), strict=True):
         members = np.flatnonzero(sample.labels == side)
-        best = members[descending(sign * witness[members], rounding)[:ROWS_SHOWN]]
-        table, name = tables[1 - side], names_apart(tables)[1 - side]
-        for row in best:
+        for row in members[descending(sign * witness[members], rounding)[:ROWS_SHOWN]]:
             place = int(sample.origin[row])
             line = None if table.lines is None else int(table.lines[place])
             file = None if table.file_of is None else table.files[table.file_of[place]]
