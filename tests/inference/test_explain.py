@@ -1,7 +1,5 @@
 """Where samples differ: columns, rows, the witness function, minimum effects, and pictures."""
 
-import csv
-
 import naive
 import numpy as np
 import pandas as pd
@@ -24,43 +22,41 @@ def frames(seed=0, rows=120):
     rng = np.random.default_rng(seed)
 
     def draw(spread, city):
-        return pd.DataFrame(
-            {
-                "same": rng.normal(size=rows),
-                "wider": rng.normal(size=rows) * spread,
-                "city": rng.choice(["rome", "oslo", "lima"], size=rows, p=city),
-                "also_same": rng.exponential(size=rows),
-            }
-        )
+        wider = {"same": rng.normal(size=rows), "wider": rng.normal(size=rows) * spread}
+        cities = rng.choice(["rome", "oslo", "lima"], size=rows, p=city)
+        return pd.DataFrame(wider | {"city": cities, "also_same": rng.exponential(size=rows)})
 
     return draw(1.0, [0.4, 0.3, 0.3]), draw(3.0, [0.1, 0.1, 0.8])
 
 
+def effects_of(x, y, **options):
+    return {effect.column: effect for effect in mmd_test(x, y, explain=True, **options).explanation.columns}
+
+
 @pytest.mark.usefixtures("columns_alone")
-def test_the_columns_that_differ_come_first_and_only_they_are_named():
-    result = mmd_test(*frames(), explain=True)
-    columns = {effect.column: effect for effect in result.explanation.columns}
-    assert list(columns)[:2] in (["wider", "city"], ["city", "wider"])
-    assert columns["wider"].p_adjusted <= 0.01
-    assert columns["city"].p_adjusted <= 0.01
-    assert columns["same"].p_adjusted > 0.05
-    assert columns["also_same"].p_adjusted > 0.05
-    for effect in result.explanation.columns:
-        assert effect.p_adjusted >= effect.p_value >= 1 / result.null.permutations
+def test_the_columns_that_differ_come_first_and_only_they_are_named_each_as_its_own_test_says():
+    x, y = frames()
+    columns = effects_of(x, y)
+    assert set(list(columns)[:2]) == {"wider", "city"}
+    for name, effect in columns.items():
+        assert effect.p_adjusted >= effect.p_value >= 1 / 1000
+        assert effect.p_adjusted <= 0.01 if name in {"wider", "city"} else effect.p_adjusted > 0.05
+    for name in ("wider", "city"):
+        alone = mmd_test(x[[name]], y[[name]], kernel=columns[name].kernel)
+        assert_close(columns[name].effect_size, alone.effect_size)
+        assert columns[name].p_value == pytest.approx(alone.p_value, abs=0.002)
 
 
 def test_the_others_are_tested_without_each_column():
     rng = np.random.default_rng(9)
-    x = rng.normal(size=(150, 3))
-    y = rng.normal(size=(150, 3))
+    x, y = rng.normal(size=(2, 150, 3))
     y[:, 1] *= 3
-    effects = {effect.column: effect for effect in mmd_test(x, y, explain=True).explanation.columns}
+    effects = effects_of(x, y)
     # Of the same rows in the same order.
     assert effects["x2"].p_without == mmd_test(x[:, [0, 2]], y[:, [0, 2]]).p_value
     assert effects["x2"].p_without > 0.05
     assert effects["x1"].p_without <= 0.01
-    (only,) = mmd_test(x[:, 0], y[:, 0], explain=True).explanation.columns
-    assert only.p_without is None
+    assert effects_of(x[:, 0], y[:, 0])["x1"].p_without is None
 
 
 # Null data sets, and in how many a correct 5 % test names a column but with probability below 1e-4.
@@ -83,21 +79,17 @@ def test_columns_are_ranked_by_how_much_they_differ():
     rng = np.random.default_rng(0)
     x, y = (pd.DataFrame(rng.normal(size=(400, 4)), columns=["weak", "same", "strong", "medium"]) for _ in range(2))
     y += [0.7, 0.0, 5.0, 2.0]
-    effects = mmd_test(x, y, explain=True).explanation.columns
-    assert [effect.column for effect in effects] == ["strong", "medium", "weak", "same"]
-    assert [effect.p_adjusted <= 0.05 for effect in effects] == [True, True, True, False]
+    # One hump becomes two; and hardly any row has another value.
+    x["humps"], y["humps"] = rng.normal(size=400), 0.85 * rng.choice([-1, 1], 400) + 0.527 * rng.normal(size=400)
+    x["rare"], y["rare"] = 0.0, (np.arange(400) == 7).astype(float)
+    effects = mmd_test(x, y, kernel="gaussian", explain=True).explanation.columns
+    names = [effect.column for effect in effects]
+    assert [name for name in names if name not in {"humps", "rare"}] == ["strong", "medium", "weak", "same"]
+    named = {effect.column for effect in effects if effect.p_adjusted <= 0.05}
+    assert named == {"strong", "medium", "weak", "humps"}
+    assert next(effect for effect in effects if effect.column == "rare").effect_size < 0.1
     by_z = sorted(effects, key=lambda effect: -effect.z)
     assert [effect.p_adjusted for effect in by_z] == sorted(effect.p_adjusted for effect in effects)
-
-
-@pytest.mark.usefixtures("columns_alone")
-def test_the_effect_of_a_column_is_that_of_its_test():
-    x, y = frames()
-    effects = {effect.column: effect for effect in mmd_test(x, y, explain=True).explanation.columns}
-    for column in ("wider", "city"):
-        alone = mmd_test(x[[column]], y[[column]], kernel=effects[column].kernel)
-        assert_close(effects[column].effect_size, alone.effect_size)
-        assert effects[column].p_value == pytest.approx(alone.p_value, abs=0.002)
 
 
 def test_the_effect_size_hangs_neither_on_many_different_values_nor_on_the_number_of_rows():
@@ -105,22 +97,11 @@ def test_the_effect_size_hangs_neither_on_many_different_values_nor_on_the_numbe
     found = []
     for rows in (600, 3000):
         x, y = rng.lognormal(size=(rows, 1)), rng.lognormal(0.5, size=(rows, 1))
-        (effect,) = mmd_test(x, y, kernel="gaussian(1)", explain=True).explanation.columns
+        effect = effects_of(x, y, kernel="gaussian(1)")["x1"]
         whole = mmd_test(x, y, kernel=effect.kernel, permutations=20)
         assert effect.effect_size == pytest.approx(whole.effect_size, rel=0.01)
         found.append(effect.effect_size)
     assert found[0] == pytest.approx(found[1], rel=0.15)
-
-
-@pytest.mark.usefixtures("columns_alone")
-def test_one_hump_that_becomes_two_is_seen():
-    rng = np.random.default_rng(3)
-    x = rng.normal(size=(400, 2))
-    y = np.column_stack([rng.normal(size=400), 0.85 * rng.choice([-1, 1], 400) + 0.527 * rng.normal(size=400)])
-    first, second = mmd_test(x, y, explain=True).explanation.columns
-    assert first.column == "x2"
-    assert first.p_adjusted <= 0.01
-    assert second.p_adjusted > 0.05
 
 
 @pytest.mark.usefixtures("columns_alone")
@@ -141,49 +122,30 @@ def test_a_column_is_told_as_it_was_and_as_it_is():
         return frame
 
     x, y = table(200, 0.0, 0.8, 5), table(300, 1.0, 0.5, 60)
-    effects = {
-        effect.column: effect
-        for effect in mmd_test(x, y, missing="drop", explain=True, permutations=50).explanation.columns
-    }
+    effects = effects_of(x, y, missing="drop", permutations=50)
     for frame, side in ((x, "x"), (y, "y")):
-        value, words, city, paid, day = (
-            getattr(effects[name], side) for name in ("value", "words", "city", "paid", "day")
-        )
+        names = ("value", "words", "city", "paid", "day")
+        value, words, city, paid, day = (getattr(effects[name], side) for name in names)
         used = frame.dropna()
         assert value.missing == frame["value"].isna().mean()
-        assert_close(value.mean, used["value"].mean())
-        assert_close(value.standard_deviation, used["value"].std())
-        assert_close(
-            [value.lower_quartile, value.median, value.upper_quartile], used["value"].quantile([0.25, 0.5, 0.75])
-        )
+        assert_close([value.mean, value.standard_deviation], [used["value"].mean(), used["value"].std()])
+        quartiles = [value.lower_quartile, value.median, value.upper_quartile]
+        assert_close(quartiles, used["value"].quantile([0.25, 0.5, 0.75]))
         assert (value.value, value.share) == (None, None)
         assert (words.value, words.share) == ("0", (used["words"] == 0).mean())
-        assert (city.value, city.mean, city.missing) == (city.value, None, 0.0)
-        assert city.share == (used["city"] == city.value).mean()
+        assert (city.value, city.mean, city.missing) == ("lima", None, 0.0)
+        assert city.share == (used["city"] == "lima").mean()
         assert (paid.value, paid.share) == ("true", used["paid"].mean())
         assert day.median == str(used["day"].median())[:16].replace(" 00:00", "").replace(" ", "T")
         assert_close(day.standard_deviation, used["day"].std() / pd.Timedelta(days=1))
-    assert effects["city"].x.value == effects["city"].y.value == "lima"
-
-
-@pytest.mark.usefixtures("columns_alone")
-def test_a_value_that_hardly_any_row_has_stops_nothing():
-    rng = np.random.default_rng(5)
-    x, y = rng.normal(size=(1500, 2)), rng.normal(size=(1200, 2))
-    x[:, 1] = y[:, 1] = 0.0
-    y[7, 1] = 1.0
-    effects = {effect.column: effect for effect in mmd_test(x, y, kernel="gaussian", explain=True).explanation.columns}
-    assert effects["x2"].p_adjusted > 0.05
-    assert effects["x2"].effect_size < 0.1
 
 
 @pytest.mark.parametrize(("rows", "columns", "tested"), [(30, 3, 3), (80, 30, 2), (150, 30, 0)])
 def test_the_others_are_tested_for_as_many_columns_as_the_table_allows(rows, columns, tested, monkeypatch):
     # A hundredth, for a tenth of the rows.
     monkeypatch.setattr(f"{MODULE}.NUMBERS_WITHOUT", 1_000_000)
-    rng = np.random.default_rng(6)
-    x, y = rng.normal(size=(rows, columns)), rng.normal(size=(rows, columns))
-    effects = mmd_test(x, y, kernel="gaussian", bandwidth="median", permutations=20, explain=True).explanation.columns
+    x, y = np.random.default_rng(6).normal(size=(2, rows, columns))
+    effects = effects_of(x, y, kernel="gaussian", bandwidth="median", permutations=20).values()
     assert [effect.p_without is not None for effect in effects] == [place < tested for place in range(columns)]
 
 
@@ -195,8 +157,7 @@ def test_typical_rows_are_those_of_the_witness_function():
     shown = [row.row - 1 for row in result.explanation.rows if row.sample == "y"]
     assert len(shown) == 5
     assert set(shown) <= set(widest[:70])
-    signs = {row.sample: np.sign(row.witness) for row in result.explanation.rows}
-    assert signs == {"x": 1.0, "y": -1.0}
+    assert {row.sample: np.sign(row.witness) for row in result.explanation.rows} == {"x": 1.0, "y": -1.0}
 
 
 @pytest.mark.usefixtures("columns_alone")
@@ -217,44 +178,40 @@ def test_the_witness_is_that_of_the_other_rows(tmp_path):
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(7, 2)), rng.normal(size=(9, 2))
     mmd_test(x, y, kernel="gaussian(1)", scale="none", permutations=20, witness=tmp_path / "w.csv")
-    rows = [*x.tolist(), *y.tolist()]
-    K = np.array(naive.gram(lambda a, b: naive.gaussian(a, b, 1.0), rows))
-    expected = [
-        np.mean([K[row, other] for other in range(7) if other != row])
-        - np.mean([K[row, other] for other in range(7, 16) if other != row])
-        for row in range(16)
-    ]
-    assert_close(pd.read_csv(tmp_path / "w.csv")["witness"], expected)
+    K = np.array(naive.gram(lambda a, b: naive.gaussian(a, b, 1.0), [*x.tolist(), *y.tolist()]))
+    np.fill_diagonal(K, np.nan)
+    table = pd.read_csv(tmp_path / "w.csv")
+    assert_close(table["witness"], np.nanmean(K[:, :7], axis=1) - np.nanmean(K[:, 7:], axis=1))
+    assert list(table["sample"]) == ["x"] * 7 + ["y"] * 9
+    assert table["line"].isna().all()
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_the_witness_file_has_every_row_in_the_order_of_the_files(tmp_path, kind):
-    x, y = frames(rows=30)
-    x.to_csv(tmp_path / "x.csv", index=False)
-    y.to_csv(tmp_path / "y.csv", index=False)
-    out = tmp_path / f"witness.{kind}"
-    mmd_test(str(tmp_path / "x.csv"), str(tmp_path / "y.csv"), witness=out)
-    table = pd.read_csv(out) if kind == "csv" else pd.read_parquet(out)
+    paths = [str(tmp_path / f"{name}.csv") for name in "xy"]
+    for frame, path in zip(frames(rows=30), paths, strict=True):
+        frame.to_csv(path, index=False)
+    found = []
+    for inputs in (paths, paths[::-1]):
+        mmd_test(*inputs, witness=tmp_path / f"witness.{kind}")
+        found.append(getattr(pd, f"read_{kind}")(tmp_path / f"witness.{kind}"))
+    table, swapped = found
     assert list(table.columns) == ["sample", "row", "line", "witness"]
     assert list(table["row"]) == [*range(1, 31), *range(1, 31)]
     assert list(table["line"]) == [*range(2, 32), *range(2, 32)]
-    assert list(table["sample"].unique()) == [str(tmp_path / "x.csv"), str(tmp_path / "y.csv")]
-    swapped = tmp_path / f"swapped.{kind}"
-    mmd_test(str(tmp_path / "y.csv"), str(tmp_path / "x.csv"), witness=swapped)
-    again = pd.read_csv(swapped) if kind == "csv" else pd.read_parquet(swapped)
-    assert_close(again["witness"][:30], -table["witness"][30:])
+    assert list(table["sample"].unique()) == paths
+    assert_close(swapped["witness"][:30], -table["witness"][30:])
 
 
 def test_equal_rows_and_columns_stand_in_the_order_of_their_tables():
     """What rounding alone tells apart: which comes first must not hang on the processor."""
     rng = np.random.default_rng(8)
-    x, y = np.repeat(rng.normal(size=6), 5) + 0.7, np.repeat(rng.normal(size=6), 5)
     order = rng.permutation(30)
-    explanation = mmd_test(
-        np.column_stack([x[order]] * 3), np.column_stack([y[order]] * 3), explain=True, permutations=60
-    ).explanation
+    x, y = (np.repeat(rng.normal(size=6), 5)[order] + shift for shift in (0.7, 0.0))
+    columns = (np.column_stack([values] * 3) for values in (x, y))
+    explanation = mmd_test(*columns, explain=True, permutations=60).explanation
     assert [effect.column for effect in explanation.columns] == ["x1", "x2", "x3"]
-    for name, values in (("x", x[order]), ("y", y[order])):
+    for name, values in (("x", x), ("y", y)):
         shown = [row.row - 1 for row in explanation.rows if row.sample == name]
         assert len(set(values[shown])) == 1
         assert shown == sorted(np.flatnonzero(values == values[shown[0]]))
@@ -264,12 +221,10 @@ def test_a_minimum_effect_must_be_reached_to_reject():
     rng = np.random.default_rng(5)
     x, y = rng.normal(size=(400, 1)), rng.normal(size=(400, 1)) + 0.4
     small, large = mmd_test(x, y, min_effect=0.01), mmd_test(x, y, min_effect=0.9)
-    assert small.reject
-    assert small.minimum_effect.reached
-    assert not large.reject
+    found = small.minimum_effect
+    assert (small.reject, found.reached, large.reject) == (True, True, False)
     assert large.p_value <= 0.05
     assert "not surely by enough" in large.decision
-    found = small.minimum_effect
     assert found.lower_bound == pytest.approx(found.mmd - 1.6448536 * found.standard_error, rel=1e-6)
     with pytest.raises(UsageError, match="min_effect must be positive"):
         mmd_test(x, y, min_effect=0.0)
@@ -277,23 +232,15 @@ def test_a_minimum_effect_must_be_reached_to_reject():
 
 def test_bad_outputs_are_refused_before_the_work(tmp_path, monkeypatch):
     x, y = frames(rows=20)
-    with pytest.raises(UsageError, match="picture cannot be drawn"):
-        mmd_test(x, y, plot=tmp_path / "a.gif")
-    with pytest.raises(UsageError, match="witness function cannot be written"):
-        mmd_test(x, y, witness=tmp_path / "a.txt")
-    with pytest.raises(DataError, match="does not exist"):
-        mmd_test(x, y, witness=tmp_path / "no" / "a.csv")
+    for option, path, kind, message in (
+        ("plot", "a.gif", UsageError, "picture cannot be drawn"),
+        ("witness", "a.txt", UsageError, "witness function cannot be written"),
+        ("witness", "no/a.csv", DataError, "does not exist"),
+    ):
+        with pytest.raises(kind, match=message):
+            mmd_test(x, y, **{option: tmp_path / path})
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match="matplotlib") as caught:
         mmd_test(x, y, plot=tmp_path / "a.png")
     assert caught.value.hint == "pip install 'kerntest[plot]'"
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_witness_file_is_plain_csv(tmp_path):
-    x, y = frames(rows=20)
-    mmd_test(x, y, witness=tmp_path / "w.csv")
-    with (tmp_path / "w.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {row["sample"] for row in rows} == {"x", "y"}
-    assert {row["line"] for row in rows} == {""}
