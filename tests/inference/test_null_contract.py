@@ -20,6 +20,7 @@ from kerntest.inference.nulls.approximations import (
     CURVES,
     curve_p_value,
     moments_p_value,
+    pearson_tail,
     spectral_p_value,
     weighted_chi_square_tail,
 )
@@ -36,7 +37,6 @@ from kerntest.inference.nulls.moments import (
     label_spectrum,
     permutation_moments,
 )
-from kerntest.inference.nulls.pearson import pearson_tail
 from kerntest.inference.statistic import LabelMatrix
 from kerntest.kernels.base import Points
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import assert_close
 
-from kerntest.inference.nulls.pearson import log_upper_tail
+from kerntest.inference.nulls.approximations import log_upper_tail
 
 
 def erlang_log_tail(k, x):

@@ -8,13 +8,12 @@ the same split of the rows differ in their last digits only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from kerntest.engines.engine import one_blas_thread
-from kerntest.inference.nulls.pearson import log_upper_tail
+from kerntest.inference.nulls.approximations import log_upper_tail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,17 +40,11 @@ RIDGES = (10.0, 1e-2, 1e-4)
 TIED = 1e-8
 # Rounds of coordinate descent from which bounds and sets come.
 SWEEPS = 4
-# Exchanges of several places that may fail to bring a solution nearer before places are exchanged one by one.
-PATIENCE = 3
 # A place is on the wrong side of 0 beyond this share of the largest |z|.
 SLACK = 1e-11
-# Solving for each vector costs about as much as inverting for each set of places and multiplying, up to so many vectors
-# a set.
-VECTORS_PER_SET = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """A family of F statistics judged together.
 
     `selected` is the member with the most extreme observed value; `z` are the observed values in standard deviations of
@@ -108,9 +101,7 @@ def judge(
     two the bandwidths of each member lie below the median.
     """
     values = _with_ties(values, tolerances)
-    mean, deviation = values.mean(axis=1), values.std(axis=1)
     z, degenerate = standardised(values, tolerances)
-    skewness = np.mean(z**3, axis=1)
     own = np.mean(values >= values[:, :1], axis=1)
     seen = np.flatnonzero(~degenerate)
     selected = first_of(z[:, 0], seen if len(seen) else np.arange(len(z)))
@@ -130,7 +121,8 @@ def judge(
         excess[seen] = excess_seen
     clearest = z.max(axis=0)
     p_clearest = float(np.mean(clearest >= clearest[0] - TIED)) if len(z) > 1 else None
-    return Judged(p_value, selected, z[:, 0], own, mean, deviation, skewness, degenerate, excess, p_clearest)
+    moments = values.mean(axis=1), values.std(axis=1), np.mean(z**3, axis=1)
+    return Judged(p_value, selected, z[:, 0], own, *moments, degenerate, excess, p_clearest)
 
 
 def _together(z: Array, halvings: NDArray[Any]) -> tuple[float, Array]:
@@ -144,20 +136,17 @@ def _together(z: Array, halvings: NDArray[Any]) -> tuple[float, Array]:
     correlation = z @ z.T / z.shape[1]
     ridges = [np.full(len(z), ridge) for ridge in RIDGES]
     ridges[0] *= 2.0**halvings
-    distances = [ExcessDistances.bounded(z, correlation + np.diag(ridge)) for ridge in ridges]
+    distances = [ExcessDistances(z, correlation + np.diag(ridge)) for ridge in ridges]
     weights = [float(np.trace(np.linalg.solve(one.covariance, correlation))) ** -0.5 for one in distances]
     above_mean: NDArray[np.bool_] = z.max(axis=0) > 0
 
     def score(found: Sequence[Array], places: NDArray[np.intp]) -> Array:
-        joined: Array = np.sum([w * D for w, D in zip(weights, found, strict=True)], axis=0)
-        scored: Array = np.where(above_mean[places], joined, 0.0)
-        return scored
+        return np.where(above_mean[places], np.asarray(weights) @ np.stack(found), 0.0)
 
     observed = [one.exact(np.arange(1)) for one in distances]
     every = np.arange(z.shape[1])
-    own = float(score([D for D, _ in observed], every[:1])[0])
-    reached = own * (1.0 - TIED)
-    above: NDArray[Any] = np.asarray(score([one.lower for one in distances], every) >= reached)
+    reached = float(score([D for D, _ in observed], every[:1])[0]) * (1.0 - TIED)
+    above: NDArray[Any] = score([one.lower for one in distances], every) >= reached
     open_ = np.flatnonzero(~above & (score([one.upper for one in distances], every) >= reached))
     above[open_] = score([one.exact(open_)[0] for one in distances], open_) >= reached
     above[0] = True
@@ -194,9 +183,8 @@ def _with_ties(values: Array, tolerances: Array) -> Array:
     return np.where(np.abs(values - observed) <= tolerances[:, None], observed, values)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ExcessDistances:
-    """How far each of R vectors of statistics z lies towards an excess, with bounds of it.
+    """How far each of R vectors of statistics z, shape (F, R), lies towards an excess, between `lower` and `upper`.
 
         D = z'Mz - min over u >= 0 of (z - u)'M(z - u),    M = S^-1
 
@@ -206,91 +194,48 @@ class ExcessDistances:
 
         2 u'Mz - u'Mu <= D <= z'Mz + w'Sw + 2 z'w
 
-    `start` is a w >= 0 near the least, shape (F, R).
+    The bounds are those of w after a few rounds of coordinate descent. Cost: O(F^2 R) time.
     """
 
-    z: Array
-    covariance: Array
-    start: Array
-    lower: Array
-    upper: Array
-
-    @classmethod
-    def bounded(cls, z: Array, covariance: Array) -> ExcessDistances:
-        """Return the bounds that a few rounds of coordinate descent give. Cost: O(F^2 R) time."""
-        w = _descended(z, covariance)
-        inverse = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
-        moved, metric = covariance @ w, inverse @ z
-        u = np.maximum(z + moved, 0.0)
-        upper = _dots(z, metric) + _dots(w, moved + 2.0 * z)
-        lower = _dots(u, 2.0 * metric - inverse @ u)
-        return cls(z, covariance, w, np.maximum(lower, 0.0), np.maximum(upper, 0.0))
-
-    def exact(self, places: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Return D of some of the vectors, and their u, shape (F, len(places))."""
-        z = self.z[:, places]
-        w = _least(z, self.covariance, self.start[:, places])
-        # u'Mu = z'Mz + z'w, without the cancellation.
-        u = np.where(w > 0, 0.0, np.maximum(z + self.covariance @ w, 0.0))
-        metric = np.asarray(np.linalg.solve(self.covariance, u), dtype=np.float64)
-        return np.maximum(_dots(u, metric), 0.0), u
-
-
-def _dots(left: Array, right: Array) -> Array:
-    return np.asarray(np.einsum("fr,fr->r", left, right))
-
-
-def _descended(z: Array, covariance: Array) -> Array:
-    """Return w after some rounds of coordinate descent from 0, all vectors at once."""
-    w = np.zeros_like(z)
-    for _ in range(SWEEPS):
-        for place, row in enumerate(covariance):
+    def __init__(self, z: Array, covariance: Array) -> None:
+        self.z, self.covariance, self.start = z, covariance, np.zeros_like(z)
+        w, inverse = self.start, np.linalg.inv(covariance)
+        for place, row in list(enumerate(covariance)) * SWEEPS:
+            # In place: what a vector of relabellings takes here is most of the time of a family.
             step = row @ w
             step += z[place]
             step /= -row[place]
             step += w[place]
             np.maximum(step, 0.0, out=w[place])
-    return w
+        moved, metric = covariance @ w, inverse @ z
+        u = np.maximum(z + moved, 0.0)
+        self.upper = np.maximum(_dots(z, metric) + _dots(w, moved + 2.0 * z), 0.0)
+        self.lower = np.maximum(_dots(u, 2.0 * metric - inverse @ u), 0.0)
+
+    def exact(self, places: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Return D of some of the vectors, and their u, shape (F, len(places)). Cost: O(F^3) time for each different one."""
+        different, first, which = np.unique(self.z[:, places], axis=1, return_index=True, return_inverse=True)
+        u = np.zeros_like(different)
+        for number, place in enumerate(places[first]):
+            w = self._least(different[:, number], self.start[:, place] > 0)
+            # D = u'Mu = z'Mz + z'w, without the cancellation.
+            u[:, number] = np.where(w > 0, 0.0, np.maximum(different[:, number] + self.covariance @ w, 0.0))
+        D = np.maximum(_dots(u, np.asarray(np.linalg.solve(self.covariance, u))), 0.0)
+        return D[which.ravel()], u[:, which.ravel()]
+
+    def _least(self, z: Array, held: NDArray[np.bool_]) -> Array:
+        """Return w of one vector, by a guess of the places where it is positive.
+
+        Of places on the wrong side the last alone changes sides, which cannot go in circles (Murty 1974).
+        """
+        while True:
+            w = np.zeros_like(z)
+            w[held] = np.linalg.solve(self.covariance[np.ix_(held, held)], -z[held])
+            wrong = np.where(held, w, z + self.covariance @ w) < -SLACK * max(1.0, float(np.abs(z).max()))
+            if not wrong.any():
+                return np.maximum(w, 0.0)
+            held[np.flatnonzero(wrong)[-1]] ^= True
 
 
-def _least(z: Array, covariance: Array, start: Array) -> Array:
-    """Return the least w of every vector by block principal pivoting.
-
-    The places where w may be positive are guessed, w is solved for, and all places on the wrong side change sides; where
-    that does not bring it nearer, the last wrong place alone, which cannot go in circles (Portugal, Judice and Vicente
-    1994).
-    """
-    size, count = z.shape
-    w, held = start.copy(), start > 0
-    slack = SLACK * np.maximum(1.0, np.abs(z).max(axis=0))
-    fewest, patience = np.full(count, size + 1), np.full(count, PATIENCE)
-    todo = np.arange(count)
-    while len(todo):
-        part, inside = z[:, todo], held[:, todo]
-        w[:, todo] = _solved(part, covariance, inside)
-        gradient = part + covariance @ w[:, todo]
-        wrong = np.where(inside, w[:, todo], gradient) < -slack[todo]
-        number = wrong.sum(axis=0)
-        todo, wrong, number = todo[number > 0], wrong[:, number > 0], number[number > 0]
-        nearer = number < fewest[todo]
-        fewest[todo] = np.minimum(fewest[todo], number)
-        patience[todo] = np.where(nearer, PATIENCE, patience[todo] - 1)
-        last = size - 1 - np.argmax(wrong[::-1], axis=0)
-        alone = np.arange(size)[:, None] == last
-        held[:, todo] ^= np.where(patience[todo] < 0, alone, wrong)
-    return np.maximum(w, 0.0)
-
-
-def _solved(z: Array, covariance: Array, held: NDArray[np.bool_]) -> Array:
-    """Return w with S_AA w_A = -z_A on the places A that are held, 0 elsewhere; A may differ from vector to vector."""
-    places = np.arange(len(z))
-    _, first, which = np.unique(np.packbits(held, axis=0), axis=1, return_index=True, return_inverse=True)
-    sets = held[:, first].T
-    systems = np.where(sets[:, :, None] & sets[:, None, :], covariance, 0.0)
-    systems[:, places, places] = np.where(sets, covariance.diagonal(), 1.0)
-    right = np.where(held, -z, 0.0).T[:, :, None]
-    if VECTORS_PER_SET * len(first) < held.shape[1]:
-        solved = np.matmul(np.linalg.inv(systems)[which.ravel()], right)
-    else:
-        solved = np.linalg.solve(systems[which.ravel()], right)
-    return np.asarray(solved[:, :, 0].T)
+def _dots(left: Array, right: Array) -> Array:
+    return np.asarray(np.einsum("fr,fr->r", left, right))
