@@ -11,16 +11,8 @@ import numpy as np
 
 from kerntest.errors import UndecidedError, counted
 from kerntest.inference.family import Family
-from kerntest.inference.nulls.approximations import curve_p_value
-from kerntest.inference.nulls.moments import (
-    centre,
-    first_invariants,
-    kernel_invariants,
-    kernel_spectrum,
-    label_invariants,
-    label_spectrum,
-    permutation_moments,
-)
+from kerntest.inference.nulls.approximations import MatrixPair, curve_p_value
+from kerntest.inference.nulls.moments import CentredKernel, CentredLabel
 from kerntest.inference.nulls.permutation import JUDGES, Judged, judge, tie_tolerance
 from kerntest.matrices.passes import CentredProduct, sweep
 from kerntest.report.results import record
@@ -31,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.inference.nulls.moments import Invariants, Spectrum
     from kerntest.inference.sides import Judge, Options, Resampling
     from kerntest.inference.statistic import Effect, LabelMatrix
     from kerntest.kernels.base import Array, Kernel, Points
@@ -242,50 +233,23 @@ def judged_together(
     return record.FamilyRecord(how, JUDGES[how], members, family.thinning, judged.p_clearest)
 
 
-class TestedPair:
-    """The centred matrices A and B of one member of a family: a `MatrixPair`."""
+class TestedPair(MatrixPair):
+    """The centred matrices A and B of one member of a family."""
 
     def __init__(self, test: ExactTest, kernels: tuple[Kernel, ...], value: float = 0.0) -> None:
         self.test, self.kernels, self.value = test, kernels, value
-        self.sides, self.hollow = test.sides(kernels), test.options.hollow
-        self.n, self.factor, self.rounding = len(self.sides[0][1]), test.factor, test.rounding(kernels)
-        self.seeded = {"seed": test.options.seed, "progress": test.progress}
-
-    def _each(self, of_kernel: Callable[..., Any], of_label: Callable[[LabelMatrix], Any], **options: Any) -> list[Any]:
-        """Return what is known of both matrices: of kernels on rows, or of a kernel and the label."""
-        label = self.test.label
-        kernels = self.sides if label is None else self.sides[:1]
-        found = [of_kernel(*side, self.test.engine, hollow=self.hollow, **options) for side in kernels]
-        return found if label is None else [*found, of_label(label)]
-
-    def invariants(self) -> tuple[Invariants, Invariants, bool]:
-        """Return the invariants of both matrices, and whether both cubic traces are exact."""
-        (a, exact_a), (b, exact_b) = self._each(
-            kernel_invariants, lambda label: (label_invariants(label), True), **self.seeded
-        )
-        return a, b, exact_a and exact_b
-
-    def first_invariants(self) -> tuple[Invariants, Invariants]:
-        """Return the invariants up to second order."""
-        a, b = self._each(first_invariants, label_invariants)
-        return a, b
-
-    def spectra(self) -> tuple[Spectrum, Spectrum, bool]:
-        """Return the eigenvalues of both matrices, and whether all are exact."""
-        (a, exact_a), (b, exact_b) = self._each(
-            kernel_spectrum, lambda label: (label_spectrum(label), True), **self.seeded
-        )
-        return a, b, exact_a and exact_b
+        sides, options = test.sides(kernels), test.options
+        self.n, self.factor, self.rounding = len(sides[0][1]), test.factor, test.rounding(kernels)
+        told: Any = {"hollow": options.hollow, "seed": options.seed, "progress": test.progress}
+        self.x, self.y = (CentredKernel(*side, test.engine, **told) for side in sides)
+        self.matrices = self.x, self.y if test.label is None else CentredLabel(test.label)
 
     def squared_products(self) -> float:
         """Return sum_{i != j} (A_ij B_ij)^2."""
-        engine = self.test.engine
-        (kernel_x, x, a), (kernel_y, y, b) = (
-            (*side, centre(*side, engine, hollow=self.hollow)[0]) for side in self.sides
-        )
-        points, centred = CentredProduct.of(kernel_y, y, b, None)
-        rows, product = CentredProduct.of(kernel_x, x, a, (centred, points))
-        return sweep(product, rows, np.zeros((self.n, 0)), engine, progress=self.test.progress).total_square
+        x, y = self.x, self.y
+        points, centred = CentredProduct.of(y.kernel, y.points, y.centring[0], None)
+        rows, product = CentredProduct.of(x.kernel, x.points, x.centring[0], (centred, points))
+        return sweep(product, rows, np.zeros((self.n, 0)), x.engine, progress=x.progress).total_square
 
     def relabelled(self, at_least: int) -> Array:
         """Return <A, B> under at least so many relabellings of the usual kind."""
@@ -293,10 +257,6 @@ class TestedPair:
         usual = replace(test, options=replace(test.options, resampling=test.usual), progress=None)
         sums: Array = usual.relabelled(Family((self.kernels,)), max(at_least, test.options.permutations)).sums[0]
         return sums
-
-    def varies(self) -> bool:
-        """Whether some permutation of the rows changes the statistic, by its exact variance over all of them."""
-        return permutation_moments(*self.first_invariants(), self.n).standard_deviation > self.rounding
 
     def degenerate(self) -> UndecidedError:
         """Return the error for kernels under which no relabelling changes the statistic."""

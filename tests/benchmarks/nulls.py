@@ -10,6 +10,7 @@ conservative; less: it rejects too often.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 from measure import parser_of
@@ -18,8 +19,8 @@ from kerntest import read_table
 from kerntest.data.columns import pool
 from kerntest.engines.engine import Engine
 from kerntest.inference.family import Family
-from kerntest.inference.nulls.approximations import CURVES
-from kerntest.inference.nulls.moments import kernel_invariants, kernel_spectrum, label_invariants, label_spectrum
+from kerntest.inference.nulls.approximations import CURVES, MatrixPair
+from kerntest.inference.nulls.moments import CentredKernel, CentredLabel
 from kerntest.inference.relabelling.permuted_blocks import TwoSamples
 from kerntest.inference.sides import Options, lay_out
 from kerntest.kernels.bandwidth import BandwidthChooser
@@ -40,15 +41,13 @@ SETTINGS = {
 }
 
 
-class Known:
+class Known(MatrixPair):
     """What curves ask of two matrices, found once for many values of <A, B>."""
 
     factor, rounding = 1.0, 0.0
 
-    def __init__(self, value, n, invariants, spectra, sums):
-        self.value, self.n, self.sums = value, n, sums
-        self.invariants, self.spectra = (lambda: (*invariants, True)), (lambda: (*spectra, True))
-        self.first_invariants = lambda: invariants
+    def __init__(self, value, matrices, sums):
+        self.value, self.n, self.matrices, self.sums = value, matrices[0].n, matrices, sums
 
     def squared_products(self):
         """The mean over relabellings."""
@@ -58,12 +57,15 @@ class Known:
     def relabelled(self, _):
         return self.sums
 
+    def degenerate(self):
+        raise NotImplementedError
+
 
 def tails(rng, draw, shrink):
     """The p-value of each null at the exact points of one data set."""
     x, y = draw(rng)
     sample = lay_out(pool(read_table(x), read_table(y)), "standardize")
-    engine, n = Engine(), len(sample.points)
+    engine = Engine()
     kernel = Gaussian(BandwidthChooser(sample.points, 0).median("euclidean", None) * shrink)
     rows = {}
     for estimator in ("unbiased", "biased"):
@@ -72,11 +74,14 @@ def tails(rng, draw, shrink):
         sums, label = test.relabelled(Family(((kernel,),)), 100_000).sums[0], test.label
         points = np.quantile(sums, [1 - level for level in LEVELS])
         hollow = estimator == "unbiased"
-        invariants = kernel_invariants(kernel, sample.points, engine, hollow=hollow, seed=0)[0], label_invariants(label)
-        spectra = kernel_spectrum(kernel, sample.points, engine, hollow=hollow, seed=0)[0], label_spectrum(label)
+        matrices = CentredKernel(kernel, sample.points, engine, hollow=hollow), CentredLabel(label)
+        for one in matrices:
+            # Once for all values.
+            for name in ("invariants", "first_invariants", "spectrum"):
+                setattr(one, name, cache(getattr(one, name)))
         for name, curve in CURVES.items():
             if name != "gamma" or not hollow:
-                pairs = [Known(float(t), n, invariants, spectra, sums[:5000]) for t in points]
+                pairs = [Known(float(t), matrices, sums[:5000]) for t in points]
                 rows[f"{name}, {estimator}"] = [curve(pair).p_value for pair in pairs]
     return rows
 

@@ -9,7 +9,7 @@ from tolerances import STATISTIC, assert_close
 from kerntest import parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.inference.nulls import moments
-from kerntest.inference.nulls.moments import kernel_invariants
+from kerntest.inference.nulls.moments import CentredKernel
 from kerntest.kernels.base import Points
 
 ENGINE = Engine(1)
@@ -46,7 +46,7 @@ def centred(K, *, hollow):
 
 
 def found(text, points, *, hollow):
-    return kernel_invariants(parse_kernel(text), points, ENGINE, hollow=hollow, seed=0)
+    return CentredKernel(parse_kernel(text), points, ENGINE, hollow=hollow).invariants()
 
 
 def by_factor(text, points, *, hollow):

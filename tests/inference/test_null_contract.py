@@ -18,6 +18,7 @@ from kerntest.errors import UndecidedError
 from kerntest.inference.nulls import moments
 from kerntest.inference.nulls.approximations import (
     CURVES,
+    MatrixPair,
     curve_p_value,
     moments_p_value,
     pearson_tail,
@@ -25,16 +26,13 @@ from kerntest.inference.nulls.approximations import (
     weighted_chi_square_tail,
 )
 from kerntest.inference.nulls.moments import (
+    CentredKernel,
+    CentredLabel,
     Invariants,
     Moments,
     Spectrum,
     centre,
     completed,
-    first_invariants,
-    kernel_invariants,
-    kernel_spectrum,
-    label_invariants,
-    label_spectrum,
     permutation_moments,
 )
 from kerntest.inference.statistic import LabelMatrix
@@ -62,20 +60,27 @@ def invariants_of(M):
 
 
 class Dense:
-    """Two matrices that are there, as curves see them."""
+    """A centred matrix that is there, as curves see it."""
 
-    def __init__(self, A, B, value, *, factor=1.0, rounding=0.0, relabellings=6000):
-        self.A, self.B, self.n, self.value = A, B, len(A), value
-        self.factor, self.rounding, self.relabellings = factor, rounding, relabellings
-
-    def invariants(self):
-        return invariants_of(self.A), invariants_of(self.B), True
+    def __init__(self, matrix):
+        self.matrix = matrix
 
     def first_invariants(self):
-        return invariants_of(self.A), invariants_of(self.B)
+        return invariants_of(self.matrix)
 
-    def spectra(self):
-        return *(Spectrum(np.linalg.eigvalsh(M), np.ones(self.n)) for M in (self.A, self.B)), True
+    def invariants(self):
+        return invariants_of(self.matrix), True
+
+    def spectrum(self):
+        return Spectrum(np.linalg.eigvalsh(self.matrix), np.ones(len(self.matrix))), True
+
+
+class DensePair(MatrixPair):
+    """Two of them."""
+
+    def __init__(self, A, B, value, *, factor=1.0, rounding=0.0, relabellings=6000):
+        self.A, self.B, self.n, self.value, self.matrices = A, B, len(A), value, (Dense(A), Dense(B))
+        self.factor, self.rounding, self.relabellings = factor, rounding, relabellings
 
     def squared_products(self):
         return float(((self.A * self.B) ** 2)[~np.eye(self.n, dtype=bool)].sum())
@@ -89,7 +94,7 @@ class Dense:
 
 
 def pair(n, estimator, value=0.0, **options):
-    return Dense(centred("gaussian(1)", n, estimator), centred("gaussian(2)", n, estimator, 2), value, **options)
+    return DensePair(centred("gaussian(1)", n, estimator), centred("gaussian(2)", n, estimator, 2), value, **options)
 
 
 @pytest.mark.parametrize("name", CURVES)
@@ -137,8 +142,8 @@ def test_tails_fall_from_one_to_nearly_nothing_but_never_to_nothing(name, estima
 
 @pytest.mark.parametrize("name", CURVES)
 def test_scales_of_the_matrices_change_no_p_value_and_the_record_has_that_of_the_statistic(name):
-    plain, moved = pair(20, "biased", 0.9, factor=0.5), pair(20, "biased", 0.9 * 21.0, factor=0.5 / 21.0)
-    moved.A, moved.B = 3.0 * moved.A, 7.0 * moved.B
+    plain = pair(20, "biased", 0.9, factor=0.5)
+    moved = DensePair(3.0 * plain.A, 7.0 * plain.B, 0.9 * 21.0, factor=0.5 / 21.0)
     (p, null), (q, other) = (curve_p_value(name, one) for one in (plain, moved))
     assert_close(p, q)
     tail = CURVES[name](plain)
@@ -156,7 +161,7 @@ def test_a_statistic_that_no_relabelling_changes_is_refused(name):
     constant = np.eye(8) - 1 / 8
     for A, B in ((constant, centred("linear", 8, "biased")), (np.zeros((8, 8)), constant)):
         with pytest.raises(UndecidedError, match="nothing can be tested"):
-            CURVES[name](Dense(A, B, 1.0, rounding=1e-12))
+            CURVES[name](DensePair(A, B, 1.0, rounding=1e-12))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -168,7 +173,7 @@ def test_moments_of_more_rows_are_those_of_all_splits(estimator):
         labels = [int(i in members) for i in range(12)]
         values.append(np.vdot(A, naive.centred[estimator](naive.label_gram(labels))))
     values = np.array(values)
-    found = permutation_moments(invariants_of(A), label_invariants(label), 12)
+    found = permutation_moments(invariants_of(A), CentredLabel(label).first_invariants(), 12)
     assert_close(found.mean, values.mean(), scale=values.std())
     assert_close(found.standard_deviation, values.std())
     assert_close(found.skewness, np.mean((values - values.mean()) ** 3) / values.std() ** 3)
@@ -176,7 +181,7 @@ def test_moments_of_more_rows_are_those_of_all_splits(estimator):
 
 def assert_invariants(found, M):
     size = np.abs(M).max() ** 3 * len(M) ** 2
-    for name in Invariants.__slots__:
+    for name in Invariants._fields:
         expected = getattr(invariants_of(M), name)
         np.testing.assert_allclose(getattr(found, name), expected, rtol=STATISTIC, atol=STATISTIC * size, err_msg=name)
 
@@ -186,8 +191,8 @@ def assert_invariants(found, M):
 def test_a_label_has_the_invariants_and_the_eigenvalues_of_its_matrix(n_x, n_y, estimator):
     B = np.array(naive.centred[estimator](naive.label_gram([1] * n_x + [0] * n_y)))
     label = LabelMatrix(n_x, n_y, estimator)
-    assert_invariants(label_invariants(label), B)
-    spectrum = label_spectrum(label)
+    assert_invariants(CentredLabel(label).first_invariants(), B)
+    spectrum = CentredLabel(label).spectrum()[0]
     # The vector of ones has eigenvalue 0.
     values = np.append(np.repeat(spectrum.values, spectrum.multiplicities.astype(int)), 0.0)
     assert_close(np.sort(values), np.linalg.eigvalsh(B))
@@ -199,12 +204,12 @@ def test_a_label_has_the_invariants_and_the_eigenvalues_of_its_matrix(n_x, n_y, 
 def test_a_kernel_has_the_invariants_and_the_eigenvalues_of_its_matrix(n, text, estimator):
     points, kernel, hollow = points_of(n), parse_kernel(text), estimator == "unbiased"
     A = centred(text, n, estimator)
-    found, exact = kernel_invariants(kernel, points, ENGINE, hollow=hollow, seed=0)
+    found, exact = CentredKernel(kernel, points, ENGINE, hollow=hollow, seed=0).invariants()
     assert exact
     assert_invariants(found, A)
-    first = first_invariants(kernel, points, ENGINE, hollow=hollow)
+    first = CentredKernel(kernel, points, ENGINE, hollow=hollow).first_invariants()
     assert_close([first.trace, first.trace_square], [found.trace, found.trace_square])
-    spectrum, exact = kernel_spectrum(kernel, points, ENGINE, hollow=hollow, seed=0)
+    spectrum, exact = CentredKernel(kernel, points, ENGINE, hollow=hollow, seed=0).spectrum()
     assert exact
     assert_close(spectrum.values, np.linalg.eigvalsh(A))
     centring, diagonal = centre(kernel, points, ENGINE, hollow=hollow)
@@ -217,20 +222,20 @@ def test_a_kernel_has_the_invariants_and_the_eigenvalues_of_its_matrix(n, text, 
 @pytest.mark.parametrize("text", ["gaussian(0.2)", "gaussian(1.5)", "laplacian(0.5)", "polynomial(2)"])
 def test_what_random_vectors_estimate_is_close(text, estimator, monkeypatch):
     points, kernel, hollow = points_of(600), parse_kernel(text), estimator == "unbiased"
-    exact, _ = kernel_invariants(kernel, points, ENGINE, hollow=hollow, seed=0)
-    every, _ = kernel_spectrum(kernel, points, ENGINE, hollow=hollow, seed=0)
+    exact, _ = CentredKernel(kernel, points, ENGINE, hollow=hollow, seed=0).invariants()
+    every, _ = CentredKernel(kernel, points, ENGINE, hollow=hollow, seed=0).spectrum()
     monkeypatch.setattr(moments, "EXACT_TRACE_ROWS", 100)
     monkeypatch.setattr(moments, "low_rank", lambda *_: None)
-    found, is_exact = kernel_invariants(kernel, points, ENGINE, hollow=hollow, seed=0)
+    found, is_exact = CentredKernel(kernel, points, ENGINE, hollow=hollow, seed=0).invariants()
     assert not is_exact
     np.testing.assert_allclose(found.trace_cube, exact.trace_cube, rtol=0.01)
     for name in ("trace", "trace_square", "diagonal_square", "diagonal_cube", "diagonal_form", "entry_cubes"):
         assert_close(getattr(found, name), getattr(exact, name))
-    again, _ = kernel_invariants(kernel, points, Engine(2), hollow=hollow, seed=0)
-    other, _ = kernel_invariants(kernel, points, ENGINE, hollow=hollow, seed=1)
+    again, _ = CentredKernel(kernel, points, Engine(2), hollow=hollow, seed=0).invariants()
+    other, _ = CentredKernel(kernel, points, ENGINE, hollow=hollow, seed=1).invariants()
     assert_close(again.trace_cube, found.trace_cube, share=SAME_MACHINE)
     assert text == "polynomial(2)" or other.trace_cube != found.trace_cube
-    leading, is_exact = kernel_spectrum(kernel, points, ENGINE, hollow=hollow, seed=0)
+    leading, is_exact = CentredKernel(kernel, points, ENGINE, hollow=hollow, seed=0).spectrum()
     assert not is_exact
     size = np.abs(every.values).sum()
     # What is left over is dropped where its squares are less than 1e-12 of all.
@@ -244,7 +249,7 @@ def test_values_whose_cubes_are_no_floats_have_moments():
     """Rows 24 bandwidths apart: kernel values of 1e-125, whose sums have a variance of 1e-250."""
     far = Points.of(np.array([0.0, 24.0, 100.0, 200.0, 300.0, 400.0, 500.0, 600.0]))
     a, b = (
-        kernel_invariants(parse_kernel("gaussian(1)"), points, ENGINE, hollow=True, seed=0)[0]
+        CentredKernel(parse_kernel("gaussian(1)"), points, ENGINE, hollow=True, seed=0).invariants()[0]
         for points in (far, points_of(8))
     )
     found = permutation_moments(a, b, 8)

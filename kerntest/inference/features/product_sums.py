@@ -19,7 +19,7 @@ from kerntest.errors import DataError, UsageError, listed
 from kerntest.inference import exact, sides
 from kerntest.inference.family import choose_pair
 from kerntest.inference.features import two_passes
-from kerntest.inference.nulls.approximations import curve_p_value
+from kerntest.inference.nulls.approximations import MatrixPair, curve_p_value
 from kerntest.inference.nulls.moments import Invariants, Spectrum
 from kerntest.inference.nulls.permutation import tie_tolerance
 from kerntest.inference.statistic import Effect, centred_inner, effect_size, factor
@@ -190,22 +190,22 @@ class CentredSide:
         square = self.squared_norm(hollow=self.hollow)
         return Invariants(0.0, square) if self.hollow else Invariants(self.trace, square, float(self.gram[-1, -1]))
 
-    def invariants(self) -> Invariants:
-        """Return the invariants. Cost: O(r^3 + m r^2 + m^2 r) time, O(m^2) memory."""
+    def invariants(self) -> tuple[Invariants, bool]:
+        """Return the invariants, exact but for a share of 1/n. Cost: O(r^3 + m r^2 + m^2 r) time, O(m^2) memory."""
         first, entries = self.first_invariants(), self.entries
         cubes = self.over_pairs(np.square(entries) * entries)
         if self.hollow:
-            return replace(first, trace_cube=self._hollow_trace_cube(), entry_cubes=cubes)
+            return first._replace(trace_cube=self._hollow_trace_cube(), entry_cubes=cubes), True
         S, d, along = self.gram[:-1, :-1], self.diagonal, self.gram[:-1, -1]
         diagonal_cube = self.over_rows(d**3)
-        return replace(
-            first,
+        found = first._replace(
             diagonal_cube=diagonal_cube,
             diagonal_with_square=self.over_rows(d * np.einsum("ir,ir->i", self.sampled @ S, self.sampled)),
             diagonal_form=float(along @ along),
             trace_cube=float(np.vdot(S @ S, S)),
             entry_cubes=cubes + diagonal_cube,
         )
+        return found, True
 
     def _hollow_trace_cube(self) -> float:
         """Return tr U(K)^3 = tr (M - D)^3 = tr M^3 - 3 tr M^2 D + 2 tr D^3 of M = W C W', W = (G, d, 1)."""
@@ -222,23 +222,23 @@ class CentredSide:
         on_square = np.einsum("ir,ir->i", W @ (N @ C), W)
         return float(np.trace(N @ N @ N)) - 3.0 * self.over_rows(D * on_square) + 2.0 * self.over_rows(D**3)
 
-    def spectrum(self) -> Spectrum:
-        """Return the eigenvalues of HKH that are not 0; or those of U(K), as if its diagonal were the same in every row."""
+    def spectrum(self) -> tuple[Spectrum, bool]:
+        """Return the eigenvalues of HKH that are not 0, all exact; or those of U(K), as if its diagonal were one number."""
         values = np.asarray(np.linalg.eigvalsh(self.gram[:-1, :-1]))
         if not self.hollow:
-            return Spectrum(values, np.ones(len(values)))
+            return Spectrum(values, np.ones(len(values))), True
         mean, rest = self.trace / self.n, max(self.n - len(values), 0)
-        return Spectrum(np.append(values - mean, -mean), np.append(np.ones(len(values)), rest))
+        return Spectrum(np.append(values - mean, -mean), np.append(np.ones(len(values)), rest)), False
 
 
-class FeaturePair:
-    """Two centred kernel matrices that features stand for: a `MatrixPair`.
+class FeaturePair(MatrixPair):
+    """Two centred kernel matrices that features stand for.
 
     `crossed` is sum_i (g_i, d_i)(h_i, e_i)' over the centred features of x and y.
     """
 
     def __init__(self, x: CentredSide, y: CentredSide, crossed: Array, estimator: Estimator) -> None:
-        self.x, self.y, self.crossed, self.n = x, y, crossed, x.n
+        self.x, self.y, self.crossed, self.n, self.matrices = x, y, crossed, x.n, (x, y)
         self.factor, self.value = factor(self.n, estimator), self.inner(hollow=x.hollow)
         self.rounding = tie_tolerance(float(x.diagonal.max()), self.n, float(y.diagonal.max()) * self.n)
 
@@ -251,18 +251,6 @@ class FeaturePair:
         unbiased, biased = self.inner(hollow=True), self.inner(hollow=False)
         size = effect_size(unbiased, self.x.squared_norm(hollow=True), self.y.squared_norm(hollow=True))
         return Effect(factor(self.n, "unbiased") * unbiased, factor(self.n, "biased") * biased, size)
-
-    def invariants(self) -> tuple[Invariants, Invariants, bool]:
-        """Return the invariants of both matrices; the cubic traces are exact but for a share of 1/n."""
-        return self.x.invariants(), self.y.invariants(), True
-
-    def first_invariants(self) -> tuple[Invariants, Invariants]:
-        """Return the invariants up to second order."""
-        return self.x.first_invariants(), self.y.first_invariants()
-
-    def spectra(self) -> tuple[Spectrum, Spectrum, bool]:
-        """Return the eigenvalues of both matrices, and whether all are exact."""
-        return self.x.spectrum(), self.y.spectrum(), not self.x.hollow
 
     def squared_products(self) -> float:
         """Return sum_{i != j} (A_ij B_ij)^2, scaled up from the sampled rows."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import cmath
 import math
 import sys
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -41,7 +42,20 @@ NODES = 801
 REACH = 4.0
 
 
-class MatrixPair(Protocol):
+class MatrixUnderNull(Protocol):
+    """One of the two centred matrices of a test."""
+
+    def invariants(self) -> tuple[Invariants, bool]:
+        """Return the invariants, and whether the cubic trace is exact."""
+
+    def first_invariants(self) -> Invariants:
+        """Return the invariants up to second order; those of third order may be 0."""
+
+    def spectrum(self) -> tuple[Spectrum, bool]:
+        """Return the eigenvalues, and whether all are exact."""
+
+
+class MatrixPair(ABC):
     """The two centred matrices A and B of a test over n rows.
 
     `value` is the observed <A, B>, `rounding` how far rounding can move it, `factor` what turns it into the statistic.
@@ -51,24 +65,27 @@ class MatrixPair(Protocol):
     value: float
     rounding: float
     factor: float
+    matrices: tuple[MatrixUnderNull, MatrixUnderNull]
 
-    def invariants(self) -> tuple[Invariants, Invariants, bool]:
-        """Return the invariants of A and of B, and whether their cubic traces are exact."""
-
-    def first_invariants(self) -> tuple[Invariants, Invariants]:
-        """Return the invariants up to second order only; those of third order are 0."""
-
-    def spectra(self) -> tuple[Spectrum, Spectrum, bool]:
-        """Return the eigenvalues of A and of B, and whether all are exact."""
-
+    @abstractmethod
     def squared_products(self) -> float:
         """Return sum_{i != j} (A_ij B_ij)^2."""
 
+    @abstractmethod
     def relabelled(self, at_least: int) -> Array:
         """Return <A, B> under at least so many relabellings."""
 
+    @abstractmethod
     def degenerate(self) -> UndecidedError:
         """Return the error for a statistic that no relabelling changes."""
+
+    def first_invariants(self) -> tuple[Invariants, Invariants]:
+        """Return the invariants of A and of B up to second order."""
+        return self.matrices[0].first_invariants(), self.matrices[1].first_invariants()
+
+    def varies(self) -> bool:
+        """Whether some permutation of the rows changes the statistic, by its exact variance over all of them."""
+        return permutation_moments(*self.first_invariants(), self.n).standard_deviation > self.rounding
 
 
 class Tail(NamedTuple):
@@ -83,9 +100,9 @@ class Tail(NamedTuple):
 
 def three_moments(pair: MatrixPair) -> Tail:
     """Pearson III through the exact mean, variance and skewness of the permutation distribution."""
-    a, b, exact = pair.invariants()
+    (a, exact_a), (b, exact_b) = (one.invariants() for one in pair.matrices)
     moments = _varying(pair, a, b)
-    return Tail(moments_p_value(pair.value, moments), moments, "exact" if exact else "stochastic")
+    return Tail(moments_p_value(pair.value, moments), moments, "exact" if exact_a and exact_b else "stochastic")
 
 
 def moments_p_value(value: float, moments: Moments) -> float:
@@ -146,14 +163,14 @@ def chi_squares(pair: MatrixPair) -> Tail:
     and 10 at 0.1 %.
     """
     _varying(pair, *pair.first_invariants())
-    a, b, exact = pair.spectra()
+    (a, exact_a), (b, exact_b) = (one.spectrum() for one in pair.matrices)
     powers = [
         float((a.values**k) @ a.multiplicities) * float((b.values**k) @ b.multiplicities) / pair.n**k for k in (1, 2, 3)
     ]
     deviation = math.sqrt(2.0 * powers[1])
     moments = Moments(powers[0], deviation, 8.0 * powers[2] / deviation**3)
     p_value = spectral_p_value(pair.value, a, b, pair.n)
-    return Tail(p_value, moments, "exact" if exact else "leading eigenvalues")
+    return Tail(p_value, moments, "exact" if exact_a and exact_b else "leading eigenvalues")
 
 
 CURVES: dict[str, Callable[[MatrixPair], Tail]] = {

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -46,8 +45,7 @@ ROUNDING = 1e-12
 NEGLIGIBLE = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
-class Invariants:
+class Invariants(NamedTuple):
     """The sums over a centred matrix M, with diagonal d, that three moments are made of."""
 
     # sum d_i, sum M_ij^2, sum d_i^2, sum d_i^3.
@@ -69,8 +67,7 @@ class Invariants:
         return np.array([*products, self.diagonal_with_square, self.diagonal_form, self.trace_cube, self.entry_cubes])
 
 
-@dataclass(frozen=True, slots=True)
-class Moments:
+class Moments(NamedTuple):
     """Mean, standard deviation and skewness of <A, B> over all relabellings."""
 
     mean: float
@@ -156,8 +153,7 @@ def _term(partition: list[list[int]]) -> str:
 # Eigenvalues
 
 
-@dataclass(frozen=True, slots=True)
-class Spectrum:
+class Spectrum(NamedTuple):
     """Eigenvalues with how often each occurs (not always a whole number, where many are stood for by a few)."""
 
     values: Array
@@ -178,54 +174,6 @@ def completed(leading: Array, trace: float, trace_square: float, n: int) -> Spec
     return Spectrum(np.append(leading, values), np.append(np.ones(len(leading)), counts))
 
 
-def label_spectrum(label: LabelMatrix) -> Spectrum:
-    """Return the eigenvalues of a centred label matrix but that of the vector of ones, 0.
-
-    Differences of two rows of one sample are eigenvectors, n_x - 1 and n_y - 1 of them; what is left belongs to the contrast
-    between the samples, and has the rest of the trace.
-    """
-    n_x, n_y, n = label.n_x, label.n_y, label.n_x + label.n_y
-    if not label.hollow:
-        return Spectrum(np.array([n_x * n_y / n, 0.0]), np.array([1.0, n - 2.0]))
-    within = -np.array([n_y * (n_y - 1), n_x * (n_x - 1)]) / ((n - 1) * (n - 2))
-    counts = np.array([n_x - 1.0, n_y - 1.0])
-    return Spectrum(np.append(-(within @ counts), within), np.append(1.0, counts))
-
-
-def kernel_spectrum(
-    kernel: Kernel,
-    points: Points,
-    engine: Engine,
-    *,
-    hollow: bool,
-    seed: int,
-    progress: Progress | None = None,
-) -> tuple[Spectrum, bool]:
-    """Return the eigenvalues of a centred kernel matrix, and whether they are all exact.
-
-    Cost: O(n^3) time and n^2 memory up to 2,000 rows. Beyond, the leading 60 eigenvalues by one step of randomised
-    subspace iteration (Halko et al. 2011), the rest stood for by one value with their sum and sum of squares: three
-    sweeps of O(n^2 (p + 60)) time.
-    """
-    n = len(points)
-    centring, diagonal = centre(kernel, points, engine, hollow=hollow)
-
-    def times(vectors: Array) -> Sweep:
-        return sweep(kernel, points, vectors, engine, centring=centring, progress=progress)
-
-    exact = n <= EXACT_TRACE_ROWS
-    signs = None if exact else _signs(np.random.default_rng((seed, PROBE_STREAM)), n)
-    basis = np.eye(n) if signs is None else np.linalg.qr(times(signs).product)[0]
-    swept = times(basis)
-    projected = swept.product if exact else basis.T @ swept.product
-    leading: Array = np.asarray(np.linalg.eigvalsh(projected), dtype=np.float64)
-    return completed(leading, float(diagonal.sum()), swept.total_square, n), exact
-
-
-def _signs(rng: np.random.Generator, n: int) -> Array:
-    return rng.choice(np.array([-1.0, 1.0]), (n, PROBES))
-
-
 # Sums
 
 
@@ -244,63 +192,105 @@ def centre(kernel: Kernel, points: Points, engine: Engine, *, hollow: bool) -> t
     return centring, on_diagonal - 2.0 * means + centring.grand
 
 
-def first_invariants(kernel: Kernel, points: Points, engine: Engine, *, hollow: bool) -> Invariants:
-    """Return the invariants up to second order; the others are 0. Cost: two sweeps of O(n^2 p / 2) time."""
-    centring, diagonal = centre(kernel, points, engine, hollow=hollow)
-    swept = sweep(kernel, points, np.zeros((len(points), 0)), engine, centring=centring)
-    return Invariants(float(diagonal.sum()), swept.total_square, float(diagonal @ diagonal))
+class CentredKernel:
+    """A centred kernel matrix as nulls need it: U(K) where it is `hollow`, else HKH."""
 
+    def __init__(
+        self,
+        kernel: Kernel,
+        points: Points,
+        engine: Engine,
+        *,
+        hollow: bool,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> None:
+        self.kernel, self.points, self.engine, self.hollow = kernel, points, engine, hollow
+        self.n, self.progress, self._rng = len(points), progress, np.random.default_rng((seed, PROBE_STREAM))
 
-def kernel_invariants(
-    kernel: Kernel,
-    points: Points,
-    engine: Engine,
-    *,
-    hollow: bool,
-    seed: int,
-    progress: Progress | None = None,
-) -> tuple[Invariants, bool]:
-    """Return the invariants of a centred kernel matrix, U(K) where it is `hollow`, else HKH, and whether tr A^3 is exact.
+    @cached_property
+    def centring(self) -> tuple[Centring, Array]:
+        """The centring, and the diagonal of what it gives."""
+        return centre(self.kernel, self.points, self.engine, hollow=self.hollow)
 
-    Cost: of a matrix of low rank r, such as that of a smooth kernel on one column, O(n r^3) time, exact; where the
-    rank is some hundreds, O(n^2 + n r^2) for one column. Of others, O(n^3) time up to 2,000 rows; beyond, three sweeps of
-    O(n^2 (p + 120)) time and O(120 n) memory. The estimate is Hutch++ (Meyer et al. 2021): the part of the matrix in the
-    span of A S, for random signs S, exactly, and random signs for the rest.
-    """
-    n = len(points)
-    factor = low_rank(kernel, points)
-    by_factor = None if factor is None else low_rank_invariants(factor, hollow=hollow)
-    if by_factor is not None:
-        return by_factor, True
-    centring, diagonal = centre(kernel, points, engine, hollow=hollow)
+    def _swept(self, vectors: Array, **more: Any) -> Sweep:
+        """Return the product of the centred matrix with some vectors, and sums of its entries."""
+        centring = self.centring[0]
+        return sweep(self.kernel, self.points, vectors, self.engine, centring=centring, progress=self.progress, **more)
 
-    def times(vectors: Array) -> Sweep:
-        ones, together = np.ones((n, 1)), np.column_stack([vectors, diagonal])
-        return sweep(
-            kernel, points, together, engine, centring=centring, square_vectors=ones, cubes=True, progress=progress
+    def _signs(self) -> Array:
+        return self._rng.choice(np.array([-1.0, 1.0]), (self.n, PROBES))
+
+    def first_invariants(self) -> Invariants:
+        """Return the invariants up to second order; the others are 0. Cost: two sweeps of O(n^2 p / 2) time."""
+        diagonal = self.centring[1]
+        square = self._swept(np.zeros((self.n, 0))).total_square
+        return Invariants(float(diagonal.sum()), square, float(diagonal @ diagonal))
+
+    def invariants(self) -> tuple[Invariants, bool]:
+        """Return the invariants, and whether tr A^3 is exact.
+
+        Cost: of a matrix of low rank r, such as that of a smooth kernel on one column, O(n r^3) time, exact; where the
+        rank is some hundreds, O(n^2 + n r^2) for one column. Of others, O(n^3) time up to 2,000 rows; beyond, three sweeps
+        of O(n^2 (p + 120)) time and O(120 n) memory. The estimate is Hutch++ (Meyer et al. 2021): the part of the matrix in
+        the span of A S, for random signs S, exactly, and random signs for the rest.
+        """
+        factor = low_rank(self.kernel, self.points)
+        by_factor = None if factor is None else low_rank_invariants(factor, hollow=self.hollow)
+        if by_factor is not None:
+            return by_factor, True
+        diagonal = self.centring[1]
+
+        def times(vectors: Array) -> Sweep:
+            together = np.column_stack([vectors, diagonal])
+            return self._swept(together, square_vectors=np.ones((self.n, 1)), cubes=True)
+
+        column, exact, swept = _factor_of_one_column(self.kernel, self.points), True, None
+        if column is not None:
+            swept = times(np.empty((self.n, 0)))
+            cube, doubt = _Centred(column, hollow=self.hollow).trace_cube()
+            if doubt > CANCELLED * swept.total_square**1.5:
+                # Centring takes nearly all of the matrix away: the factor has too few digits left.
+                swept = None
+        if swept is None:
+            exact = self.n <= EXACT_TRACE_ROWS
+            swept, cube = _by_all(times, self.n) if exact else self._by_probes(times)
+        invariants = Invariants(
+            trace=float(diagonal.sum()),
+            trace_square=swept.total_square,
+            diagonal_square=float((diagonal**2).sum()),
+            diagonal_cube=float((diagonal**3).sum()),
+            diagonal_with_square=float(diagonal @ swept.squares[:, 0]),
+            diagonal_form=float(diagonal @ swept.product[:, -1]),
+            trace_cube=cube,
+            entry_cubes=swept.cubes,
         )
+        return invariants, exact
 
-    column, exact, swept = _factor_of_one_column(kernel, points), True, None
-    if column is not None:
-        swept = times(np.empty((n, 0)))
-        cube, doubt = _Centred.of(column, hollow=hollow).trace_cube()
-        if doubt > CANCELLED * swept.total_square**1.5:
-            # Centring takes nearly all of the matrix away: the factor has too few digits left.
-            swept = None
-    if swept is None:
-        exact = n <= EXACT_TRACE_ROWS
-        swept, cube = _by_all(times, n) if exact else _by_probes(times, n, seed)
-    invariants = Invariants(
-        trace=float(diagonal.sum()),
-        trace_square=swept.total_square,
-        diagonal_square=float((diagonal**2).sum()),
-        diagonal_cube=float((diagonal**3).sum()),
-        diagonal_with_square=float(diagonal @ swept.squares[:, 0]),
-        diagonal_form=float(diagonal @ swept.product[:, -1]),
-        trace_cube=cube,
-        entry_cubes=swept.cubes,
-    )
-    return invariants, exact
+    def _by_probes(self, times: Callable[[Array], Sweep]) -> tuple[Sweep, float]:
+        """Return a sweep and the estimate of tr A^3 by Hutch++."""
+        swept = times(self._signs())
+        basis = np.linalg.qr(swept.product[:, :-1])[0]
+        probes = self._signs()
+        probes -= basis @ (basis.T @ probes)
+        once = times(np.column_stack([basis, probes])).product[:, :-1]
+        twice = times(once).product[:, :-1]
+        forms = np.einsum("ij,ij->j", once, twice)
+        return swept, float(forms[:PROBES].sum() + forms[PROBES:].mean())
+
+    def spectrum(self) -> tuple[Spectrum, bool]:
+        """Return the eigenvalues, and whether they are all exact.
+
+        Cost: O(n^3) time and n^2 memory up to 2,000 rows. Beyond, the leading 60 eigenvalues by one step of randomised
+        subspace iteration (Halko et al. 2011), the rest stood for by one value with their sum and sum of squares: three
+        sweeps of O(n^2 (p + 60)) time.
+        """
+        exact = self.n <= EXACT_TRACE_ROWS
+        basis = np.eye(self.n) if exact else np.linalg.qr(self._swept(self._signs()).product)[0]
+        swept = self._swept(basis)
+        projected = swept.product if exact else basis.T @ swept.product
+        leading = np.asarray(np.linalg.eigvalsh(projected), dtype=np.float64)
+        return completed(leading, float(self.centring[1].sum()), swept.total_square, self.n), exact
 
 
 def _by_all(times: Callable[[Array], Sweep], n: int) -> tuple[Sweep, float]:
@@ -308,19 +298,6 @@ def _by_all(times: Callable[[Array], Sweep], n: int) -> tuple[Sweep, float]:
     swept = times(np.eye(n))
     A = swept.product[:, :n]
     return swept, float(np.vdot(A @ A, A))
-
-
-def _by_probes(times: Callable[[Array], Sweep], n: int, seed: int) -> tuple[Sweep, float]:
-    """Return a sweep and the estimate of tr A^3 by Hutch++."""
-    rng = np.random.default_rng((seed, PROBE_STREAM))
-    swept = times(_signs(rng, n))
-    basis = np.linalg.qr(swept.product[:, :-1])[0]
-    probes = _signs(rng, n)
-    probes -= basis @ (basis.T @ probes)
-    once = times(np.column_stack([basis, probes])).product[:, :-1]
-    twice = times(once).product[:, :-1]
-    forms = np.einsum("ij,ij->j", once, twice)
-    return swept, float(forms[:PROBES].sum() + forms[PROBES:].mean())
 
 
 def _factor_of_one_column(kernel: Kernel, points: Points) -> Factor | None:
@@ -331,11 +308,34 @@ def _factor_of_one_column(kernel: Kernel, points: Points) -> Factor | None:
     return centred_factor(factor) if factor.complete else None
 
 
-def label_invariants(label: LabelMatrix) -> Invariants:
-    """Return the invariants of a centred label matrix: HLH is of one column."""
-    n = label.n_x + label.n_y
-    column = np.repeat([label.n_y / n, -label.n_x / n], [label.n_x, label.n_y])[:, None]
-    return _Centred.of(Factor(column), hollow=label.hollow).invariants()
+class CentredLabel:
+    """The centred matrix of the label of two samples: HLH is of one column."""
+
+    def __init__(self, label: LabelMatrix) -> None:
+        self.label, self.n = label, label.n_x + label.n_y
+
+    def first_invariants(self) -> Invariants:
+        """Return the invariants: all of them cost as little."""
+        label, n = self.label, self.n
+        column = np.repeat([label.n_y / n, -label.n_x / n], [label.n_x, label.n_y])[:, None]
+        return _Centred(Factor(column), hollow=label.hollow).invariants()
+
+    def invariants(self) -> tuple[Invariants, bool]:
+        """Return the invariants, which are exact."""
+        return self.first_invariants(), True
+
+    def spectrum(self) -> tuple[Spectrum, bool]:
+        """Return the eigenvalues but that of the vector of ones, 0.
+
+        Differences of two rows of one sample are eigenvectors, n_x - 1 and n_y - 1 of them; what is left belongs to the
+        contrast between the samples, and has the rest of the trace.
+        """
+        n_x, n_y, n = self.label.n_x, self.label.n_y, self.n
+        if not self.label.hollow:
+            return Spectrum(np.array([n_x * n_y / n, 0.0]), np.array([1.0, n - 2.0])), True
+        within = -np.array([n_y * (n_y - 1), n_x * (n_x - 1)]) / ((n - 1) * (n - 2))
+        counts = np.array([n_x - 1.0, n_y - 1.0])
+        return Spectrum(np.append(-(within @ counts), within), np.append(1.0, counts)), True
 
 
 def low_rank_invariants(factor: Factor, *, hollow: bool) -> Invariants | None:
@@ -347,12 +347,11 @@ def low_rank_invariants(factor: Factor, *, hollow: bool) -> Invariants | None:
     n, rank = factor.columns.shape
     if rank**3 > CUBES_PER_ROW * n:
         return None
-    A = _Centred.of(factor, hollow=hollow)
+    A = _Centred(factor, hollow=hollow)
     found = A.invariants()
     return found if A.trace_cube()[1] <= CANCELLED * max(found.trace_square, 0.0) ** 1.5 else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Centred:
     """A centred matrix A = M - D, M = W C W' for W of shape (n, q), where D is 0 or the diagonal of M.
 
@@ -363,28 +362,20 @@ class _Centred:
     diagonal d of G G' and row means r = -d / (n - 2), M = G G' - r 1' - 1 r' + g 1 1'.
     """
 
-    W: Array
-    C: Array
-    N: Array
-    diagonal: Array
-    taken_out: Array
-
-    @classmethod
-    def of(cls, factor: Factor, *, hollow: bool) -> _Centred:
-        """Return it from HKH = G G'."""
+    def __init__(self, factor: Factor, *, hollow: bool) -> None:
         W, d = factor.columns, factor.diagonal
         n, rank = W.shape
-        C, diagonal, taken_out = np.eye(rank), d, np.zeros(n)
+        self.W, self.C, self.diagonal, self.taken_out = W, np.eye(rank), d, np.zeros(n)
         if hollow:
             row = -d / (n - 2)
             grand = float(row.sum()) / (n - 1)
             # r 1' = (r t)(1/t)', with both of one length: where all entries are tiny, sums of cubes of r +- 1 would cancel.
             length = float(np.linalg.norm(row))
             t = np.sqrt(np.sqrt(n) / length) if length > 0 else 1.0
-            W, C = np.column_stack([W, row * t, np.full(n, 1.0 / t)]), np.eye(rank + 2)
-            C[rank:, rank:] = [[0.0, -1.0], [-1.0, grand * t**2]]
-            diagonal, taken_out = np.zeros(n), d - 2.0 * row + grand
-        return cls(W, C, C @ (W.T @ W), diagonal, taken_out)
+            self.W, self.C = np.column_stack([W, row * t, np.full(n, 1.0 / t)]), np.eye(rank + 2)
+            self.C[rank:, rank:] = [[0.0, -1.0], [-1.0, grand * t**2]]
+            self.diagonal, self.taken_out = np.zeros(n), d - 2.0 * row + grand
+        self.N = self.C @ (self.W.T @ self.W)
 
     @property
     def on_square(self) -> Array:

@@ -18,7 +18,7 @@ from kerntest.errors import UsageError
 from kerntest.inference.exact import ABOUT_COLUMNS, RunOfTest, paired_copies
 from kerntest.inference.family import BandwidthOption, KernelChooser
 from kerntest.inference.nulls.approximations import moments_p_value
-from kerntest.inference.nulls.moments import kernel_invariants, low_rank_invariants, permutation_moments
+from kerntest.inference.nulls.moments import CentredKernel, low_rank_invariants, permutation_moments
 from kerntest.inference.nulls.permutation import scores, tie_tolerance
 from kerntest.inference.relabelling.shifts import cyclic_orders, low_rank_sums, shift_sums
 from kerntest.inference.sides import Groups, Reading, pair_up, read_one
@@ -109,7 +109,7 @@ class _Matrix:
         # Of low rank without a sweep over all of the matrix.
         found = self.low_rank and low_rank_invariants(self.low_rank, hollow=options.hollow)
         self.invariants: Invariants = (
-            found or kernel_invariants(kernel, points, engine, hollow=options.hollow, seed=options.seed)[0]
+            found or CentredKernel(kernel, points, engine, hollow=options.hollow, seed=options.seed).invariants()[0]
         )
 
 
