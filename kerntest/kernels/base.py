@@ -206,8 +206,7 @@ def right_factor(numeric: Array) -> Array:
 class Pairs(ABC):
     """Pairs (x, y) of rows in some layout, and the quantities that kernels are made of.
 
-    A quantity has the shape `shape`, or one that broadcasts to it. It may be shared with other kernels: callers must not
-    write into it.
+    A quantity has the shape `shape`. It may be shared with other kernels: callers must not write into it.
     """
 
     # Values by which a kernel finds those of half its bandwidth, see `halve_bandwidths`.
@@ -335,7 +334,7 @@ class Pairs(ABC):
                 values = np.square(values, out=None if values is known else values)
                 smallest *= smallest
         else:
-            values = shaped(compute(), self.shape)
+            values = compute()
             smallest = float(values.min(initial=1.0))
         values.flags.writeable = False
         self.halved[kind] = bandwidth, smallest, values
@@ -449,11 +448,6 @@ class Kernel(ABC):
 def refused(message: str, hint: str, code: str = "kernel_columns", **where: str | int) -> UsageError:
     """Return the error of a kernel that cannot be meant so."""
     return UsageError(message, hint=hint, code=f"usage.{code}", where=where)
-
-
-def shaped(values: Array, shape: tuple[int, int]) -> Array:
-    """Return `values` if it has this shape, else a copy of it broadcast to it."""
-    return values if values.shape == shape else np.broadcast_to(values, shape).copy()
 
 
 def writeable(values: Array) -> Array:

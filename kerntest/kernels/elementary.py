@@ -31,7 +31,7 @@ from kerntest.kernels.algebra import (
     check_number,
     format_number,
 )
-from kerntest.kernels.base import Array, Columns, Pairs, Points, raised, refuse_overflow, refused, shaped
+from kerntest.kernels.base import Array, Columns, Pairs, Points, raised, refuse_overflow, refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,8 +131,7 @@ class BandwidthAtom(Atom):
         """Return k(x, y) for every pair; a distance too large for a float is as good as infinite."""
         bandwidth = self.chosen_bandwidth
         with np.errstate(over="ignore"):
-            values = pairs.values_of(type(self), bandwidth, self.squarings, lambda: self.values(pairs, bandwidth))
-        return shaped(values, pairs.shape)
+            return pairs.values_of(type(self), bandwidth, self.squarings, lambda: self.values(pairs, bandwidth))
 
     @abstractmethod
     def values(self, pairs: Pairs, bandwidth: float) -> Array:
@@ -307,7 +306,7 @@ class Periodic(Atom):
     def evaluate(self, pairs: Pairs) -> Array:
         """Return k(x, y) for every pair."""
         total = pairs.summed(self._squared_sine)
-        return shaped(_exponential(total, -2 / self.bandwidth**2, out=total), pairs.shape)
+        return _exponential(total, -2 / self.bandwidth**2, out=total)
 
     def _squared_sine(self, difference: Array, out: Array) -> None:
         # The sine of a large multiple of pi has lost its digits; the size first keeps k(x, y) = k(y, x) exactly.
@@ -324,7 +323,7 @@ class Dot(Atom):
     def evaluate(self, pairs: Pairs) -> Array:
         """Return k(x, y) for every pair."""
         with refuse_overflow(self):
-            return self._of_inner_product(shaped(pairs.inner_product().copy(), pairs.shape))
+            return self._of_inner_product(pairs.inner_product().copy())
 
     def diagonal(self, points: Points) -> Array:
         """Return k(x, x) for every row."""
@@ -413,7 +412,7 @@ class Delta(Atom):
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return 1.0 where x and y agree, else 0.0."""
-        return shaped((pairs.all_mismatches() == 0).astype(np.float64), pairs.shape)
+        return (pairs.all_mismatches() == 0).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,7 +261,7 @@ BLOCK = 2**19
 SMALLEST = 1e-12
 
 
-def _parts(rows: int, width: int, entries: int = BLOCK) -> list[slice]:
+def _parts(rows: int, width: int, entries: int) -> list[slice]:
     """Return rows in parts of about so many entries."""
     step = max(16, entries // max(width, 1))
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
@@ -297,7 +297,7 @@ class FeatureMap:
 
     def __call__(self, points: Points, engine: Engine) -> Array:
         """Return the features of n rows, shape (n, size). Cost: O(n M (p + size)) time."""
-        result, parts = np.empty((len(points), self.size)), _parts(len(points), self.size)
+        result, parts = np.empty((len(points), self.size)), _parts(len(points), self.size, BLOCK)
         made = engine.here.map(lambda part: self.of_block(points.take(part)), parts)
         for part, values in zip(parts, made, strict=True):
             result[part] = values
@@ -311,7 +311,7 @@ class FeatureMap:
         """
         if self.kind == "nystroem":
             return self.kernel.diagonal(points)
-        parts = _parts(len(points), self.size)
+        parts = _parts(len(points), self.size, BLOCK)
         return np.concatenate([np.empty(0), *(squared_norms(self.of_block(points.take(part))) for part in parts)])
 
     def of_block(self, points: Points, onto: Array | None = None) -> Array:
@@ -469,7 +469,7 @@ def leading_directions(
     """
     first = rows(slice(0, min(n, FIRST)))
     width, near = first.shape[1], first.mean(axis=0)
-    parts = _parts(n, width)
+    parts = _parts(n, width, BLOCK)
 
     def scatter(part: slice) -> tuple[Array, Array]:
         moved = rows(part) - near

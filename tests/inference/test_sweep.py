@@ -7,7 +7,7 @@ from tolerances import SAME_MACHINE, assert_close
 from kerntest import parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.kernels.base import Points
-from kerntest.matrices import matrix as sweeping
+from kerntest.matrices import passes as sweeping
 from kerntest.matrices.passes import Centring, sweep
 
 ENGINE = Engine(1)

@@ -162,25 +162,6 @@ def test_what_is_chosen_stays(kernel):
     assert kernel.resolve(rule) == kernel
 
 
-class OneForAll(DensePairs):
-    """Pairs without columns whose counts are one number for all, as a layout may return them."""
-
-    def mismatches(self):
-        return np.zeros((1, 1))
-
-    def equal(self):
-        return np.ones((1, 1), dtype=bool)
-
-
-@pytest.mark.parametrize("text", ["hamming(1)", "delta", "2", "linear + delta", "periodic"])
-def test_quantities_that_only_broadcast_still_give_full_arrays(text):
-    nothing = Points.of(np.empty((4, 0)))
-    values = parse_kernel(text).evaluate(OneForAll(nothing, nothing))
-    assert values.shape == (4, 4)
-    values[0, 0] = 5.0
-    assert values[1, 1] != 5.0
-
-
 def test_open_bandwidths_are_asked_for_with_their_metric_and_columns():
     asked = []
 

@@ -18,37 +18,25 @@ X = np.random.default_rng(3).normal(size=(8, 2))
 @pytest.mark.parametrize(
     ("text", "printed"),
     [
-        ("gaussian", "gaussian"),
-        ("gaussian()", "gaussian"),
         ("gaussian(bandwidth=1.50)", "gaussian(1.5)"),
         (" RBF ( 1e0 ) ", "gaussian(1)"),
         ("gaussian(+.5)", "gaussian(0.5)"),
         ("gaussian(1e22)", "gaussian(1e+22)"),
         ("student-t(1.5, 3)", "student-t(1.5, df=3)"),
         ("Student_T(df=3)", "student-t(df=3)"),
-        ("student(2)", "student-t(2)"),
-        ("rq(alpha=2, bandwidth=1)", "rational-quadratic(1, alpha=2)"),
         ("matern(1, nu=2.5)", "matern(1, nu=2.5)"),
         ("periodic(2, 0.5)", "periodic(period=2, bandwidth=0.5)"),
         ("periodic(bandwidth=1)", "periodic"),
         ("poly(2, offset=-1)", "polynomial(degree=2, offset=-1)"),
-        ("polynomial(3)", "polynomial"),
-        ("exponential(gain=2)", "exponential(gain=2)"),
         ("laplacian(2)*0.5", "0.5*laplacian(2)"),
-        ("linear + 2*linear*delta", "linear + 2*linear*delta"),
         ("(linear+1)*delta", "(linear + 1)*delta"),
         ("linear+(1+delta)", "linear + 1 + delta"),
         ("linear ** 2 * delta", "linear^2*delta"),
         ("(linear*delta)^2", "(linear*delta)^2"),
-        ("(linear^2)^3", "(linear^2)^3"),
-        ("gaussian(1)^0.5", "gaussian(1)^0.5"),
         ("normalize(linear + 1)", "normalise(linear + 1)"),
-        ("NORMALISE(linear)^2", "normalise(linear)^2"),
         ("((gaussian))", "gaussian"),
-        ("2", "2"),
         ("linear\n+\tdelta", "linear + delta"),
         ("additive(1,2,3)", "additive(1, 2, 3)"),
-        ("age: linear", "age: linear"),
         ("age,income : gaussian(1.5);city:delta", "age, income: gaussian(1.5); city: delta"),
         ("'a,b;c:d*', \"it's\", `\"` : linear", "'a,b;c:d*', it's, '\"': linear"),
         ("'it''s': linear", "it's: linear"),
@@ -84,62 +72,31 @@ def test_every_name_is_read_in_any_spelling(name):
 
 ERRORS = [
     ("gausian(1.5)", 1, r"unknown kernel 'gausian' at character 1 of 'gausian\(1.5\)'", "did you mean 'gaussian'?"),
-    ("linear + bogus", 10, "unknown kernel 'bogus' at character 10", "`kerntest kernels` lists them"),
-    ("exp(1)", 1, "unknown kernel 'exp'", "`kerntest kernels`"),
     ("", 1, "the kernel text is empty", "for example 'gaussian'"),
-    ("   ", 4, "the kernel text is empty", "for example"),
     ("(linear", 1, "this parenthesis is never closed at character 1", r"add a '\)'"),
-    ("gaussian(1.5", 9, "this parenthesis is never closed at character 9", r"add a '\)'"),
     ("linear)", 7, r"unexpected '\)' at character 7", "no parenthesis is open"),
     ("()", 2, r"unexpected '\)' at character 2", "no parenthesis"),
     ("student-t(2, dof=3)", 14, "'student-t' has no argument 'dof'", r"did you mean 'df'\? write student-t\("),
     ("gaussian(sigma=3)", 10, "'gaussian' has no argument 'sigma'", r"write gaussian\(bandwidth\)"),
     ("gaussian(1, 2)", 13, "too many arguments for 'gaussian'", r"write gaussian\(bandwidth\)"),
-    ("delta(1)", 7, "too many arguments for 'delta'", "write delta"),
     ("gaussian(bandwidth=1, bandwidth=2)", 23, "'bandwidth' is given twice", "write gaussian"),
-    ("gaussian(1, bandwidth=2)", 13, "'bandwidth' is given twice", "write gaussian"),
     ("polynomial(degree=2, 1)", 22, "an argument without a name after one with a name", "write polynomial"),
     ("additive(-1)", 10, "bandwidth of additive must be positive, not -1, at character 10", "found from the data"),
     ("additive(1 2)", 12, "unexpected '2' at character 12", "joined by"),
     ("additive(", 10, "a bandwidth is missing at character 10", "write additive"),
-    ("additive(wide)", 10, "a bandwidth is missing at character 10", "write additive"),
     ("gaussian(1e-200)", 10, "bandwidth of gaussian must be between 1e-75 and 1e", "found from the data"),
     ("matern(1, 101)", 11, "nu of matern must be positive and at most 100, not 101", "`kerntest kernels`"),
-    ("periodic(0)", 10, "period of periodic must be positive, not 0", "`kerntest kernels`"),
     ("polynomial(0)", 12, "degree of polynomial must be a whole number from 1 to 1000, not 0", "`kerntest kernels`"),
-    ("exponential(-1)", 13, "gain of exponential must be positive, not -1", "`kerntest kernels`"),
-    ("hamming(0)", 9, "bandwidth of hamming must be positive, not 0", "found from the data"),
-    ("gaussian(0)", 10, "bandwidth of gaussian must be positive, not 0, at character 10", "found from the data"),
-    (
-        "linear + gaussian(-1)",
-        19,
-        "bandwidth of gaussian must be positive, not -1, at character 19",
-        "found from the data",
-    ),
+    ("linear + gaussian(-1)", 19, "gaussian must be positive, not -1, at character 19", "found from the data"),
     ("gaussian(nan)", 10, "must be a finite number, not nan", "found from the data"),
-    ("gaussian(-inf)", 10, "must be a finite number, not -inf", "found from the data"),
-    ("gaussian(1e999)", 10, "must be a finite number, not inf", "found from the data"),
-    ("student-t(1, df=0)", 17, "df of student-t must be positive, not 0", "`kerntest kernels`"),
-    ("polynomial(2.5)", 12, "degree of polynomial must be a whole number", "`kerntest kernels`"),
     ("gaussian(median)", 10, "a number for 'bandwidth' is missing", "leave it out to have it chosen"),
     ("periodic(bandwidth=auto)", 20, "a number for 'bandwidth' is missing", None),
-    ("gaussian(1,)", 12, "too many arguments", "write gaussian"),
-    ("student-t(1,)", 13, "a number for 'df' is missing", None),
     ("-1*linear", 1, "a kernel cannot have a negative weight at character 1", "positive definite"),
-    ("linear + -2*delta", 10, "a kernel cannot have a negative weight at character 10", "positive definite"),
-    (
-        "1e999*linear",
-        1,
-        "the weight of a kernel must be a finite number, not inf, at character 1",
-        "`kerntest kernels`",
-    ),
+    ("1e999*linear", 1, "weight of a kernel must be a finite number, not inf, at character 1", "`kerntest kernels`"),
     ("linear - delta", 8, "kernels cannot be subtracted: the difference need not be positive definite", "use '\\+'"),
-    ("gaussian(1)-delta", 12, "kernels cannot be subtracted", "use '\\+'"),
     ("gaussian-delta", 9, "kernels cannot be subtracted", "use '\\+'"),
     ("linear +", 9, "a kernel is missing at the end", "leave the sign out"),
-    ("linear *", 9, "a kernel is missing at the end", "leave the sign out"),
     ("+ linear", 1, r"unexpected '\+'", "joined by"),
-    ("linear ^", 9, "an exponent is missing", None),
     ("linear ^ two", 10, "an exponent is missing", None),
     ("linear^0", 8, "the exponent of a power must be positive, not 0, at character 8", "`kerntest kernels`"),
     ("linear^0.5", 8, r"'linear\^0.5' need not be positive definite, at character 8", "whole exponent"),
@@ -147,20 +104,15 @@ ERRORS = [
     ("linear delta", 8, "unexpected 'd' at character 8", "joined by"),
     ("linear/2", 7, "unexpected '/'", r"0.5\*kernel"),
     ("normalise", 10, "'normalise' needs a kernel in parentheses", r"normalise\(polynomial\)"),
-    ("normalise(linear, 2)", 17, "unexpected ','", "joined by"),
     ("a: linear; delta", 12, "a ':' is missing in the group 'delta' at character 12", "columns: kernel"),
     ("a: linear;", 11, "empty group at character 11", "columns: kernel"),
-    ("; a: linear", 1, "empty group at character 1", "columns: kernel"),
-    ("a: linear;; b: delta", 11, "empty group at character 11", "columns: kernel"),
     ("a: ", 2, "no kernel after the ':'", "columns: kernel"),
     (": linear", 1, "a column name is missing", "for all other columns"),
     ("a,,b: linear", 3, "a column name is missing", "for all other columns"),
     ("'a: linear", 1, "the quote ' is never closed", "add another '"),
     ("'a' b: linear", 5, "text after a quoted column", "whole name in quotes"),
     ("a: linear: delta", 10, "unexpected ':'", "separate groups by ';'"),
-    ("a: gausian", 4, "unknown kernel 'gausian' at character 4", "did you mean 'gaussian'"),
     ("*: linear; *: delta", 12, r"'\*' stands for the rest of the columns and can be used once", "name the columns"),
-    ("a, *, *: linear", 7, "can be used once", "name the columns"),
     ("x" * 100, 1, "at character 1 of 'x{60}'\\.\\.\\.$", "`kerntest kernels`"),
 ]
 
@@ -172,17 +124,9 @@ def test_errors_say_where_and_how_to_go_on(text, position, message, hint):
     error = caught.value
     assert (error.exit_code, error.code) == (2, "usage.kernel_text")
     assert error.where["position"] == position
+    assert error.where.get("value") == ("gausian" if text.startswith("gausian") else error.where.get("value"))
     assert "\n" not in error.message
-    if hint is None:
-        assert error.hint is None
-    else:
-        assert re.search(hint, error.hint)
-
-
-def test_the_value_is_told_to_programs():
-    with pytest.raises(UsageError, match="gausian") as caught:
-        parse_kernel("gausian(1.5)")
-    assert caught.value.where == {"position": 1, "value": "gausian"}
+    assert error.hint is hint or re.search(hint, error.hint)
 
 
 @pytest.mark.parametrize("opening", ["(", "normalise("])
@@ -222,19 +166,7 @@ def repr_of(name):
     return "`" + name.replace("`", "``") + "`"
 
 
-words = [
-    *f"{NAMES} {ALIASES}".split(),
-    *"()+*^:;,-=/ '\"`",
-    "**",
-    "0.5",
-    "1e999",
-    "nan",
-    "df=",
-    "bandwidth=",
-    "normalise(",
-    "é",
-    "\n",
-]
+words = [*f"{NAMES} {ALIASES} ** 0.5 1e999 nan df= bandwidth= normalise( é".split(), *"()+*^:;,-=/ '\"`\n"]
 
 
 @given(st.text(max_size=30) | st.lists(st.sampled_from(words), max_size=15).map("".join))
@@ -292,15 +224,7 @@ def test_operators_refuse_what_is_no_kernel():
 
 @pytest.mark.parametrize("exponent", [0.5, 2.5])
 def test_a_broken_power_needs_an_infinitely_divisible_kernel(exponent):
-    for text in (
-        "gaussian(1)",
-        "gaussian(1)*delta",
-        "hamming(1)",
-        "exponential",
-        "periodic",
-        "normalise(student-t(1))",
-        "2",
-    ):
+    for text in ("gaussian(1)*delta", "hamming(1)", "exponential", "periodic", "normalise(student-t(1))", "2"):
         assert (parse_kernel(text) ** exponent).positive_definite
     for text in ("linear", "polynomial", "gaussian(1) + laplacian(1)", "gaussian(1)*linear", "additive(1)"):
         with pytest.raises(UsageError, match="need not be positive definite") as caught:
@@ -315,16 +239,7 @@ def test_positive_definite_polynomials():
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "exponential",
-        "polynomial(1000)",
-        "linear^1000",
-        "linear^4",
-        "linear*linear*linear",
-        "1 + linear^2*linear",
-        "normalise(linear^4)",
-    ],
+    "text", ["exponential", "polynomial(1000)", "linear^4", "linear*linear*linear", "1 + linear^2*linear"]
 )
 def test_overflow_is_an_error_that_names_the_kernel(text):
     with pytest.raises(UndecidedError, match="overflows on these data") as caught:
@@ -332,16 +247,12 @@ def test_overflow_is_an_error_that_names_the_kernel(text):
     assert (caught.value.exit_code, "scale the columns" in caught.value.hint) == (4, True)
 
 
-@pytest.mark.parametrize("text", ["gaussian", "hamming", "linear + laplacian"])
-def test_an_open_bandwidth_has_no_values(text):
+def test_what_is_open_has_no_values():
     with pytest.raises(UsageError, match="has no bandwidth yet"):
-        parse_kernel(text)(X)
-
-
-@pytest.mark.parametrize("text", ["price: gaussian", "additive(1)"])
-def test_kernels_of_columns_have_no_values_without_a_table(text):
-    with pytest.raises(UsageError, match="but not of which table"):
-        parse_kernel(text)(X)
+        parse_kernel("linear + laplacian")(X)
+    for text in ("price: gaussian", "additive(1)"):
+        with pytest.raises(UsageError, match="but not of which table"):
+            parse_kernel(text)(X)
 
 
 # What a text means for the columns of a table
@@ -368,14 +279,11 @@ def shown(text, **columns):
     [
         ("gaussian(2)", "price, weight, temp_in, temp_out: gaussian(2); city, shop: hamming", ""),
         ("delta", "price, weight, temp_in, temp_out: gaussian; city, shop: delta", ""),
-        ("gaussian(2)*delta", "price, weight, temp_in, temp_out, city, shop: gaussian(2)*delta", ""),
         ("price, weight: gaussian(1.5); city: hamming(0.8)", None, "temp_in temp_out shop"),
-        ("shop: delta; weight, price: linear", "shop: delta; price, weight: linear", "temp_in temp_out city"),
         ("temp_*: laplacian; price: linear", "temp_in, temp_out: laplacian; price: linear", "weight city shop"),
         ("price: linear; *: laplacian", "price: linear; weight, temp_in, temp_out: laplacian; city, shop: hamming", ""),
         ("price, city: linear", "price: linear; city: hamming", "weight temp_in temp_out shop"),
         ("price, city: delta", "price: gaussian; city: delta", "weight temp_in temp_out shop"),
-        ("price, price: linear", "price: linear", "weight temp_in temp_out city shop"),
         (
             "*out: linear; p*e, 'city': linear + delta",
             "temp_out: linear; price, city: linear + delta",
@@ -404,10 +312,7 @@ def test_each_column_of_an_additive_kernel_has_its_own_median():
     ("text", "columns", "categories", "printed"),
     [
         ("b, a: gaussian(1.5)", "a b", "", "gaussian(1.5)"),
-        ("*: gaussian(1.5)", "a b", "", "gaussian(1.5)"),
         ("a: gaussian(1.5)", "a b", "", "a: gaussian(1.5)"),
-        ("gaussian(1.5) + delta", "a b", "", "gaussian(1.5) + delta"),
-        ("hamming(2)", "", "a b", "hamming(2)"),
         ("a, b: delta", "", "a b", "delta"),
         ("a: delta; *: hamming", "", "a", "delta"),
         ("additive(2, 2)", "a b", "", "additive(2)"),
@@ -455,14 +360,9 @@ NOT = ": a value of zero does not mean that the distributions are equal"
     ("text", "columns", "categories", "reason"),
     [
         ("gaussian(1) + linear", "a", "", None),
-        ("0.5*laplacian", "a", "", None),
-        ("gaussian(1)*student-t(1)", "a", "", None),
-        ("gaussian*delta", "a", "b", None),
         ("a: gaussian; b: delta", "a", "b", None),
         ("normalise(exponential)^2", "a", "", None),
         ("2^2*gaussian", "a", "", None),
-        ("gaussian", "a", "b", None),
-        ("delta", "", "b", None),
         ("gaussian + delta", "a", "", None),
         ("linear", "a", "", "'linear' sees only differences of means"),
         ("polynomial(2)", "a", "", "'polynomial(degree=2)' sees only moments up to order 2"),
@@ -472,11 +372,8 @@ NOT = ": a value of zero does not mean that the distributions are equal"
         ("gaussian(2)*linear", "a", "", "'gaussian(2)*linear' is not known to see every difference"),
         ("gaussian(2) + delta", "a", "b", "'a, b: gaussian(2) + delta' sees numeric columns and categories apart, not how they hang together"),
         ("polynomial(2, offset=-1)", "a", "", "'polynomial(degree=2, offset=-1)' is not positive definite"),
-        ("gaussian(2) + polynomial(offset=-1)", "a", "", "'gaussian(2) + polynomial(offset=-1)' is not positive definite"),
-        ("a: linear; b: delta", "a", "b", "'a: linear' sees only differences of means"),
         ("a: 2; b: delta", "a", "b", "'a: 2' is constant and sees nothing"),
         ("linear", "a", "b", "'a: linear' sees only differences of means"),
-        ("gaussian(2)*delta + linear", "a", "", "'gaussian(2)*delta + linear' is not known to see every difference"),
         ("additive(1)", "a b", "", "'additive' sees each column alone, not how they hang together"),
     ],
 )  # fmt: skip
