@@ -412,7 +412,8 @@ class Delta(Atom):
 
     def evaluate(self, pairs: Pairs) -> Array:
         """Return 1.0 where x and y agree, else 0.0."""
-        return (pairs.all_mismatches() == 0).astype(np.float64)
+        agree: Array = (pairs.all_mismatches() == 0).astype(np.float64)
+        return agree
 
 
 @dataclass(frozen=True, slots=True)
