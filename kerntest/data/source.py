@@ -15,16 +15,20 @@ import stat
 import sys
 import zlib
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from kerntest.engines.engine import bytes_to_read, refuse_to_read
 from kerntest.errors import DataError, listed, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import BinaryIO
+
+    from kerntest.data.table import Table
 
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
 _FOLDERS_BELOW = 2
@@ -356,6 +360,18 @@ class Source:
     size: int
     compression: str | None = None
     warnings: tuple[str, ...] = ()
+
+    def described(self, table: Table, notes: Sequence[str], n_rows: Sequence[int]) -> Table:
+        """Return a table of it with what is known of its files, which have so many rows each."""
+        return replace(
+            table,
+            sha256=self.sha256,
+            notes=(*self.warnings, *notes),
+            files=tuple(name for name, _ in self.parts),
+            file_of=np.repeat(np.arange(len(n_rows), dtype=np.int32), n_rows) if len(n_rows) > 1 else None,
+            compression=self.compression,
+            size=self.size,
+        )
 
 
 def open_source(path: str | Path, name: str | None = None) -> Source:

@@ -290,7 +290,7 @@ def test_a_worker_that_does_not_see_the_files_says_where_they_must_be(folder, tm
         monkeypatch.setattr(platform, "node", lambda: "far-away")
 
     elsewhere(Elsewhere(before=move_to_another_machine))
-    with pytest.raises(DataError, match=r"the worker on far-away does not see .*0\.parquet") as caught:
+    with pytest.raises(DataError, match=r"0\.parquet is at .*, and the worker on far-away does not see it") as caught:
         table_and_report(folder, "svm", tmp_path / "parts", tmp_path / "out.csv", block=50)
     assert caught.value.code == "data.unseen_by_worker"
     assert "storage that all workers see" in caught.value.hint

@@ -162,20 +162,11 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
     columns = rows.columns(forced)
     n_rows = len(columns[names[0]].values)
     lines, file_of = _places(files, filled, n_rows)
-    bare = Table(
-        name=source.name,
-        columns=(),
-        n_rows=n_rows,
-        format="csv",
-        sha256=source.sha256,
-        delimiter=files[0].delimiter,
-        lines=lines,
-        files=tuple(file.name for file in files),
-        file_of=file_of,
-        compression=source.compression,
-        size=source.size,
-        na=options.na,
-        has_missing=any(column.n_missing for column in columns.values()),
+    bare = Table(source.name, (), n_rows, "csv", delimiter=files[0].delimiter, na=options.na)
+    told = (*notes, *_told_of_blanks(columns, bare), *_told_of_header(columns, bare))
+    has_missing = any(column.n_missing for column in columns.values())
+    bare = replace(
+        source.described(bare, told, [0] * len(files)), lines=lines, file_of=file_of, has_missing=has_missing
     )
     free = [column for name, column in columns.items() if name not in forced]
     in_numbers = read_numerals(free, bare, options.decimal, rows.as_typed)
@@ -183,9 +174,8 @@ def read_delimited(source: Source, categorical: Patterns = None, options: CsvOpt
         text.name: column_types.with_remark(text, _meant(column, bare, rows), bare)
         for text, column in zip(free, in_numbers, strict=True)
     }
-    told = tuple(replace(one, remarks=(*remarks.get(name, ()), *one.remarks)) for name, one in columns.items())
-    told_of_all = (*source.warnings, *notes, *_told_of_blanks(columns, bare), *_told_of_header(columns, bare))
-    return column_types.with_words(replace(bare, columns=told, notes=told_of_all), rows.as_typed)
+    told_of_each = (replace(one, remarks=(*remarks.get(name, ()), *one.remarks)) for name, one in columns.items())
+    return column_types.with_words(replace(bare, columns=tuple(told_of_each)), rows.as_typed)
 
 
 def _files_of(source: Source, options: CsvOptions) -> list[CsvFile]:

@@ -21,7 +21,7 @@ from pyarrow import parquet
 from kerntest.data.column_types import column_of, understood, with_remark
 from kerntest.data.columns import Patterns, match_names, table_of
 from kerntest.data.source import PARQUET_MAGIC, Source, half_of_memory, too_large, unreadable
-from kerntest.data.table import BlockReader, Piece, Pieces, RowBlock, Table, loaded, refuse_duplicates
+from kerntest.data.table import BlockReader, Piece, Pieces, RowBlock, Table, loaded, refuse_duplicates, refuse_empty
 from kerntest.engines.engine import refuse_to_read
 from kerntest.errors import DataError, listed
 
@@ -39,55 +39,44 @@ AHEAD_BYTES, MOST_AHEAD = 1 << 25, 1 << 20
 # Whole tables.
 
 
-def table_of_arrow(arrow: Any, name: str, file_format: str, categorical: Patterns = None) -> Table:
-    """Return the table that an Arrow table holds."""
+def table_of_arrow(
+    arrow: Any, name: str, file_format: str, categorical: Patterns = None, without: Sequence[str] = ()
+) -> Table:
+    """Return the table that an Arrow table holds, but for some columns."""
     columns = zip(map(str, arrow.column_names), arrow.columns, strict=True)
-    return table_of(name, file_format, arrow.num_rows, list(columns), categorical)
-
-
-def of_source(table: Table, source: Source, n_rows: Sequence[int], notes: tuple[str, ...] = ()) -> Table:
-    """Return the table with what is known of its files, which have so many rows each."""
-    return replace(
-        table,
-        sha256=source.sha256,
-        notes=(*source.warnings, *notes),
-        files=tuple(name for name, _ in source.parts),
-        file_of=np.repeat(np.arange(len(n_rows), dtype=np.int32), n_rows) if len(n_rows) > 1 else None,
-        compression=source.compression,
-        size=source.size,
-    )
+    return table_of(name, file_format, arrow.num_rows, [one for one in columns if one[0] not in without], categorical)
 
 
 def read_parquet(source: Source, categorical: Patterns = None) -> Table:
     """Parse Parquet bytes; several parts (of a folder) are laid one below the other."""
-    tables = [_parse(name, content) for name, content in source.parts]
+    tables = [_parsed(name, content) for name, content in source.parts]
     for (name, _), table in zip(source.parts, tables, strict=True):
         refuse_other_schema((source.parts[0][0], tables[0].schema), (name, table.schema))
     arrow = pa.concat_tables(tables)
-    labels, left_out = row_labels(arrow.column_names, source.name)
-    table = table_of_arrow(arrow.drop_columns(labels), source.name, "parquet", categorical)
-    return of_source(table, source, [part.num_rows for part in tables], left_out)
+    labels, left_out = _row_labels(arrow.column_names, source.name)
+    table = table_of_arrow(arrow, source.name, "parquet", categorical, labels)
+    return source.described(table, left_out, [len(part) for part in tables])
 
 
-def row_labels(names: Sequence[str], table_name: str) -> tuple[list[str], tuple[str, ...]]:
+def _row_labels(names: Sequence[str], table_name: str) -> tuple[list[str], tuple[str, ...]]:
     """Return the columns of row labels that pandas writes, and a warning for each."""
     labels = [name for name in names if re.fullmatch(r"__index_level_\d+__", name)]
     return labels, tuple(f"{name!r} of {table_name} holds the row labels of pandas and is left out" for name in labels)
 
 
-def _parse(name: str, content: bytes) -> Any:
+def _parsed(name: str, content: bytes) -> Any:
     """Return the Arrow table of one file's bytes; whatever Arrow objects to is a DataError."""
-    where = {"file": name}
-    if len(content) < 3 * len(PARQUET_MAGIC) or not content.endswith(PARQUET_MAGIC):
-        raise DataError(
-            f"{name} begins like Parquet but does not end like it: it is truncated",
-            hint="copy or write it again",
-            code="data.malformed_parquet",
-            where=where,
-        )
     with _decoding(name):
+        if len(content) < 3 * len(PARQUET_MAGIC) or not content.endswith(PARQUET_MAGIC):
+            raise EOFError
         file = parquet.ParquetFile(pa.BufferReader(content))
-        _refuse_too_large(name, file.metadata)
+        metadata, limit = file.metadata, half_of_memory()
+        # Run lengths make billions of equal values very small, and every column becomes an array of eight bytes a row.
+        unpacked = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
+        arrays = 8 * metadata.num_rows * metadata.num_columns
+        if limit is not None and max(unpacked, arrays) > limit:
+            raise too_large(name, limit)
+        refuse_to_read(unpacked + arrays, name)
         table = file.read()
         # Damage can hide in text: check it here, and decode the names, before anybody stumbles over them.
         table.validate(full=True)
@@ -104,7 +93,7 @@ def _decoding(name: str) -> Iterator[None]:
         raise
     except PermissionError as error:
         raise unreadable(name, error) from error
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError, EOFError) as error:
         foreign = isinstance(error, NotImplementedError)
         raise DataError(
             f"{name} is malformed Parquet: it {'needs what is not read here' if foreign else 'is truncated or damaged'}",
@@ -112,17 +101,6 @@ def _decoding(name: str) -> Iterator[None]:
             code="data.malformed_parquet",
             where={"file": name},
         ) from error
-
-
-def _refuse_too_large(name: str, metadata: Any) -> None:
-    """Refuse a file that would fill half of the memory: run lengths make billions of equal values very small."""
-    limit = half_of_memory()
-    unpacked = sum(metadata.row_group(index).total_byte_size for index in range(metadata.num_row_groups))
-    # Every column becomes an array of eight bytes a row.
-    arrays = 8 * metadata.num_rows * metadata.num_columns
-    if limit is not None and max(unpacked, arrays) > limit:
-        raise too_large(name, limit)
-    refuse_to_read(unpacked + arrays, name)
 
 
 def refuse_other_schema(first: tuple[str, Any], other: tuple[str, Any], names: Sequence[str] | None = None) -> None:
@@ -150,8 +128,11 @@ def refuse_other_schema(first: tuple[str, Any], other: tuple[str, Any], names: S
     )
 
 
+# Row group by row group.
+
+
 @dataclass(frozen=True, slots=True)
-class SeenFile:
+class _SeenFile:
     """One file, as it was when the work began."""
 
     shown: str
@@ -162,17 +143,17 @@ class SeenFile:
 
     def opened(self, columns: int) -> parquet.ParquetFile:
         """Open the file to read so many columns."""
-        ahead = min(MOST_AHEAD, AHEAD_BYTES // columns)
         with _decoding(self.shown):
             try:
                 state = Path(self.location).stat()
             except FileNotFoundError:
                 raise self._gone() from None
             metadata = _footer(self.location, state.st_size, state.st_mtime_ns)
+            ahead = min(MOST_AHEAD, AHEAD_BYTES // columns)
             file = parquet.ParquetFile(self.location, metadata=metadata, pre_buffer=False, buffer_size=ahead)
-        if file.metadata.num_rows != self.n_rows:
+        if metadata.num_rows != self.n_rows:
             raise DataError(
-                f"{self.shown} had {self.n_rows:,} rows when the work began, and has {file.metadata.num_rows:,} now",
+                f"{self.shown} had {self.n_rows:,} rows when the work began, and has {metadata.num_rows:,} now",
                 hint="run it again when nobody writes to the file",
                 code="data.changed",
                 where={"file": self.shown},
@@ -181,20 +162,12 @@ class SeenFile:
 
     def _gone(self) -> DataError:
         """Return the error for a file that was there when the work began."""
-        here = platform.node()
-        if here != self.node:
-            return DataError(
-                f"the worker on {here} does not see {self.shown}, which is at {self.location} on {self.node}",
-                hint="put the data on storage that all workers see under the same path",
-                code="data.unseen_by_worker",
-                where={"file": self.shown},
-            )
-        return DataError(
-            f"{self.shown} was there when the work began, and is gone from {self.location}",
-            hint="leave the data where they are until the work ends; all workers must see them under this path",
-            code="data.missing_file",
-            where={"file": self.shown},
-        )
+        said, code = f"was there when the work began, and is gone from {self.location}", "data.missing_file"
+        hint = "leave the data where they are until the work ends; all workers must see them under this path"
+        if (here := platform.node()) != self.node:
+            said = f"is at {self.location} on {self.node}, and the worker on {here} does not see it"
+            hint, code = "put the data on storage that all workers see under the same path", "data.unseen_by_worker"
+        return DataError(f"{self.shown} {said}", hint=hint, code=code, where={"file": self.shown})
 
 
 @lru_cache(maxsize=8)
@@ -205,27 +178,22 @@ def _footer(location: str, size: int, changed: int) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class _Stretch:
     """The blocks of row groups one after another that begin at their rows from `start` on, before `stop`.
 
     Before the row groups come `offset` rows of the file, and `first_row` of all files.
     """
 
-    file: SeenFile
+    file: _SeenFile
     groups: range
     offset: int
     first_row: int
     start: int
     stop: int
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.stop - self.start
-
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class _Layout:
     """What blocks are made of rows."""
 
     name: str
@@ -233,23 +201,19 @@ class Layout:
     kept: tuple[str, ...]
     size: int
     several: bool
-    categorical: frozenset[str] = frozenset()
+    categorical: frozenset[str]
 
-    @property
-    def columns(self) -> list[str]:
-        """All columns to read."""
-        return list(dict.fromkeys((*self.typed, *self.kept)))
-
-    def blocks(self, stretches: Sequence[Stretch]) -> Iterator[RowBlock]:
+    def blocks(self, stretches: Sequence[_Stretch]) -> Iterator[RowBlock]:
         """Yield the rows of stretches; a file stays open while rows of it are read."""
+        columns = list(dict.fromkeys((*self.typed, *self.kept)))
         for seen, some in groupby(stretches, lambda stretch: stretch.file):
-            with seen.opened(len(self.columns)) as file:
+            with seen.opened(len(columns)) as file:
                 for stretch in some:
-                    yield from self._of_stretch(file, stretch)
+                    batches = file.iter_batches(self.size, row_groups=list(stretch.groups), columns=columns)
+                    yield from self._of_stretch(batches, stretch)
 
-    def _of_stretch(self, file: parquet.ParquetFile, stretch: Stretch) -> Iterator[RowBlock]:
+    def _of_stretch(self, batches: Iterator[Any], stretch: _Stretch) -> Iterator[RowBlock]:
         at, shown = 0, stretch.file.shown
-        batches = file.iter_batches(batch_size=self.size, row_groups=list(stretch.groups), columns=self.columns)
         while at < stretch.stop:
             with _decoding(shown):
                 batch = next(batches, None)
@@ -259,12 +223,12 @@ class Layout:
                     # Damage can hide in text.
                     batch.validate(full=True)
             if batch.num_rows and at >= stretch.start:
-                table, offset = pa.table(batch), stretch.offset + at
+                table = pa.table(batch)
                 columns = tuple(
                     column_of(name, table[name], self.name, as_category=name in self.categorical) for name in self.typed
                 )
-                part = shown if self.several else ""
-                typed = Table(self.name, columns, table.num_rows, "parquet", offset=offset, part=part)
+                typed = Table(self.name, columns, len(table), "parquet", offset=stretch.offset + at)
+                typed = replace(typed, part=shown if self.several else "")
                 yield RowBlock(typed, table.select(list(self.kept)), stretch.first_row + at)
             at += batch.num_rows
 
@@ -288,80 +252,70 @@ class ParquetBlocks(BlockReader):
     ) -> None:
         self.name, self.warnings = name, warnings
         self.rows = block_rows or BLOCK_ROWS
-        self._files: list[tuple[SeenFile, Any]] = []
-        self._stretches: list[Stretch] = []
+        self._schemas: list[tuple[str, Any]] = []
+        self._stretches: list[_Stretch] = []
         self.total = 0
         for shown, location, copied in files:
             self._add(shown, location, copied=copied)
-        names = [str(one) for one in self._files[0][1].names]
+        names = [str(one) for one in self._schemas[0][1].names]
         refuse_duplicates(names, name)
-        labels, self.left_out = row_labels(names, name)
+        labels, self.left_out = _row_labels(names, name)
         self.names = tuple(one for one in names if one not in labels)
-        if not self.total:
-            raise DataError(
-                f"{name} has no rows",
-                hint="a table needs at least one column and one row",
-                code="data.no_rows",
-                where={"file": name},
-            )
+        refuse_empty(name, self.total, 1)
 
     def _add(self, shown: str, location: Path, *, copied: bool) -> None:
-        """Take note of a file and of its row groups."""
+        """Take note of a file and of its row groups, small ones together."""
         with _decoding(shown):
             with parquet.ParquetFile(location, pre_buffer=False) as opened:
                 metadata, schema = opened.metadata, opened.schema_arrow
             # Damage can hide in names.
             str(schema)
             sizes = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
-        file = SeenFile(shown, str(Path(location).absolute()), metadata.num_rows, platform.node(), copied)
-        self._files.append((file, schema))
+        self._schemas.append((shown, schema))
+        file = _SeenFile(shown, str(Path(location).absolute()), metadata.num_rows, platform.node(), copied)
         offset = first = rows = 0
         for place, size in enumerate([*sizes, self.rows + 1]):
             if rows and rows + size > self.rows:
-                self._stretches.append(Stretch(file, range(first, place), offset, self.total + offset, 0, rows))
+                self._stretches.append(_Stretch(file, range(first, place), offset, self.total + offset, 0, rows))
                 offset, first, rows = offset + rows, place, 0
             rows += size
         self.total += metadata.num_rows
 
-    @property
-    def schemas(self) -> list[tuple[str, Any]]:
-        """The name and the schema of every file."""
-        return [(file.shown, schema) for file, schema in self._files]
-
     def pieces(self, kinds: Mapping[str, Kind], keep: Sequence[str] = (), at_once: int = 1) -> Pieces:
         """Return all rows; the types are those of the files, whatever is asked for."""
-        layout = Layout(self.name, tuple(kinds), tuple(keep), self.rows, len(self._files) > 1, self.categorical)
-        for other in self.schemas[1:]:
-            refuse_other_schema(self.schemas[0], other, layout.columns)
+        layout = _Layout(self.name, tuple(kinds), tuple(keep), self.rows, len(self._schemas) > 1, self.categorical)
+        for other in self._schemas[1:]:
+            refuse_other_schema(self._schemas[0], other, [*kinds, *keep])
         n_blocks = sum(map(self._n_blocks, self._stretches))
         if at_once == 1:
             return Pieces(self._read_here(layout, self._stretches), n_blocks)
         jobs = self._jobs(max(1, min(PIECE_BLOCKS, n_blocks // (PIECES_EACH * at_once))))
         return Pieces(self._apart(layout, jobs), sum(self._n_blocks(job[0]) if stays else 1 for stays, job in jobs))
 
-    def _n_blocks(self, stretch: Stretch) -> int:
-        return -(-stretch.n_rows // self.rows)
+    def _n_blocks(self, stretch: _Stretch) -> int:
+        return -(-(stretch.stop - stretch.start) // self.rows)
 
-    def _jobs(self, together: int) -> list[tuple[bool, list[Stretch]]]:
+    def _jobs(self, together: int) -> list[tuple[bool, list[_Stretch]]]:
         """Return what is read as one piece: whether by this process alone, and stretches of about so many blocks."""
-        jobs: list[tuple[bool, list[Stretch]]] = []
+        jobs: list[tuple[bool, list[_Stretch]]] = []
         room = 0
         for whole in self._stretches:
-            if whole.file.copied or self._n_blocks(whole) > GROUP_PARTS * PIECE_BLOCKS:
+            n_blocks = self._n_blocks(whole)
+            if whole.file.copied or n_blocks > GROUP_PARTS * PIECE_BLOCKS:
                 jobs.append((True, [whole]))
                 room = 0
                 continue
-            step = self.rows * max(together, -(-self._n_blocks(whole) // GROUP_PARTS))
+            step = self.rows * max(together, -(-n_blocks // GROUP_PARTS))
             for start in range(0, whole.stop, step):
-                stretch = replace(whole, start=start, stop=min(start + step, whole.stop))
-                if stretch.n_rows > room:
+                stop = min(start + step, whole.stop)
+                if stop - start > room:
                     jobs.append((False, []))
                     room = self.rows * together
-                jobs[-1][1].append(stretch)
-                room -= stretch.n_rows
+                jobs[-1][1].append(replace(whole, start=start, stop=stop))
+                room -= stop - start
         return jobs
 
-    def _apart(self, layout: Layout, jobs: Sequence[tuple[bool, Sequence[Stretch]]]) -> Iterator[Piece]:
+    def _apart(self, layout: _Layout, jobs: Sequence[tuple[bool, Sequence[_Stretch]]]) -> Iterator[Piece]:
         for stays, job in jobs:
             if stays:
                 yield from self._read_here(layout, job)
@@ -369,7 +323,7 @@ class ParquetBlocks(BlockReader):
                 yield Piece(partial(layout.blocks, job), job[-1].first_row + job[-1].stop)
 
     @staticmethod
-    def _read_here(layout: Layout, stretches: Sequence[Stretch]) -> Iterator[Piece]:
+    def _read_here(layout: _Layout, stretches: Sequence[_Stretch]) -> Iterator[Piece]:
         """Yield pieces that are read already."""
         return loaded((block, block.first_row + block.table.n_rows) for block in layout.blocks(stretches))
 
@@ -377,23 +331,19 @@ class ParquetBlocks(BlockReader):
 # JSON lines.
 
 _LARGEST_BLOCK = (1 << 31) - 1
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # How Arrow tells what it objects to: rows are counted from 0, and blank lines are none.
 _IN_ROW = re.compile(r"JSON parse error: (?:Column\(/(.*?)\) )?(.*?)\.? in row (\d+)")
 
 
 def read_json_lines(source: Source, categorical: Patterns = None) -> Table:
     """Parse JSON lines; several files are laid one below the other, and a name that a line lacks is missing there."""
-    arrow, lines, n_rows = _parsed(source)
-    table = of_source(table_of_arrow(arrow, source.name, "json", categorical), source, n_rows)
+    arrow, lines, n_rows = _joined(source)
+    table = source.described(table_of_arrow(arrow, source.name, "json", categorical), (), n_rows)
     table = replace(table, lines=lines, file_of=None if lines is None else table.file_of, na=())
     forced = match_names(categorical, table.names, source.name)
-    return replace(
-        table,
-        columns=tuple(
-            column if column.name in forced else with_remark(column, _meant(column, table), table)
-            for column in table.columns
-        ),
-    )
+    columns = (one if one.name in forced else with_remark(one, _meant(one, table), table) for one in table.columns)
+    return replace(table, columns=tuple(columns))
 
 
 def _meant(column: Column, table: Table) -> Column:
@@ -406,21 +356,20 @@ def parquet_of_json(source: Source) -> Iterator[Path]:
     """Give JSON lines as a temporary Parquet file, which can be read in pieces."""
     with tempfile.TemporaryDirectory(prefix="kerntest-") as folder:
         copy = Path(folder) / "input.parquet"
-        parquet.write_table(_parsed(source)[0], copy)
+        parquet.write_table(_joined(source)[0], copy)
         yield copy
 
 
-def _parsed(source: Source) -> tuple[Any, NDArray[np.int64] | None, list[int]]:
+def _joined(source: Source) -> tuple[Any, NDArray[np.int64] | None, list[int]]:
     """Return the Arrow table of all files, on which line each row stands, and how many rows each file has."""
-    tables = [_parse_json(name, content) for name, content in source.parts]
+    tables = [_parsed_json(name, content) for name, content in source.parts]
     try:
         arrow = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise _malformed(source.name, str(error)) from error
-    lines = [number for _, content in source.parts for number, _ in _present(content)]
-    n_rows = [table.num_rows for table in tables]
-    known = n_rows == [len(_present(content)) for _, content in source.parts]
-    return arrow, np.array(lines, dtype=np.int64) if known else None, n_rows
+    lines, n_rows = [_present(content) for _, content in source.parts], [len(table) for table in tables]
+    numbers = np.array([number for some in lines for number, _ in some], dtype=np.int64)
+    return arrow, numbers if n_rows == [*map(len, lines)] else None, n_rows
 
 
 def _present(content: bytes) -> list[tuple[int, bytes]]:
@@ -428,40 +377,36 @@ def _present(content: bytes) -> list[tuple[int, bytes]]:
     return [(number, line) for number, line in enumerate(content.split(b"\n"), start=1) if line.strip()]
 
 
-def _parse_json(name: str, content: bytes) -> Any:
+def _parsed_json(name: str, content: bytes) -> Any:
     """Return the Arrow table of one file."""
+    # A type is told from all values of a column, and a line may be as long as it likes.
+    options = arrow_json.ReadOptions(block_size=min(len(content) + 1, _LARGEST_BLOCK), use_threads=False)
     try:
-        return arrow_json.read_json(
-            pa.BufferReader(content.removeprefix(b"\xef\xbb\xbf")),
-            # A type is told from all values of a column, and a line may be as long as it likes.
-            read_options=arrow_json.ReadOptions(block_size=min(len(content) + 1, _LARGEST_BLOCK), use_threads=False),
-        )
+        return arrow_json.read_json(pa.BufferReader(content.removeprefix(_BYTE_ORDER_MARK)), options)
     except pa.ArrowException as error:
-        lines = _present(content)
+        trouble, lines = str(error), _present(content)
         for number, line in lines:
             try:
-                is_object = isinstance(json.loads(line.removeprefix(b"\xef\xbb\xbf")), dict)
-            except ValueError as reason:
-                trouble = str(reason)
-                if isinstance(reason, json.JSONDecodeError):
-                    trouble = f"{reason.msg[:1].lower()}{reason.msg[1:]} at character {reason.colno}"
-                raise _malformed(name, trouble, number) from error
-            if not is_object:
-                raise _malformed(name, "it holds no object", number) from error
-        found = _IN_ROW.match(str(error))
+                if not isinstance(json.loads(line.removeprefix(_BYTE_ORDER_MARK)), dict):
+                    raise _malformed(name, "it holds no object", number) from error
+            except json.JSONDecodeError as reason:
+                said = f"{reason.msg[:1].lower()}{reason.msg[1:]} at character {reason.colno}"
+                raise _malformed(name, said, number) from error
+            except UnicodeDecodeError as reason:
+                raise _malformed(name, str(reason), number) from error
+        found = _IN_ROW.match(trouble)
         if found is None or int(found[3]) >= len(lines):
-            raise _malformed(name, str(error)) from error
+            raise _malformed(name, trouble) from error
         subject = f"column {found[1]!r} " if found[1] else ""
         raise _malformed(name, f"{subject}{found[2].rstrip('.')}", lines[int(found[3])][0]) from error
 
 
 def _malformed(name: str, reason: str, line: int | None = None) -> DataError:
     """Return the error for text that is not JSON lines."""
-    place = name if line is None else f"{name}, line {line}"
     first = reason.splitlines()[0] if reason else "it cannot be read"
     return DataError(
-        f"{place} is malformed JSON: {first}",
+        f"{name if line is None else f'{name}, line {line}'} is malformed JSON: {first}",
         hint="each line is one object, and each name has values of one type",
         code="data.malformed_json",
-        where={"file": name} if line is None else {"file": name, "line": line},
+        where={"file": name} | ({} if line is None else {"line": line}),
     )
