@@ -144,6 +144,13 @@ def suggest(word: str, candidates: list[str] | tuple[str, ...]) -> str | None:
     return folded[matches[0]] if matches else None
 
 
+def bad_file(name: str, said: str, *, hint: str, code: str, line: int | None = None) -> DataError:
+    """Return the error for a file that cannot be used as it is, which names it, and the line where there is one."""
+    place = name if line is None else f"{name}, line {line}:"
+    where: dict[str, str | int] = {"file": name} | ({} if line is None else {"line": line})
+    return DataError(f"{place} {said}", hint=hint, code=code, where=where)
+
+
 # Checks of arguments, and words of messages.
 
 

@@ -23,7 +23,17 @@ from kerntest.data.table import (
     unknown_column,
 )
 from kerntest.data.written_values import is_number
-from kerntest.errors import DataError, UsageError, counted, listed, one_line, option_value, shown_value, taken_as_value
+from kerntest.errors import (
+    DataError,
+    UsageError,
+    bad_file,
+    counted,
+    listed,
+    one_line,
+    option_value,
+    shown_value,
+    taken_as_value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -332,12 +342,9 @@ def no_rows_left(table_name: str, counts: Mapping[str, int], needed: Collection[
     """Return the error for a table of which every row has a missing value."""
     emptiest = max(counts, key=lambda name: counts[name])
     way_out = f"--exclude {option_value([emptiest])} leaves that column out"
-    return DataError(
-        f"every row of {table_name} has a missing value: {_per_column(counts)}",
-        hint=f"column {emptiest!r} is needed: fill it in" if emptiest in needed else way_out,
-        code="data.no_rows_left",
-        where={"file": table_name, "column": emptiest},
-    )
+    hint = f"column {emptiest!r} is needed: fill it in" if emptiest in needed else way_out
+    said, where = f"every row of {table_name} has a missing value: {_per_column(counts)}", {"file": table_name}
+    return DataError(said, hint=hint, code="data.no_rows_left", where={**where, "column": emptiest})
 
 
 def missing_error(table: Table, counts: dict[str, int], first_row: int, needed: Collection[str]) -> DataError:
@@ -437,12 +444,8 @@ def pool(x: Table, y: Table) -> Arranged:
     """Lay the rows of x above those of y."""
     for table in (x, y):
         if table.n_rows < _FEWEST_ROWS:
-            raise DataError(
-                f"{table.name} has {counted(table.n_rows, 'row')}; the test needs at least {_FEWEST_ROWS} in each table",
-                hint="give it more rows",
-                code="data.too_few_rows",
-                where={"file": table.name},
-            )
+            said = f"has {counted(table.n_rows, 'row')}; the test needs at least {_FEWEST_ROWS} in each table"
+            raise bad_file(table.name, said, hint="give it more rows", code="data.too_few_rows")
         apply_missing(table, "error")
     columns = [laid_below(*pair) for pair in zip(x.columns, y.columns, strict=True)]
     arranged = arrange(columns, x.n_rows + y.n_rows)

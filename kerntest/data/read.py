@@ -31,7 +31,7 @@ from kerntest.data.source import (
 )
 from kerntest.data.table import Column, Table, refuse_empty
 from kerntest.engines.engine import note_read
-from kerntest.errors import DataError, UsageError
+from kerntest.errors import UsageError, bad_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -245,19 +245,14 @@ def begins_as(name: str, location: Path) -> Format:
 def table_of_array(array: Any, name: str, categorical: Patterns = None) -> Table:
     """Return the table of a numeric array: one column for 1-D, else its columns, named x1, x2, ..."""
     if array.dtype.kind not in "biuf":
-        raise DataError(
-            f"{name} is an array of {array.dtype}, not of numbers",
-            hint="hand over a DataFrame where there is text, or convert with .astype(float)",
-            code="data.not_numeric",
-            where={"file": name},
+        said, hint = (
+            f"{array.dtype}, not of numbers",
+            "hand over a DataFrame where there is text, or convert with .astype(float)",
         )
+        raise bad_file(name, f"is an array of {said}", hint=hint, code="data.not_numeric")
     if array.ndim not in {1, 2}:
-        raise DataError(
-            f"{name} is an array of {array.ndim} dimensions",
-            hint="hand over an array of shape (rows,) or (rows, columns)",
-            code="data.wrong_shape",
-            where={"file": name},
-        )
+        hint = "hand over an array of shape (rows,) or (rows, columns)"
+        raise bad_file(name, f"is an array of {array.ndim} dimensions", hint=hint, code="data.wrong_shape")
     n_rows, n_columns = array.shape if array.ndim == 2 else (len(array), 1)
     refuse_empty(name, n_rows, n_columns)
     values = np.ma.filled(array.astype(np.float64), np.nan).reshape(n_rows, n_columns)

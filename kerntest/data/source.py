@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from kerntest.engines.engine import bytes_to_read, refuse_to_read
-from kerntest.errors import DataError, listed, suggest
+from kerntest.errors import DataError, bad_file, listed, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kerntest.data.table import Table
 
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
-_FOLDERS_BELOW = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +66,9 @@ def find_files(path: str | Path, shown: str) -> Found:
         folder = location.parent
         while glob.has_magic(str(folder)):
             folder = folder.parent
-        raise DataError(
-            f"no file matches {shown}",
-            hint=f"looked in {folder.absolute()}",
-            code="data.missing_file",
-            where={"file": shown},
-        )
+        where = {"file": shown}
+        looked = f"looked in {folder.absolute()}"
+        raise DataError(f"no file matches {shown}", hint=looked, code="data.missing_file", where=where)
     return Found(tuple((match, Path(match)) for match in files))
 
 
@@ -82,16 +78,10 @@ def _in_folder(folder: Path, shown: str, entries: list[Path]) -> Found:
     files = [entry for entry in entries if entry.suffix.lower() in PARQUET_SUFFIXES and not entry.is_dir()]
     root = shown.rstrip("/")
     if not files:
-        stars = ("/".join(["*"] * depth) for depth in range(1, _FOLDERS_BELOW + 1))
-        pattern = next((f"{some}/*.parquet" for some in stars if next(folder.glob(f"{some}/*.parquet"), None)), None)
-        raise DataError(
-            f"{shown} is a folder without Parquet files",
-            hint=f"folders in it hold some: '{root}/{pattern}' reads them"
-            if pattern
-            else "name one file, a folder that holds *.parquet files, or a quoted glob such as 'data/part-*.csv'",
-            code="data.empty_folder",
-            where={"file": shown},
-        )
+        hint = "name one file, a folder that holds *.parquet files, or a quoted glob such as 'data/part-*.csv'"
+        if pattern := next((one for one in ("*/*.parquet", "*/*/*.parquet") if any(folder.glob(one))), None):
+            hint = f"folders in it hold some: '{root}/{pattern}' reads them"
+        raise bad_file(shown, "is a folder without Parquet files", hint=hint, code="data.empty_folder")
     others = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries if entry not in set(files)]
     ignored = (f"of the folder {shown} only the Parquet files are read, not {listed(others, 5)}",) if others else ()
     return Found(tuple((f"{root}/{file.name}", file) for file in files), ignored)
@@ -120,23 +110,17 @@ def _told_apart(location: Path, shown: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise DataError(
-            f"{shown} does not exist", hint=_nearby(location), code="data.missing_file", where={"file": shown}
-        ) from error
+        raise bad_file(shown, "does not exist", hint=_nearby(location), code="data.missing_file") from error
     except (OSError, ValueError) as error:
         raise unreadable(shown, error) from error
 
 
 def unreadable(shown: str, error: OSError | ValueError) -> DataError:
     """Return the error for a file that is there but cannot be read."""
-    denied = isinstance(error, PermissionError)
-    reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-    return DataError(
-        f"{shown} cannot be read: {reason.lower()}",
-        hint="ask its owner for the right to read it" if denied else "check the path and the disk",
-        code="data.permission_denied" if denied else "data.unreadable",
-        where={"file": shown},
-    )
+    said = f"cannot be read: {(getattr(error, 'strerror', None) or str(error)).lower()}"
+    if isinstance(error, PermissionError):
+        return bad_file(shown, said, hint="ask its owner for the right to read it", code="data.permission_denied")
+    return bad_file(shown, said, hint="check the path and the disk", code="data.unreadable")
 
 
 def _nearby(location: Path) -> str:
@@ -186,12 +170,11 @@ def unpacked(content: bytes, name: str) -> tuple[bytes, Compression | None]:
     if method is not None:
         content = _read_all(unpacked_stream(io.BytesIO(content), name), name, largest_unpacked())
     if again := compression_of(content):
-        raise DataError(
-            f"{name} is compressed twice, with {again} within {method}",
-            hint=f"unpack it once: `{_UNPACK[method or again]}` does that",
-            code="data.compressed",
-            where={"file": name},
+        said, hint = (
+            f"is compressed twice, with {again} within {method}",
+            f"`{_UNPACK[method or again]}` unpacks it once",
         )
+        raise bad_file(name, said, hint=hint, code="data.compressed")
     refuse_archive(content, name)
     return content, method
 
@@ -204,13 +187,11 @@ def begins_as_model(head: bytes) -> bool:
 def refuse_archive(head: bytes, name: str) -> None:
     """Refuse a table that is a model, or another zip archive."""
     if head.startswith(_ZIP_MAGIC):
-        what, hint = "a zip archive or an Excel workbook, not CSV or Parquet", "unpack it, or save the sheet as CSV"
+        said, hint = "is a zip archive or an Excel workbook, not CSV or Parquet", "unpack it, or save the sheet as CSV"
         if begins_as_model(head):
-            what, hint = (
-                "a model, not a table",
-                f"`kerntest inspect {name}` says what it holds, and predict or transform apply it",
-            )
-        raise DataError(f"{name} is {what}", hint=hint, code="data.compressed", where={"file": name})
+            hint = f"`kerntest inspect {name}` says what it holds, and predict or transform apply it"
+            said = "is a model, not a table"
+        raise bad_file(name, said, hint=hint, code="data.compressed")
 
 
 def head_of(file: IO[bytes], n_bytes: int) -> bytes:
@@ -245,13 +226,10 @@ class _Unpacking(io.RawIOBase):
             chunk = self._stream.read1(len(buffer))
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             cut = isinstance(error, EOFError) or "truncated" in str(error).lower()
-            raise DataError(
-                f"{self._name} is compressed with {self._method}, but it is truncated or damaged: "
-                f"{'it ends too early' if cut else 'its bytes do not unpack'}",
-                hint="copy or compress it again",
-                code="data.damaged_compression",
-                where={"file": self._name},
-            ) from error
+            said = f"is compressed with {self._method}, but it is truncated or damaged: "
+            said += "it ends too early" if cut else "its bytes do not unpack"
+            hint, code = "copy or compress it again", "data.damaged_compression"
+            raise bad_file(self._name, said, hint=hint, code=code) from error
         buffer[: len(chunk)] = chunk
         return len(chunk)
 
@@ -330,12 +308,8 @@ def half_of_memory() -> int | None:
 
 def too_large(name: str, limit: int) -> DataError:
     """Return the error for a file that would fill the memory."""
-    return DataError(
-        f"{name} unpacks to more than {limit / 2**30:,.1f} GiB, which is not read into memory",
-        hint="write a file with fewer rows or columns",
-        code="data.too_large",
-        where={"file": name},
-    )
+    said = f"unpacks to more than {limit / 2**30:,.1f} GiB, which is not read into memory"
+    return bad_file(name, said, hint="write a file with fewer rows or columns", code="data.too_large")
 
 
 STDIN = "<stdin>"
@@ -383,27 +357,21 @@ def open_source(path: str | Path, name: str | None = None) -> Source:
         shown = name or str(path)
         found = find_files(path, shown)
         stored = [_read_bytes(location, part) for part, location in found.files]
-    parts, formats, methods = [], [], set()
-    for (part, location), content in zip(found.files, stored, strict=True):
-        plain, method = unpacked(content, part)
-        formats.append(_format_of(part, plain, location))
-        parts.append((part, plain))
-        methods.add(method or "")
+    plain = [unpacked(content, part) for (part, _), content in zip(found.files, stored, strict=True)]
+    parts = tuple((part, content) for (part, _), (content, _) in zip(found.files, plain, strict=True))
+    formats = [_format_of(*one, location) for one, (_, location) in zip(parts, found.files, strict=True)]
     for (part, _), form in zip(parts, formats, strict=True):
         if form != formats[0]:
-            raise DataError(
-                f"{part} is {_TITLES[form]}, but {parts[0][0]} is {_TITLES[formats[0]]}",
-                hint="files that are read together must have one format",
-                code="data.formats_differ",
-                where={"file": part},
-            )
+            said = f"is {_TITLES[form]}, but {parts[0][0]} is {_TITLES[formats[0]]}"
+            hint = "files that are read together must have one format"
+            raise bad_file(part, said, hint=hint, code="data.formats_differ")
     return Source(
         name=shown,
         format=formats[0],
-        parts=tuple(parts),
+        parts=parts,
         sha256=digest_of([content] for content in stored),
         size=sum(map(len, stored)),
-        compression=", ".join(sorted(methods - {""})) or None,
+        compression=", ".join(sorted({method for _, method in plain if method})) or None,
         warnings=found.warnings,
     )
 
@@ -437,25 +405,16 @@ def format_of_head(head: bytes) -> Format:
 
 def _format_of(name: str, content: bytes, location: Path) -> Format:
     """Tell what the bytes are from their first few, and refuse what cannot be read."""
-    where = {"file": name}
     if not content:
-        raise DataError(f"{name} is empty", hint="it has 0 bytes", code="data.empty_file", where=where)
+        raise bad_file(name, "is empty", hint="it has 0 bytes", code="data.empty_file")
     found = format_of_head(content[:HEAD_BYTES])
     # The suffix of a compression stands behind that of the format.
     suffix = Path(location.stem).suffix if location.suffix.lower() in _SUFFIXES else location.suffix
     if found != "parquet" and suffix.lower() in PARQUET_SUFFIXES:
         text = b"\0" not in content[:4096]
-        raise DataError(
-            f"{name} is named {suffix} but it is not Parquet",
-            hint="its content looks like CSV: give it a name without .parquet" if text else "the file may be damaged",
-            code="data.not_parquet",
-            where=where,
-        )
+        hint = "its content looks like CSV: give it a name without .parquet" if text else "the file may be damaged"
+        raise bad_file(name, f"is named {suffix} but it is not Parquet", hint=hint, code="data.not_parquet")
     if found == "csv" and _OTHER_JSON.match(content):
-        raise DataError(
-            f"{name} is JSON, but not one object a line",
-            hint="JSON lines are read: `jq -c '.[]'` makes them of a list",
-            code="data.json",
-            where=where,
-        )
+        hint = "JSON lines are read: `jq -c '.[]'` makes them of a list"
+        raise bad_file(name, "is JSON, but not one object a line", hint=hint, code="data.json")
     return found

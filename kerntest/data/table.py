@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from kerntest.data.written_values import FORMS, Form, form_of
-from kerntest.errors import DataError, KerntestError, UsageError, listed, option_value, suggest
+from kerntest.errors import DataError, KerntestError, UsageError, bad_file, listed, option_value, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -260,12 +260,8 @@ def refuse_duplicates(names: Sequence[str], table_name: str) -> None:
 def refuse_empty(table_name: str, n_rows: int, n_columns: int) -> None:
     """Refuse a table without rows or without columns."""
     if n_rows == 0 or n_columns == 0:
-        raise DataError(
-            f"{table_name} has no {'columns' if n_columns == 0 else 'rows'}",
-            hint="a table needs at least one column and one row",
-            code="data.no_rows" if n_columns else "data.no_columns",
-            where={"file": table_name},
-        )
+        said, code = ("has no columns", "data.no_columns") if n_columns == 0 else ("has no rows", "data.no_rows")
+        raise bad_file(table_name, said, hint="a table needs at least one column and one row", code=code)
 
 
 # Tables larger than memory: files read as blocks of rows, whose columns are typed as a caller asks. `read_table` decides

@@ -22,7 +22,7 @@ from kerntest.data.source import Source, open_file, unpacked_stream
 from kerntest.data.table import BlockReader, Column, Pieces, Remark, RowBlock, Table, loaded
 from kerntest.data.written_values import THOUSANDS, has_comma, is_number, marked_number, present_counts
 from kerntest.engines.engine import BYTES_A_VALUE, bytes_to_read, refuse_to_read
-from kerntest.errors import DataError, listed, option_value
+from kerntest.errors import DataError, bad_file, listed, option_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -135,12 +135,8 @@ def _spellings(word: str) -> list[str]:
 
 def no_rows_below(name: str) -> DataError:
     """Return the error for a header with nothing below it."""
-    return DataError(
-        f"{name} has a header but no rows",
-        hint="the first line names the columns, each line after it is a row",
-        code="data.no_rows",
-        where={"file": name},
-    )
+    hint = "the first line names the columns, each line after it is a row"
+    return bad_file(name, "has a header but no rows", hint=hint, code="data.no_rows")
 
 
 # A whole table.
@@ -302,7 +298,7 @@ class CsvBlocks(BlockReader):
         with open_file(location, shown) as file:
             head = unpacked_stream(file, shown).read(SMALL_BYTES)
         if not head:
-            raise DataError(f"{shown} is empty", hint="it has 0 bytes", code="data.empty_file", where={"file": shown})
+            raise bad_file(shown, "is empty", hint="it has 0 bytes", code="data.empty_file")
         if not (whole := len(head) < SMALL_BYTES):
             head = head[: head.rfind(b"\n", 0, _HEAD_BYTES) + 1] or head[:_HEAD_BYTES]
         found = dialect.csv_file(shown, head, self._options, self._files[0] if self._files else None, whole=whole)

@@ -17,9 +17,9 @@ import numpy as np
 
 from kerntest.data.columns import Patterns, split_patterns
 from kerntest.data.source import PARQUET_MAGIC, find_files, format_of_head, head_of, open_file, unpacked_stream
-from kerntest.data.table import MISSING, Remark, no_header_hint, refuse_duplicates
+from kerntest.data.table import MISSING, Remark, comment_hint, no_header_hint, refuse_duplicates
 from kerntest.data.written_values import is_number
-from kerntest.errors import DataError, UsageError, counted, listed, suggest
+from kerntest.errors import DataError, UsageError, bad_file, counted, listed, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -259,12 +259,11 @@ class CsvFile:
                     line = self.n_header_lines + reader.line_num + 1
             except csv.Error as error:
                 if "unexpected end of data" in str(error):
-                    raise DataError(
-                        f"{self.name}, line {line}: a quote is opened and never closed",
-                        hint='close it, or double it (""), or quote the whole field',
-                        code="data.open_quote",
-                        where={"file": self.name, "line": line},
-                    ) from None
+                    said, hint = (
+                        "a quote is opened and never closed",
+                        'close it, or double it (""), or quote the whole field',
+                    )
+                    raise bad_file(self.name, said, hint=hint, code="data.open_quote", line=line) from None
 
     def refuse_open_quote(self) -> None:
         """Refuse a quote that is never closed."""
@@ -281,17 +280,16 @@ class CsvFile:
         line, found = next(((line, len(row)) for line, row in self.records() if len(row) != expected), (0, 0))
         if not line:
             return
-        said = f"the {'header' if header else 'first row'} has {counted(expected, 'name' if header else 'field')}"
+        hint = f"the {'header' if header else 'first row'} has {counted(expected, 'name' if header else 'field')}"
         with self.opened(0) as stream:
             comments = any(text.startswith(b"#") for text in stream)
-        raise DataError(
-            f"{self.name}, line {line}: expected {counted(expected, 'field')}, found {found:,}",
-            hint=f"if lines that begin with # are comments, --comment '#' leaves them out; {said}"
+        hint = (
+            f"{comment_hint(['#'])}; {hint}"
             if comments
-            else f"{said}; the delimiter was taken to be {self.delimiter!r}",
-            code="data.ragged_rows",
-            where={"file": self.name, "line": line},
+            else f"{hint}; the delimiter was taken to be {self.delimiter!r}"
         )
+        said = f"expected {counted(expected, 'field')}, found {found:,}"
+        raise bad_file(self.name, said, hint=hint, code="data.ragged_rows", line=line)
 
 
 def malformed_csv(files: Sequence[CsvFile], name: str, error: Exception, *, header: bool) -> DataError:
@@ -302,12 +300,8 @@ def malformed_csv(files: Sequence[CsvFile], name: str, error: Exception, *, head
             file.refuse_ragged(header=header)
     except DataError as found:
         return found
-    return DataError(
-        f"{name} is malformed CSV: {str(error).splitlines()[0]}",
-        hint="open it in a text editor, or write it anew",
-        code="data.malformed_csv",
-        where={"file": name},
-    )
+    said, hint = f"is malformed CSV: {str(error).splitlines()[0]}", "open it in a text editor, or write it anew"
+    return bad_file(name, said, hint=hint, code="data.malformed_csv")
 
 
 def csv_file(name: str, content: bytes, options: CsvOptions, first: CsvFile | None, *, whole: bool = True) -> CsvFile:
@@ -354,12 +348,9 @@ def _refuse_other_header(first: CsvFile, other: CsvFile) -> None:
     pieces = pieces or ["the columns stand in another order"]
     if (own := sniff_delimiter(other.data)) != first.delimiter:
         pieces.append(f"its delimiter seems to be {own!r}, not {first.delimiter!r}")
-    raise DataError(
-        f"{other.name} has another header than {first.name}: {'; '.join(pieces)}",
-        hint=no_header_hint(lacking, added) or "files that are read together need one header and one delimiter",
-        code="data.headers_differ",
-        where={"file": other.name, "line": 1},
-    )
+    hint = no_header_hint(lacking, added) or "files that are read together need one header and one delimiter"
+    said = f"{other.name} has another header than {first.name}: {'; '.join(pieces)}"
+    raise DataError(said, hint=hint, code="data.headers_differ", where={"file": other.name, "line": 1})
 
 
 def checked_header(
@@ -442,12 +433,10 @@ def utf8_lines(stream: IO[bytes], name: str, options: CsvOptions) -> Iterator[by
                 yield line.encode()
             done += 1
     except UnicodeError as error:
-        raise DataError(
-            f"{name} is not {options.encoding or 'UTF-8'} text, in line {done + 1} or after it",
-            hint="--encoding names the encoding, such as latin-1 or utf-16",
-            code="data.not_in_encoding",
-            where={"file": name, "line": done + 1},
-        ) from error
+        said = f"{name} is not {options.encoding or 'UTF-8'} text, in line {done + 1} or after it"
+        hint = "--encoding names the encoding, such as latin-1 or utf-16"
+        where: dict[str, str | int] = {"file": name, "line": done + 1}
+        raise DataError(said, hint=hint, code="data.not_in_encoding", where=where) from error
     finally:
         # The stream is closed by its owner.
         text.detach()
@@ -455,17 +444,11 @@ def utf8_lines(stream: IO[bytes], name: str, options: CsvOptions) -> Iterator[by
 
 def _checked_text(name: str, data: bytes) -> bytes:
     """Return the bytes without byte order mark, once they are known to be UTF-8 text that is not blank."""
-    where: dict[str, str | int] = {"file": name}
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        hint = "--encoding utf-16 reads it"
-        raise DataError(f"{name} is UTF-16, not UTF-8", hint=hint, code="data.not_utf8", where=where)
+        raise bad_file(name, "is UTF-16, not UTF-8", hint="--encoding utf-16 reads it", code="data.not_utf8")
     if b"\0" in data:
-        raise DataError(
-            f"{name} is neither CSV nor Parquet: it holds binary data",
-            hint="CSV is UTF-8 text; Parquet begins with the letters PAR1",
-            code="data.not_text",
-            where=where,
-        )
+        said = "is neither CSV nor Parquet: it holds binary data"
+        raise bad_file(name, said, hint="CSV is UTF-8 text; Parquet begins with the letters PAR1", code="data.not_text")
     refuse_not_utf8(name, data)
     data = data.removeprefix(_BYTE_ORDER_MARK)
     if not VISIBLE.search(data):
@@ -475,7 +458,7 @@ def _checked_text(name: str, data: bytes) -> bytes:
 
 
 def _empty(name: str) -> DataError:
-    return DataError(f"{name} is empty", hint="it has no text", code="data.empty_file", where={"file": name})
+    return bad_file(name, "is empty", hint="it has no text", code="data.empty_file")
 
 
 def refuse_not_utf8(name: str, data: bytes, n_lines_before: int = 0) -> None:
@@ -487,9 +470,5 @@ def refuse_not_utf8(name: str, data: bytes, n_lines_before: int = 0) -> None:
     except UnicodeDecodeError as error:
         line = n_lines_before + data.count(b"\n", 0, error.start) + 1
         encoding, title = ("windows-1252", "Windows-1252") if _WINDOWS_ONLY.search(data) else ("latin-1", "Latin-1")
-        raise DataError(
-            f"{name}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8",
-            hint=f"if it is {title}, --encoding {encoding} reads it",
-            code="data.not_utf8",
-            where={"file": name, "line": line},
-        ) from error
+        said, hint = f"byte 0x{data[error.start]:02x} is not UTF-8", f"if it is {title}, --encoding {encoding} reads it"
+        raise bad_file(name, said, hint=hint, code="data.not_utf8", line=line) from error

@@ -23,7 +23,7 @@ from kerntest.data.columns import Patterns, match_names, table_of
 from kerntest.data.source import PARQUET_MAGIC, Source, half_of_memory, too_large, unreadable
 from kerntest.data.table import BlockReader, Piece, Pieces, RowBlock, Table, loaded, refuse_duplicates, refuse_empty
 from kerntest.engines.engine import refuse_to_read
-from kerntest.errors import DataError, listed
+from kerntest.errors import DataError, bad_file, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -94,13 +94,10 @@ def _decoding(name: str) -> Iterator[None]:
     except PermissionError as error:
         raise unreadable(name, error) from error
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
-        foreign = isinstance(error, NotImplementedError)
-        raise DataError(
-            f"{name} is malformed Parquet: it {'needs what is not read here' if foreign else 'is truncated or damaged'}",
-            hint="write it again, with the usual options" if foreign else "copy or write it again",
-            code="data.malformed_parquet",
-            where={"file": name},
-        ) from error
+        said, hint = "is truncated or damaged", "copy or write it again"
+        if isinstance(error, NotImplementedError):
+            said, hint = "needs what is not read here", "write it again, with the usual options"
+        raise bad_file(name, f"is malformed Parquet: it {said}", hint=hint, code="data.malformed_parquet") from error
 
 
 def refuse_other_schema(first: tuple[str, Any], other: tuple[str, Any], names: Sequence[str] | None = None) -> None:
@@ -152,12 +149,9 @@ class _SeenFile:
             ahead = min(MOST_AHEAD, AHEAD_BYTES // columns)
             file = parquet.ParquetFile(self.location, metadata=metadata, pre_buffer=False, buffer_size=ahead)
         if metadata.num_rows != self.n_rows:
-            raise DataError(
-                f"{self.shown} had {self.n_rows:,} rows when the work began, and has {metadata.num_rows:,} now",
-                hint="run it again when nobody writes to the file",
-                code="data.changed",
-                where={"file": self.shown},
-            )
+            said = f"had {self.n_rows:,} rows when the work began, and has {metadata.num_rows:,} now"
+            hint = "run it again when nobody writes to the file"
+            raise bad_file(self.shown, said, hint=hint, code="data.changed")
         return file
 
     def _gone(self) -> DataError:
@@ -167,7 +161,7 @@ class _SeenFile:
         if (here := platform.node()) != self.node:
             said = f"is at {self.location} on {self.node}, and the worker on {here} does not see it"
             hint, code = "put the data on storage that all workers see under the same path", "data.unseen_by_worker"
-        return DataError(f"{self.shown} {said}", hint=hint, code=code, where={"file": self.shown})
+        return bad_file(self.shown, said, hint=hint, code=code)
 
 
 @lru_cache(maxsize=8)
