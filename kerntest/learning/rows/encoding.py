@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -13,7 +14,7 @@ import numpy as np
 from kerntest.data.column_types import as_text, date_text, missing_hint, number_text
 from kerntest.data.columns import EXACT_INTEGERS, apply_missing, arrange, standardize
 from kerntest.data.table import MISSING, Kind, comment_hint
-from kerntest.data.written_values import PLAIN, form_of, is_number
+from kerntest.data.written_values import form_of, is_number
 from kerntest.errors import DataError, counted, listed, shown_value, suggest
 from kerntest.kernels.base import Points
 
@@ -59,9 +60,10 @@ class ColumnSpec:
 
     def stored_fields(self) -> tuple[str, ...]:
         """Return which fields a model file has of it."""
-        if self.is_category:
-            return ("name", "kind", "levels")
-        return ("name", "kind", "centre", "spread", *(("written",) if self.written else ()))
+        numbers = (
+            ("name", "kind", "centre", "spread", "written") if self.written else ("name", "kind", "centre", "spread")
+        )
+        return ("name", "kind", "levels") if self.is_category else numbers
 
     def flaw(self) -> str | None:
         """Return what is wrong with it, if a stranger wrote it."""
@@ -70,12 +72,10 @@ class ColumnSpec:
             return None if ascending else "levels must be texts in ascending order, all different"
         if not self.spread > 0:
             return f"spread must be a positive number, not {self.spread:g}"
-        try:
-            form = form_of(self.written) if self.written else None
-        except KeyError:
-            form = PLAIN
-        known = form is None or (form.name and form.kind == self.kind)
-        return None if known else f"written must be a way to write a {self.kind}"
+        with suppress(KeyError):
+            if not self.written or ((form := form_of(self.written)).name and form.kind == self.kind):
+                return None
+        return f"written must be a way to write a {self.kind}"
 
     @property
     def form(self) -> Form:
@@ -166,16 +166,18 @@ class Encoder:
                 code="data.no_columns",
                 where={"file": table.name},
             )
-        specs = {name: ColumnSpec(name, table[name].kind) for name in table.names if name not in arranged.left_out}
-        for name, levels in zip(arranged.category_names, arranged.levels, strict=True):
-            specs[name] = replace(specs[name], levels=levels)
-        for name in arranged.numeric_names:
-            specs[name] = replace(specs[name], written=table[name].written)
+        levels = dict(zip(arranged.category_names, arranged.levels, strict=True))
+        scales: dict[str, tuple[float, float]] = {}
         if scale == "standardize":
             _, centre, spread = standardize(arranged.numeric)
-            for name, c, s in zip(arranged.numeric_names, centre, np.maximum(spread, _SMALLEST), strict=True):
-                specs[name] = replace(specs[name], centre=float(c), spread=float(s))
-        encoder = cls(tuple(specs.values()), scale, table.na)
+            pairs = zip(centre.tolist(), np.maximum(spread, _SMALLEST).tolist(), strict=True)
+            scales = dict(zip(arranged.numeric_names, pairs, strict=True))
+        specs = []
+        for one in (column for column in table.columns if column.name not in arranged.left_out):
+            written = "" if one.is_category else one.written
+            scaled = scales.get(one.name, (0.0, 1.0))
+            specs.append(ColumnSpec(one.name, one.kind, levels.get(one.name, ()), *scaled, written))
+        encoder = cls(tuple(specs), scale, table.na)
         reasons = dict(zip(arranged.left_out, arranged.warnings, strict=True))
         return encoder, Points(encoder.scaled(arranged.numeric), arranged.codes), reasons
 
@@ -225,13 +227,9 @@ class Encoder:
             raise _columns_missing(absent, table, [column for column in table.names if column not in wanted], name)
         chosen = table.select(self.names)
         for spec, column in zip(self.columns, chosen.columns, strict=True):
-            if column.problem is not None and not column.problem.curable:
-                raise DataError(
-                    column.problem.message,
-                    hint=f"{name} was fitted to {spec.kind} there",
-                    code=column.problem.code,
-                    where=column.problem.where,
-                )
+            if (problem := column.problem) is not None and not problem.curable:
+                hint = f"{name} was fitted to {spec.kind} there"
+                raise DataError(problem.message, hint=hint, code=problem.code, where=problem.where)
         return chosen
 
     def flaw(self) -> str | None:
@@ -287,37 +285,30 @@ class _Incoming:
     def unknown_levels(self, strange: Sequence[Unknown]) -> DataError:
         """Return the error for categories that no training row had: the first column in full, the others by name."""
         first = strange[0]
-        spec, value, levels = first.column, first.values[0], first.column.levels
-        close = suggest(value, levels) if len(first.values) == 1 else None
+        spec, value = first.column, first.values[0]
+        close = suggest(value, spec.levels) if len(first.values) == 1 else None
         others = listed([repr(one.column.name) for one in strange[1:]])
         also = f"; so {'does' if len(strange) == 2 else 'do'} {others}" if others else ""
-        way_out = "orrect the value, or leave those rows out"
-        return self._error(
-            spec,
-            first.first_row,
-            value,
+        hint = f"correct the value, or leave those rows out; {listed(list(map(repr, spec.levels)), LEVELS_SHOWN)} are known"
+        message = (
             f"column {spec.name!r} of {self.table.name} holds {first.shown}, unknown to {self.model}, in "
-            f"{counted(first.n_rows, 'row')} (the first in {self.table.place(first.first_row)}){also}",
-            f"did you mean {close!r}? C{way_out}"
-            if close
-            else f"c{way_out}; {listed([repr(level) for level in levels], LEVELS_SHOWN)} are known",
-            code="data.unknown_level",
+            f"{counted(first.n_rows, 'row')} (the first in {self.table.place(first.first_row)}){also}"
         )
+        if close:
+            hint = f"did you mean {close!r}? Correct the value, or leave those rows out"
+        return self._error(spec, first.first_row, value, message, hint, code="data.unknown_level")
 
     def not_finite(self, spec: ColumnSpec, row: int, value: float) -> DataError:
         """Return the error for an infinity, and for a number so large that it is one after scaling."""
-        column = self.table[spec.name]
-        shown = column.levels[column.values[row]].strip() if column.is_category else str(value)
-        trouble = (
-            f"too far from the training rows of {self.model} to be scaled (their mean is {spec.centre:g}, their "
-            f"standard deviation {spec.spread:g})"
-            if math.isfinite(value)
-            else f"which is {'beyond 1.8e308, the largest number' if is_number(shown) else 'not a finite number'}"
-        )
-        hint = "correct the value, or leave its row out"
-        return self._error(
-            spec, row, shown, f"{self._holds(spec, row, shown)}, {trouble}", hint, code="data.infinite_values"
-        )
+        shown = _value(self.table[spec.name], row).strip() if self.table[spec.name].is_category else str(value)
+        trouble = "which is beyond 1.8e308, the largest number" if is_number(shown) else "which is not a finite number"
+        if math.isfinite(value):
+            trouble = (
+                f"too far from the training rows of {self.model} to be scaled (their mean is {spec.centre:g}, their "
+                f"standard deviation {spec.spread:g})"
+            )
+        message, hint = f"{self._holds(spec, row, shown)}, {trouble}", "correct the value, or leave its row out"
+        return self._error(spec, row, shown, message, hint, code="data.infinite_values")
 
     def _not_a_number(self, spec: ColumnSpec, column: Column, odd: NDArray[np.bool_]) -> DataError:
         """Return the error for text among what were numbers."""
@@ -341,14 +332,11 @@ class _Incoming:
         """Return the error for a column of another kind, with a value that shows it."""
         value = _value(column, row)
         known = f"; the values known are {listed(spec.levels, LEVELS_SHOWN)}" if spec.is_category else ""
-        return self._error(
-            spec,
-            row,
-            value,
+        message = (
             f"column {spec.name!r} is {column.kind} in {self.table.name} and {spec.kind} in {self.model} "
-            f"({self.table.place(row)}: {shown_value(value)})",
-            f"give it as {spec.kind}, as in training{known}",
+            f"({self.table.place(row)}: {shown_value(value)})"
         )
+        return self._error(spec, row, value, message, f"give it as {spec.kind}, as in training{known}")
 
     def _holds(self, spec: ColumnSpec, row: int, value: str) -> str:
         return f"{self.table.name}, {self.table.place(row)}: column {spec.name!r} holds {shown_value(value)}"
@@ -363,24 +351,19 @@ class _Incoming:
 def _columns_missing(absent: list[str], table: Table, others: Sequence[str], model: str) -> DataError:
     """Return the error that lists the columns that are not there, and what they may be called instead."""
     found = {name: close for name in absent if (close := suggest(name, tuple(others)))}
-    by_position = [all(map(_BY_POSITION.fullmatch, names)) for names in (absent, table.names)]
-    if table.format == "csv" and by_position == [True, False]:
+    by_position = tuple(all(map(_BY_POSITION.fullmatch, names)) for names in (absent, table.names))
+    hint = f"did you mean {listed([f'{close!r} for {name!r}' for name, close in found.items()])}?"
+    if table.format == "csv" and by_position == (True, False):
         hint = f"{model} knows its columns by position: if {table.name} has no header, --no-header says so"
-    elif table.format == "csv" and by_position == [False, True]:
+    elif table.format == "csv" and by_position == (False, True):
         hint = f"{model} knows its columns by name: {table.name} needs a header, and no --no-header"
     elif not found:
         hint = comment_hint(table.names) or f"the columns are {listed(table.names, 20)}"
-    elif len(absent) == 1:
-        hint = f"did you mean {found[absent[0]]!r}?"
-    else:
-        hint = f"did you mean {listed([f'{close!r} for {name!r}' for name, close in found.items()])}?"
-    several = f"lacks {len(absent):,} columns that {model} needs: {listed([repr(name) for name in absent], 20)}"
-    return DataError(
-        f"{table.name} " + (f"has no column {absent[0]!r}, which {model} needs" if len(absent) == 1 else several),
-        hint=hint,
-        code="data.columns_differ",
-        where={"file": table.name, "column": absent[0]},
-    )
+    lacks = f"lacks {len(absent):,} columns that {model} needs: {listed([repr(name) for name in absent], 20)}"
+    if len(absent) == 1:
+        lacks, hint = f"has no column {absent[0]!r}, which {model} needs", hint.replace(f" for {absent[0]!r}?", "?")
+    where = {"file": table.name, "column": absent[0]}
+    return DataError(f"{table.name} {lacks}", hint=hint, code="data.columns_differ", where=where)
 
 
 def _places(spec: ColumnSpec, kind: str, levels: Sequence[str]) -> list[int]:

@@ -14,7 +14,7 @@ from kerntest.errors import counted, listed, option_value
 from kerntest.learning.scores import average_ranks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -34,9 +34,7 @@ IMPROBABLE, ALIKE = 1e-3, 0.2
 def guarded(labelled: Labelled, *, by_class: bool) -> Labelled:
     """Return all rows, before they are split, with those marked that stay together, and with warnings of what may leak."""
     marked = kept_together(labelled)
-    found = [*running_numbers(labelled), *_telling(labelled, by_class=by_class)]
-    if labelled.cluster is None:
-        found += _possible_clusters(labelled)
+    found = (*running_numbers(labelled), *_telling(labelled, by_class=by_class), *_possible_clusters(labelled))
     return replace(marked, warnings=(*marked.warnings, *found))
 
 
@@ -45,18 +43,14 @@ def kept_together(labelled: Labelled) -> Labelled:
     features = [column for column in labelled.features.columns if not _names_rows(column)]
     columns = [column.values for column in (*features, *labelled.targets, *labelled.beside)]
     copies = copies_of(columns) if features else None
-    clusters = None if copies is None else copies.group
+    clusters, warnings = None, labelled.warnings
     if labelled.cluster is not None:
         _, clusters = np.unique(labelled.cluster.values, return_inverse=True)
-        clusters = clusters if copies is None else _joined(clusters, copies.group)
-    marked = replace(labelled, clusters=clusters)
-    if copies is None:
-        return marked
-    warning = (
-        f"{counted(copies.repeats, 'row')} of {labelled.n:,} repeat another row: a row and its copies stay together in test "
-        "parts and folds"
-    )
-    return replace(marked, warnings=(*labelled.warnings, warning))
+    if copies is not None:
+        clusters = copies.group if clusters is None else _joined(clusters, copies.group)
+        told = f"{counted(copies.repeats, 'row')} of {labelled.n:,} repeat another row"
+        warnings = (*warnings, f"{told}: a row and its copies stay together in test parts and folds")
+    return replace(labelled, clusters=clusters, warnings=warnings)
 
 
 def told_of_shared(learned: Labelled, held: Labelled) -> Labelled:
@@ -100,35 +94,30 @@ def _numbers_rows(column: Column) -> bool:
     return counts_rows(column.values) or bool(values[0] == np.floor(values[0]) and np.all(np.diff(values) == 1.0))
 
 
-def running_numbers(labelled: Labelled) -> list[str]:
-    """Return a warning about numbers of rows among the columns to learn from, where these are not all there is."""
+def running_numbers(labelled: Labelled) -> Iterator[str]:
+    """Yield a warning about numbers of rows among the columns to learn from, where these are not all there is."""
     names = [column.name for column in labelled.features.columns if _numbers_rows(column)]
-    if not names or len(names) == len(labelled.features.columns):
-        return []
-    warning = (
-        f"{_columns(names)} {'counts' if len(names) == 1 else 'count'} the rows: a running number tells where a row stands, "
-        f"not what it is; leave it out with --exclude {option_value(names)}"
-    )
-    return [warning]
+    if 0 < len(names) < len(labelled.features.columns):
+        yield (
+            f"{_columns(names)} {'counts' if len(names) == 1 else 'count'} the rows: a running number tells where a row "
+            f"stands, not what it is; leave it out with --exclude {option_value(names)}"
+        )
 
 
-def _telling(labelled: Labelled, *, by_class: bool) -> list[str]:
-    """Return a warning about columns each of which alone predicts the target, where there are others beside them."""
+def _telling(labelled: Labelled, *, by_class: bool) -> Iterator[str]:
+    """Yield a warning about columns each of which alone predicts the target, where there are others beside them."""
     target, features = labelled.target, labelled.features.columns
     if target is None or len(features) < 2 or labelled.n < FEWEST_ROWS:
-        return []
+        return
     tells = _tells_classes if by_class else _tells_number
     names = [column.name for column in features if tells(recoded(column), target.values)]
-    if not names:
-        return []
-    cases = next((name for name in names if len(labelled.features[name].levels) >= FEWEST_LEVELS), None)
-    warning = (
-        f"{_columns(names)} {'alone predicts' if len(names) == 1 else 'each alone predict'} {target.name!r}: a column that is "
-        f"known only once the target is must be left out, with --exclude {option_value(names)}"
-    )
-    if cases is not None:
-        warning += f"; if {cases!r} names cases of several rows, with --cluster {option_value([cases])}"
-    return [warning]
+    cases = [name for name in names if len(labelled.features[name].levels) >= FEWEST_LEVELS][:1]
+    also = f"; if {cases[0]!r} names cases of several rows, with --cluster {option_value(cases)}" if cases else ""
+    if names:
+        yield (
+            f"{_columns(names)} {'alone predicts' if len(names) == 1 else 'each alone predict'} {target.name!r}: a column "
+            f"that is known only once the target is must be left out, with --exclude {option_value(names)}{also}"
+        )
 
 
 def _columns(names: Sequence[str]) -> str:
@@ -195,19 +184,18 @@ def _scaled(values: Array) -> Array:
     return scaled / spread
 
 
-def _possible_clusters(labelled: Labelled) -> list[str]:
-    """Return a hint about an unused column whose rows of one value are alike, as those of a patient or a shop are."""
+def _possible_clusters(labelled: Labelled) -> Iterator[str]:
+    """Yield a hint about the first unused column whose rows of one value are alike, as those of a patient or a shop are."""
     used = {column.name for column in (*labelled.features.columns, *labelled.targets, *labelled.beside)}
     measured = [column for column in (*labelled.features.columns, *labelled.targets[:1]) if not column.is_category]
-    for column in labelled.read.columns:
+    for column in labelled.read.columns if labelled.cluster is None else ():
         if column.name not in used and column.problem is None and _clusters_rows(column, measured, labelled):
             levels = len(np.unique(column.values[~column.missing]))
-            warning = (
+            yield (
                 f"rows with the same {column.name!r} are alike ({levels:,} different values): --cluster "
                 f"{option_value([column.name])} keeps them together in test parts and folds"
             )
-            return [warning]
-    return []
+            return
 
 
 def _clusters_rows(column: Column, measured: Sequence[Column], labelled: Labelled) -> bool:

@@ -13,18 +13,8 @@ from kerntest.data.facts import complete_rows, described, frequent_levels, type_
 from kerntest.data.read import read_table
 from kerntest.errors import telling
 from kerntest.report.results.record import Record
+from kerntest.report.summaries import words
 from kerntest.report.summaries.learner_summary import TITLES
-from kerntest.report.summaries.words import (
-    Cell,
-    ResultTable,
-    Summary,
-    counted,
-    name_list,
-    number,
-    percent,
-    shortened_kernel,
-    visible,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +81,7 @@ class ColumnReport(Record):
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableReport(Record):
     """A table: where it came from, and its columns. Field by field this is the JSON of `kerntest inspect`.
 
@@ -116,8 +106,8 @@ class TableReport(Record):
         Of kerntest.
     """
 
-    schema: str
-    command: str
+    schema: str = "kerntest.table/1"
+    command: str = "inspect"
     name: str
     format: str
     delimiter: str | None
@@ -129,20 +119,20 @@ class TableReport(Record):
     complete_rows: int
     columns: tuple[ColumnReport, ...]
     warnings: tuple[str, ...]
-    version: str
+    version: str = kerntest.__version__
 
 
 ROLES: dict[str, Literal["right", "doubtful", "wrong"]] = {"used": "right", "left out": "doubtful", "refused": "wrong"}
 WIDEST_VALUE = 24
 
 
-def table_summary(report: TableReport) -> Summary:
+def table_summary(report: TableReport) -> words.Summary:
     """Return what a file holds in words: a line for each column, however many there are."""
     used = sum(column.use == "used" for column in report.columns)
-    columns = counted(len(report.columns), "column")
+    columns = words.counted(len(report.columns), "column")
     if used < len(report.columns):
         columns += f", of which a test would use {used:,}"
-    table = ResultTable(
+    table = words.ResultTable(
         (
             ("column", "name"),
             ("type", "word"),
@@ -153,33 +143,38 @@ def table_summary(report: TableReport) -> Summary:
         ),
         tuple(
             (
-                visible(column.name),
+                words.visible(column.name),
                 column.type,
                 f"{column.missing:,}",
                 f"{column.different:,}",
                 values_text(column),
-                Cell(column.use if column.note is None else f"{column.use}: {visible(column.note)}", ROLES[column.use]),
+                words.Cell(
+                    column.use if column.note is None else f"{column.use}: {words.visible(column.note)}",
+                    ROLES[column.use],
+                ),
             )
             for column in report.columns
         ),
     )
-    title = f"{visible(report.name)}: {counted(report.rows, 'row')}, {columns}"
-    warnings = tuple(visible(warning) for warning in report.warnings)
-    return Summary(title, (("format", _origin(report)),), "", warnings, (table,))
+    title = f"{words.visible(report.name)}: {words.counted(report.rows, 'row')}, {columns}"
+    warnings = tuple(words.visible(warning) for warning in report.warnings)
+    return words.Summary(title, (("format", _origin(report)),), "", warnings, (table,))
 
 
 def _origin(report: TableReport) -> str:
     """Return the format and the size of what was read."""
-    words = [report.format if report.delimiter is None else f"{report.format} with delimiter {report.delimiter!r}"]
+    said = [report.format if report.delimiter is None else f"{report.format} with delimiter {report.delimiter!r}"]
     if report.compression is not None:
-        words.append(f"compressed with {report.compression}")
+        said.append(f"compressed with {report.compression}")
     if len(report.files) > 1:
-        words.append(f"{len(report.files):,} files, {visible(report.files[0])} to {visible(report.files[-1])}")
+        said.append(
+            f"{len(report.files):,} files, {words.visible(report.files[0])} to {words.visible(report.files[-1])}"
+        )
     if report.bytes is not None:
-        words.append(counted(report.bytes, "byte"))
+        said.append(words.counted(report.bytes, "byte"))
     if report.complete_rows < report.rows:
-        words.append(f"{report.complete_rows:,} of {counted(report.rows, 'row')} complete")
-    return ", ".join(words)
+        said.append(f"{report.complete_rows:,} of {words.counted(report.rows, 'row')} complete")
+    return ", ".join(said)
 
 
 def values_text(column: ColumnReport) -> str:
@@ -189,12 +184,12 @@ def values_text(column: ColumnReport) -> str:
         parts = [f"{_cut(level.value)} {level.count:,}" for level in column.levels]
         parts += ["..."] * (column.different > len(column.levels))
     elif column.minimum is not None and column.maximum is not None:
-        ends = [end if isinstance(end, str) else number(end) for end in (column.minimum, column.maximum)]
+        ends = [end if isinstance(end, str) else words.number(end) for end in (column.minimum, column.maximum)]
         if ends[0] == ends[1] and column.different == 1:
             return ends[0]
         parts = [f"{ends[0]} to {ends[1]}"]
         moments = {"mean": column.mean, "sd": column.deviation, "median": column.median}
-        parts += [f"{name} {number(value)}" for name, value in moments.items() if value is not None]
+        parts += [f"{name} {words.number(value)}" for name, value in moments.items() if value is not None]
     if column.numbers is not None and 0 < column.numbers < 1:
         # Neither all nor none.
         share = min(99, max(1, round(100 * column.numbers)))
@@ -204,7 +199,7 @@ def values_text(column: ColumnReport) -> str:
 
 def _cut(value: str) -> str:
     """Return a value on one line, cut if it is long."""
-    text = visible(value)
+    text = words.visible(value)
     return text if len(text) <= WIDEST_VALUE else f"{text[: WIDEST_VALUE - 3]}..."
 
 
@@ -265,8 +260,6 @@ def inspect_table(
     table = read_table(source, name=name, categorical=categorical, **csv)
     selected = named_columns(table, columns or None, exclude)
     return TableReport(
-        schema="kerntest.table/1",
-        command="inspect",
         name=table.name,
         format=table.format,
         delimiter=table.delimiter,
@@ -278,7 +271,6 @@ def inspect_table(
         complete_rows=int(np.count_nonzero(complete_rows(usable(selected)))),
         columns=tuple(_column_report(column, selected) for column in selected.columns),
         warnings=selected.warnings,
-        version=kerntest.__version__,
     )
 
 
@@ -391,44 +383,44 @@ class ModelReport(Record):
 KIND_TITLES = {"ridge": "Kernel ridge regression", "kpca": "Kernel principal components"}
 
 
-def model_summary(report: ModelReport) -> Summary:
+def model_summary(report: ModelReport) -> words.Summary:
     """Return what a model is, what was learned, and the columns that new rows need."""
-    target = "" if report.target is None else f", predicts {visible(report.target)}"
-    shares = name_list([percent(ratio) for ratio in report.explained_variance_ratio])
+    target = "" if report.target is None else f", predicts {words.visible(report.target)}"
+    shares = words.name_list([words.percent(ratio) for ratio in report.explained_variance_ratio])
     told: list[tuple[str, Any]] = [
         ("task", report.task and f"{report.task}{target}"),
-        ("classes", report.classes and f"{len(report.classes):,}: {name_list(report.classes)}"),
-        ("kernel", report.kernel and visible(shortened_kernel(report.kernel))),
+        ("classes", report.classes and f"{len(report.classes):,}: {words.name_list(report.classes)}"),
+        ("kernel", report.kernel and words.visible(words.shortened_kernel(report.kernel))),
         ("features", report.features),
-        ("support", None if report.n_support is None else counted(report.n_support, "training row")),
-        ("intercept", name_list([number(one) for one in report.intercepts])),
+        ("support", None if report.n_support is None else words.counted(report.n_support, "training row")),
+        ("intercept", words.name_list([words.number(one) for one in report.intercepts])),
         ("components", report.eigenvalues and f"{len(report.eigenvalues):,}: {shares} of the variance"),
     ]
     if report.lambda_ is not None:
         intervals = "yes" if report.intervals else "no; it was fitted with --no-intervals"
-        told += [("lambda", number(report.lambda_)), ("intervals", intervals)]
+        told += [("lambda", words.number(report.lambda_)), ("intervals", intervals)]
     if report.task == "classify":
         told.append(("probability", "yes" if report.probability else "no; --probability fits them"))
     told += [
         ("scale", report.scale),
-        ("format", f"version {report.format_version}, written by kerntest {visible(report.kerntest_version)}"),
-        ("file", f"{counted(report.bytes, 'byte')}, sha256 {report.sha256[:16]}..."),
+        ("format", f"version {report.format_version}, written by kerntest {words.visible(report.kerntest_version)}"),
+        ("file", f"{words.counted(report.bytes, 'byte')}, sha256 {report.sha256[:16]}..."),
     ]
-    columns = ResultTable(
+    columns = words.ResultTable(
         (("column", "name"), ("type", "word"), ("values", "text")),
-        tuple((visible(column.name), column.kind, _values(column)) for column in report.columns),
+        tuple((words.visible(column.name), column.kind, _values(column)) for column in report.columns),
     )
-    title = (TITLES | KIND_TITLES).get(report.method or report.kind, visible(report.kind))
+    title = (TITLES | KIND_TITLES).get(report.method or report.kind, words.visible(report.kind))
     lines = tuple((label, text) for label, text in told if text)
-    return Summary(f"{visible(report.name)}: {title}", lines, "", (), (columns,) if report.columns else ())
+    return words.Summary(f"{words.visible(report.name)}: {title}", lines, "", (), (columns,) if report.columns else ())
 
 
 def _values(column: ModelColumn) -> str:
     """Return the levels of a category, the scaling of a number."""
     if column.levels is not None:
-        return f"{len(column.levels):,}: {name_list(column.levels)}"
+        return f"{len(column.levels):,}: {words.name_list(column.levels)}"
     written = "" if column.written is None else f", written as {column.written}"
     if column.centre is None or column.spread is None or (column.centre, column.spread) == (0.0, 1.0):
         return f"as it is{written}"
     days = " (days since 1970-01-01)" if column.kind == "date" else ""
-    return f"mean {number(column.centre)}, sd {number(column.spread)}{days}{written}"
+    return f"mean {words.number(column.centre)}, sd {words.number(column.spread)}{days}{written}"
