@@ -19,7 +19,7 @@ from kerntest.learning.cross_validation import smoothest
 from kerntest.learning.machines import ridge_fit
 from kerntest.learning.scores import levelled
 from kerntest.learning.solvers import least_squares
-from kerntest.learning.solvers.preimage import largest_first, preimages
+from kerntest.learning.solvers.preimage import PreImageSearch, largest_first
 from kerntest.matrices.matrix import largest_entries
 
 
@@ -141,8 +141,8 @@ def test_more_rows_than_memory_bears_are_refused_before_anything_is_computed(mon
 def searched(kernel, centres, weights, start):
     """Return pre-images that are looked for from `start` on, and from the first centres."""
     scores, of_centres = np.zeros((len(weights), 1)), np.zeros((len(centres), 1))
-    options = {"scores": scores, "centre_scores": of_centres, "engine": Engine(1), "start": Points.of(start)}
-    return preimages(parse_kernel(kernel), Points.of(centres), weights, **options)
+    search = PreImageSearch(parse_kernel(kernel), Points.of(centres))
+    return search.find(weights, scores, of_centres, Engine(1), Points.of(start))
 
 
 @pytest.mark.parametrize(("weights", "settles"), [([-1.0, -0.5], False), ([1.0, -0.5], True)])

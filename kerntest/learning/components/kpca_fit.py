@@ -12,7 +12,7 @@ from kerntest.errors import UndecidedError, UsageError, one_of, whole_number
 from kerntest.kernels.base import Points
 from kerntest.kernels.elementary import Linear
 from kerntest.learning.learner import LearnerOptions
-from kerntest.learning.solvers.preimage import PreImages, check_attracts, preimages
+from kerntest.learning.solvers.preimage import PreImages, PreImageSearch
 from kerntest.matrices.factor import (
     Directions,
     Expansion,
@@ -164,36 +164,30 @@ class KpcaModel:
         expansion = replace(self.expansion, coefficients=np.ascontiguousarray(coefficients), intercepts=intercepts)
         return replace(self, expansion=expansion, eigenvalues=self.eigenvalues[:count])
 
-    def check_preimages(self) -> tuple[Kernel, Points]:
-        """Return the kernel and the centres of pre-images; refuse what has none here."""
-        kernel, over, why = self.kernel, self.expansion, ("", "")
-        if self.features is not None and self.features.kind == "fourier":
-            why = "random Fourier features have no pre-images", "--features nystroem:500 has"
-        if kernel is None:
-            why = "a precomputed matrix has no columns to go back to", "fit the kernel itself to the rows"
-        if kernel is None or why[0]:
-            raise UsageError(why[0], hint=why[1], code="usage.no_preimages")
-        centres = cast("Expansion", over).centres if self.features is None else self.features.landmarks
-        if not isinstance(kernel, Linear):
-            check_attracts(kernel, centres)
-        return kernel, centres
+    def preimage_search(self) -> PreImageSearch:
+        """Return the search for pre-images; refuse what has none here."""
+        why, hint = "random Fourier features have no pre-images", "--features nystroem:500 has"
+        if self.kernel is None:
+            why, hint = "a precomputed matrix has no columns to go back to", "fit the kernel itself to the rows"
+        elif self.features is None:
+            return PreImageSearch(self.kernel, cast("Expansion", self.expansion).centres)
+        elif self.features.kind == "nystroem":
+            return PreImageSearch(self.kernel, self.features.landmarks)
+        raise UsageError(why, hint=hint, code="usage.no_preimages")
 
     def preimages(self, scores: Array, engine: Engine, start: Points | None = None) -> PreImages:
         """Return the rows whose images are nearest to the projections of scores; `start` are the rows projected."""
-        kernel, centres = self.check_preimages()
-        weights = scores @ self.expansion.coefficients.T + self.mean
+        search, weights = self.preimage_search(), scores @ self.expansion.coefficients.T + self.mean
+        nearby = self.expansion.coefficients * self.eigenvalues
         if self.features is not None:
-            weights = weights @ self.features.projection.T
-            nearby = self.scores(centres, engine)
-        else:
-            nearby = self.expansion.coefficients * self.eigenvalues
-        return preimages(kernel, centres, weights, scores=scores, centre_scores=nearby, engine=engine, start=start)
+            weights, nearby = weights @ self.features.projection.T, self.scores(search.centres, engine)
+        return search.find(weights, scores, nearby, engine, start)
 
 
 def encoder_of(model: KpcaModel) -> Encoder:
     """Return what a model knows of its columns; refuse one of a matrix."""
     if model.encoder is None:
-        model.check_preimages()
+        model.preimage_search()
     return cast("Encoder", model.encoder)
 
 

@@ -20,10 +20,9 @@ from kerntest.learning.cross_validation import draw_folds, named, smoothest
 from kerntest.learning.learner import LearnerOptions
 from kerntest.learning.rows.training_rows import at_multiples
 from kerntest.learning.scores import covered_share, regression_metrics, root_mean_square
-from kerntest.learning.solvers.least_squares import DENSE_ARRAYS, Regressions, centre_ridge, solve, weights_of
+from kerntest.learning.solvers.least_squares import DENSE_ARRAYS, CentreRidge, Regressions, solve, weights_of
 from kerntest.matrices import factor
 from kerntest.matrices.factor import Expansion, FeatureMap, GivenExpansion, expanded
-from kerntest.matrices.matrix import matrix_of
 from kerntest.report.results.learning_record import IntervalMetrics, RidgeCell, RidgeGrid, TargetFit
 
 if TYPE_CHECKING:
@@ -226,6 +225,10 @@ def fit_ridge(rows: TrainingRows, options: RidgeOptions, engine: Engine, progres
     return next(iter(engine.here.map(lambda _: search.from_path(*chosen), [0])))
 
 
+def _nothing(done: int, total: int) -> None:
+    """Tell nobody."""
+
+
 def width_of(rows: Sized, features: str | None, whole: int) -> int:
     """Return how many features rows have, or how many columns their whole matrix."""
     return whole if features is None else min(factor.parse_features(features)[1], len(rows))
@@ -340,11 +343,8 @@ class _Search:
         points, rng = factor.as_points(rows.points), np.random.default_rng((options.seed, CHOOSING_STREAM))
         some = rows.take(np.sort(rng.choice(n, min(n, CHOOSING_ROWS), replace=False)))
 
+        told = progress or _nothing
         # Choosing is told as a third of the way, the steps after it as the rest.
-        def told(done: int, total: int) -> None:
-            if progress is not None:
-                progress(done, total)
-
         lambda_, chosen, grid = self.choose(some, None, lambda done, total: told(done, 3 * total))
         features = options.features or ""
         made = factor.make_features(features, cast("Kernel", chosen.kernel), points, options.seed)
@@ -354,22 +354,16 @@ class _Search:
                 hint=f"--features nystroem:{made.size} is for very many rows",
                 code="undecided.memory",
             )
-        centres, m = made.landmarks, len(made.landmarks)
-        both = Points(np.concatenate([points.numeric, centres.numeric]), np.concatenate([points.codes, centres.codes]))
-        matrix = matrix_of(made.kernel, both)
-        weights = weights_of(rows)
-        found = centre_ridge(
-            lambda part: np.asarray(matrix.block(part, slice(n, n + m))),
-            made.projection,
-            targets=rows.targets,
-            weights=weights,
-            lambda_=lambda_,
-            engine=self.engine,
+        found = CentreRidge(
+            made,
+            rows,
+            lambda_,
+            self.engine,
             seed=options.seed,
-            advanced=lambda share: told(100 + round(200 * share), 300),
+            advanced=lambda done: told(100 + round(200 * done), 300),
         )
+        weights, means = weights_of(rows), found.means
         total = float(weights.sum())
-        means = weights @ rows.targets / total
         # The same as t^2 of the evidence: z' (A + lambda)^-1 z = z' (residuals) / lambda.
         energy = np.einsum("nt,nt->t", weights[:, None] * (rows.targets - means), found.residuals)
         scales = np.sqrt(np.maximum(energy, 0.0) / lambda_ / (n - 1))

@@ -258,7 +258,7 @@ class ComponentColumns(ModelColumns):
     def __post_init__(self) -> None:
         """Refuse a model without pre-images."""
         if self.reconstruct and self.encoder:
-            self.model.check_preimages()
+            self.model.preimage_search()
         self.check_names()
 
     @property

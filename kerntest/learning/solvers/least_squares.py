@@ -10,7 +10,7 @@ chapter 4, with the intercept taken out), those of a fold F by solving G_FF e = 
 evidence of the Gaussian process y ~ N(b, t^2 (K + lambda W^-1)) with b and t^2 estimated (Rasmussen and Williams 2006,
 sections 2.7 and 5.4), and effective degrees of freedom 1 + sum_j d_j / (d_j + lambda).
 
-For very many rows, `centre_ridge` regresses in the span of a few centres by preconditioned conjugate gradients. With features
+For very many rows, `CentreRidge` regresses in the span of a few centres by preconditioned conjugate gradients. With features
 z(x) = P' k(C, x), P P' = K(C, C)^-1, the coefficients g minimise sum_i w_i (y_i - <g, z_i> - b)^2 + lambda |g|^2, that is
 (Zc' W Zc + lambda) g = Zc' W y with Zc the centred features. The kernel values of all rows and centres are computed anew,
 block by block, in every step, and never held. The preconditioner is the inverse of the same matrix for a random part of the
@@ -30,7 +30,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 from kerntest.engines.engine import Engine, enough_for
 from kerntest.errors import UndecidedError
 from kerntest.kernels.base import DensePairs, Points
-from kerntest.matrices.factor import Expansion, GivenExpansion, expanded, kernel_factor, make_features
+from kerntest.matrices.factor import Expansion, GivenExpansion, as_points, expanded, kernel_factor, make_features
+from kerntest.matrices.matrix import matrix_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     Groups = NDArray[np.intp] | None
     Map = Callable[[Array], Array]
+    Advanced = Callable[[float], None]
 
 EPSILON, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 # Eigenvalues below so many units in the last place of the largest are rounding.
@@ -412,97 +414,76 @@ def thin_factor(kernel: Kernel, points: Points) -> Array | None:
     return factor.columns
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class CentreRidge:
     """A ridge regression on features of centres: weights g (r, T), the weighted mean of the features, residuals (n, T).
 
     By the rows of the preconditioner, `posterior` B has B B' near I - lambda (Zc' W Zc + lambda)^-1. `degrees` is the
-    estimated trace of the hat matrix.
+    estimated trace of the hat matrix. Cost: n M kernel values a step, O(M^3) once; memory: a block for each thread, four
+    arrays of M x M. Steps grow with the logarithm of the accuracy where the rows of the preconditioner are many times the
+    effective degrees of freedom. `advanced` is told after each step which share of the way is done.
     """
 
-    weights: Array
-    mean: Array
-    residuals: Array
-    degrees: float
-    posterior: Array
-    condition: float
-    steps: int
-    converged: bool
+    def __init__(
+        self, features: FeatureMap, rows: TrainingRows, lambda_: float, engine: Engine, *, seed: int, advanced: Advanced
+    ) -> None:
+        points, landmarks, projection = as_points(rows.points), features.landmarks, features.projection
+        numeric = np.concatenate([points.numeric, landmarks.numeric])
+        matrix = matrix_of(features.kernel, Points(numeric, np.concatenate([points.codes, landmarks.codes])))
+        targets, weights, n, centres = rows.targets, weights_of(rows), len(rows), len(landmarks)
+        total, engine, step = float(weights.sum()), enough_for(engine, n * centres), max(16, BLOCK // centres)
+        every = [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
+        def block(part: slice | NDArray[np.intp]) -> Array:
+            return np.asarray(matrix.block(part, slice(n, n + centres)))
 
-def centre_ridge(
-    block: Callable[[slice | NDArray[np.intp]], Array],
-    projection: Array,
-    *,
-    targets: Array,
-    weights: Array,
-    lambda_: float,
-    engine: Engine,
-    seed: int,
-    advanced: Callable[[float], None] | None = None,
-) -> CentreRidge:
-    """Return the regression. `block` gives the kernel values of some rows and all M centres, `projection` (M, r) is P.
+        means = weights @ targets / total
+        right = np.column_stack([weights[:, None] * (targets - means), weights / total])
+        first = projection.T @ np.asarray(sum(engine.map(lambda rows: block(rows).T @ right[rows], every)))
+        mean = first[:, -1]
 
-    `advanced` is told after each step which share of the way to the goal is done. Cost: n M kernel values a step, O(M^3)
-    once; memory: a block for each thread, four arrays of M x M. Steps grow with the logarithm of the accuracy where the
-    rows of the preconditioner are many times the effective degrees of freedom.
-    """
-    n, centres, total, width = len(targets), len(projection), float(weights.sum()), targets.shape[1]
-    engine, step = enough_for(engine, n * centres), max(16, BLOCK // centres)
-    every = [slice(start, min(start + step, n)) for start in range(0, n, step)]
-    means = weights @ targets / total
-    right = np.column_stack([weights[:, None] * (targets - means), weights / total])
-    first = projection.T @ np.asarray(sum(engine.map(lambda rows: block(rows).T @ right[rows], every)))
-    mean = first[:, -1]
+        def apply(g: Array) -> Array:
+            coefficients = projection @ g
 
-    def apply(g: Array) -> Array:
-        coefficients = projection @ g
+            def work(rows: slice) -> Array:
+                K = block(rows)
+                return np.asarray(K.T @ (weights[rows, None] * (K @ coefficients)))
 
-        def work(rows: slice) -> Array:
-            K = block(rows)
-            return np.asarray(K.T @ (weights[rows, None] * (K @ coefficients)))
+            inner = np.asarray(sum(engine.map(work, every)))
+            return np.asarray(projection.T @ inner - total * np.outer(mean, mean @ g) + lambda_ * g)
 
-        inner = np.asarray(sum(engine.map(work, every)))
-        return np.asarray(projection.T @ inner - total * np.outer(mean, mean @ g) + lambda_ * g)
+        rng = np.random.default_rng((seed, STREAM))
+        some = np.sort(rng.choice(n, min(n, ROWS_PER_CENTRE * centres), replace=False))
+        roots = np.sqrt(weights / weights[some].sum())
 
-    rng = np.random.default_rng((seed, STREAM))
-    some = np.sort(rng.choice(n, min(n, ROWS_PER_CENTRE * centres), replace=False))
-    roots = np.sqrt(weights / weights[some].sum())
+        def squares(rows: NDArray[np.intp]) -> Array:
+            Z = np.column_stack([block(rows) @ projection, np.ones(len(rows))])
+            Z *= roots[rows, None]
+            return np.asarray(Z.T @ Z)
 
-    def squares(rows: NDArray[np.intp]) -> Array:
-        Z = np.column_stack([block(rows) @ projection, np.ones(len(rows))])
-        Z *= roots[rows, None]
-        return np.asarray(Z.T @ Z)
+        # Not sent anywhere: the products may be larger than what they are made of.
+        moments = np.asarray(sum(engine.here.map(squares, np.split(some, range(step, len(some), step)))))
+        values, vectors = np.linalg.eigh(total * (moments[:-1, :-1] - np.outer(moments[-1, :-1], moments[-1, :-1])))
+        values = np.maximum(values, 0.0)
 
-    # Not sent anywhere: the products may be larger than what they are made of.
-    moments = np.asarray(sum(engine.here.map(squares, np.split(some, range(step, len(some), step)))))
-    values, vectors = np.linalg.eigh(total * (moments[:-1, :-1] - np.outer(moments[-1, :-1], moments[-1, :-1])))
-    values = np.maximum(values, 0.0)
+        def precondition(residual: Array) -> Array:
+            return np.asarray(vectors @ ((vectors.T @ residual) / (values[:, None] + lambda_)))
 
-    def precondition(residual: Array) -> Array:
-        return np.asarray(vectors @ ((vectors.T @ residual) / (values[:, None] + lambda_)))
-
-    probes = rng.choice([-1.0, 1.0], size=(len(mean), PROBES))
-    solved, steps, converged = conjugate_gradients(
-        apply, precondition, np.column_stack([first[:, :-1], probes]), advanced=advanced
-    )
-    g = solved[:, :width]
-    coefficients = projection @ g
-    fitted = np.concatenate(list(engine.map(lambda rows: block(rows) @ coefficients, every)))
-    return CentreRidge(
-        weights=g,
-        mean=mean,
-        residuals=targets - means - (fitted - mean @ g),
-        degrees=1.0 + len(mean) - lambda_ * float(np.vdot(probes, solved[:, width:])) / PROBES,
-        posterior=vectors * np.sqrt(values / (values + lambda_)),
-        condition=(float(values[-1]) + lambda_) / (float(values[0]) + lambda_),
-        steps=steps,
-        converged=converged,
-    )
+        probes = rng.choice([-1.0, 1.0], size=(len(mean), PROBES))
+        right = np.column_stack([first[:, :-1], probes])
+        solved, self.steps, self.converged = conjugate_gradients(apply, precondition, right, advanced)
+        self.weights = solved[:, : targets.shape[1]]
+        coefficients = projection @ self.weights
+        fitted = np.concatenate(list(engine.map(lambda rows: block(rows) @ coefficients, every)))
+        self.mean, self.means = mean, means
+        self.residuals = targets - means - (fitted - mean @ self.weights)
+        left = float(np.vdot(probes, solved[:, targets.shape[1] :])) / PROBES
+        self.degrees = 1.0 + len(mean) - lambda_ * left
+        self.posterior = vectors * np.sqrt(values / (values + lambda_))
+        self.condition = (float(values[-1]) + lambda_) / (float(values[0]) + lambda_)
 
 
 def conjugate_gradients(
-    apply: Map, precondition: Map, right: Array, *, advanced: Callable[[float], None] | None = None
+    apply: Map, precondition: Map, right: Array, advanced: Advanced = lambda _: None
 ) -> tuple[Array, int, bool]:
     """Return the solutions of a positive definite system for several right-hand sides, the steps, and whether all ended.
 
@@ -526,7 +507,7 @@ def conjugate_gradients(
         energy[active] = after
         active &= energy > TOLERANCE**2 * first
         steps += 1
-        if advanced is not None and active.any():
+        if active.any():
             # Logarithms of residuals fall about as the steps go.
             way = np.log(energy[active] / first[active]) / (2.0 * math.log(TOLERANCE))
             reached = max(reached, min(float(way.min()), 1.0))

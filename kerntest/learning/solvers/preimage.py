@@ -66,37 +66,6 @@ class PreImages(NamedTuple):
     converged: NDArray[np.bool_]
 
 
-def preimages(
-    kernel: Kernel,
-    centres: Points,
-    weights: Array,
-    *,
-    scores: Array,
-    centre_scores: Array,
-    engine: Engine,
-    start: Points | None = None,
-) -> PreImages:
-    """Return the pre-images of sums of the images of m centres with weights of shape (n, m).
-
-    The linear kernel has the least squares solution, sum_i g_i x_i. Other searches start from the centres whose scores are
-    nearest, and from n rows of `start`; some ten to a hundred rounds of O(n m p) each.
-    """
-    n, step = len(weights), max(8, BLOCK // max(len(centres), 1))
-    if isinstance(kernel, kernels.Linear):
-        codes = np.zeros((n, centres.codes.shape[1]), dtype=np.int64)
-        return PreImages(Points(weights @ centres.numeric, codes), np.ones(n, dtype=bool))
-    check_attracts(kernel, centres)
-    parts = [slice(first, first + step) for first in range(0, max(n, 1), step)]
-
-    def work(part: slice) -> tuple[Array, Codes, NDArray[np.bool_]]:
-        places = [] if start is None else [start.take(part)]
-        places += [centres.take(rows) for rows in _nearest(scores[part], centre_scores)]
-        return _Search(kernel, centres).ends(weights[part], places)
-
-    numeric, codes, converged = map(np.concatenate, zip(*engine.map(work, parts), strict=True))
-    return PreImages(Points(numeric, codes), converged)
-
-
 def _nearest(scores: Array, nearby: Array) -> NDArray[np.intp]:
     """Return for n scores the places of the nearest ones nearby, the nearest first, shape (places, n)."""
     lengths, own_lengths = np.einsum("ij,ij->i", nearby, nearby), np.einsum("ij,ij->i", scores, scores)
@@ -114,13 +83,36 @@ def largest_first(values: Array, count: int, slack: Array | float) -> NDArray[np
     return found
 
 
-class _Search:
-    """The search for rows whose images are nearest to sums of the images of some centres."""
+class PreImageSearch:
+    """The search for rows whose images are nearest to sums of the images of m centres; refuse a kernel without pre-images."""
 
     def __init__(self, kernel: Kernel, centres: Points) -> None:
         self.kernel, self.centres = kernel, centres
+        if not isinstance(kernel, kernels.Linear):
+            nothing = centres.take(slice(0, 0))
+            attractions(kernel, DensePairs(nothing, nothing))
         spread = centres.numeric.max(axis=0, initial=-np.inf) - centres.numeric.min(axis=0, initial=np.inf)
         self.stays = STAYS * np.maximum(spread, np.finfo(np.float64).tiny)
+
+    def find(self, weights: Array, scores: Array, nearby: Array, engine: Engine, start: Points | None) -> PreImages:
+        """Return the pre-images of sums with weights of shape (n, m).
+
+        The linear kernel has the least squares solution, sum_i g_i x_i. Other searches start from the centres whose scores,
+        `nearby`, are nearest, and from n rows of `start`; some ten to a hundred rounds of O(n m p) each.
+        """
+        n, step, centres = len(weights), max(8, BLOCK // max(len(self.centres), 1)), self.centres
+        if isinstance(self.kernel, kernels.Linear):
+            codes = np.zeros((n, centres.codes.shape[1]), dtype=np.int64)
+            return PreImages(Points(weights @ centres.numeric, codes), np.ones(n, dtype=bool))
+        parts = [slice(first, first + step) for first in range(0, max(n, 1), step)]
+
+        def work(part: slice) -> tuple[Array, Codes, NDArray[np.bool_]]:
+            places = [] if start is None else [start.take(part)]
+            places += [centres.take(rows) for rows in _nearest(scores[part], nearby)]
+            return self.ends(weights[part], places)
+
+        numeric, codes, converged = map(np.concatenate, zip(*engine.map(work, parts), strict=True))
+        return PreImages(Points(numeric, codes), converged)
 
     def ends(self, weights: Array, places: list[Points]) -> tuple[Array, Codes, NDArray[np.bool_]]:
         """Return the best rows, numbers and codes, from the best place of each on, and where the fixed point stayed."""
@@ -195,12 +187,6 @@ class _Search:
             there = np.unique(levels)
             codes[:, column] = there[largest_first(gain @ (levels[:, None] == there), 1, slack)[:, 0]]
         return codes
-
-
-def check_attracts(kernel: Kernel, centres: Points) -> None:
-    """Refuse a kernel of some rows that has no pre-images here."""
-    nothing = centres.take(slice(0, 0))
-    attractions(kernel, DensePairs(nothing, nothing))
 
 
 def attractions(kernel: Kernel, pairs: DensePairs, columns: tuple[int, ...] | None = None) -> list[Attraction]:
