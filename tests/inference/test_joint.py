@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import json
 import tracemalloc
 from fractions import Fraction
 
@@ -10,29 +9,11 @@ import naive_joint
 import numpy as np
 import pandas as pd
 import pytest
-from same_results import assert_same
+from mixed_columns import mixed_frame
 from tolerances import assert_close
 
 from kerntest import hsic_joint, hsic_test
-from kerntest.errors import DataError, UndecidedError, UsageError
-
-FALSE_ALARM = 1e-6
-
-
-def mixed_frame(n=40, seed=0):
-    """Return independent columns but for `sum`, which depends on `plain` and `city`."""
-    rng = np.random.default_rng((seed, n))
-    frame = pd.DataFrame(
-        {
-            "plain": rng.normal(size=n),
-            "wide": rng.lognormal(size=n) * 100,
-            "ties": rng.normal(size=n).round(),
-            "city": rng.choice(["Bern", "Oslo", "Rome"], n),
-            "new": rng.random(n) < 0.5,
-        }
-    )
-    frame["sum"] = frame["plain"] + 2 * (frame["city"] == "Oslo") + 0.3 * rng.normal(size=n)
-    return frame
+from kerntest.errors import UndecidedError, UsageError
 
 
 def coins(n=80, seed=0):
@@ -134,51 +115,6 @@ def test_two_coins_and_whether_they_agree(categorical):
     assert together.pairs[0].p_value < 0.001
 
 
-def test_nothing_depends_on_the_order_of_rows_on_units_or_on_threads():
-    frame, groups = mixed_frame(60), [["plain", "wide"], "city", "sum"]
-    base = hsic_joint(frame, groups, permutations=60, threads=1)
-    two = hsic_joint(frame, groups, permutations=60, threads=2)
-    shuffled = hsic_joint(frame.sample(frac=1, random_state=3), groups, permutations=60, threads=1)
-    scaled = hsic_joint(frame.assign(wide=frame["wide"] / 1000, sum=frame["sum"] * 5 + 1), groups, permutations=60)
-    assert_same(two, base)
-    for other in (shuffled, scaled):
-        assert_close(other.dhsic, base.dhsic)
-    assert scaled.p_value == base.p_value
-    # Within the Monte-Carlo error: five standard errors of the difference of two shares of 60.
-    assert abs(shuffled.p_value - base.p_value) <= 5 * np.sqrt(2 * base.p_value * (1 - base.p_value) / 60) + 2 / 60
-    # The statistic sees no seed; the permutations do.
-    other = hsic_joint(frame, groups, permutations=60, seed=1)
-    assert_close(other.dhsic, base.dhsic)
-    assert other.null.mean != base.null.mean
-
-
-def test_rows_with_missing_values():
-    frame = mixed_frame()
-    frame.loc[[2, 5], "plain"] = np.nan
-    frame.loc[[5, 6, 7], "wide"] = np.nan
-    frame.loc[9, "ties"] = np.nan
-    groups = ["plain", ["wide", "city"]]
-    with pytest.raises(DataError, match="5 missing values"):
-        hsic_joint(frame, groups)
-    found = hsic_joint(frame, groups, missing="drop", permutations=30)
-    # The column that takes no part is not looked at.
-    assert found.n == 36
-    assert any("4 rows of 40" in warning for warning in found.warnings)
-    whole = hsic_joint(frame.dropna(subset=["plain", "wide"]), groups, permutations=30)
-    assert found.p_value == whole.p_value
-    assert_close(found.dhsic, whole.dhsic)
-
-
-def test_columns_that_tell_nothing_are_left_out_and_excluded_ones_too():
-    frame = mixed_frame().assign(same=1.0)
-    found = hsic_joint(frame, [["plain", "same"], "city", "sum"], permutations=30)
-    assert found.columns_left_out == ("same",)
-    assert any("'same' has one value" in warning for warning in found.warnings)
-    without = hsic_joint(frame, [["plain", "same"], "city", "sum"], exclude="same", permutations=30)
-    assert without.columns_left_out == ()
-    assert_close(without.dhsic, found.dhsic)
-
-
 @pytest.mark.parametrize("scale", ["none", "standardize"])
 def test_a_bandwidth_in_units_of_the_columns(scale):
     x = np.random.default_rng(0).normal(size=(30, 2)) * [10, 0.1]
@@ -197,25 +133,6 @@ def test_a_kernel_without_a_bandwidth_to_choose(kernel):
     assert_close(found.dhsic, again.dhsic)
 
 
-def test_the_record_is_plain_data():
-    calls = []
-    found = hsic_joint(
-        mixed_frame(),
-        ["plain", "city", ["sum", "new"]],
-        permutations=40,
-        progress=lambda done, total: calls.append((done, total)),
-    )
-    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert plain["schema"] == "kerntest.hsic.joint/1"
-    assert [group["columns"] for group in plain["groups"]] == [["plain"], ["city"], ["sum", "new"]]
-    assert plain["null"]["method"] == "permutation"
-    frame = found.to_frame()
-    assert len(frame) == 1
-    assert frame["p_value"][0] == found.p_value
-    # Sixteen relabellings at a time.
-    assert calls == [(1, 3), (2, 3), (3, 3)]
-
-
 def test_too_few_permutations_for_the_level_are_said_so():
     found = hsic_joint(mixed_frame(), ["plain", "city"], permutations=10, alpha=0.05)
     assert any("0.1" in warning for warning in found.warnings)
@@ -232,16 +149,9 @@ FRAME = mixed_frame()
         (["plain", ["wide", "plain"]], {}, "^column 'plain' is in two groups$", "usage.column_twice"),
         (["plain:ties", "w*"], {}, "^column 'wide' is in two groups$", "usage.column_twice"),
         (["plain", "nothing"], {}, "^column 'nothing' is not in data$", "usage.unknown_column"),
-        (["plain", "sum"], {"exclude": "nothing"}, "^column 'nothing' is not in data$", "usage.unknown_column"),
         (["plain"], {}, "at least two groups of columns", "usage.groups"),
         ([], {}, "at least two groups of columns", "usage.groups"),
         (["plain", "sum"], {"exclude": "sum"}, "group 2 has no column left", "usage.groups"),
-        (["plain", "sum", "city"], {"exclude": "city"}, "group 3 has no column left", "usage.groups"),
-        (["plain", "sum"], {"alpha": 2}, "^alpha must be between 0 and 1", "usage.alpha"),
-        (["plain", "sum"], {"permutations": 0}, "^permutations must be", "usage.permutations"),
-        (["plain", "sum"], {"kernel": "gausian"}, "^unknown kernel 'gausian'", "usage.kernel_text"),
-        (["plain", "sum"], {"bandwidth": [1.0, 2.0], "kernel": "gaussian"}, "one bandwidth", "usage.bandwidth_family"),
-        (["plain", "sum"], {"missing": "dorp"}, "^missing must be error or drop", "usage.missing"),
     ],
 )
 def test_options_that_cannot_be(groups, options, message, code):
@@ -310,15 +220,6 @@ def test_relabelling_holds_a_matrix_for_each_group():
         assert tracemalloc.get_traced_memory()[1] < 8 * 3.2 * 1500**2
     finally:
         tracemalloc.stop()
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [(FRAME.assign(sum=1.0), "'sum' has one value in all rows"), (FRAME[:3], "3 rows; the test needs at least 4")],
-)
-def test_data_that_cannot_be_tested(data, message):
-    with pytest.raises(DataError, match=message):
-        hsic_joint(data, ["plain", "sum"])
 
 
 def test_kernels_to_which_all_rows_are_alike_or_that_overflow():

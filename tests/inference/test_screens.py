@@ -1,0 +1,163 @@
+"""What all tests of the columns of one table keep: pairs, pairs with a target, selection, and groups all together."""
+
+import json
+
+import numpy as np
+import pytest
+from mixed_columns import mixed_frame
+from same_results import assert_same
+from tolerances import assert_close
+
+from kerntest import hsic_joint, hsic_pairs, hsic_select
+from kerntest.errors import DataError, UsageError
+
+BASE = ["plain", "wide", "city", "ties", "y"]
+
+
+def joint(frame, **options):
+    """Test the numbers, the city and y for joint independence."""
+    groups = [[name for name in frame.columns if name not in {"city", "y"}], "city", "y"]
+    return hsic_joint(frame, groups, **options)
+
+
+SCREENS = {
+    "pairs": hsic_pairs,
+    "target": lambda frame, **options: hsic_pairs(frame, target="y", **options),
+    "select": lambda frame, **options: hsic_select(frame, "y", 3, **options),
+    "joint": joint,
+}
+EVERY = pytest.mark.parametrize("screen", SCREENS.values(), ids=SCREENS)
+OF_ALL_ROWS = pytest.mark.parametrize("screen", [SCREENS["select"], joint], ids=["select", "joint"])
+
+
+def frame_of(n=60):
+    return mixed_frame(n)[BASE]
+
+
+def told(result):
+    """Return statistics and p-values over relabellings, by the names of the columns."""
+    if hasattr(result, "dhsic"):
+        return {"all": (result.dhsic, result.p_value)}
+    if hasattr(result, "selected"):
+        return {step.column: (step.effect_size, step.p_value) for step in result.selected}
+    return {(pair.x, pair.y): (pair.effect_size**2, pair.p_permutation) for pair in result.pairs}
+
+
+@EVERY
+def test_nothing_depends_on_threads_on_the_order_of_rows_or_on_units(screen):
+    frame, permutations = frame_of().assign(y=np.random.default_rng(5).normal(size=60)), 200
+    base = screen(frame, permutations=permutations, threads=1)
+    assert_same(screen(frame, permutations=permutations, threads=2), base)
+    scaled = frame.assign(wide=frame["wide"] * 1000, plain=5 - frame["plain"], y=frame["y"] / 7)
+    for data in (frame.sample(frac=1, random_state=1), scaled):
+        other = told(screen(data, permutations=permutations))
+        assert other.keys() == told(base).keys()
+        for name, (statistic, p) in told(base).items():
+            assert_close(other[name][0], statistic)
+            # Within the Monte-Carlo error: five standard errors of the difference of two shares.
+            error = np.sqrt(2 * p * (1 - p) / permutations)
+            assert abs(other[name][1] - p) <= (
+                0 if data is scaled and screen is not SCREENS["select"] else 5 * error + 0.01
+            )
+    # The seed chooses relabellings; the statistics have none.
+    other = told(screen(frame, permutations=permutations, seed=9))
+    for name, (statistic, _) in told(base).items():
+        assert_close(other[name][0], statistic)
+    assert other != told(base)
+
+
+@EVERY
+def test_missing_values_may_be_refused(screen):
+    frame = frame_of()
+    frame.loc[[3, 7], "plain"] = np.nan
+    frame.loc[3, "city"] = None
+    with pytest.raises(DataError, match="3 missing values") as caught:
+        screen(frame, missing="error", permutations=20)
+    assert caught.value.code == "data.missing_values"
+    # A column that takes no part is not looked at.
+    assert screen(frame.assign(city=frame["city"].fillna("Rome")), missing="error", exclude="plain", permutations=20)
+
+
+@OF_ALL_ROWS
+def test_rows_with_missing_values_may_be_left_out(screen):
+    frame = frame_of()
+    frame.loc[[3, 7], "plain"] = np.nan
+    frame.loc[3, "city"] = None
+    dropped = screen(frame, missing="drop", permutations=50)
+    assert dropped.n == 58
+    assert any("2 rows of 60" in warning for warning in dropped.warnings)
+    assert_same(list(told(dropped).items()), list(told(screen(frame.dropna(), permutations=50)).items()))
+
+
+@EVERY
+def test_columns_that_tell_nothing_are_left_out_with_a_word_and_excluded_ones_without(screen):
+    frame = frame_of().assign(same=1.0, row=[f"id {k}" for k in range(60)])
+    found = screen(frame, permutations=50)
+    assert set(found.columns_left_out) == {"same", "row"}
+    assert set(found.columns) | {"y"} == set(BASE)
+    for name in ("same", "row"):
+        assert any(repr(name) in warning and "left out" in warning for warning in found.warnings)
+    without = screen(frame, exclude=["same", "row"], permutations=50)
+    assert without.columns_left_out == ()
+    assert_same(list(told(without).items()), list(told(found).items()))
+
+
+@EVERY
+def test_the_record_is_plain_data_and_a_frame_has_a_row_for_each_test(screen):
+    calls = []
+    found = screen(frame_of(), permutations=40, progress=lambda done, total: calls.append((done, total)))
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert plain["schema"].startswith("kerntest.hsic.")
+    rows = plain[found.rows_from] if found.rows_from else [plain]
+    frame = found.to_frame()
+    assert len(frame) == len(rows)
+    assert list(frame["p_value"]) == [row["p_value"] for row in rows]
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+    assert len({total for _, total in calls}) == 1
+    assert calls[-1][0] == calls[-1][1]
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("options", "message", "code"),
+    [
+        ({"alpha": 1.5}, "^alpha must be between 0 and 1", "usage.alpha"),
+        ({"permutations": 0}, "^permutations must be a whole number", "usage.permutations"),
+        ({"seed": -1}, "^seed must be a whole number", "usage.seed"),
+        ({"threads": 0}, "^threads must be at least 1", "usage.threads"),
+        ({"missing": "dorp"}, "^missing must be error or drop", "usage.missing"),
+        ({"exclude": "nothing"}, "^column 'nothing' is not in data$", "usage.unknown_column"),
+        ({"exclude": "*"}, "left to select|is selected|has no column left|both the target and excluded", "usage."),
+    ],
+)
+def test_options_that_cannot_be(screen, options, message, code):
+    with pytest.raises(UsageError, match=message) as caught:
+        screen(frame_of(), **options)
+    assert caught.value.code.startswith(code)
+
+
+@OF_ALL_ROWS
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (frame_of().assign(y=1.0), "'y' has one value in all rows"),
+        (frame_of()[:3], "3 rows; the test needs at least 4"),
+    ],
+)
+def test_data_that_cannot_be_tested(screen, data, message):
+    with pytest.raises(DataError, match=message):
+        screen(data)
+
+
+@pytest.mark.parametrize("screen", [hsic_pairs, joint], ids=["pairs", "joint"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": "gausian"}, "^unknown kernel 'gausian'"),
+        ({"bandwidth": [1.0, 2.0], "kernel": "gaussian"}, "give one bandwidth"),
+        ({"bandwidth": -1}, "^a bandwidth must be positive"),
+    ],
+)
+def test_kernels_that_cannot_be(screen, options, message):
+    with pytest.raises(UsageError, match=message):
+        screen(frame_of(), **options)
