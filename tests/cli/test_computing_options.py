@@ -22,45 +22,35 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_dry_run_prints_the_plan_and_computes_nothing(kerntest, command):
-    outcome = kerntest(command, *COMMANDS[command], "--dry-run")
+def test_a_dry_run_prints_the_plan_and_computes_and_writes_nothing(kerntest, tmp_path, command):
+    output = "-o" if command in {"mmd", "hsic"} else "--report"
+    outcome = kerntest(command, *COMMANDS[command], "--dry-run", output, tmp_path / "out.txt")
     assert (outcome.code, outcome.err) == (0, "")
-    lines = outcome.out.splitlines()
-    assert lines[0] == f"Plan of kerntest {command}"
-    assert [line.split()[0] for line in lines[1:-1] if not line.startswith("   ")] == [
-        "data",
-        "work",
-        "where",
-        "memory",
-        "time",
-    ]
-    assert lines[-1] == "Dry run: nothing was computed"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_dry_run_for_programs(kerntest, command):
-    plan = json.loads(kerntest(command, *COMMANDS[command], "--dry-run", "--json", "--threads", "1").out)
-    assert plan["schema"] == "kerntest.plan/1"
-    assert plan["command"] == command
-    assert plan["where"] == "1 thread of this process"
+def test_a_plan_is_for_people_and_for_programs(kerntest, command):
+    words = (command, *COMMANDS[command], "--dry-run", "--threads", "1")
+    lines = kerntest(*words).out.splitlines()
+    assert lines[0] == f"Plan of kerntest {command}"
+    labels = [line.split()[0] for line in lines[1:-1] if not line.startswith("   ")]
+    assert labels == ["data", "work", "where", "memory", "time"]
+    assert lines[-1] == "Dry run: nothing was computed"
+    plan = json.loads(kerntest(*words, "--json").out)
+    expected = {
+        "schema": "kerntest.plan/1",
+        "command": command,
+        "where": "1 thread of this process",
+        "memory_limit": None,
+    }
+    assert expected.items() <= plan.items()
     assert plan["rows"] > 100
     assert plan["memory_bytes"] > 10**8
-    assert plan["memory_limit"] is None
-
-
-def test_a_dry_run_as_csv_is_a_header_and_one_line(kerntest):
-    header, values = reader(kerntest("mmd", *COMMANDS["mmd"], "--dry-run", "--format", "csv").out.splitlines())
-    plan = dict(zip(header, values, strict=True))
-    assert plan["schema"] == "kerntest.plan/1"
-    assert plan["work"].startswith("18 kernel matrices in tiles, summed over blocks of rows")
-    assert plan["memory_limit"] == ""
-
-
-def test_a_dry_run_writes_no_file(kerntest, tmp_path):
-    outputs = ("-o", tmp_path / "model.kt", "--report", tmp_path / "report.txt")
-    assert kerntest("svm", *COMMANDS["svm"], *outputs, "--dry-run").code == 0
-    assert kerntest("mmd", *COMMANDS["mmd"], "-o", tmp_path / "result.txt", "--dry-run").code == 0
-    assert list(tmp_path.iterdir()) == []
+    header, values = reader(kerntest(*words, "--format", "csv").out.splitlines())
+    assert (
+        dict(zip(header, values, strict=True)).items() >= {"work": "; ".join(plan["work"]), "memory_limit": ""}.items()
+    )
 
 
 def test_verbose_tells_the_plan_before_the_result(kerntest):
@@ -71,10 +61,6 @@ def test_verbose_tells_the_plan_before_the_result(kerntest):
     assert re.fullmatch(r"plan: memory: about \d+ MB of the 2 GB allowed", plan[3])
     assert outcome.err.startswith(plan[0])
     assert "Decision" in outcome.out
-
-
-def test_without_verbose_nobody_hears_of_the_plan_of_few_rows(kerntest):
-    assert kerntest("mmd", BEFORE, AFTER).err == ""
 
 
 @pytest.mark.parametrize(

@@ -1,34 +1,21 @@
 """Options that contradict each other or have no effect, and values that cannot be, are refused before anything is read."""
 
-import json
 import shlex
 
 import pytest
 
 # The tables and models are not there: whoever looked for them would say so.
 REFUSED = [
-    ("hsic data.csv --select 2", "--select needs --target", "--target NAME --select 3"),
-    ("hsic data.csv --correction bh --x a", "--correction needs --pairwise or --target", "nothing to correct"),
-    ("hsic data.csv --min-lag 2 --x a", "--min-lag needs --time-series", ""),
-    (
-        "hsic data.csv y.csv --null moments --permutations 9",
-        "--permutations does not go with --null moments",
-        "a curve",
-    ),
+    ("hsic d.csv y.csv --null moments --permutations 9", "--permutations does not go with --null moments", "a curve"),
     ("hsic data.csv --pairwise --target a", "--pairwise does not go with --target", "choose one"),
     ("hsic data.csv --pairwise --select 2", "--select does not go with --pairwise", ""),
-    ("hsic data.csv y.csv --pairwise", "a second file does not go with --pairwise", "give one file"),
     ("hsic data.csv y.csv --joint a,b", "a second file does not go with --joint", "give one file"),
-    ("hsic data.csv --time-series --null moments", "--null does not go with --time-series", "one null"),
     ("hsic data.csv --time-series --permutations 9", "--permutations does not go with --time-series", "--min-lag"),
-    ("hsic data.csv --time-series --resampling random", "--resampling does not go with --time-series", "one null"),
     ("hsic data.csv --time-series --statistic coco", "--statistic does not go with --time-series", "HSIC"),
     ("hsic data.csv --time-series --pairwise", "--time-series does not go with --pairwise", ""),
-    ("hsic data.csv --joint a,b --x a", "--x does not go with --joint", "--joint a,b,c"),
     ("hsic data.csv --joint a,b --columns a", "--columns does not go with --joint", "--joint a,b,c"),
     ("hsic data.csv --joint a,b --time-series", "--time-series does not go with --joint", ""),
     ("hsic data.csv --joint a,b --null gamma", "--null does not go with --joint", "one null"),
-    ("hsic data.csv --pairwise --witness w.csv", "--witness does not go with --pairwise", "--x a --y b --witness FILE"),
     ("hsic data.csv --pairwise --kernel-x delta", "--kernel-x does not go with --pairwise", "--kernel is the kernel"),
     ("hsic data.csv --pairwise --null moments", "--null does not go with --pairwise", "moments p-value"),
     ("hsic data.csv --pairwise --scale none", "--scale does not go with --pairwise", "standardised"),
@@ -36,56 +23,33 @@ REFUSED = [
     ("hsic data.csv --target a --select 2 --correction bh", "--correction does not go with --select", ""),
     ("hsic data.csv --target a --select 2 --kernel delta", "--kernel does not go with --select", "of its own"),
     ("hsic data.csv --target a --select 2 --plot p.png", "--plot does not go with --select", "--target NAME --plot"),
-    ("hsic data.csv --kernel a --kernel-x b --kernel-y c", "--kernel, --kernel-x and --kernel-y contradict", ""),
     ("svm data.csv --target kind --C 2 --nu 0.1", "--C does not go with --nu", ""),
     ("svm data.csv --target kind --C 2 --hard-margin", "--C does not go with --hard-margin", ""),
-    ("svm data.csv --target kind --C 2 --grid", "--C does not go with --grid", ""),
     ("svm data.csv --target kind --C 2 --task one-class", "--C does not go with --task one-class", ""),
     ("svm data.csv --target kind --C 2 --method mean", "--C does not go with --method mean", ""),
-    (
-        "svm data.csv --target kind --tolerance 1e-9 --method perceptron",
-        "--tolerance does not go with --method perceptron",
-        "",
-    ),
     ("svm data.csv --target kind --bandwidth 2 --grid", "--bandwidth does not go with --grid", ""),
-    ("svm data.csv --target kind --epsilon 0", "--epsilon does not go with --task classify", ""),
     ("svm data.csv --target kind --epsilon 0 --task one-class", "--epsilon does not go with --task one-class", ""),
     (
-        "mmd data.csv other.csv --null moments --permutations 9",
+        "mmd d.csv o.csv --null moments --permutations 9",
         "--permutations does not go with --null moments",
         "--null permutation",
     ),
     (
-        "mmd data.csv other.csv --null gamma --resampling blocks",
-        "--resampling does not go with --null gamma",
-        "--null permutation",
-    ),
-    (
-        "mmd data.csv other.csv --null spectral --permutations 9",
-        "--permutations does not go with --null spectral",
-        "--null permutation",
-    ),
-    (
-        "mmd data.csv other.csv --null pearson --resampling blocks",
+        "mmd d.csv o.csv --null pearson --resampling blocks",
         "--resampling does not go with --null pearson",
         "--null permutation",
     ),
     (
-        "mmd data.csv other.csv --null moments --judge smallest",
+        "mmd d.csv o.csv --null moments --judge smallest",
         "--judge does not go with --null moments",
         "--null permutation",
     ),
-    ("mmd data.csv other.csv --witness w.csv -o ./w.csv", "-o and --witness would both write w.csv", ""),
-    ("mmd - -", "X and Y cannot both be read from stdin", "as a file"),
+    ("mmd d.csv o.csv --witness w.csv -o ./w.csv", "-o and --witness would both write w.csv", ""),
     ("hsic - -", "DATA and Y cannot both be read from stdin", "as a file"),
-    ("ridge - --target y --test -", "TRAIN and --test cannot both be read from stdin", "as a file"),
     ("ridge d.csv", "--target is missing", "it names the column to predict"),
     ("ridge d.csv --target y --lambda 0", "--lambda must be a positive number, not '0'", ""),
-    ("ridge d.csv --target y --lambda small", "--lambda must be a positive number, not 'small'", ""),
     ("ridge d.csv --target y --criterion aic", "--criterion must be loo, gcv, cv or evidence, not 'aic'", ""),
     ("ridge d.csv --target y --interval 90", "--interval must be a number between 0 and 1", ""),
-    ("ridge d.csv --target y --cv 1", "--cv must be a whole number from 2 to 1000, not '1'", ""),
-    ("ridge d.csv --target y --bandwidth 0", "--bandwidth must be auto, median, or positive numbers", ""),
     ("ridge d.csv --target y -o m.kt --plot m.kt", "-o and --plot would both write m.kt", ""),
     ("svm d.csv --target y -o x --report x", "-o and --report would both write x", ""),
     ("svm d.csv --target y --bandwidth 1,2", "a learner has one bandwidth, not 1.0, 2.0", "--grid tries several"),
@@ -93,16 +57,10 @@ REFUSED = [
     ("svm d.csv --target y --plot -", "--plot writes a file, not the standard output", ""),
     ("kpca d.csv --bandwidth auto", "--bandwidth must be median or a positive number, not 'auto'", ""),
     ("kpca d.csv --bandwidth 1,2", "--bandwidth must be median or a positive number, not '1,2'", ""),
-    ("kpca d.csv --bandwidth 0", "--bandwidth must be median or a positive number, not '0'", ""),
     ("kpca d.csv --bandwidth nan", "--bandwidth must be median or a positive number, not 'nan'", ""),
-    ("kpca d.csv --bandwidth broad", "--bandwidth must be median or a positive number, not 'broad'", ""),
     ("predict m.kt n.csv --interval 90", "--interval must be a number between 0 and 1", ""),
     ("predict m.kt n.csv --report -", "--report - would go between the predictions", ""),
-    (
-        "transform m.kt n.csv --report -",
-        "--report - would go between the scores",
-        "-o FILE.csv puts the scores into a file",
-    ),
+    ("transform m.kt n.csv --report -", "--report - would go between the scores", "-o FILE.csv puts the scores"),
 ]
 
 
@@ -116,20 +74,3 @@ def test_what_makes_no_sense_is_refused(kerntest, tmp_path, monkeypatch, *, line
     assert way_out.startswith("hint: ")
     assert hint in way_out
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("predict m.kt n.csv --json", "--format json is for the report, and stdout gets the predictions as CSV"),
-        ("transform m.kt n.csv --format json", "--format json is for the report, and stdout gets the scores as CSV"),
-        ("mmd d.csv o.csv --json --format table", "--json and --format table contradict each other"),
-        ("mmd d.csv o.csv --format jsonl", "--format must be table, json or csv, not 'jsonl'"),
-        ("hsic d.csv --pairwise --json --format jsonl", "--json and --format jsonl contradict each other"),
-    ],
-)
-def test_what_contradicts_json_is_told_as_json(kerntest, line, message):
-    outcome = kerntest(*shlex.split(line))
-    assert (outcome.code, outcome.out) == (2, "")
-    error = json.loads(outcome.err)["error"]
-    assert error["message"] == message

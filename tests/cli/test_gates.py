@@ -95,15 +95,6 @@ def test_a_gate_where_nothing_was_tested_is_4(kerntest, tmp_path):
     assert kerntest(*screen).code == 0
 
 
-def test_every_gate_counts(kerntest):
-    fails, holds = ["--fail-on", "effect_size>0.2"], ["--fail-on", "p_value>0.9"]
-    for gates in (fails + holds, holds + fails):
-        outcome = kerntest(*MMD[:-1], *gates)
-        assert outcome.code == 1
-        assert "because of --fail-on effect_size>0.2" in outcome.err
-        assert "p_value>0.9" not in outcome.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "gate", "way_out"),
     [
@@ -129,8 +120,8 @@ def test_a_gate_on_rows_learned_from_is_told(kerntest, arguments, gate, way_out)
     ("command", "gate", "hint"),
     [
         ("predict", "incomplet>0", "did you mean 'incomplete'?"),
-        ("predict", "zzz>0", "numbers are rows, incomplete, seconds, predicted"),
-        ("predict", "model>0", "numbers are rows, incomplete, seconds, predicted"),
+        ("predict", "zzz>0", "numbers are rows, "),
+        ("predict", "model>0", "numbers are rows, "),
         ("mmd", "zzz>0", "numbers are "),
         ("hsic", "zzz>0", "numbers are "),
     ],

@@ -1,4 +1,4 @@
-"""Every example of every help text runs as it stands; every command has a man page and a place in the README."""
+"""Every example of every help text runs as it stands; every command has a place in the README."""
 
 import shutil
 from tempfile import TemporaryFile
@@ -34,7 +34,5 @@ def test_an_example_runs_where_the_sample_data_are(line, shop, tmp_path, monkeyp
     assert printed or (written and all(path.stat().st_size for path in written))
 
 
-@pytest.mark.parametrize("name", list(group.homes))
-def test_a_command_has_a_man_page_and_a_place_in_the_readme(name):
-    assert (ROOT / "man" / f"kerntest-{name}.1").is_file()
-    assert f"kerntest {name}" in README
+def test_a_command_has_a_place_in_the_readme():
+    assert [name for name in group.homes if f"kerntest {name}" not in README] == []
