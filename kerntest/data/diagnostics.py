@@ -31,7 +31,7 @@ from kerntest.data.facts import FEWEST_ROWS, TableFacts, counts_rows, mixed
 from kerntest.errors import counted, one_line, option_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -56,24 +56,50 @@ def misleading(tables: Sequence[Table], pooled: Arranged) -> list[str]:
     """Return what a reader must know before believing a two-sample test of these tables, whose complete rows are pooled."""
     sides = slice(pooled.n_x), slice(pooled.n_x, None)
     rows = [[*pooled.numeric[side].T, *pooled.codes[side].T] for side in sides]
-    return two_sample_warnings([TableFacts.of(table) for table in tables], pooled.numeric_names, rows)
+    return list(two_sample_warnings([TableFacts.of(table) for table in tables], pooled.numeric_names, rows))
 
 
 def two_sample_warnings(
     facts: Sequence[TableFacts], numeric_names: Sequence[str], rows: Sequence[Sequence[Values]]
-) -> list[str]:
-    """Return the same from facts about two tables, and from the columns of their rows or of a sample of them."""
+) -> Iterator[str]:
+    """Yield the same from facts about two tables, and from the columns of their rows or of a sample of them."""
     (x, y), names = facts, [one_line(one.name) for one in facts]
-    warnings = [*_left_out_unevenly(x, y, names), *_unequal_sizes(x, y, names)]
-    for name in x.kinds:
-        trouble = (
-            _time_trouble(x.kinds[name], x.numbers[name], y.numbers[name], names) if name in numeric_names else None
+    dropped = [one.rows - one.used for one in facts]
+    p_value = proportions_p_value(dropped[0], x.rows, dropped[1], y.rows)
+    if p_value < SIGNIFICANT:
+        shares = [_percent(count / one.rows) for count, one in zip(dropped, facts, strict=True)]
+        emptiest = max(x.kinds, key=lambda name: x.missing[name] + y.missing[name])
+        yield (
+            f"missing values cost {names[0]} {shares[0]} of its rows and {names[1]} {shares[1]} (p = {p_value:.2g}): what is "
+            f"left may differ for that reason alone; --exclude {option_value([emptiest])} keeps more rows"
         )
+    (few, small), (many, large) = sorted(zip((x.used, y.used), names, strict=True), key=lambda table: table[0])
+    if many > LARGEST_RATIO * few:
+        yield (
+            f"{large} has {many / few:.0f} times as many rows as {small}: what the test can see is set by the {few:,} rows "
+            "of the smaller one; give it more rows"
+        )
+    for name in [name for name in x.kinds if name in numeric_names]:
+        trouble = _time_trouble(x.kinds[name], x.numbers[name], y.numbers[name], names)
         if trouble is not None:
-            warnings.append(_left_out_with(name, trouble))
+            yield _left_out_with(name, trouble)
     for one, columns in zip(facts, rows, strict=True):
-        warnings += copies_warning(columns, name=one.name, total=one.used)
-    return [*warnings, *_shared_rows(facts, names, [_joined(_hashed(columns)) for columns in rows])]
+        yield from copies_warning(columns, name=one.name, total=one.used)
+    keys = [_joined(_hashed(columns)) for columns in rows]
+    repeated = [float(np.isin(own, other).mean()) for own, other in (keys, keys[::-1])]
+    if max(repeated) > LARGEST_SHARE and _share_more_than_chance(*keys):
+        own = 0 if repeated[0] >= repeated[1] else 1
+        some = [f"{len(each):,}" for each in keys]
+        found = f"{_percent(repeated[own])} of those of {names[own]} are also in {names[1 - own]}"
+        if sum(map(len, keys)) < x.used + y.used:
+            found = (
+                f"{_percent(repeated[own])} of {some[own]} sampled rows of {names[own]} are also among "
+                f"{some[1 - own]} of {names[1 - own]}"
+            )
+        yield (
+            f"the files share rows: {found}; the samples are not independent, and the p-value is not valid; "
+            "take the shared rows out of one of them"
+        )
 
 
 def counters(columns: Iterable[Column]) -> list[str]:
@@ -100,31 +126,6 @@ def _time_trouble(kind: Kind, x: NumberFacts, y: NumberFacts, names: Sequence[st
     return _COUNTS if counts else None
 
 
-def _unequal_sizes(x: TableFacts, y: TableFacts, names: Sequence[str]) -> list[str]:
-    """Return the warning about a table that is much shorter than the other."""
-    (few, small), (many, large) = sorted(zip((x.used, y.used), names, strict=True), key=lambda table: table[0])
-    warning = (
-        f"{large} has {many / few:.0f} times as many rows as {small}: what the test can see is set by the {few:,} rows "
-        "of the smaller one; give it more rows"
-    )
-    return [warning] if many > LARGEST_RATIO * few else []
-
-
-def _left_out_unevenly(x: TableFacts, y: TableFacts, names: Sequence[str]) -> list[str]:
-    """Return the warning about missing values that cost one table more of its rows than the other."""
-    dropped = [one.rows - one.used for one in (x, y)]
-    p_value = proportions_p_value(dropped[0], x.rows, dropped[1], y.rows)
-    if p_value >= SIGNIFICANT:
-        return []
-    shares = [_percent(count / one.rows) for count, one in zip(dropped, (x, y), strict=True)]
-    emptiest = max(x.kinds, key=lambda name: x.missing[name] + y.missing[name])
-    warning = (
-        f"missing values cost {names[0]} {shares[0]} of its rows and {names[1]} {shares[1]} (p = {p_value:.2g}): what is "
-        f"left may differ for that reason alone; --exclude {option_value([emptiest])} keeps more rows"
-    )
-    return [warning]
-
-
 def proportions_p_value(hits_x: int, n_x: int, hits_y: int, n_y: int) -> float:
     """Return the two-sided p-value of the z-test that two proportions are equal, with the pooled variance."""
     pooled = (hits_x + hits_y) / (n_x + n_y)
@@ -135,26 +136,6 @@ def proportions_p_value(hits_x: int, n_x: int, hits_y: int, n_y: int) -> float:
 def _percent(share: float) -> str:
     """Return a share in per cent: ``"12 %"``."""
     return f"{100 * share:.0f} %" if share >= 0.01 or share == 0 else "less than 1 %"
-
-
-def _shared_rows(facts: Sequence[TableFacts], names: Sequence[str], keys: Sequence[Keys]) -> list[str]:
-    """Return the warning about rows of one table that are in the other, where chance would hardly repeat one."""
-    shares = [float(np.isin(own, other).mean()) for own, other in (keys, keys[::-1])]
-    if max(shares) <= LARGEST_SHARE or not _share_more_than_chance(*keys):
-        return []
-    own = 0 if shares[0] >= shares[1] else 1
-    drawn = [f"{len(each):,}" for each in keys]
-    found = f"{_percent(shares[own])} of those of {names[own]} are also in {names[1 - own]}"
-    if sum(map(len, keys)) < sum(one.used for one in facts):
-        found = (
-            f"{_percent(shares[own])} of {drawn[own]} sampled rows of {names[own]} are also among "
-            f"{drawn[1 - own]} of {names[1 - own]}"
-        )
-    warning = (
-        f"the files share rows: {found}; the samples are not independent, and the p-value is not valid; "
-        "take the shared rows out of one of them"
-    )
-    return [warning]
 
 
 def _share_more_than_chance(in_x: Keys, in_y: Keys) -> bool:

@@ -5,7 +5,6 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from same_results import assert_same
 
 import kerntest
 from kerntest.errors import UndecidedError
@@ -72,11 +71,8 @@ def test_time_and_memory_grow_with_the_rows():
     # The costs are scaled by a measurement of this machine, whose other load changes meanwhile.
     assert plans[1].seconds > 10 * plans[0].seconds
     assert plans[1].memory_bytes > plans[0].memory_bytes
-
-
-def test_threads_share_the_time():
-    one, many = (planned(lambda: kerntest.mmd_test(normal(5000, 3), normal(5000, 3, 1)), threads=n) for n in (1, 32))
-    assert many.seconds < one.seconds / 3
+    many = planned(lambda: kerntest.mmd_test(normal(10_000, 3), normal(10_000, 3, 1)), threads=32)
+    assert many.seconds < plans[1].seconds / 3
 
 
 def test_plans_are_told_from_so_many_rows_on_and_inside_only():
@@ -150,16 +146,6 @@ def test_an_explanation_is_counted_step_by_step():
     assert explained.memory_bytes > test.memory_bytes
 
 
-def test_the_result_is_the_same_with_and_without_a_plan():
-    x, y = normal(220), normal(200, seed=1)
-    alone = kerntest.mmd_test(x, y)
-    heard = []
-    with kerntest.compute_on(planned=heard.append):
-        found = kerntest.mmd_test(x, y)
-    assert_same(found, alone)
-    assert len(heard) == 1
-
-
 def test_what_does_not_fit_is_refused_before_it_is_computed():
     x, y = normal(30_000, 5), normal(30_000, 5, 1)
     with (
@@ -207,15 +193,6 @@ def test_the_memory_of_a_curve_is_that_of_its_vectors(null, vectors):
     x, y = normal(1500, 3), normal(1500, 3, 1)
     plan = planned(lambda: kerntest.mmd_test(x, y, kernel="laplacian(1)", null=null), threads=2)
     assert plan.memory_bytes > 130e6 + 8 * 3000 * vectors * 9
-
-
-def test_a_family_takes_more_memory_than_one_kernel():
-    x, y = normal(1500, 3), normal(1500, 3, 1)
-    family, one = (
-        planned(lambda kernel=kernel: kerntest.mmd_test(x, y, kernel=kernel), threads=2)
-        for kernel in ("auto", "laplacian(1)")
-    )
-    assert family.memory_bytes > one.memory_bytes
 
 
 def test_the_memory_of_ridge_by_features_grows_as_two_square_matrices_of_them():

@@ -82,36 +82,12 @@ def test_operators_that_have_converged_are_applied_no_more():
     assert CHECKED < len(asked) < 100
 
 
-def test_a_coarser_accuracy_takes_fewer_steps_and_keeps_what_it_says():
-    matrices, steps = matrices_with(np.linspace(0, 1, 200)), []
-    for accuracy in (1e-2, 1e-6, 1e-12):
-        asked = []
-        found = lanczos(
-            lambda vectors, _, asked=asked: asked.append(1) or vectors @ matrices[0],
-            started(matrices),
-            accuracy=accuracy,
-        )
-        steps.append(len(asked))
-        residual = np.linalg.norm(found.vectors @ matrices[0] - found.values[..., None] * found.vectors)
-        assert residual <= 1.01 * accuracy
-    assert steps == sorted(set(steps))
-    assert steps[-1] < 200
-
-
 def test_a_full_basis_is_condensed_and_still_converges():
     # Eigenvalues close together, blocks of two: more steps than a basis has room for.
     (A,) = matrices_with(1.0 + np.linspace(0.0, 0.02, 600))
     found = lanczos(lambda V, _: V @ A, np.random.default_rng(0).normal(size=(1, 2, 600)), 3, room=60)
     assert found.converged
     assert_close(found.values[0], 1.0 + np.linspace(0.0, 0.02, 600)[:-4:-1])
-
-
-@pytest.mark.parametrize("bandwidth", [0.2, 2.0, 50.0])
-def test_lanczos_and_lapack_agree_for_flat_and_for_steep_spectra(bandwidth):
-    matrix = gaussian(Points.of(np.random.default_rng(0).normal(size=(500, 4))), bandwidth)
-    one, two = (leading_eigenpairs(matrix, 10, solver=solver) for solver in ("lanczos", "dense"))
-    assert one.converged
-    np.testing.assert_allclose(one.values, two.values, rtol=0, atol=1e-11 * two.values[0])
 
 
 @pytest.mark.parametrize("solver", ["lanczos", "dense"])

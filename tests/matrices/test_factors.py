@@ -15,11 +15,6 @@ def points_of(n, p=2, seed=0):
     return Points.of(np.random.default_rng(seed).normal(size=(n, p)))
 
 
-def categories_of(n, levels, seed=0):
-    codes = np.random.default_rng(seed).integers(0, levels, (n, 1))
-    return Points(np.empty((n, 0)), codes)
-
-
 def product(factor):
     return factor.columns @ factor.columns.T
 
@@ -79,15 +74,6 @@ def test_pivots_taken_together_give_the_same_matrix(text, p, monkeypatch):
         np.testing.assert_allclose(product(factor), K, rtol=0, atol=1e-12 * np.trace(K))
 
 
-def test_pivots_taken_together_are_hardly_worse(monkeypatch):
-    points, kernel = points_of(600, 3), parse_kernel("gaussian(2)")
-    together = kernel_factor(kernel, points).columns.shape[1]
-    monkeypatch.setattr(factors, "TOGETHER", 1)
-    single = kernel_factor(kernel, points).columns.shape[1]
-    assert together > factors.SINGLE_PIVOTS
-    assert abs(together - single) <= 0.05 * single
-
-
 def test_the_kernel_matrix_is_never_formed(monkeypatch):
     kernel, shapes = parse_kernel("gaussian(1)"), []
     evaluate = type(kernel).evaluate
@@ -104,18 +90,13 @@ def test_the_kernel_matrix_is_never_formed(monkeypatch):
     assert max(rows * columns for rows, columns in shapes) <= 32**2
 
 
+# Of two rows, 1 and -1, the first has k(x, x) = 0 but k(x, y) = -2.
+@pytest.mark.parametrize("rows", [points_of(100), Points.of(np.array([1.0, -1.0]))])
 @pytest.mark.parametrize("text", ["polynomial(1, offset=-1)", "gaussian(1) + polynomial(1, gain=-1, offset=0)"])
-def test_a_kernel_that_is_not_positive_definite_has_no_complete_factor(text):
-    factor = kernel_factor(parse_kernel(text), points_of(100))
+def test_a_kernel_that_is_not_positive_definite_has_no_complete_factor(text, rows):
+    factor = kernel_factor(parse_kernel(text), rows)
     assert not factor.complete
     assert np.isfinite(factor.columns).all()
-
-
-def test_a_zero_diagonal_proves_nothing_of_a_kernel_that_is_not_positive_definite():
-    # k(x, x) = 0 for both rows, k(x, y) = -2.
-    points, kernel = Points.of(np.array([1.0, -1.0])), parse_kernel("polynomial(1, offset=-1)")
-    assert np.trace(kernel(points)) == 0
-    assert not kernel_factor(kernel, points).complete
 
 
 def test_a_diagonal_that_is_not_finite_ends_at_once(monkeypatch):

@@ -266,7 +266,7 @@ class Survey(exact.RunOfTest):
             plain = replace(scaling, centre=0.0 * scaling.centre, spread=scaling.spread**0)
             sampled = [points_of(one.sample.columns, plain) for one in facts if one.sample is not None]
             rows = [[*one.numeric.T, *one.codes.T] for one in sampled]
-            misleading = two_sample_warnings(facts, scaling.numeric_names, rows)
+            misleading = list(two_sample_warnings(facts, scaling.numeric_names, rows))
         self.warnings = (*dict.fromkeys(told), *warnings, *lost, *misleading, *reasons.values())
         digests = self.engine.here.map(Input.digest, self._inputs)
         read = zip(self._inputs, self.rows, digests, strict=True)
