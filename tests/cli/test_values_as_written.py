@@ -1,5 +1,6 @@
 """Values that people write otherwise than a parser reads them, through the commands: read, refused or told, never in silence."""
 
+import gzip
 import json
 import random
 import shlex
@@ -7,6 +8,9 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from tolerances import SAME_MACHINE
+
+SAMPLES = Path(__file__).parents[2] / "sample_data"
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +99,10 @@ def test_two_units_and_ambiguous_commas_are_refused(columns, kerntest):
     assert (outcome.code, outcome.err.splitlines()[1][:35]) == (3, "hint: --decimal ',' or --decimal '.")
     found, _ = columns({"p": many("${2},{1}", "123")}, "--decimal", ".")
     assert found["p"]["minimum"] > 1000
+    write("b.csv", {"w": READ["unit"][0]})
+    write("c.csv", {"w": many("{0} g")})
+    outcome = kerntest("mmd", "b.csv", "c.csv")
+    assert (outcome.code, "as number with kg in b.csv and as number with g in c.csv" in outcome.err) == (3, True)
 
 
 def test_a_model_reads_new_rows_as_they_were_written(kerntest):
@@ -123,13 +131,6 @@ def test_a_model_reads_new_rows_as_they_were_written(kerntest):
         outcome = kerntest("predict", "m.kt", "b.csv")
         assert outcome.code == 3
         assert f"hint: write '{name}' as in training, such as {example}, or train" in outcome.err
-
-
-def test_files_in_two_units_are_not_compared(kerntest):
-    write("a.csv", {"w": READ["unit"][0]})
-    write("b.csv", {"w": many("{0} g")})
-    outcome = kerntest("mmd", "a.csv", "b.csv")
-    assert (outcome.code, "as number with kg in a.csv and as number with g in b.csv" in outcome.err) == (3, True)
 
 
 def test_an_infinite_value_is_shown_as_it_is_written(kerntest):
@@ -284,24 +285,6 @@ def test_blanks_around_text_make_no_other_category(kerntest):
         assert found[1]["statistic"] == found[0]["statistic"]
 
 
-def test_running_numbers_are_told_by_every_test(kerntest):
-    n = 400
-    write(
-        "a.csv",
-        {"id": range(1, n + 1), **{name: [(k * k + 7 * k * ord(name)) % 97 for k in range(n)] for name in "xy"}},
-    )
-    for words in (
-        ("hsic", "--x", "id,x", "--y", "y"),
-        ("hsic", "--x", "id,x", "--y", "y", "--method", "features"),
-        ("hsic", "--pairwise"),
-        ("hsic", "--target", "y"),
-        ("hsic", "--select", "1", "--target", "y"),
-        ("kpca",),
-    ):
-        outcome = kerntest(words[0], "a.csv", *words[1:])
-        assert (outcome.code, "'id' counts the rows" in " ".join(outcome.out.split())) == (0, True), words
-
-
 def test_a_row_taken_for_the_header_is_told(kerntest):
     write("a.csv", {"59.30": [f"{k}.5" for k in range(40, 100)], "7": range(60), "x": ["x", "y"] * 30})
     write("b.csv", {"58.30": [f"{k}.5" for k in range(40, 100)], "8": range(60), "y": ["x", "y"] * 30})
@@ -335,3 +318,54 @@ def test_comments_above_and_among_the_rows_are_named(kerntest):
     assert "hint: if lines that begin with # are comments, --comment '#'" in kerntest("mmd", "b.csv", "b.csv").err
     Path("b.csv").write_text("a,b\n" + rows + "#REF!,1\n" + rows)
     assert "#REF!' reads it as missing" in kerntest("mmd", "b.csv", "b.csv", "--columns", "a").err
+
+
+# Files in parts, and damaged ones.
+
+
+def test_parts_give_the_same_result_as_the_whole(kerntest):
+    header, *rows = (SAMPLES / "before.csv").read_bytes().splitlines(keepends=True)
+    Path("part-1.csv").write_bytes(header + b"".join(rows[:150]))
+    Path("part-2.csv.gz").write_bytes(gzip.compress(header + b"".join(rows[150:])))
+    words = ("mmd", SAMPLES / "after.csv", "--permutations", "20", "--json", "-v")
+    whole = json.loads(kerntest(*words, SAMPLES / "before.csv").out)
+    outcome = kerntest(*words, "part-*")
+    parts = json.loads(outcome.out)
+    assert parts["p_value"] == whole["p_value"]
+    assert parts["statistic"] == pytest.approx(whole["statistic"], rel=SAME_MACHINE, abs=0)
+    record = parts["provenance"]["inputs"][1]
+    assert (record["name"], record["rows"], record["compression"], record["files"]) == ("part-*", 400, "gzip", 2)
+    assert "part-*: csv with delimiter ',', compressed with gzip, 2 files, 400 rows read" in outcome.err
+    assert whole["provenance"]["inputs"][1]["files"] == 1
+    before = Path("part-1.csv").read_bytes()
+    outcome = kerntest(*words, "part-*", "-o", "part-1.csv")
+    assert (outcome.code, Path("part-1.csv").read_bytes()) == (2, before)
+    assert "would replace the data in part-*" in outcome.err
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_damaged_compression_is_3_wherever_rows_are_streamed(kerntest, kind):
+    plain, path = SAMPLES / f"before.{kind}", Path(f"d.{kind}.gz")
+    assert kerntest("kpca", plain, "-o", "m.kt", "-q").code == 0
+    stored = gzip.compress(plain.read_bytes(), mtime=0)
+    commands = (
+        ["transform", "m.kt", path],
+        ["transform", "m.kt", path, "-o", "o.csv"],
+        ["mmd", path, plain, "--method", "features"],
+        ["hsic", path, "--x", "items", "--y", "site_minutes", "--method", "features"],
+        ["inspect", path],
+    )
+    # The header of gzip, its first block, the middle, the checksum; and a file that is cut off.
+    for place in [2, 3, 10, 11, len(stored) // 2, len(stored) - 6, None]:
+        damaged = bytearray(stored)
+        if place is None:
+            del damaged[len(stored) // 3 :]
+        else:
+            damaged[place] ^= 255
+        path.write_bytes(damaged)
+        for arguments in commands:
+            outcome = kerntest(*arguments)
+            assert outcome.code == 3, (place, arguments, outcome.err)
+            assert f"{path} is compressed with gzip, but it is truncated or damaged: " in outcome.err
+            assert "hint: copy or compress it again" in outcome.err
+            assert not Path("o.csv").exists()

@@ -7,9 +7,19 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from kerntest import mmd_test, read_table
-from kerntest.data.columns import apply_missing, check_usable, find, match_tables, pool, select_columns, split_patterns
+from kerntest.data.columns import (
+    apply_missing,
+    check_usable,
+    find,
+    match_tables,
+    pool,
+    select_columns,
+    split_patterns,
+    standardize,
+)
 
 NAMES = ("price", "size", "weight", "temp_in", "temp_out", "a:b", "odd*", "odd_1", "x,y")
 UNKNOWN, DIFFER = "usage.unknown_column", "data.columns_differ"
@@ -367,3 +377,47 @@ def test_codes_stand_for_the_values(in_x, in_y):
         return
     assert result.levels == (tuple(sorted({*in_x, *in_y})),)
     assert [result.levels[0][code] for code in result.codes[:, 0]] == in_x + in_y
+
+
+# Mean 0, standard deviation 1, whatever the offset and the magnitude
+
+
+@pytest.mark.parametrize("magnitude", [1e-310, 1e-300, 1e-160, 1.0, 1e160, 1e300, 8e307])
+@pytest.mark.parametrize("offset", [0.0, 0.4, -1.3])
+def test_scaling_agrees_with_the_textbook_at_any_magnitude(magnitude, offset):
+    base = np.array([[-0.5], [0.25], [0.5], [0.75]])
+    before = (base + offset) * magnitude
+    numeric = before.copy()
+    scaled, mean, scale = standardize(numeric)
+    np.testing.assert_array_equal(numeric, before)
+    np.testing.assert_allclose(scaled, (base - base.mean()) / base.std(), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(mean / magnitude, [base.mean() + offset], rtol=1e-12, atol=0)
+    np.testing.assert_allclose(scale / magnitude, base.std(axis=0), rtol=1e-12, atol=0)
+
+
+def test_a_huge_offset_does_not_cost_the_digits():
+    base = np.random.default_rng(1).integers(0, 2, size=(1000, 1)).astype(float)
+    scaled, mean, scale = standardize(base + 1e15)
+    np.testing.assert_allclose(scaled, standardize(base)[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose([scale[0], mean[0]], [base.std(), base.mean() + 1e15], rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e300, 1e-310])
+def test_constant_columns_become_zero(value):
+    scaled, mean, scale = standardize(np.full((7, 2), value))
+    np.testing.assert_array_equal([*scaled, mean, scale], [[0, 0]] * 7 + [[value, value], [1, 1]])
+    assert [part.shape for part in standardize(np.empty((5, 0)))] == [(5, 0), (0,), (0,)]
+
+
+TABLES = arrays(
+    np.float64, st.tuples(st.integers(1, 20), st.integers(1, 3)), elements=st.floats(-1e9, 1e9, allow_subnormal=False)
+)
+
+
+@given(TABLES)
+def test_mean_zero_and_deviation_one(numeric):
+    scaled, _, scale = standardize(numeric)
+    varies = numeric.max(axis=0) > numeric.min(axis=0)
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(scaled.std(axis=0), np.where(varies, 1, 0), rtol=1e-9, atol=0)
+    assert np.all(scale > 0)

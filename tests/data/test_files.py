@@ -19,7 +19,7 @@ import kerntest
 from kerntest import read_table
 from kerntest.data import source
 from kerntest.data.formats.dialect import header_names
-from kerntest.data.source import head_of, largest_unpacked
+from kerntest.data.source import largest_unpacked
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 
@@ -257,15 +257,6 @@ def test_the_limit_is_half_of_the_memory_at_most(csv, monkeypatch, refused):
 
     monkeypatch.setattr(source.os, "sysconf", unknown)
     assert largest_unpacked() == source.LARGEST_UNPACKED
-
-
-@both
-def test_the_head_of_a_large_file_needs_only_its_beginning(method):
-    stored = PACK[method](b"name\n" + b"0123456789\n" * 250_000)
-    assert head_of(io.BytesIO(stored), 12) == b"name\n0123456"
-    assert head_of(io.BytesIO(stored[: len(stored) // 2]), 5) == b"name\n"
-    assert head_of(io.BytesIO(stored[:7]), 5) == b""
-    assert head_of(io.BytesIO(b"plain text"), 5) == b"plain"
 
 
 # Several files

@@ -8,9 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
-from command_line import run_process
 from pyarrow import parquet
-from records import assert_alike
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import KernelPCA
@@ -125,14 +123,6 @@ def test_a_table_of_its_own_judges_and_weights_are_a_column(shell, here):
     assert (result["grid"], result["criterion"]) == (None, "none")
 
 
-def test_features_stand_for_the_kernel(report):
-    exact, result = (
-        report(f"ridge machines.csv --target wear_um {FIXED} {one}") for one in ("", "--features nystroem:100")
-    )
-    assert 0 < result["feature_error"] < 0.1
-    assert abs(result["loo_rmse"] / exact["loo_rmse"] - 1) < 0.1
-
-
 def test_ill_conditioned_systems_are_told(shell, here):
     (here / "repeats.csv").write_text("\n".join(["x,y", *(f"{k % 5},{k % 5 + k / 100}" for k in range(40))]))
     outcome = shell("ridge repeats.csv --target y --lambda 1e-14 --bandwidth 1 --json")
@@ -173,44 +163,6 @@ def test_without_pre_images_nothing_is_denoised(shell, kerntest):
     assert "has no pre-images" in outcome.err
 
 
-def test_the_same_seed_gives_the_same_machines_whatever_the_threads(shell, report):
-    found = []
-    for threads in (1, 2):
-        result = report(
-            f"svm wine.csv --target cultivar --test-fraction 0.3 --cv 3 -q -o {threads}.kt --threads {threads}"
-        )
-        rows = rows_of(shell(f"predict {threads}.kt wine.csv --decision"))
-        scores = [[float(row[name]) for name in row if "decision" in name] for row in rows]
-        kept = {name: result[name] for name in ("kernel", "C", "grid", "test", "n_support")}
-        found.append((kept, [row["prediction"] for row in rows], np.array(scores)))
-    assert_alike(found[0][0], found[1][0])
-    assert found[0][1] == found[1][1]
-    assert found[0][2].shape == (178, 3)
-    # The machines of both were chosen and solved by the same sums; their gap of 1e-6 permits more.
-    assert_close(found[0][2], found[1][2], share=SAME_MACHINE)
-
-
-@pytest.mark.parametrize("extra", ["", "--features nystroem:60"])
-def test_the_same_seed_gives_the_same_components_whatever_the_threads(report, extra):
-    results = [report(f"kpca before.csv --components 3 -q {extra} -o {n}.kt --threads {n}") for n in (1, 2)]
-    for name in ("eigenvalues", "trace", "explained"):
-        assert_close(results[0][name], results[1][name], share=SAME_MACHINE)
-    values = np.array(results[0]["eigenvalues"])
-    scores = [np.abs(KernelPCA.load(f"{n}.kt").transform("after.csv")) for n in (1, 2)]
-    # An axis turns by the error of the matrix over the distance of its eigenvalue to the next.
-    assert_close(*scores, share=SAME_MACHINE, condition=values[0] / np.diff(-values).min())
-
-
-def test_the_same_seed_gives_the_same_regression_whatever_the_threads(shell, report):
-    results = [report(f"ridge river.csv --target level_cm -q -o {n}.kt --threads {n}") for n in (1, 2)]
-    for n in (1, 2):
-        shell(f"predict {n}.kt river.csv --interval 0.9 -o {n}.csv")
-    assert results[0]["lambda"] == results[1]["lambda"]
-    assert_close(results[0]["loo_rmse"], results[1]["loo_rmse"], share=SAME_MACHINE)
-    tables = [numbers_of(f"{n}.csv", slice(-3, None)) for n in (1, 2)]
-    assert_close(*tables, share=ROUNDING, condition=results[0]["condition_number"])
-
-
 def test_the_sample_model_is_what_its_recipe_gives(shell, report):
     fitted = report("ridge machines.csv --target wear_um --columns temp_c --test-fraction 0.3 -o again.kt")
     for name in ("wear", "again"):
@@ -229,13 +181,6 @@ def test_stdin_is_read(shell, here, line):
             assert columns[0] == columns[1]
         else:
             assert_close(*(list(map(float, column)) for column in columns), share=SAME_MACHINE)
-
-
-def test_as_a_process_with_a_pipe(here):
-    with (here / "river.csv").open("rb") as stream:
-        outcome = run_process("ridge", "-", "--target", "level_cm", *FIXED.split(), "--json", stdin=stream)
-    assert outcome.code == 0
-    assert json.loads(outcome.out)["provenance"]["inputs"][0]["name"] == "<stdin>"
 
 
 def test_what_is_said_of_the_judgement_is_true(shell, here):
