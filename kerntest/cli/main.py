@@ -36,9 +36,9 @@ _told = threading.Event()
 COMMANDS = {
     "mmd": ("kerntest.cli.commands.mmd", "mmd", "Test whether two files come from the same distribution."),
     "hsic": ("kerntest.cli.commands.hsic", "hsic", "Test whether columns depend on one another."),
-    "svm": ("kerntest.cli.commands.svm", "svm", "Learn to predict a column: classes, numbers, outliers."),
-    "ridge": ("kerntest.cli.commands.ridge", "ridge", "Learn to predict numbers, with intervals."),
-    "kpca": ("kerntest.cli.commands.kpca", "kpca", "Find the shape of rows: principal components."),
+    "svm": ("kerntest.cli.commands.learn", "svm", "Learn to predict a column: classes, numbers, outliers."),
+    "ridge": ("kerntest.cli.commands.learn", "ridge", "Learn to predict numbers, with intervals."),
+    "kpca": ("kerntest.cli.commands.learn", "kpca", "Find the shape of rows: principal components."),
     "predict": ("kerntest.cli.commands.apply", "predict", "Apply a model to the rows of a file."),
     "transform": ("kerntest.cli.commands.apply", "transform", "Project rows on components, or go back from them."),
     "inspect": ("kerntest.cli.commands.show", "inspect_file", "Show what a table or a model holds."),

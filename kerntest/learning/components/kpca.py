@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -245,17 +245,7 @@ def train_kpca(train: Any, *, color: str | None = None, **options: Any) -> KpcaR
     return train_learner(KpcaLearner(KpcaOptions.taken_from(options), color), train, **options)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JudgedComponents:
-    """Components with the scores of the rows that they were found from."""
-
-    rows: TrainingRows
-    fit: KpcaFit
-    scores: Array
-    warnings: tuple[str, ...] = ()
-
-
-class KpcaLearner(Learner[KpcaFit, JudgedComponents, KpcaResult]):
+class KpcaLearner(Learner[KpcaFit, KpcaFit, KpcaResult]):
     """Components of a table; the column `color` takes no part."""
 
     COMMAND, ESTIMATOR, JUDGED = "kpca", "KernelPCA", False
@@ -297,14 +287,14 @@ class KpcaLearner(Learner[KpcaFit, JudgedComponents, KpcaResult]):
         """Return the components."""
         return kpca_fit.fit_components(rows, self.options, engine, progress)
 
-    def judge(self, rows: TrainingRows, fit: KpcaFit, test: TrainingRows | None, engine: Engine) -> JudgedComponents:
+    def judge(self, rows: TrainingRows, fit: KpcaFit, test: TrainingRows | None, engine: Engine) -> KpcaFit:
         """Return the components with the scores of their own rows: there are no others."""
         del test
-        return JudgedComponents(rows, fit, fit.model.scores(rows.points, engine))
+        return replace(fit, scores=fit.model.scores(rows.points, engine), warnings=())
 
-    def result(self, judged: JudgedComponents, learned: Labelled, known: dict[str, Any]) -> KpcaResult:
+    def result(self, judged: KpcaFit, learned: Labelled, known: dict[str, Any]) -> KpcaResult:
         """Return the record of components."""
-        rows, fit, model = judged.rows, judged.fit, judged.fit.model
+        model = judged.model
         left = (1.0 - model.explained) * model.trace / model.n_train
         return KpcaResult(
             **known,
@@ -316,14 +306,12 @@ class KpcaLearner(Learner[KpcaFit, JudgedComponents, KpcaResult]):
             trace=model.trace,
             train=KpcaPart(model.n_train, model.explained, left),
             test=None,
-            associations=_associations(learned.features.select(rows.columns), judged.scores),
-            solver=fit.solver,
+            associations=_associations(learned.features.select(known["columns"]), judged.scores),
+            solver=judged.solver,
             color=self.color,
         )
 
-    def picture(
-        self, result: KpcaResult, judged: JudgedComponents, learned: Labelled, kind: str, engine: Engine
-    ) -> bytes:
+    def picture(self, result: KpcaResult, judged: KpcaFit, learned: Labelled, kind: str, engine: Engine) -> bytes:
         """Return a picture of the rows in the first two components and of the scree, as "png", "svg" or "pdf"."""
         del engine
         from kerntest.learning.fit_pictures import component_picture  # noqa: PLC0415 - only to draw

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
@@ -223,11 +223,12 @@ def distances(first: Points, second: Points) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KpcaFit:
-    """A model, how it was found ("lanczos", "dense", "covariance" of columns or features), and what is to be told."""
+    """A model, how it was found ("lanczos", "dense", "covariance" of columns or features), what is to be told, and scores."""
 
     model: KpcaModel
     solver: str
     warnings: tuple[str, ...]
+    scores: Array = field(default_factory=lambda: np.empty((0, 0)))
 
 
 def fit_components(

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from kerntest.report.results.learning_record import ClassificationMetrics, PredictorResult, RegressionMetrics
+from kerntest.report.results.learning_record import (
+    ClassificationMetrics,
+    KpcaResult,
+    PredictorResult,
+    RegressionMetrics,
+)
 from kerntest.report.summaries import words
 from kerntest.report.summaries.words import ResultTable, counted, name_list, number, percent, visible
 
@@ -66,6 +71,7 @@ def learner_notes(result: records.LearnerResult) -> list[str]:
     notes.append(f"kernel {provenance.kernel}, bandwidth: {provenance.bandwidth}, scale {provenance.scale}")
     notes.append(f"kernel as resolved: {result.kernel}")
     notes += [] if grid is None else [f"of the grid was chosen {grid.tie_rule}"]
+    notes += [f"trace of HKH: {number(result.trace)}"] if isinstance(result, KpcaResult) else []
     return [visible(note) for note in (*notes, f"seed {provenance.seed}", words.run_note(provenance))]
 
 
@@ -332,7 +338,7 @@ SOLVERS = {
 }
 
 
-def kpca_summary(result: records.KpcaResult) -> words.Summary:
+def kpca_summary(result: KpcaResult) -> words.Summary:
     """Return components in words: eigenvalues, shares of the variance, and the columns that each component goes with."""
     rows, together = [], 0.0
     for place, (value, ratio) in enumerate(zip(result.eigenvalues, result.explained_variance_ratio, strict=True)):
@@ -349,19 +355,14 @@ def kpca_summary(result: records.KpcaResult) -> words.Summary:
     return learner_summary(result, title, lines, kpca_sentence(result), tables=(table,), answer="Result")
 
 
-def kpca_sentence(result: records.KpcaResult) -> str:
+def kpca_sentence(result: KpcaResult) -> str:
     """Return how much of the variance the components explain, as a sentence."""
     where = "" if result.kernel == "linear" else " in feature space"
     verb = "explains" if result.components == 1 else "explain"
     return f"{counted(result.components, 'component')} {verb} {percent(result.explained)} of the variance{where}."
 
 
-def kpca_notes(result: records.KpcaResult) -> list[str]:
-    """Return what was found out and chosen on the way to the components, one line each."""
-    return [*learner_notes(result), f"trace of HKH: {number(result.trace)}"]
-
-
-def _goes_with(result: records.KpcaResult, component: int) -> str:
+def _goes_with(result: KpcaResult, component: int) -> str:
     """Return the columns that go clearly with a component, the clearest first, with their correlation."""
     values = [(one.values[component] or 0.0, one.column) for one in result.associations]
     clear = sorted((one for one in values if abs(one[0]) >= CLEAR), key=lambda one: -abs(one[0]))

@@ -1,0 +1,324 @@
+"""Learn from a table: ``kerntest svm``, ``kerntest ridge``, ``kerntest kpca``."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from kerntest.cli import options as common
+from kerntest.cli.manual import DATA, Manual
+from kerntest.cli.run import ComputingCommand, Run, gate_option, join_names
+from kerntest.errors import UsageError
+from kerntest.report.results.learning_record import KpcaResult, RidgeResult, SvmResult
+
+SHARE = common.quantity("share", float, lambda value: 0 < value <= 1, "a number above 0 and at most 1")
+NOT_NEGATIVE = common.quantity("e", float, lambda value: 0 <= value < float("inf"), "a number from 0 up")
+# Topics of the help.
+MACHINE, REGRESSION, COMPONENTS = "Machine", "Regression", "Components"
+_machine, _regression, _components, _judged = (
+    partial(common.option, topic=topic) for topic in (MACHINE, REGRESSION, COMPONENTS, common.JUDGED)
+)
+
+
+def _fitted(name: str, run: Run, train: str, options: dict[str, Any]) -> int:
+    """Fit, deliver the result in words, and return the exit code."""
+    result = run.call(f"train_{name}", train, doing="fitting", **join_names(options))
+    from kerntest.report.summaries import learner_summary as told  # noqa: PLC0415 - --help must start at once
+
+    return run.deliver(result, told.learner_notes(result), getattr(told, f"{name}_summary"))
+
+
+SVM = Manual(
+    examples={
+        "Learn to tell three species apart, judge on rows held out": "kerntest svm iris.csv --target species "
+        "--test-fraction 0.3",
+        "Choose the cost and the bandwidth, and keep the model": "kerntest svm breast_cancer.csv --target diagnosis "
+        "--test-fraction 0.3 --grid -o diagnosis.kt",
+        "Predict a number": "kerntest svm machines.csv --target wear_um --task regress --test-fraction 0.3",
+        "Learn what rows usually look like, and find others among new ones": "kerntest svm before.csv --task "
+        "one-class --nu 0.05 --test after.csv",
+        "Probabilities of classes, in the model too": "kerntest svm wine.csv --target cultivar --test-fraction 0.3 "
+        "--probability -o wine.kt",
+        "How well would it do? Five folds, no model": "kerntest svm wine.csv --target cultivar --cv 5 --json",
+        "Rare classes count as much as frequent ones": "kerntest svm breast_cancer.csv --target diagnosis "
+        "--class-weight balanced --test-fraction 0.3",
+    },
+    arguments={"TRAIN": DATA},
+    notes={
+        "What is fitted": "The machine minimises 1/2 |w|^2 + C sum(slack), and prints lambda = 1/(2 n C) too. A "
+        "larger C follows the training rows more closely. The duality gap says how far the result can be from the "
+        "best one, relative to it. Of two classes, sorted, a positive decision is for the second. Several classes are "
+        "told apart in pairs, which vote; ties go to the first class. Numbers are standardised by the training rows, "
+        "categories compared by how many differ, and the model keeps all of that: new rows need the same columns, in "
+        "any order.",
+        "How to read the result": "Believe the accuracy on test rows, which the machine has not seen; that on "
+        "training rows is too good. --grid chooses by cross-validation inside the training rows only. The nearest "
+        "mean is a simple classifier with the same kernel: a machine that is no better has not paid for itself. "
+        "Balanced accuracy is the mean recall of the classes, and says more where one class is rare. Copies of a row "
+        "stay on one side of every split, and so do all rows of a patient, a recording or a shop if --cluster names "
+        "the column that tells them apart.",
+    },
+    never=("5",),
+)
+
+
+@click.command(cls=ComputingCommand, manual=SVM)
+@common.data_argument("train")
+@common.column("--target", help="Column to predict; none for one-class.")
+@common.columns("--columns", help="Columns to learn from, such as 'price,size:weight,temp_*' (a:b is a range).")
+@common.columns("--exclude", help="Columns to leave out.")
+@common.TABLE
+@common.CLUSTER
+@_machine(
+    "--task",
+    type=common.one_of("classify", "regress", "one-class"),
+    default="classify",
+    help="classify (two classes or more), regress (predict a number) or one-class (tell rows like these from others).",
+)
+@_machine(
+    "--method",
+    type=common.one_of("svm", "mean", "perceptron"),
+    default="svm",
+    help="svm; or, of classes, the nearest mean or the perceptron with the same kernel.",
+)
+@common.learner_options(MACHINE)
+@_machine(
+    "--bandwidth",
+    type=common.bandwidth("auto", "median"),
+    default="median",
+    help="Bandwidth of a kernel that names none: median (of the distances of training rows) or a number.",
+)
+@_machine("--C", "C", type=common.POSITIVE, default=1.0, metavar="COST", help="Cost of a violation of the margin.")
+@_machine(
+    "--nu",
+    type=SHARE,
+    metavar="SHARE",
+    help="Instead of --C: at most this share of margin errors, at least this share of support vectors. For one-class "
+    "the share of training rows to call outliers (0.1 without it).",
+)
+@_machine("--hard-margin", is_flag=True, help="No errors at all on the training rows.")
+@_machine(
+    "--epsilon",
+    type=NOT_NEGATIVE,
+    default=0.1,
+    metavar="E",
+    help="Of regress: errors up to E, in units of the target, cost nothing.",
+)
+@_machine("--class-weight", metavar="WEIGHTS", help="Factors of C by class: balanced, or such as 'good:1,bad:5'.")
+@_machine("--probability", is_flag=True, help="Fit probabilities of the classes, on rows held out.")
+@_machine(
+    "--tolerance",
+    type=common.POSITIVE,
+    default=1e-6,
+    metavar="GAP",
+    help="Duality gap, relative to the objective, at which to stop.",
+)
+@common.engine_options()
+@common.held_out_options("drawn by class")
+@_judged("--grid", is_flag=True, help="Choose C and the bandwidth by cross-validation of the training rows.")
+@_judged(
+    "--cv",
+    type=common.FOLDS,
+    help="Folds; without --grid, the cross-validated score of the options as they are.  [default: with --grid 5]",
+)
+@common.model_options(
+    "for `kerntest predict`",
+    "the decision regions of two columns, the ROC curve, the confusion matrix and the grid, or a regression with "
+    "its residuals, or the scores of outliers, into a .png, .svg or .pdf file",
+)
+@gate_option(example="accuracy<0.9")
+@common.report_options
+def svm(train: str, **options: Any) -> int:
+    """Learn to predict a column from the others with a support vector machine.
+
+    The machine tells classes apart, two or many, predicts numbers, or finds rows unlike those of TRAIN. It is judged on
+    rows that it has not seen, beside the nearest mean, and kept in a model file with everything that new rows need.
+    """
+    _check_used(click.get_current_context())
+    run = Run(options)
+    run.check(SvmResult, {"TRAIN": train, "--test": options["test"]}, "kerntest svm - --target species < iris.csv")
+    return _fitted("svm", run, train, options)
+
+
+def _check_used(ctx: click.Context) -> None:
+    """Refuse options that others leave without effect, so that none is ignored in silence."""
+    task, method, nu = ctx.params["task"], ctx.params["method"], ctx.params["nu"]
+    grid, hard, is_svm = ctx.params["grid"], ctx.params["hard_margin"], method == "svm"
+    unused = (
+        ("C", nu is not None, "--nu", "nu takes the place of the cost"),
+        ("C", hard, "--hard-margin", "leave out one of the two"),
+        ("C", task == "one-class", "--task one-class", "--nu sets the share of outliers"),
+        ("C", not is_svm, f"--method {method}", "it has no cost"),
+        ("C", grid, "--grid", "the grid chooses the cost; --cv judges one that is given"),
+        ("bandwidth", grid, "--grid", "the grid chooses the bandwidth; --kernel 'gaussian(1.5)' fixes it"),
+        ("epsilon", task != "regress", f"--task {task}", "it is for --task regress"),
+        ("tolerance", not is_svm, f"--method {method}", "it has no duality gap"),
+    )
+    for name, useless, what, hint in unused:
+        if useless and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"--{name} does not go with {what}", hint=hint, code="usage.contradiction")
+
+
+RIDGE = Manual(
+    examples={
+        "Predict a number, judge on rows held out": "kerntest ridge machines.csv --target wear_um --test-fraction 0.3",
+        "Keep the model, and predict with intervals": "kerntest ridge machines.csv --target wear_um -o machines.kt",
+        "Draw the fit over one column, with its band": "kerntest ridge machines.csv --target wear_um --columns temp_c "
+        "--plot wear.png",
+        "Lambda and bandwidth as given, as JSON": "kerntest ridge machines.csv --target wear_um --lambda 0.1 "
+        "--bandwidth 2 --json",
+        "Two targets at once, chosen by the evidence of the Gaussian process": "kerntest ridge machines.csv --target "
+        "wear_um,power_kw --criterion evidence",
+        "Judge on a production line of which no row was seen": "kerntest ridge machines.csv --target wear_um "
+        "--cluster line --test-fraction 0.3",
+        "For very many rows: 100 centres instead of all rows": "kerntest ridge machines.csv --target wear_um "
+        "--features nystroem:100",
+    },
+    arguments={"TRAIN": DATA},
+    notes={
+        "What is fitted": "sum_i w_i (y_i - f(x_i) - b)^2 + lambda |f|^2 is minimised, with b free, so that (K + "
+        "lambda I) alpha = y - b; lambda/n is printed too. A larger lambda or bandwidth gives a smoother function. "
+        "What is not given is chosen over 20 lambdas and 10 bandwidths (a tenth of the median to 6.3 times), by exact "
+        "leave-one-out: one eigendecomposition for each bandwidth gives all of it, without a single refit. gcv, cv "
+        "(exact k folds) and evidence are alternatives. Of equal cells the smoothest is chosen: the largest lambda, "
+        "then the largest bandwidth. Several targets share lambda and bandwidth.",
+        "How to read the result": "Believe the error on test rows, or that of rows left out; that on training rows is "
+        "too good. r2 is 1 for a perfect prediction and 0 for one that is no better than the mean. Intervals come "
+        "from the Gaussian process of which the regression is the mean, with noise and scale estimated; how many test "
+        "rows they hold says whether to believe them. Copies of a row stay on one side of every split and are left "
+        "out together, and so are all rows of a patient, a recording or a shop if --cluster names the column that "
+        "tells them apart. Effective degrees of freedom say how flexible the function is: between 1, the mean, and n.",
+    },
+    never=("5",),
+)
+
+
+@click.command(cls=ComputingCommand, manual=RIDGE)
+@common.data_argument("train")
+@common.columns("--target", multiple=True, metavar="NAMES", help="Column to predict, or several: 'wear,power'.")
+@common.columns("--columns", help="Columns to learn from, such as 'price,size:weight,temp_*' (a:b is a range).")
+@common.columns("--exclude", help="Columns to leave out.")
+@common.column("--weights", help="Column of weights of rows; 2 counts twice.")
+@common.TABLE
+@common.CLUSTER
+@common.learner_options(REGRESSION)
+@_regression(
+    "--bandwidth",
+    type=common.bandwidth("auto", "median"),
+    default="auto",
+    help="Bandwidth of a kernel that names none: auto (chosen), median (of the distances of training rows) or a "
+    "number.",
+)
+@_regression(
+    "--lambda",
+    "lambda_",
+    type=common.POSITIVE,
+    metavar="L",
+    help="Penalty of (K + lambda I) alpha = y.  [default: chosen]",
+)
+@_regression(
+    "--no-intervals", is_flag=True, help="Keep nothing for --interval in the model, whose file is much smaller then."
+)
+@common.engine_options()
+@common.held_out_options("drawn at random")
+@_judged(
+    "--criterion",
+    type=common.one_of("loo", "gcv", "cv", "evidence"),
+    default="loo",
+    help="What chooses lambda and bandwidth: loo (leave-one-out), gcv, cv (k folds), all exact, or evidence.",
+)
+@_judged("--cv", type=common.FOLDS, help="Choose by so many folds: --criterion cv.  [default: 5]")
+@_judged(
+    "--interval",
+    type=common.PROBABILITY,
+    default=0.9,
+    help="Probability of the predictive intervals that are judged by how many rows they hold.",
+)
+@common.model_options(
+    "for `kerntest predict`",
+    "the fit with its band over one column, or predictions against truth; residuals; the grid: .png, .svg or .pdf",
+)
+@gate_option(example="r2<0.5")
+@common.report_options
+def ridge(train: str, **options: Any) -> int:
+    """Learn to predict numbers from the other columns with kernel ridge regression.
+
+    Lambda and bandwidth are chosen by exact leave-one-out unless they are given. The regression is judged on rows that it
+    has not seen, and kept in a model file with everything that predictions and their intervals need.
+    """
+    if not options["target"]:
+        raise UsageError("--target is missing", hint="it names the column to predict", code="usage.target")
+    run = Run(options)
+    example = "kerntest ridge - --target wear_um < machines.csv"
+    run.check(RidgeResult, {"TRAIN": train, "--test": options["test"]}, example)
+    options["intervals"] = not options.pop("no_intervals")
+    if len(options["target"]) == 1:
+        (options["target"],) = options["target"]
+    return _fitted("ridge", run, train, options)
+
+
+KPCA = Manual(
+    examples={
+        "Draw 13 columns in two, coloured by a fourteenth": "kerntest kpca wine.csv --color cultivar --plot wine.png",
+        "Keep the components, to project other rows on them": "kerntest kpca before.csv --components 5 -o week.kt",
+        "Ordinary principal components": "kerntest kpca iris.csv --exclude species --kernel linear",
+        "Eigenvalues and shares of the variance for a program": "kerntest kpca wine.csv --exclude cultivar --json",
+        "Very many rows: 300 explicit features instead of the kernel matrix": "kerntest kpca machines.csv --features "
+        "nystroem:300 -o machines.kt",
+    },
+    arguments={"DATA": DATA},
+    notes={
+        "What is found": "The directions of largest variance of the rows in the feature space of the kernel, which "
+        "are curves in the space of the columns; with --kernel linear, ordinary principal components. Eigenvalues are "
+        "those of the centred kernel matrix HKH, shares of the variance are relative to its trace. Scores have mean "
+        "0, and the one that is largest in size is positive. Numbers are standardised by the training rows, "
+        "categories compared by how many differ, and the model keeps all of that: new rows need the same columns, in "
+        "any order.",
+        "How to read the result": "The table names the columns that go with a component: the correlation, for "
+        "categories the correlation ratio. A nonlinear component may go with none and still have a shape: draw it. "
+        "Shares of the variance compare components of one kernel, never two kernels or bandwidths: a narrow one "
+        "spreads the variance over many components, whatever the rows are like. The column named in --color takes no "
+        "part.",
+    },
+    never=("5",),
+)
+
+
+@click.command(cls=ComputingCommand, manual=KPCA)
+@common.data_argument("train", metavar="DATA")
+@common.columns("--columns", help="Columns to take part, such as 'price,size:weight,temp_*' (a:b is a range).")
+@common.columns("--exclude", help="Columns to leave out.")
+@common.column("--color", help="Column that takes no part and colours the picture.")
+@common.TABLE
+@_components("--components", type=common.COUNT, default=2, metavar="K", help="How many components.")
+@common.learner_options(COMPONENTS)
+@_components(
+    "--bandwidth",
+    type=common.bandwidth("median", several=False),
+    default="median",
+    help="Bandwidth of a kernel that names none: median (of the distances of the rows) or a number.",
+)
+@_components(
+    "--solver",
+    type=common.one_of("auto", "lanczos", "dense"),
+    default="auto",
+    help="How eigenvalues are found: auto takes the faster one.",
+)
+@common.engine_options()
+@common.model_options(
+    "for `kerntest transform`", "the rows in the first two components, and the scree, into a .png, .svg or .pdf file"
+)
+@gate_option(example="explained<0.5")
+@common.report_options
+def kpca(train: str, **options: Any) -> int:
+    """Find the shape of the rows: their principal components in the feature space of a kernel.
+
+    Few numbers for each row that tell most of how it differs from the others. The model keeps everything that new rows
+    need: `kerntest transform` projects them, and goes back from projections to columns, which takes noise away.
+    """
+    run = Run(options)
+    run.check(KpcaResult, {"DATA": train}, "kerntest kpca - < iris.csv")
+    return _fitted("kpca", run, train, options)
