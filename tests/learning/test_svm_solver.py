@@ -26,10 +26,8 @@ from tolerances import SAME_MACHINE, assert_close
 
 from kerntest.learning.solvers import hinge
 from kerntest.learning.solvers import problem as problems
-from kerntest.learning.solvers.active_set import single_changes
 from kerntest.learning.solvers.hinge import solve_hinge
-from kerntest.learning.solvers.problem import feasible, solve_indefinite
-from kerntest.learning.solvers.systems import Counter, DenseSystem
+from kerntest.learning.solvers.problem import solve_indefinite
 from kerntest.matrices.matrix import GivenMatrix
 
 
@@ -285,19 +283,6 @@ def test_the_violation_is_that_of_the_worst_pair():
     pairs = [v[i] - v[j] for i, j in product(range(60), repeat=2) if beta[i] < high[i] and beta[j] > high[j] - 1]
     np.testing.assert_allclose(found.violation, max(*pairs, 0.0), rtol=0, atol=1e-12)
     assert found.violation < 1e-5
-
-
-@pytest.mark.parametrize("C", [1.0, 10.0])
-def test_changes_of_one_row_after_another_lead_to_the_optimum(C):
-    matrix, problem = clouds(40, C, separation=1.0)
-    optimum = checked(matrix, problem)
-    system = DenseSystem(dense(matrix), problem, Counter())
-    point = single_changes(system, feasible(problem, 0.5 * optimum.coefficients), ridge=1e-10, tolerance=1e-8)
-    a = problem.signs * point.coefficients
-    assert point.reached
-    assert -1e-12 * C <= a.min() <= a.max() <= C * (1 + 1e-12)
-    found = dual_of(dense(matrix), problem, point.coefficients)
-    assert found == pytest.approx(optimum.dual_objective, rel=optimum.gap + 1e-8, abs=0)
 
 
 # Kernels whose matrix is not positive semi-definite.

@@ -12,7 +12,7 @@ The last two stop at a band about the margin: the rows of it are solved alone. A
 double precision on the exact matrix, which certifies the solution: the rows that may be free are solved alone, with the
 others held at their bounds, and one pass over the support vectors gives all outputs, and with them the duality gap. Where
 it is not yet small enough, the rows that violate their margins join and the same is done again; as rows only join, and
-each turn is optimal over them, the dual objective never falls. Where few rows join, they change one after another.
+each turn is optimal over them, the dual objective never falls.
 """
 
 from __future__ import annotations
@@ -25,9 +25,16 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import lapack
 
-from kerntest.learning.solvers.active_set import Point, Sets, active_set, newton, single_changes
-from kerntest.learning.solvers.problem import Problem, Solution, certify, feasible
-from kerntest.learning.solvers.systems import CachedSystem, Counter, DenseSystem, FactorSystem, solve_positive
+from kerntest.learning.solvers.active_set import Falling, Point, Sets, active_set, newton
+from kerntest.learning.solvers.problem import (
+    CachedSystem,
+    Counter,
+    DenseSystem,
+    FactorSystem,
+    Problem,
+    Solution,
+    solve_positive,
+)
 from kerntest.matrices.factor import pivoted_factor
 from kerntest.matrices.matrix import FactorMatrix
 
@@ -35,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
-    from kerntest.learning.solvers.systems import System
+    from kerntest.learning.solvers.problem import System
     from kerntest.matrices.matrix import Matrix
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -79,8 +86,6 @@ PROBE_ROWS, PROBE_TOLERANCE, FULL_RANK = 256, 1e-2, 0.85
 NEAR_MARGIN = 3.0
 # Turns, rows that may join in one, and systems of the active set method without progress.
 TURNS, JOIN, PATIENCE = 40, 50, 3
-# Where so few rows were wrong they change one after another.
-FEW_WRONG = 20
 # Turns without a smaller gap after which no further one will help.
 IDLE = 4
 # The ridge leaves so much of the tolerance; a cost counts as at most so many times the largest coefficient.
@@ -109,64 +114,51 @@ def solve_hinge(
     is not positive semi-definite. Cost: |F|^3 / 3 + n |F| for each of some 10 to 60 systems with |F| free rows, and n
     kernel values for each row that was ever free; never n x n beyond six hundred rows.
     """
-    counter = Counter()
-    solver = _Solver(
-        matrix, problem, tolerance, np.random.default_rng((seed, 0)), counter=counter, kept_bytes=kept_bytes
-    )
+    solver = _Solver(matrix, problem, tolerance, seed=seed, factor=factor, kept_bytes=kept_bytes)
     if start is not None:
         guess = solver.from_start(start)
     elif factor is not None:
-        guess = solver.all_at_once(FactorSystem(factor, problem, counter), "exact factor")
+        guess = solver.all_at_once(FactorSystem(factor, problem, solver.counter), "exact factor")
     else:
         guess = solver.from_nothing()
-    exact = matrix if factor is None else FactorMatrix(factor)
-    found = Finish(exact, problem, tolerance, counter, kept_bytes).solution(*guess)
+    found = solver.finished(*guess)
     if found.converged or factor is not None or len(problem) > CAREFUL_ROWS:
         return found
     # Slow, and right where others fail: on noisy rows of one column with large costs, where the subset says little of the whole.
-    guess = solver.all_at_once(solver.system(np.arange(len(problem)), None, problem), "Newton")
-    again = Finish(exact, problem, tolerance, counter, kept_bytes).solution(*guess)
+    again = solver.finished(*solver.all_at_once(solver.system(np.arange(len(problem)), problem), "Newton"))
     return again if gap_of(again) < gap_of(found) else replace(found, iterations=again.iterations)
 
 
 class _Solver:
-    """The ways of one problem to a guess: a point, the width of the band to go on from, and whether its outputs are exact."""
+    """The ways of one problem to a guess, and from there to a solution with a certificate.
+
+    A guess is a point, the width of the band to go on from, and whether its outputs are exact.
+    """
 
     def __init__(
-        self,
-        matrix: Matrix,
-        problem: Problem,
-        tolerance: float,
-        rng: np.random.Generator,
-        *,
-        counter: Counter,
-        kept_bytes: int,
+        self, matrix: Matrix, problem: Problem, tolerance: float, *, seed: int, factor: Array | None, kept_bytes: int
     ) -> None:
-        self.matrix, self.problem, self.rng, self.counter = matrix, problem, rng, counter
-        self.kept_bytes, self.n = kept_bytes, len(problem)
-        self.largest = float(problem.costs.max())
-        diagonal = float(matrix.diagonal.max(initial=0.0))
+        self.matrix, self.problem, self.tolerance, self.kept_bytes = matrix, problem, tolerance, kept_bytes
+        self.final = matrix if factor is None else FactorMatrix(factor)
+        self.n, self.largest = len(problem), float(problem.costs.max())
+        self.rng, self.counter = np.random.default_rng((seed, 0)), Counter()
+        diagonal = max(float(matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
         self.large = self.largest * diagonal > LARGE_COST
-        # Ridge and violation on the way, where the matrix is not exact, and at the end: see Finish.
-        least = LEAST_RIDGE * max(diagonal, np.finfo(np.float64).tiny)
-        self.rough = (max(min(1e-5, ROUGH_RIDGE / self.largest), least), ROUGH)
-        self.exact = (max(0.05 * tolerance / self.largest, least), 0.1 * tolerance)
+        # A ridge below the least is lost in rounding beside the matrix.
+        self.least_ridge, self.refining_ridge = LEAST_RIDGE * diagonal, REFINING_RIDGE * diagonal
+        # Ridge and violation on the way, where the matrix is not exact, and at the end.
+        self.rough = (max(min(1e-5, ROUGH_RIDGE / self.largest), self.least_ridge), ROUGH)
+        self.exact = (max(0.05 * tolerance / self.largest, self.least_ridge), 0.1 * tolerance)
 
     def from_nothing(self) -> Guess:
         """Return a guess from a random subset on."""
         n, problem = self.n, self.problem
         size = min(MOST, max(FEWEST, n // 6))
-        whole = None
-        if n <= WHOLE and 16 * n * n <= self.kept_bytes:
+        if n <= 2 * size:
             whole = np.asarray(self.matrix.block(slice(None), slice(None)))
-            if n <= 2 * size:
-                return self._first(whole, problem, full=_full_rank(whole), last=True), 0.0, True
+            return self._first(whole, problem, full=_full_rank(whole), last=True), 0.0, True
         members = _random_subset(self.problem.signs, size, self.rng)
-        K = (
-            np.asarray(self.matrix.block(members, members))
-            if whole is None
-            else whole.take(members, axis=0).take(members, axis=1)
-        )
+        K = np.asarray(self.matrix.block(members, members))
         full = _full_rank(K)
         point = self._first(K, problem.rows(members, n / size), full=full, last=False)
         full = full and point.reached
@@ -175,12 +167,12 @@ class _Solver:
             most = max(n // FACTOR_SHARE, FACTOR_COLUMNS)
             G = pivoted_factor(self.matrix, FACTOR_ERROR / float(problem.costs.sum()), most, members)
             if G is not None:
-                return self._by_subsets(members, coefficients, point.intercept, None, G)
+                return self._by_subsets(members, coefficients, point.intercept, G)
         if full and n <= ACTIVE_SET_ROWS:
-            guess = self._by_active_set(coefficients, point.intercept, whole)
+            guess = self._by_active_set(coefficients, point.intercept)
             if guess is not None:
                 return guess
-        return self._by_subsets(members, coefficients, point.intercept, whole)
+        return self._by_subsets(members, coefficients, point.intercept)
 
     def from_start(self, start: Solution) -> Guess:
         """Return a guess from the solution of a similar problem: free and bounded rows stay what they were."""
@@ -203,8 +195,7 @@ class _Solver:
         if full:
             end, tolerance = self.exact if last else (0.01, 0.1)
             sets = Sets(zero == 0, zero != 0)
-            start = max(0.3, 1.0 / largest)
-            point, _ = active_set(system, sets, start=start, end=end, factor=0.03, tolerance=tolerance)
+            point, _ = active_set(system, sets, Falling(max(0.3, 1.0 / largest), end, 0.03, tolerance))
             if point.reached:
                 return replace(point, method="dense")
         start = max(1.0, 0.01 * largest)
@@ -214,41 +205,30 @@ class _Solver:
             point = newton(system, zero, zero, 0.0, start=start, end=_width(largest))
         return replace(point, reached=point.reached and not full, method="dense")
 
-    def _by_active_set(self, coefficients: Array, b: float, whole: Array | None) -> Guess | None:
+    def _by_active_set(self, coefficients: Array, b: float) -> Guess | None:
         """Return a guess by the active set method over all rows; None where it fails and leaves no start."""
-        problem, n = self.problem, self.n
-        single = whole is None and self._single(coefficients)
-        system = self.system(np.arange(n), whole, problem, single=single)
+        problem, every = self.problem, np.arange(self.n)
+        single = self.n > WHOLE and self._single(coefficients)
+        system = self.system(every, problem, single=single)
         end, violation = self.rough if single else self.exact
         # Where costs are small, rows well beyond the margin of the subset's function are at their bound.
         jump = JUMP * problem.costs * self.matrix.diagonal
         upper = problem.slack(self.matrix.outputs(coefficients), b) > jump
-        point, good = active_set(
-            system,
-            Sets((coefficients != 0) & ~upper, upper),
-            start=RIDGE,
-            end=end,
-            factor=RIDGE_FACTOR,
-            tolerance=violation,
-            most_freed=MOST_FREED,
-            jump=jump,
-            single=single,
-        )
+        sets, falling = Sets((coefficients != 0) & ~upper, upper), Falling(RIDGE, end, RIDGE_FACTOR, violation)
+        point, good = active_set(system, sets, falling, most_freed=MOST_FREED, jump=jump, single=single)
         if point.reached:
             return replace(point, method="active set"), 0.0, not single
         if good is None:
             return None
-        f = good.outputs
+        beta, f = good.coefficients, good.outputs
         if single:
-            system = self.system(np.arange(n), whole, problem)
-            f = system.outputs(good.coefficients)
+            system = self.system(every, problem)
+            f = system.outputs(beta)
         width = max(min(good.ridge * self.largest, 4.0), 0.1)
-        point = newton(system, good.coefficients, f, good.intercept, start=width, finish=self.exact)
+        point = newton(system, beta, f, good.intercept, start=width, finish=self.exact)
         return replace(point, method="active set, then Newton"), 0.0, True
 
-    def _by_subsets(
-        self, members: NDArray[np.intp], coefficients: Array, b: float, whole: Array | None, G: Array | None = None
-    ) -> Guess:
+    def _by_subsets(self, members: NDArray[np.intp], coefficients: Array, b: float, G: Array | None = None) -> Guess:
         """Return a guess by Newton's method on larger and larger subsets, then on the rows near the margin.
 
         Of a matrix that is nearly G G' by the factor, otherwise by the rows that are near the margin at each level.
@@ -266,7 +246,7 @@ class _Solver:
                 chosen = _near_margin(part, f, b, coefficients[taken])
                 taken, part, f = taken[chosen], part.rows(chosen), f[chosen]
                 single = not self.large and self._single(coefficients)
-                system: System = self.system(taken, whole, part, single=single)
+                system: System = self.system(taken, part, single=single)
             else:
                 rows = G if size == n else G[taken]
                 f, system = rows @ (coefficients @ G), FactorSystem(rows, part, self.counter)
@@ -304,17 +284,141 @@ class _Solver:
         """Say whether single precision is enough for products with coefficients like these."""
         return self.matrix.single and float(np.abs(coefficients).sum()) < SINGLE_SUM
 
-    def system(
-        self, members: NDArray[np.intp], whole: Array | None, part: Problem, *, single: bool = False
-    ) -> DenseSystem | CachedSystem:
-        """Return the system of some rows, from the whole matrix where it is there."""
-        if whole is not None:
-            K = whole if len(members) == self.n else whole.take(members, axis=0).take(members, axis=1)
-            return DenseSystem(K, part, self.counter)
+    def system(self, members: NDArray[np.intp], part: Problem, *, single: bool = False) -> DenseSystem | CachedSystem:
+        """Return the system of some rows, with the whole matrix where it is small."""
         if len(members) <= DENSE_LEVEL and 16 * len(members) ** 2 <= self.kept_bytes:
             return DenseSystem(np.asarray(self.matrix.block(members, members)), part, self.counter)
         dtype = np.float32 if single else np.float64
         return CachedSystem(self.matrix, members, part, self.counter, kept_bytes=self.kept_bytes, dtype=dtype)
+
+    def finished(self, guess: Point, width: float, exact: bool) -> Solution:
+        """Return the certified solution, the best one met where the certificate was not reached.
+
+        `exact` says whether the guess has outputs of the exact matrix in double precision; `width` is that of the band from
+        which Newton's method goes on over the free rows, 0 if their sets are right already.
+        """
+        problem, working, upper, turns, idle = self.problem, guess.sets.free.copy(), guess.sets.upper, 0, 0
+        self.refinements, self.wrong, self.violation = 0, 0, 0.1 * self.tolerance
+        beta, f, best = problem.feasible(guess.coefficients), None, None
+        if exact:
+            change = beta - guess.coefficients
+            f = guess.outputs + self.final.outputs(change) if np.count_nonzero(change) else guess.outputs
+            best = self._certified(beta, f, guess.method)
+        while best is None or not best.converged:
+            rows = np.flatnonzero(working)
+            if turns == TURNS or ENTRY_BYTES * len(rows) ** 2 > self.kept_bytes:
+                break
+            turns += 1
+            try:
+                b = guess.intercept if best is None else best.intercept
+                beta, f = self._turn(rows, upper, beta, f, b=b, width=width)
+            except LinAlgError:
+                if best is None:
+                    raise
+                break
+            found = self._certified(beta, f, guess.method)
+            better = best is None or gap_of(found) < gap_of(best)
+            # After rows have joined, the gap may widen for a while.
+            idle = 0 if better or self.wrong else idle + 1
+            best = found if better or best is None else best
+            if idle > IDLE:
+                break
+            # Rows that violate their margins join; if there are none, the systems were not exact enough.
+            slack = problem.slack(f, found.intercept)
+            a = problem.signs * beta
+            upper, width = a >= problem.costs, 0.0
+            # A row between its bounds is wrong on either side of its margin.
+            wrong = np.where(upper, -slack, np.where(a > 0, np.abs(slack), slack))
+            wrong[working] = 0.0
+            self.wrong = count = int(np.count_nonzero(wrong > self.violation))
+            if count:
+                # As many that are nearly wrong join too: they will be wrong next.
+                wrong[working] = -np.inf
+                most = min(2 * count + JOIN, len(wrong) - len(rows))
+                working[np.argpartition(-wrong, most - 1)[:most]] = True
+            else:
+                self.refinements, self.violation = self.refinements + 2, 0.1 * self.violation
+        return best or self._certified(beta, self.final.outputs(beta), guess.method + ", unfinished")
+
+    def _turn(
+        self, rows: NDArray[np.intp], upper: NDArray[np.bool_], beta: Array, f: Array | None, *, b: float, width: float
+    ) -> tuple[Array, Array]:
+        """Return coefficients that are optimal over some rows, the others at their bounds, and all outputs."""
+        problem, fixed = self.problem, beta.copy()
+        if f is None:
+            fixed = np.where(upper, problem.signs * problem.costs, 0.0)
+        fixed[rows] = 0.0
+        wanted, positive = problem.total - float(fixed.sum()), problem.signs[rows] > 0
+        costs = problem.costs[rows]
+        if f is None and not -costs[~positive].sum() <= wanted <= costs[positive].sum():
+            # Coefficients of these rows cannot have the right sum within their bounds.
+            return beta, self.final.outputs(beta)
+        K = self.final.block(rows, rows)
+        product = self.final.outputs(fixed, rows) if f is None else f[rows] - K @ beta[rows]
+        part = Problem(problem.signs[rows], costs, problem.margins[rows] - problem.signs[rows] * product, wanted)
+        inside = fixed.copy()
+        if len(rows):
+            inside[rows] = self._solved(K, part, beta[rows], b=b, width=width)
+        new = problem.feasible(inside)
+        if f is not None:
+            return new, f + self.final.outputs(new - beta)
+        outside = np.ones(len(problem), dtype=bool)
+        outside[rows] = False
+        if not np.array_equal(new[outside], fixed[outside]):
+            return new, self.final.outputs(new)
+        outputs = np.empty(len(problem))
+        outputs[rows], outputs[outside] = product + K @ new[rows], self.final.outputs(new, np.flatnonzero(outside))
+        return new, outputs
+
+    def _solved(self, K: Array, part: Problem, beta: Array, *, b: float, width: float) -> Array:
+        """Return the coefficients that solve a dense problem."""
+        system, tolerance, a = DenseSystem(K, part, self.counter), self.violation, part.signs * beta
+        # A ridge of e leaves slacks e a, which cost about 2 e C of the objective.
+        largest = min(self.largest, COST_SHARE * float(np.abs(beta).max(initial=0.0)) or self.largest)
+        ridge = max(RIDGE_SHARE * self.tolerance / largest, self.least_ridge)
+        point = None
+        if not width:
+            sets = Sets((a > 0) & (a < part.costs), a >= part.costs)
+            point, _ = active_set(system, sets, Falling(ridge, ridge, 1.0, tolerance), patience=PATIENCE)
+        if point is None or not point.reached:
+            finish = ridge, tolerance
+            point = newton(system, beta, K @ beta, b, start=width or 0.01, steps=200, finish=finish)
+        return self._refined(system, point.coefficients, ridge)
+
+    def _refined(self, system: DenseSystem, beta: Array, ridge: float) -> Array:
+        """Return coefficients with the same sets, freed of what the ridge and rounding have done to them.
+
+        Iterative refinement: the residual of f + b = y o on the free rows is solved for with the ridge, again and
+        again; each turn takes out nearly all that the ridge left in. As they are where a coefficient would leave its
+        bounds.
+        """
+        problem = system.problem
+        a = problem.signs * beta
+        free = np.flatnonzero((a > 0) & (a < problem.costs))
+        if not self.refinements or not len(free):
+            return beta
+        self.counter.used += 1
+        K = system.K[np.ix_(free, free)]
+        A = np.asfortranarray(K)
+        A[np.diag_indices(len(free))] += max(ridge, self.refining_ridge)
+        inverse = solve_positive(A, np.asfortranarray(np.eye(len(free))))
+        ones = inverse.sum(axis=1)
+        wanted = (problem.signs * problem.margins)[free]
+        f, new = system.outputs(beta)[free], beta.copy()
+        b = float((wanted - f).mean())
+        for _ in range(self.refinements):
+            step = inverse @ (wanted - f - b)
+            change = (float(step.sum()) - (problem.total - float(new.sum()))) / float(ones.sum())
+            step -= change * ones
+            new[free] += step
+            b += change
+            f += K @ step
+        inside = problem.signs[free] * new[free]
+        return new if ((inside > 0) & (inside < problem.costs[free])).all() else beta
+
+    def _certified(self, beta: Array, f: Array, method: str) -> Solution:
+        used = self.counter.used
+        return self.problem.certified(beta, f, tolerance=self.tolerance, iterations=used, method=method)
 
 
 def _width(largest: float) -> float:
@@ -362,149 +466,6 @@ def _full_rank(K: Array) -> bool:
     scale = float(K.diagonal()[:size].max())
     rank = lapack.dpstrf(np.asfortranarray(K[:size, :size]), lower=1, tol=PROBE_TOLERANCE * scale)[2]
     return bool(rank >= FULL_RANK * size)
-
-
-class Finish:
-    """Certifies a guess, and improves it until the relative duality gap is within the tolerance."""
-
-    def __init__(self, exact: Matrix, problem: Problem, tolerance: float, counter: Counter, kept_bytes: int) -> None:
-        self.exact, self.problem, self.tolerance, self.counter = exact, problem, tolerance, counter
-        self.most = math.isqrt(kept_bytes // ENTRY_BYTES)
-        # A ridge below this is lost in rounding beside the matrix.
-        largest = max(float(exact.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
-        self.least_ridge, self.refining_ridge = LEAST_RIDGE * largest, REFINING_RIDGE * largest
-        self.refinements, self.wrong = 0, 0
-        self.violation = 0.1 * tolerance
-
-    def solution(self, guess: Point, width: float, exact: bool) -> Solution:
-        """Return the certified solution, the best one met where the certificate was not reached.
-
-        `exact` says whether the guess has outputs of the exact matrix in double precision; `width` is that of the band from
-        which Newton's method goes on over the free rows, 0 if their sets are right already.
-        """
-        problem, working, upper, turns, idle = self.problem, guess.sets.free.copy(), guess.sets.upper, 0, 0
-        beta, f, best = feasible(problem, guess.coefficients), None, None
-        if exact:
-            change = beta - guess.coefficients
-            f = guess.outputs + self.exact.outputs(change) if np.count_nonzero(change) else guess.outputs
-            best = self._certified(beta, f, guess.method)
-        while best is None or not best.converged:
-            rows = np.flatnonzero(working)
-            if turns == TURNS or len(rows) > self.most:
-                break
-            turns += 1
-            try:
-                b = guess.intercept if best is None else best.intercept
-                beta, f = self._turn(rows, upper, beta, f, b=b, width=width)
-            except LinAlgError:
-                if best is None:
-                    raise
-                break
-            found = self._certified(beta, f, guess.method)
-            better = best is None or gap_of(found) < gap_of(best)
-            # After rows have joined, the gap may widen for a while.
-            idle = 0 if better or self.wrong else idle + 1
-            best = found if better or best is None else best
-            if idle > IDLE:
-                break
-            # Rows that violate their margins join; if there are none, the systems were not exact enough.
-            slack = problem.slack(f, found.intercept)
-            a = problem.signs * beta
-            upper, width = a >= problem.costs, 0.0
-            # A row between its bounds is wrong on either side of its margin.
-            wrong = np.where(upper, -slack, np.where(a > 0, np.abs(slack), slack))
-            wrong[working] = 0.0
-            self.wrong = count = int(np.count_nonzero(wrong > self.violation))
-            if count:
-                # As many that are nearly wrong join too: they will be wrong next.
-                wrong[working] = -np.inf
-                most = min(2 * count + JOIN, len(wrong) - len(rows))
-                working[np.argpartition(-wrong, most - 1)[:most]] = True
-            else:
-                self.refinements, self.violation = self.refinements + 2, 0.1 * self.violation
-        return best or self._certified(beta, self.exact.outputs(beta), guess.method + ", unfinished")
-
-    def _turn(
-        self, rows: NDArray[np.intp], upper: NDArray[np.bool_], beta: Array, f: Array | None, *, b: float, width: float
-    ) -> tuple[Array, Array]:
-        """Return coefficients that are optimal over some rows, the others at their bounds, and all outputs."""
-        problem, fixed = self.problem, beta.copy()
-        if f is None:
-            fixed = np.where(upper, problem.signs * problem.costs, 0.0)
-        fixed[rows] = 0.0
-        wanted, positive = problem.total - float(fixed.sum()), problem.signs[rows] > 0
-        costs = problem.costs[rows]
-        if f is None and not -costs[~positive].sum() <= wanted <= costs[positive].sum():
-            # Coefficients of these rows cannot have the right sum within their bounds.
-            return beta, self.exact.outputs(beta)
-        K = self.exact.block(rows, rows)
-        product = self.exact.outputs(fixed, rows) if f is None else f[rows] - K @ beta[rows]
-        part = Problem(problem.signs[rows], costs, problem.margins[rows] - problem.signs[rows] * product, wanted)
-        inside = fixed.copy()
-        if len(rows):
-            inside[rows] = self._solved(K, part, beta[rows], b=b, width=width)
-        new = feasible(problem, inside)
-        if f is not None:
-            return new, f + self.exact.outputs(new - beta)
-        outside = np.ones(len(problem), dtype=bool)
-        outside[rows] = False
-        if not np.array_equal(new[outside], fixed[outside]):
-            return new, self.exact.outputs(new)
-        outputs = np.empty(len(problem))
-        outputs[rows], outputs[outside] = product + K @ new[rows], self.exact.outputs(new, np.flatnonzero(outside))
-        return new, outputs
-
-    def _solved(self, K: Array, part: Problem, beta: Array, *, b: float, width: float) -> Array:
-        """Return the coefficients that solve a dense problem."""
-        system, tolerance, a = DenseSystem(K, part, self.counter), self.violation, part.signs * beta
-        # A ridge of e leaves slacks e a, which cost about 2 e C of the objective.
-        largest = float(self.problem.costs.max())
-        largest = min(largest, COST_SHARE * float(np.abs(beta).max(initial=0.0)) or largest)
-        ridge = max(RIDGE_SHARE * self.tolerance / largest, self.least_ridge)
-        point = None
-        if not width and 0 < self.wrong <= FEW_WRONG:
-            point = single_changes(system, beta, ridge=ridge, tolerance=tolerance)
-        elif not width:
-            sets = Sets((a > 0) & (a < part.costs), a >= part.costs)
-            point, _ = active_set(system, sets, start=ridge, end=ridge, tolerance=tolerance, patience=PATIENCE)
-        if point is None or not point.reached:
-            width = width or 0.01
-            point = newton(system, beta, K @ beta, b, start=width, steps=200, finish=(ridge, tolerance))
-        return self._refined(system, point.coefficients, ridge)
-
-    def _refined(self, system: DenseSystem, beta: Array, ridge: float) -> Array:
-        """Return coefficients with the same sets, freed of what the ridge and rounding have done to them.
-
-        Iterative refinement: the residual of f + b = y o on the free rows is solved for with the ridge, again and
-        again; each turn takes out nearly all that the ridge left in. As they are where a coefficient would leave its
-        bounds.
-        """
-        problem = system.problem
-        a = problem.signs * beta
-        free = np.flatnonzero((a > 0) & (a < problem.costs))
-        if not self.refinements or not len(free):
-            return beta
-        self.counter.used += 1
-        K = system.K[np.ix_(free, free)]
-        A = np.asfortranarray(K)
-        A[np.diag_indices(len(free))] += max(ridge, self.refining_ridge)
-        inverse = solve_positive(A, np.asfortranarray(np.eye(len(free))))
-        ones = inverse.sum(axis=1)
-        wanted = (problem.signs * problem.margins)[free]
-        f, new = system.outputs(beta)[free], beta.copy()
-        b = float((wanted - f).mean())
-        for _ in range(self.refinements):
-            step = inverse @ (wanted - f - b)
-            change = (float(step.sum()) - (problem.total - float(new.sum()))) / float(ones.sum())
-            step -= change * ones
-            new[free] += step
-            b += change
-            f += K @ step
-        inside = problem.signs[free] * new[free]
-        return new if ((inside > 0) & (inside < problem.costs[free])).all() else beta
-
-    def _certified(self, beta: Array, f: Array, method: str) -> Solution:
-        return certify(self.problem, beta, f, tolerance=self.tolerance, iterations=self.counter.used, method=method)
 
 
 def gap_of(solution: Solution) -> float:

@@ -1,4 +1,4 @@
-"""The problem that every support vector machine is, and what certifies a solution of it.
+"""The problem that every support vector machine is, what certifies a solution of it, and the linear system on the way.
 
     minimise over w, b    1/2 |w|^2 + sum_i C_i max(0, o_i - y_i (f_i + b)) + b delta,    f_i = <w, phi(x_i)>,
 
@@ -9,22 +9,36 @@ with signs y_i, margins o_i, costs C_i. Its dual, with coefficients beta_i = y_i
 Classification has o = 1 and delta = 0; epsilon regression two rows for each case, with signs 1 and -1 and margins
 z - epsilon and -z - epsilon; the one-class machine o = 0, y = 1 and delta = nu n. See Boser, Guyon and Vapnik (1992);
 Schoelkopf and Smola (2002), chapters 7 to 9.
+
+Every method solves the same system again and again. Given the free rows F and the rows U at their upper bound, the ridge e
+and margins o, it finds beta and b with
+
+    beta_U = C y_U,   f_F + e beta_F + b = y_F o_F,   sum beta = delta,   f = K beta:
+
+    [K_FF + e  1] [beta_F]   [y_F o_F - K_FU beta_U]
+    [1'        0] [b     ] = [delta - sum beta_U   ].
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.linalg import LinAlgError
+from scipy.linalg import lapack
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
-    from kerntest.matrices.matrix import Matrix
+    from kerntest.matrices.matrix import Entries, Matrix
+
+# beta, f and b.
+Target: TypeAlias = "tuple[Array, Array, float]"
 
 # Coefficients within this share of a bound are at the bound.
 AT_BOUND = 1e-12
@@ -34,6 +48,12 @@ ROUNDING = 1e-14
 LEAST_CURVATURE = 1e-12
 # Steps of pairs, in units of the number of rows, and at least so many; bytes of the rows of the matrix that are kept.
 STEPS, LEAST_STEPS, PAIRS_KEPT_BYTES = 100, 100_000, 2 * 10**8
+# Entries of the matrix made at once.
+BLOCK = 2**18
+# Gathering a row costs about as much as multiplying by so many.
+GATHER = 4
+# Factorisations, each with more jitter than the one before.
+ATTEMPTS = 7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,14 +76,79 @@ class Problem:
         """Return o - y (f + b): positive inside the margin."""
         return self.margins - self.signs * (outputs + intercept)
 
-    def primal(self, coefficients: Array, outputs: Array, intercept: float) -> float:
-        """Return the primal objective, for f = K beta."""
-        hinge = np.maximum(self.slack(outputs, intercept), 0.0)
-        return 0.5 * float(coefficients @ outputs) + float(self.costs @ hinge) + intercept * self.total
+    def feasible(self, coefficients: Array) -> Array:
+        """Return coefficients with 0 <= a <= C and the right sum, next to those given; near bounds they are put on them.
 
-    def dual(self, coefficients: Array, outputs: Array) -> float:
-        """Return the dual objective, for f = K beta and feasible coefficients."""
-        return float(self.margins @ (self.signs * coefficients)) - 0.5 * float(coefficients @ outputs)
+        What clipping and rounding took from the sum goes to the free coefficient with most room, so that f changes by one
+        row of K; where it has too little, to all free ones in proportion to their room, then to all.
+        """
+        y, C = self.signs, self.costs
+        a = np.clip(y * coefficients, 0.0, C)
+        a[a < AT_BOUND * C] = 0.0
+        np.copyto(a, C, where=a > C * (1.0 - AT_BOUND))
+        for _ in range(4):
+            excess = float(y @ a) - self.total
+            if abs(excess) <= ROUNDING * float(a.sum()):
+                break
+            # Lowering the sum: positive signs go down, negative ones up.
+            down = (y > 0) == (excess > 0)
+            free = (a > 0) & (a < C)
+            room = np.where(down, a, C - a)
+            if free.any():
+                room[~free] = 0.0
+            most = int(np.argmax(room))
+            if abs(excess) < 0.5 * room[most]:
+                a[most] += -abs(excess) if down[most] else abs(excess)
+                continue
+            available = float(room.sum())
+            if available <= 0:
+                break
+            share = min(abs(excess) / available, 1.0)
+            a = np.clip(a + np.where(down, -share, share) * room, 0.0, C)
+        return np.asarray(y * a)
+
+    def _intercept(self, coefficients: Array, outputs: Array) -> float:
+        """Return the intercept: the mean over free rows where it is optimal, else the nearest that is.
+
+        The primal objective is convex and piecewise linear in b with a break at v_i = y_i o_i - f_i for every row; its slope is
+        delta minus the costs of the rows with y = 1 right of b plus those with y = -1 left of it.
+        """
+        breaks = self.signs * self.margins - outputs
+        order = np.argsort(breaks, kind="stable")
+        # Left of all breaks every row with y = 1 pays and falls with b.
+        start = self.total - float(self.costs[self.signs > 0].sum())
+        slopes = start + np.cumsum(self.costs[order])
+        tolerance = 1e-12 * float(self.costs.sum())
+        first, last = np.searchsorted(slopes, -tolerance), np.searchsorted(slopes, tolerance, side="right")
+        low, high = (float(breaks[order[min(int(place), len(order) - 1)]]) for place in (first, last))
+        a = self.signs * coefficients
+        free = (a > 0) & (a < self.costs)
+        return min(max(float(breaks[free].mean()), low), high) if free.any() else 0.5 * (low + high)
+
+    def _violation(self, coefficients: Array, outputs: Array) -> float:
+        """Return max_up v - min_down v for v_i = y_i o_i - f_i, at least 0: no pair of rows can gain at a solution.
+
+        beta may rise in rows `up`, fall in rows `down`; an intercept that suits all lies between. See Keerthi et al. (2001).
+        """
+        v = self.signs * self.margins - outputs
+        a, positive = self.signs * coefficients, self.signs > 0
+        up = np.where(positive, a < self.costs, a > 0)
+        down = np.where(positive, a > 0, a < self.costs)
+        if not up.any() or not down.any():
+            return 0.0
+        return max(float(v[up].max() - v[down].min()), 0.0)
+
+    def certified(
+        self, coefficients: Array, outputs: Array, *, tolerance: float, iterations: int, method: str
+    ) -> Solution:
+        """Return a solution with its duality gap; `coefficients` are feasible, `outputs` computed exactly."""
+        intercept = self._intercept(coefficients, outputs)
+        square, hinge = float(coefficients @ outputs), np.maximum(self.slack(outputs, intercept), 0.0)
+        primal = 0.5 * square + float(self.costs @ hinge) + intercept * self.total
+        dual = float(self.margins @ (self.signs * coefficients)) - 0.5 * square
+        gap = (primal - dual) / max(abs(primal), np.finfo(np.float64).tiny)
+        certificate = (primal, dual, max(float(gap), 0.0), self._violation(coefficients, outputs))
+        return Solution(coefficients, intercept, outputs, *certificate, iterations, bool(gap <= tolerance), method)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,99 +172,235 @@ class Solution:
     method: str = ""
 
 
-def feasible(problem: Problem, coefficients: Array) -> Array:
-    """Return coefficients with 0 <= a <= C and the right sum, next to those given; near bounds they are put on them.
+def solve_positive(A: NDArray[np.floating], right: Array) -> Array:
+    """Return A^-1 B for a symmetric positive definite A, with jitter where it is not quite; A may be overwritten.
 
-    What clipping and rounding took from the sum goes to the free coefficient with most room, so that f changes by one
-    row of K; where it has too little, to all free ones in proportion to their room, then to all.
+    LinAlgError says that no small jitter makes it positive definite.
     """
-    y, C = problem.signs, problem.costs
-    a = np.clip(y * coefficients, 0.0, C)
-    a[a < AT_BOUND * C] = 0.0
-    np.copyto(a, C, where=a > C * (1.0 - AT_BOUND))
-    for _ in range(4):
-        excess = float(y @ a) - problem.total
-        if abs(excess) <= ROUNDING * float(a.sum()):
-            break
-        # Lowering the sum: positive signs go down, negative ones up.
-        down = (y > 0) == (excess > 0)
-        free = (a > 0) & (a < C)
-        room = np.where(down, a, C - a)
-        if free.any():
-            room[~free] = 0.0
-        most = int(np.argmax(room))
-        if abs(excess) < 0.5 * room[most]:
-            a[most] += -abs(excess) if down[most] else abs(excess)
-            continue
-        available = float(room.sum())
-        if available <= 0:
-            break
-        share = min(abs(excess) / available, 1.0)
-        a = np.clip(a + np.where(down, -share, share) * room, 0.0, C)
-    return np.asarray(y * a)
+    if A.dtype == np.float32:
+        _, solved, failed = lapack.sposv(A, right.astype(np.float32), lower=1)
+        if failed == 0:
+            return np.asarray(solved, dtype=np.float64)
+        A = A.astype(np.float64)
+    diagonal, places, jitter = A.diagonal().copy(), np.arange(len(A)), 0.0
+    for _ in range(ATTEMPTS):
+        _, solved, failed = lapack.dposv(A, right, lower=1)
+        if failed == 0:
+            return np.asarray(solved)
+        jitter = max(100.0 * jitter, 1e-14 * len(A) * float(diagonal.max()))
+        A[places, places] = diagonal + jitter
+    raise LinAlgError("the matrix is not positive definite")
 
 
-def intercept_of(problem: Problem, coefficients: Array, outputs: Array) -> float:
-    """Return the intercept: the mean over free rows where it is optimal, else the nearest that is.
+def _product(values: Array, A: Entries) -> Array:
+    """Return values @ A, without the rows of zeros where they are many."""
+    chosen = values.nonzero()[0]
+    if GATHER * len(chosen) < len(values):
+        return np.asarray(values[chosen] @ A.take(chosen, axis=0))
+    return np.asarray(values @ A)
 
-    The primal objective is convex and piecewise linear in b with a break at v_i = y_i o_i - f_i for every row; its slope is
-    delta minus the costs of the rows with y = 1 right of b plus those with y = -1 left of it.
+
+@dataclass(slots=True)
+class Counter:
+    """How many systems were solved for one problem."""
+
+    used: int = 0
+
+
+class System(ABC):
+    """Solves for the target of given sets, over the rows of a problem.
+
+    What the coefficients at their upper bound multiply to is kept up to date: K beta_U, or G' beta_U of a factor.
     """
-    breaks = problem.signs * problem.margins - outputs
-    order = np.argsort(breaks, kind="stable")
-    # Left of all breaks every row with y = 1 pays and falls with b.
-    start = problem.total - float(problem.costs[problem.signs > 0].sum())
-    slopes = start + np.cumsum(problem.costs[order])
-    tolerance = 1e-12 * float(problem.costs.sum())
-    first, last = np.searchsorted(slopes, -tolerance), np.searchsorted(slopes, tolerance, side="right")
-    low, high = (float(breaks[order[min(int(place), len(order) - 1)]]) for place in (first, last))
-    a = problem.signs * coefficients
-    free = (a > 0) & (a < problem.costs)
-    return min(max(float(breaks[free].mean()), low), high) if free.any() else 0.5 * (low + high)
+
+    # Whether single precision may solve, where the matrix is in it.
+    single_solve = False
+
+    def __init__(self, problem: Problem, counter: Counter, size: int) -> None:
+        self.problem, self.counter = problem, counter
+        self.product = np.zeros(size)
+        self._bounded = np.zeros(len(problem))
+        self._at_upper = problem.signs * problem.costs
+
+    @abstractmethod
+    def outputs(self, coefficients: Array) -> Array:
+        """Return K beta."""
+
+    def _multiplied(self, coefficients: Array) -> Array:
+        """Return what is kept of coefficients."""
+        return self.outputs(coefficients)
+
+    @abstractmethod
+    def _gathered(self, free: NDArray[np.intp]) -> tuple[NDArray[Any], Array]:
+        """Return what the free rows are solved with, and their K_FU beta_U."""
+
+    @abstractmethod
+    def _solved(self, rows: NDArray[Any], free: NDArray[np.intp], ridge: Array, right: Array) -> Array:
+        """Return (K_FF + e)^-1 right."""
+
+    @abstractmethod
+    def _completed(self, rows: NDArray[Any], beta: Array, beta_free: Array) -> Array:
+        """Return K beta."""
+
+    def target(self, free: NDArray[np.intp], upper: NDArray[np.bool_], ridge: Array, margins: Array) -> Target:
+        """Return the point that the sets ask for; `ridge` has one entry for each free row."""
+        self.counter.used += 1
+        self._bound(upper)
+        rows, product = self._gathered(free)
+        right = np.ones((2, len(free)))
+        np.multiply(self.problem.signs[free], margins[free], out=right[0])
+        right[0] -= product
+        solved = self._solved(rows, free, ridge, right.T)
+        sums = np.add.reduce(solved, axis=0)
+        b = (float(sums[0]) + float(self._bounded.sum()) - self.problem.total) / float(sums[1])
+        beta_free = solved[:, 0] - b * solved[:, 1]
+        beta = self._bounded.copy()
+        beta[free] = beta_free
+        return beta, self._completed(rows, beta, beta_free), b
+
+    def _bound(self, upper: NDArray[np.bool_]) -> None:
+        """Take the rows that are at their upper bound now; only what changed is multiplied, where that is less."""
+        wanted = np.where(upper, self._at_upper, 0.0)
+        change = wanted - self._bounded
+        changed = np.count_nonzero(change)
+        if changed:
+            few = changed < np.count_nonzero(wanted)
+            self.product = self.product + self._multiplied(change) if few else self._multiplied(wanted)
+            self._bounded = wanted
 
 
-def violation(problem: Problem, coefficients: Array, outputs: Array) -> float:
-    """Return max_up v - min_down v for v_i = y_i o_i - f_i, at least 0: no pair of rows can gain at a solution.
+def _raised(A: Entries, ridge: Array | float) -> Entries:
+    """Return the array, contiguous and symmetric, with a ridge on its diagonal, in the order that LAPACK wants."""
+    A.reshape(-1)[:: len(A) + 1] += ridge
+    return A.T
 
-    beta may rise in rows `up`, fall in rows `down`; an intercept that suits all lies between. See Keerthi et al. (2001).
+
+class DenseSystem(System):
+    """The whole matrix is there: a subset, or a small problem."""
+
+    def __init__(self, K: Array, problem: Problem, counter: Counter) -> None:
+        super().__init__(problem, counter, len(problem))
+        self.K = K
+
+    def outputs(self, coefficients: Array) -> Array:
+        """Return K beta."""
+        return _product(coefficients, self.K)
+
+    def _gathered(self, free: NDArray[np.intp]) -> tuple[Array, Array]:
+        return self.K.take(free, axis=0), self.product[free]
+
+    def _solved(self, rows: Array, free: NDArray[np.intp], ridge: Array, right: Array) -> Array:
+        return solve_positive(_raised(rows.take(free, axis=1), ridge), right)
+
+    def _completed(self, rows: Array, beta: Array, beta_free: Array) -> Array:
+        del beta
+        return self.product + beta_free @ rows
+
+
+class FactorSystem(System):
+    """K = G G' with few columns: everything costs n r."""
+
+    def __init__(self, G: Array, problem: Problem, counter: Counter) -> None:
+        super().__init__(problem, counter, G.shape[1])
+        self.G = G
+
+    def outputs(self, coefficients: Array) -> Array:
+        """Return K beta."""
+        return np.asarray(self.G @ self._multiplied(coefficients))
+
+    def _multiplied(self, coefficients: Array) -> Array:
+        return _product(coefficients, self.G)
+
+    def _gathered(self, free: NDArray[np.intp]) -> tuple[Array, Array]:
+        rows = self.G[free]
+        return rows, rows @ self.product
+
+    def _solved(self, rows: Array, free: NDArray[np.intp], ridge: Array, right: Array) -> Array:
+        """Return the solutions; by Woodbury's identity where rows outnumber columns."""
+        del free
+        if len(rows) <= rows.shape[1]:
+            return solve_positive(_raised(rows @ rows.T, ridge), right)
+        scaled = rows / ridge[:, None]
+        inner = solve_positive(_raised(rows.T @ scaled, 1.0), scaled.T @ right)
+        return np.asarray((right - rows @ inner) / ridge[:, None])
+
+    def _completed(self, rows: Array, beta: Array, beta_free: Array) -> Array:
+        del beta
+        return np.asarray(self.G @ (self.product + beta_free @ rows))
+
+
+class CachedSystem(System):
+    """Rows of the matrix are made when a row first becomes free, and kept.
+
+    `members` are the rows of the matrix that take part, in their order. Single precision halves memory and time where
+    its digits are enough. Rows beyond `kept_bytes` are not kept but made again for each product.
     """
-    v = problem.signs * problem.margins - outputs
-    a, positive = problem.signs * coefficients, problem.signs > 0
-    up = np.where(positive, a < problem.costs, a > 0)
-    down = np.where(positive, a > 0, a < problem.costs)
-    if not up.any() or not down.any():
-        return 0.0
-    return max(float(v[up].max() - v[down].min()), 0.0)
 
+    def __init__(
+        self,
+        matrix: Matrix,
+        members: NDArray[np.intp],
+        problem: Problem,
+        counter: Counter,
+        *,
+        kept_bytes: int,
+        dtype: type = np.float64,
+    ) -> None:
+        size = len(members)
+        super().__init__(problem, counter, size)
+        self.matrix, self.members, self.dtype = matrix, members, dtype
+        self._columns: NDArray[np.intp] | slice = slice(None) if size == matrix.n else members
+        # Rows in the order in which they came; memory is taken only for those that are there.
+        most = min(size, kept_bytes // (np.dtype(dtype).itemsize * max(size, 1)))
+        self._kept: NDArray[Any] = np.empty((most, size), dtype)
+        self._used, self._place, self._step = 0, np.full(size, -1), max(16, BLOCK // max(size, 1))
 
-def certify(
-    problem: Problem, coefficients: Array, outputs: Array, *, tolerance: float, iterations: int, method: str
-) -> Solution:
-    """Return a solution with its duality gap; `coefficients` are feasible, `outputs` computed exactly."""
-    intercept = intercept_of(problem, coefficients, outputs)
-    primal = problem.primal(coefficients, outputs, intercept)
-    dual = problem.dual(coefficients, outputs)
-    gap = (primal - dual) / max(abs(primal), np.finfo(np.float64).tiny)
-    return Solution(
-        coefficients=coefficients,
-        intercept=intercept,
-        outputs=outputs,
-        objective=primal,
-        dual_objective=dual,
-        gap=max(float(gap), 0.0),
-        violation=violation(problem, coefficients, outputs),
-        iterations=iterations,
-        converged=bool(gap <= tolerance),
-        method=method,
-    )
+    def _kept_product(self, places: NDArray[np.intp], values: Array) -> Array:
+        """Return values @ kept[places], without gathering rows where most are needed."""
+        weights: NDArray[Any] = np.zeros(self._used, self.dtype)
+        weights[places] = values
+        return np.asarray(_product(weights, self._kept[: self._used]), dtype=np.float64)
+
+    def outputs(self, coefficients: Array) -> Array:
+        """Return K beta."""
+        chosen = coefficients.nonzero()[0]
+        places = self._place[chosen]
+        kept = places >= 0
+        result, others = self._kept_product(places[kept], coefficients[chosen[kept]]), chosen[~kept]
+        for start in range(0, len(others), self._step):
+            part = others[start : start + self._step]
+            rows = self.matrix.block(self.members[part], self._columns, self.dtype)
+            result += coefficients[part].astype(self.dtype) @ rows
+        return result
+
+    def _gathered(self, free: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array]:
+        """Make and keep the free rows as far as there is room, and return where they are kept, -1 where they are not."""
+        new = free[self._place[free] < 0][: len(self._kept) - self._used]
+        for start in range(0, len(new), self._step):
+            made = new[start : start + self._step]
+            end = self._used + len(made)
+            self.matrix.block(self.members[made], self._columns, self.dtype, self._kept[self._used : end])
+            self._place[made] = np.arange(self._used, end)
+            self._used = end
+        return self._place[free], self.product[free]
+
+    def _solved(self, rows: NDArray[np.intp], free: NDArray[np.intp], ridge: Array, right: Array) -> Array:
+        # Entries are made again where that takes less time than to fetch them, or where there was no room.
+        if self.matrix.quick or (rows < 0).any():
+            A = self.matrix.block(self.members[free], self.members[free], self.dtype)
+        else:
+            A = self._kept[rows[:, None], free]
+        if self.dtype is np.float32 and not self.single_solve:
+            A = A.astype(np.float64)
+        return solve_positive(_raised(A, ridge), right)
+
+    def _completed(self, rows: NDArray[np.intp], beta: Array, beta_free: Array) -> Array:
+        kept = bool((rows >= 0).all())
+        return self.product + (self._kept_product(rows, beta_free) if kept else self.outputs(beta - self._bounded))
 
 
 def solve_indefinite(
-    matrix: Matrix,
-    problem: Problem,
-    *,
-    tolerance: float = 1e-3,
-    kept_bytes: int = PAIRS_KEPT_BYTES,
+    matrix: Matrix, problem: Problem, *, tolerance: float = 1e-3, kept_bytes: int = PAIRS_KEPT_BYTES
 ) -> Solution:
     """Return a stationary point of a matrix that is not positive semi-definite, with its `violation` in place of a gap.
 
@@ -222,10 +443,8 @@ def solve_indefinite(
         v -= step * (row - row_of(j))
         iterations += 1
     # What many steps added up is computed once more.
-    f = matrix.outputs(beta)
-    found = certify(
-        problem, beta, f, tolerance=tolerance, iterations=iterations, method="sequential minimal optimisation"
-    )
+    method = "sequential minimal optimisation"
+    found = problem.certified(beta, matrix.outputs(beta), tolerance=tolerance, iterations=iterations, method=method)
     return replace(found, gap=None, converged=found.violation <= 1.01 * tolerance)
 
 
