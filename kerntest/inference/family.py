@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from numbers import Real
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from kerntest.errors import UsageError, suggest
+from kerntest.errors import UsageError, one_of, positive
 from kerntest.kernels.bandwidth import BandwidthChooser
 from kerntest.kernels.base import BandwidthRule, Columns, Kernel, Metric
 from kerntest.kernels.elementary import Additive, Gaussian, Hamming, Laplacian
@@ -53,8 +51,7 @@ ADDITIVE_EXPONENTS_OF_PAIRS = (1, -1, -3)
 GAUSSIAN, ADDITIVE = 0, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(NamedTuple):
     """Kernels with every bandwidth chosen, bound to the columns of the data.
 
     A member is one kernel for each side that has one. `left_out` are the columns of each side that no kernel sees; `rule`
@@ -245,24 +242,13 @@ def _judged_together(first: Family, second: Family) -> list[tuple[int, int]]:
 def check_bandwidth(bandwidth: BandwidthOption) -> Literal["auto", "median"] | tuple[float, ...]:
     """Return the rule, or the numbers one by one; refuse what is neither a rule nor positive and finite."""
     if isinstance(bandwidth, str):
-        if bandwidth not in ("auto", "median"):
-            meant = suggest(bandwidth, ("auto", "median"))
-            raise UsageError(
-                f"'{bandwidth}' is no bandwidth",
-                hint=f"did you mean '{meant}'?" if meant else "use auto, median, a number, or several numbers",
-                code="usage.bandwidth",
-            )
+        one_of("bandwidth", bandwidth, ("auto", "median"))
         return bandwidth
     given = tuple(bandwidth) if isinstance(bandwidth, Iterable) else (bandwidth,)
     if not given:
         raise UsageError("no bandwidth was given", hint="use auto, median or numbers", code="usage.bandwidth")
     for number in given:
-        if not (isinstance(number, Real) and math.isfinite(number) and number > 0):
-            raise UsageError(
-                f"a bandwidth must be positive and finite, not {number}",
-                hint="bandwidths are in the units of the scaled columns: 1 is one standard deviation",
-                code="usage.bandwidth",
-            )
+        positive("bandwidth", number)
     return tuple(float(number) for number in given)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
 
 @telling
+@np.errstate(over="ignore", invalid="ignore")
 def hsic_test(
     x: Any,
     y: Any = None,
@@ -184,59 +184,41 @@ def hsic_test(
     by_features = exact.by_features(method, features, exact_only)
     sides = {"x_columns": x_columns, "y_columns": y_columns}
     reading = Reading(columns, exclude, False, categorical, missing, CsvOptions.of(**csv), **sides)
-    told: dict[str, Any] = {"kernels": (kernel_x, kernel_y), "bandwidth": bandwidth}
+    kernels = kernel_x, kernel_y
     if by_features:
         from kerntest.inference.features import product_sums, two_passes  # noqa: PLC0415 - few need them
 
         asked = features or product_sums.FEATURES
-        features_run = two_passes.Survey("hsic", options, asked, reading, threads=threads, progress=progress)
-        found, named = product_sums.hsic_by_features(x, y, features_run, **told)
+        survey = two_passes.Survey("hsic", options, asked, reading, threads=threads, progress=progress)
+        found, named = product_sums.hsic_by_features(x, y, survey, kernels=kernels, bandwidth=bandwidth)
         return independence_result(*found, **named)
     _check_statistic(statistic, options, bandwidth, time_series=time_series, min_lag=min_lag)
-    run = exact.RunOfTest(options, threads, statistic)
-    told |= {"statistic": statistic, "series": (time_series, min_lag), "progress": progress}
-    analyse = partial(analyse_pair, x, y, run, reading, **told)
+    files = None
     if witness is not None or plot is not None:
-        from kerntest.inference.explain.pictures import with_files  # noqa: PLC0415 - few need it
+        from kerntest.inference.explain.pictures import Files  # noqa: PLC0415 - few need it
 
-        return with_files(analyse, witness, plot).result
-    return analyse().result
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def analyse_pair(
-    x: Any,
-    y: Any,
-    run: exact.RunOfTest,
-    reading: Reading,
-    *,
-    kernels: tuple[Kernel | str, Kernel | str],
-    bandwidth: BandwidthOption,
-    statistic: Statistic,
-    series: tuple[bool, int | None],
-    progress: Progress | None,
-) -> exact.IndependenceAnalysis:
-    """Run the test of `hsic_test` and keep what it was made from; `series` says whether rows are, and the minimum lag."""
+        files = Files(witness, plot)
+    run = exact.RunOfTest(options, threads, statistic)
     options = run.options
     groups = read_pair(x, y, reading)
-    paired = pair_up(groups, reading.missing, options.scale)
+    paired = pair_up(groups, missing, scale)
     first, second = paired.variables
     test = TwoVariables(options, run.engine, progress, (first.points, second.points))
-    if series[0]:
+    if time_series:
         _refuse_gaps(paired, groups)
-        test = TwoSeries(options, run.engine, progress, test.points, series[1])
+        test = TwoSeries(options, run.engine, progress, test.points, min_lag)
     family = choose_pair(
         kernels,
         bandwidth,
         paired.variables,
-        seed=options.seed,
-        single=options.null != "permutation" or statistic == "coco",
-        relabellings=test.different(options.permutations),
+        seed=seed,
+        single=null != "permutation" or statistic == "coco",
+        relabellings=test.different(permutations),
     )
     left, right = family.sides()
     points = moved_to_origin(first.points, left), moved_to_origin(second.points, right)
-    columns = len(first.names + second.names)
-    work = exact.Work("hsic", [(points[0], left), (points[1], right)], columns, options, coco=statistic == "coco")
+    named_columns = len(first.names + second.names)
+    work = exact.Work("hsic", [(points[0], left), (points[1], right)], named_columns, options, coco=statistic == "coco")
     run.engine = work.prepared(run.engine)
     test = replace(test, points=points, engine=run.engine)
     verdict = coco_verdict(test, family) if statistic == "coco" else verdict_of(test, family)
@@ -249,9 +231,11 @@ def analyse_pair(
         unused=[one.left_out for one in paired.arranged],
         n=paired.n,
         statistic=statistic,
-        warnings=(*groups.warnings, *paired.warnings, *([] if series[0] else _row_warnings(groups, paired))),
+        warnings=(*groups.warnings, *paired.warnings, *([] if time_series else _row_warnings(groups, paired))),
     )
-    return exact.IndependenceAnalysis(result, verdict, paired, groups)
+    if files is not None:
+        files.write_of(exact.IndependenceAnalysis(result, verdict, paired, groups))
+    return result
 
 
 def independence_result(

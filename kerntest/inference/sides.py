@@ -6,7 +6,7 @@ Tables are read, missing values left out, columns scaled; what kernels then see 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,8 +94,7 @@ class Reading:
     y_columns: Patterns = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Groups:
+class Groups(NamedTuple):
     """The tables as they were read, one table for each side with its columns, and what to warn of."""
 
     read: tuple[Table, ...]
@@ -165,8 +164,7 @@ class Sample(Variable):
         return n_x, len(self.labels) - n_x
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Paired:
+class Paired(NamedTuple):
     """Variables over the same n rows, the rows of the tables that these are, from 0, and what each was made from."""
 
     variables: tuple[Variable, ...]
@@ -256,9 +254,12 @@ def canonical_order(
 
 def read_pair(x: Any, y: Any, reading: Reading) -> Groups:
     """Return the two groups of columns of a test; x and y as in `hsic_test`."""
-    if y is None:
-        return _from_one(x, reading)
-    first, second = _read_both(x, y, reading)
+    read = (read_one(x, reading),) if y is None else _read_both(x, y, reading)
+    first, second = read[0], read[-1]
+
+    def refusal(message: str, hint: str, code: str, table: Table = first, **where: str) -> UsageError:
+        return UsageError(message, hint=hint, code=f"usage.{code}", where={"file": table.name, **where})
+
     if first.n_rows != second.n_rows:
         raise DataError(
             f"{first.name} has {first.n_rows:,} rows and {second.name} {second.n_rows:,}: rows cannot be paired",
@@ -266,11 +267,42 @@ def read_pair(x: Any, y: Any, reading: Reading) -> Groups:
             code="data.rows_do_not_pair",
             where={"file": second.name},
         )
-    tables = tuple(
-        _chosen(table, named, _left_out(reading, table, (first, second)))
-        for table, named in ((first, reading.x_columns), (second, reading.y_columns))
-    )
-    return Groups((first, second), tables, tuple(dict.fromkeys(text for table in tables for text in table.warnings)))
+    sources = (first, second)
+    named = [
+        None
+        if patterns is None or (not patterns and patterns != "")
+        else match_names(patterns, table.names, table.name)
+        for patterns, table in zip((reading.x_columns, reading.y_columns), sources, strict=True)
+    ]
+    left_out = [_left_out(reading, table, read) for table in sources]
+    others = [[name for name in table.names if name not in out] for table, out in zip(sources, left_out, strict=True)]
+    if y is None and named == [None, None]:
+        if len(others[0]) != 2:
+            raise refusal(
+                f"which of the {len(others[0])} columns of {first.name} are x, and which are y?",
+                comment_hint(others[0])
+                or "--x a,b --y c names them; --y c alone takes all others as x; --pairwise tests every pair",
+                "no_groups",
+            )
+        named = [others[0][:1], others[0][1:]]
+    elif y is None:
+        # One of the two alone is tested against all other columns.
+        others = [[name for name in others[0] if name not in (one or ())] for one in reversed(named)]
+    groups = [
+        other if own is None else [name for name in own if name not in out]
+        for own, other, out in zip(named, others, left_out, strict=True)
+    ]
+    for name in [name for name in groups[0] if y is None and name in groups[1]]:
+        hint = "a column depends on itself: name it in one of the two"
+        raise refusal(f"column {name!r} is in both --x and --y", hint, "column_twice", column=name)
+    for option, table, group in zip(("--x", "--y"), sources, groups, strict=True):
+        if not group:
+            hint = "name at least one column in each of --x and --y, and exclude fewer"
+            raise refusal(f"no column of {table.name} is left for {option}", hint, "no_columns", table)
+    tables = tuple(check_usable(table.select(group)) for table, group in zip(sources, groups, strict=True))
+    # The notes of a table are told once, in the order of its columns.
+    warned = tables if y is not None else (first.select(groups[0] + groups[1]),)
+    return Groups(read, tables, tuple(dict.fromkeys(text for table in warned for text in table.warnings)))
 
 
 def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale) -> Paired:
@@ -318,59 +350,6 @@ def complete_rows(groups: Groups, missing: MissingPolicy) -> tuple[NDArray[np.in
     for column in everything.columns:
         absent |= column.missing
     return rows[~absent], _left_out_rows(_named(groups), int(np.count_nonzero(absent)), len(rows))
-
-
-def _from_one(data: Any, reading: Reading) -> Groups:
-    """Return two groups of columns of one table."""
-    table = read_one(data, reading)
-
-    def refusal(message: str, hint: str, code: str, **where: str) -> UsageError:
-        return UsageError(message, hint=hint, code=f"usage.{code}", where={"file": table.name, **where})
-
-    excluded = _left_out(reading, table, (table,))
-    names = [name for name in table.names if name not in excluded]
-    x, y = (_named_columns(patterns, table) for patterns in (reading.x_columns, reading.y_columns))
-    if x is None and y is None:
-        if len(names) != 2:
-            raise refusal(
-                f"which of the {len(names)} columns of {table.name} are x, and which are y?",
-                comment_hint(names)
-                or "--x a,b --y c names them; --y c alone takes all others as x; --pairwise tests every pair",
-                "no_groups",
-            )
-        x, y = names[:1], names[1:]
-    # One of the two alone is tested against all other columns.
-    x = [name for name in names if name not in set(y or ())] if x is None else x
-    y = [name for name in names if name not in set(x)] if y is None else y
-    x, y = ([name for name in group if name not in excluded] for group in (x, y))
-    for name in [name for name in x if name in set(y)]:
-        hint = "a column depends on itself: name it in one of the two"
-        raise refusal(f"column {name!r} is in both --x and --y", hint, "column_twice", column=name)
-    for option in [option for option, group in (("--x", x), ("--y", y)) if not group]:
-        hint = "name at least one column in each of --x and --y"
-        raise refusal(f"no column of {table.name} is left for {option}", hint, "no_columns")
-    tables = tuple(check_usable(table.select(group)) for group in (x, y))
-    return Groups((table,), tables, table.select([*x, *y]).warnings)
-
-
-def _named_columns(patterns: Patterns, table: Table) -> list[str] | None:
-    """Return the names that an option means; None where it was not given."""
-    if patterns is None or (not patterns and patterns != ""):
-        return None
-    return match_names(patterns, table.names, table.name)
-
-
-def _chosen(table: Table, patterns: Patterns, excluded: set[str]) -> Table:
-    named = _named_columns(patterns, table)
-    names = [name for name in (table.names if named is None else named) if name not in excluded]
-    if not names:
-        raise UsageError(
-            f"no column of {table.name} is selected",
-            hint="name at least one in --x and --y, and exclude fewer",
-            code="usage.no_columns",
-            where={"file": table.name},
-        )
-    return check_usable(table.select(names))
 
 
 def _left_out(reading: Reading, table: Table, tables: tuple[Table, ...]) -> set[str]:

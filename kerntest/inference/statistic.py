@@ -12,8 +12,7 @@ the matrix of the label. With the diagonals left out before U-centring (Szekely 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
 CORRELATIONS_PER_ROW = 1.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Effect:
+class Effect(NamedTuple):
     """What kernels measure: both estimates of HSIC or MMD^2 (the unbiased one may be negative), and the effect size.
 
     That is sqrt(max(r, 0)), r = <A, B> / sqrt(<A, A> <B, B>) with both matrices U-centred: a correlation between the two
@@ -44,7 +42,7 @@ class Effect:
     biased: float
     effect_size: float
     standard_error: float = math.nan
-    witness: Array = field(default_factory=lambda: np.empty(0))
+    witness: Array = np.empty(0)
 
     def estimate(self, estimator: Estimator) -> float:
         """Return one of both estimates."""
@@ -156,8 +154,7 @@ def low_rank_dependence(first: Factor, second: Factor) -> Effect:
 # A kernel and the label
 
 
-@dataclass(frozen=True, slots=True)
-class LabelMatrix:
+class LabelMatrix(NamedTuple):
     """The matrix L = a a' of the label, centred: `hollow` by U-centring. The estimate of MMD^2 is `factor` * <A, B>."""
 
     n_x: int

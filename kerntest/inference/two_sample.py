@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -31,7 +30,9 @@ if TYPE_CHECKING:
     from kerntest.kernels.base import Kernel
 
 
+# A kernel that overflows is found by its sums, and refused by name.
 @telling
+@np.errstate(over="ignore", invalid="ignore")
 def mmd_test(
     x: Any,
     y: Any,
@@ -178,38 +179,21 @@ def mmd_test(
     )
     exact_only = {"--explain": explain, "--witness": witness is not None, "--plot": plot is not None}
     exact_only["--resampling random"] = resampling == "random"
-    told: dict[str, Any] = {"kernel": kernel, "bandwidth": bandwidth, "min_effect": min_effect}
     if exact.by_features(method, features, exact_only):
         from kerntest.inference.features import block_sums, two_passes  # noqa: PLC0415 - few need them
 
         asked = features or block_sums.FEATURES
-        run = two_passes.Survey("mmd", options, asked, reading, threads=threads, progress=progress)
-        found, named = block_sums.mmd_by_features(x, y, run, **told)
+        survey = two_passes.Survey("mmd", options, asked, reading, threads=threads, progress=progress)
+        found, named = block_sums.mmd_by_features(
+            x, y, survey, kernel=kernel, bandwidth=bandwidth, min_effect=min_effect
+        )
         return two_sample_result(*found, **named)
-    told |= {"progress": progress, "explain": explain}
-    analyse = partial(analyse_two_samples, x, y, exact.RunOfTest(options, threads), reading, **told)
+    files = None
     if witness is not None or plot is not None:
-        from kerntest.inference.explain.pictures import with_files  # noqa: PLC0415 - few need it
+        from kerntest.inference.explain.pictures import Files  # noqa: PLC0415 - few need it
 
-        return with_files(analyse, witness, plot).result
-    return analyse().result
-
-
-# A kernel that overflows is found by its sums, and refused by name.
-@np.errstate(over="ignore", invalid="ignore")
-def analyse_two_samples(
-    x: Any,
-    y: Any,
-    run: exact.RunOfTest,
-    reading: Reading,
-    *,
-    kernel: Kernel | str,
-    bandwidth: BandwidthOption,
-    min_effect: float | None,
-    explain: bool,
-    progress: Progress | None,
-) -> exact.TwoSampleAnalysis:
-    """Run the test of `mmd_test` and keep what it was made from."""
+        files = Files(witness, plot)
+    run = exact.RunOfTest(options, threads)
     options = run.options
     tables = read_two(x, y, reading)
     used, dropped = without_missing(tables.tables, reading.missing)
@@ -225,8 +209,8 @@ def analyse_two_samples(
     minimum = explanation = None
     if min_effect is not None:
         measure = (family if len(family.members) == 1 else chooser.family("auto", "median", single=True)).kernels[0]
-        found = verdict.found if measure == verdict.kernels[0] else test.measured((measure,))
-        minimum = exact.minimum_effect(min_effect, measure, found, options.alpha)
+        effect = verdict.found if measure == verdict.kernels[0] else test.measured((measure,))
+        minimum = exact.minimum_effect(min_effect, measure, effect, options.alpha)
     if explain:
         explanation = explained(test, verdict, tables.tables, used)
     result = two_sample_result(
@@ -241,7 +225,9 @@ def analyse_two_samples(
         explanation=explanation,
         warnings=(*tables.warnings, *dropped, *misleading(tables.tables, pooled), *pooled.warnings),
     )
-    return exact.TwoSampleAnalysis(result, verdict, sample, used)
+    if files is not None:
+        files.write_of(exact.TwoSampleAnalysis(result, verdict, sample, used))
+    return result
 
 
 def two_sample_result(

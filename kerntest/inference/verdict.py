@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -38,8 +38,7 @@ ASYMPTOTIC = (
 MOST_MORE = 20.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Relabelled:
+class Relabelled(NamedTuple):
     """<A, B> of every member of a family over one set of relabellings, shape (P, R), the observed one first.
 
     `tolerances` say how far rounding can move a sum, `resampling` what the relabellings are; `different` of them can be
@@ -59,8 +58,7 @@ class Relabelled:
     every: Array | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
+class Verdict(NamedTuple):
     """What a null says: the kernels that are reported, one for each side that has one, and what they measure.
 
     `relabelled` is the statistic of these under every relabelling, the observed first; `judged` the family, where several

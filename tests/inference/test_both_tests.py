@@ -84,8 +84,8 @@ def joined(result):
         ("scale", "standardise", "^scale must be standardize or none, not 'standardise'$"),
         ("missing", "dorp", "^missing must be error or drop, not 'dorp'$"),
         ("threads", 0, "^threads must be at least 1, not 0$"),
-        ("bandwidth", -1, "^a bandwidth must be positive and finite, not -1$"),
-        ("bandwidth", "medain", "^'medain' is no bandwidth$"),
+        ("bandwidth", -1, "^bandwidth must be positive and finite, not -1$"),
+        ("bandwidth", "medain", "^bandwidth must be auto or median, not 'medain'$"),
     ],
 )
 def test_options_that_cannot_be(test, name, value, message):

@@ -24,7 +24,7 @@ def refused(error, message, *data, code=None, **options):
         ("x_columns", "colour", r"^column 'colour' is not in x$", "usage.unknown_column"),
         ("y_columns", "colour", r"^column 'colour' is not in y$", "usage.unknown_column"),
         ("exclude", "colour", r"^column 'colour' is not in x or y$", "usage.unknown_column"),
-        ("exclude", "y1", r"^no column of y is selected$", "usage.no_columns"),
+        ("exclude", "y1", r"^no column of y is left for --y$", "usage.no_columns"),
     ],
 )
 def test_options_that_cannot_be(name, value, message, code):

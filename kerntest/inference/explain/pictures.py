@@ -10,7 +10,7 @@ import io
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from kerntest.inference.sides import Variable
     from kerntest.kernels.base import Array
     from kerntest.report.results.record import ColumnEffect, Null
-
-Analysis = TypeVar("Analysis", exact.TwoSampleAnalysis, exact.IndependenceAnalysis)
 
 LINE_POINTS, MAP_POINTS = 400, 90
 # Columns of which both distributions are drawn, values of a column of categories, and bars.
@@ -84,6 +82,13 @@ class Files:
             if self.plot is not None and self.kind is not None:
                 write_file(self.plot, panels.picture_bytes(figure(), self.kind))
 
+    def write_of(self, analysis: exact.TwoSampleAnalysis | exact.IndependenceAnalysis) -> None:
+        """Write those of a test."""
+        if isinstance(analysis, exact.TwoSampleAnalysis):
+            self.write(partial(sample_columns, analysis), partial(two_sample_figure, analysis))
+        else:
+            self.write(partial(pair_columns, analysis), partial(pair_figure, analysis))
+
 
 def _table_bytes(columns: Mapping[str, Any], path: str) -> bytes:
     """Return columns as the file that a path names, with no lines below 0."""
@@ -94,19 +99,6 @@ def _table_bytes(columns: Mapping[str, Any], path: str) -> bytes:
     stream = io.BytesIO()
     (csv.write_csv if path.lower().endswith(".csv") else parquet.write_table)(table, stream)
     return stream.getvalue()
-
-
-def with_files(
-    analyse: Callable[[], Analysis], witness: str | PathLike[str] | None, plot: str | PathLike[str] | None
-) -> Analysis:
-    """Return the analysis of a test that has its witness function and its picture written."""
-    files = Files(witness, plot)
-    analysis = analyse()
-    if isinstance(analysis, exact.TwoSampleAnalysis):
-        files.write(partial(sample_columns, analysis), partial(two_sample_figure, analysis))
-    else:
-        files.write(partial(pair_columns, analysis), partial(pair_figure, analysis))
-    return analysis
 
 
 def sample_columns(analysis: exact.TwoSampleAnalysis) -> dict[str, Any]:

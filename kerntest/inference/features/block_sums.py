@@ -355,7 +355,7 @@ def mmd_by_features(
     errors = two_passes.errors(chosen.features, sample.take(others), chosen.sampled[others])
     if min_effect is not None:
         minimum = exact.minimum_effect(min_effect, kernels[-1], blocked[-1].effect(), options.alpha)
-    found = replace(found, warnings=(*two_passes.large_error(f"the {run.features}", errors[1]), *found.warnings))
+    found = found._replace(warnings=(*two_passes.large_error(f"the {run.features}", errors[1]), *found.warnings))
     rule = f"{family.rule}, on {len(sample):,} sampled rows" if family.thinning else family.rule
     free, fixed_rows = sum(each.free for each in blocks), sum(each.fixed_rows for each in blocks)
     return (run, found, family, run.provenance(run.tables, run.n, (kernel,), rule)), {
@@ -386,7 +386,7 @@ def _kernels(
     family = chooser.family(kernel, bandwidth, single=options.null != "permutation")
     if family.thinning:
         rule = f"{sum(run.n):,} rows: bandwidths of the exact test from half the median on"
-        family = replace(family, thinning=rule)
+        family = family._replace(thinning=rule)
     alone = not measured or len(family.kernels) == 1
     return family, () if alone else chooser.family("auto", "median", single=True).kernels
 
@@ -427,4 +427,4 @@ def _by_curve(family: Family, blocked: Sequence[Blocked], options: Options, engi
     if fixed:
         beyond = f"{fixed:,} rows beyond them enter the estimates and not the p-value"
         warnings = (*warnings, f"the {options.null} null looks at whole blocks: {beyond}")
-    return replace(found, kernels=family.members[0], found=one.effect(), warnings=warnings)
+    return found._replace(kernels=family.members[0], found=one.effect(), warnings=warnings)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -190,8 +190,7 @@ def label_sums(labels: Array, times_labels: Array, rows: Array, diagonal: Array,
     return sums
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BlockedRows:
+class BlockedRows(NamedTuple):
     """The rows of two samples in blocks.
 
     `order` says which row stands at each place, block after block, those first that are moved: `free` of them, all of one

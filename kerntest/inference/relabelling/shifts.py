@@ -30,7 +30,7 @@ import threading
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,8 +95,7 @@ def cyclic_orders(n: int, relabellings: int, seed: int) -> tuple[int, list[NDArr
     return circle, [rng.permutation(n) for _ in range(orders_needed(relabellings, circle))]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ShiftSums:
+class ShiftSums(NamedTuple):
     """Sums over all relabellings of two stacks, and what centring them needs.
 
     `values`, shape (F, G, C, n'), holds <A_f, B_g> in the order c shifted by t; [:, :, 0, 0] is observed. Row sums of both
