@@ -69,6 +69,7 @@ def joined(result):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
+        ("alpha", None, "^alpha must be between 0 and 1, not None$"),
         ("alpha", 0, "^alpha must be between 0 and 1, not 0$"),
         ("alpha", 1.0, "^alpha must be between 0 and 1, not 1$"),
         ("alpha", float("nan"), "^alpha must be between 0 and 1, not nan$"),
@@ -84,6 +85,7 @@ def joined(result):
         ("scale", "standardise", "^scale must be standardize or none, not 'standardise'$"),
         ("missing", "dorp", "^missing must be error or drop, not 'dorp'$"),
         ("threads", 0, "^threads must be at least 1, not 0$"),
+        ("threads", "2", "^threads must be at least 1, not '2'$"),
         ("bandwidth", -1, "^bandwidth must be positive and finite, not -1$"),
         ("bandwidth", "medain", "^bandwidth must be auto or median, not 'medain'$"),
     ],

@@ -95,36 +95,20 @@ def test_few_rows_whose_relabellings_all_tie_have_p_value_one():
 # The constrained covariance
 
 
-@pytest.mark.parametrize("null", NULLS[1:])
-def test_coco_has_the_permutation_null_only(null):
-    error = refused(
-        UsageError, f"the null '{null}' is one of HSIC", statistic="coco", null=null, permutations=20, code="usage.null"
-    )
-    assert error.exit_code == 2
-
-
-def test_coco_needs_positive_definite_kernels():
-    refused(UsageError, "positive definite", statistic="coco", kernel_x="polynomial(2, 1, -1)", permutations=20)
-
-
-def test_coco_judges_one_pair_of_kernels_and_says_so():
-    error = refused(
-        UsageError,
-        "one bandwidth",
-        statistic="coco",
-        kernel_x="gaussian",
-        kernel_y="gaussian",
-        bandwidth=[1, 2],
-        permutations=20,
-        code="usage.bandwidth_family",
-    )
+@pytest.mark.parametrize(
+    ("message", "options", "code"),
+    [
+        *((f"the null '{null}' is one of HSIC", {"null": null}, "usage.null") for null in NULLS[1:]),
+        ("positive definite", {"kernel_x": "polynomial(2, 1, -1)"}, None),
+        ("one bandwidth", {"kernel_x": "gaussian", "bandwidth": [1, 2]}, "usage.bandwidth_family"),
+        # The shift test is one of HSIC: a result must not carry the name of another statistic.
+        ("series", {"time_series": True}, "usage.time_series"),
+    ],
+)
+def test_coco_has_one_null_and_one_pair_of_positive_definite_kernels(message, options, code):
+    error = refused(UsageError, message, statistic="coco", permutations=20, code=code, **options)
     # The null is the permutation null already: it is no way out.
-    assert "--null permutation" not in error.hint
-
-
-def test_coco_is_no_test_of_series():
-    """The shift test is one of HSIC: a result must not carry the name of another statistic."""
-    refused(UsageError, "series", statistic="coco", time_series=True)
+    assert "null" in options or "--null permutation" not in (error.hint or "")
 
 
 def test_a_minimum_lag_without_series_is_refused():

@@ -106,15 +106,6 @@ def test_minimum_lags_that_cannot_be(minimum, message, code):
     assert caught.value.code == code
 
 
-def test_the_largest_minimum_lag_leaves_one_shift():
-    x, y = np.random.default_rng(0).normal(size=(2, 40))
-    result = hsic_test(x, y, time_series=True, min_lag=20, **GAUSSIANS)
-    assert result.lags.shifts == 1
-    assert result.p_value in {0.5, 1.0}
-    with pytest.raises(UsageError, match="at least 21 rows away"):
-        hsic_test(x, y, time_series=True, min_lag=21)
-
-
 @pytest.mark.parametrize(
     "options", [{"null": "moments"}, {"null": "gamma"}, {"null": "pearson"}, {"resampling": "random"}], ids=str
 )
@@ -131,12 +122,6 @@ def test_nothing_is_random_in_a_shift_test():
     other = hsic_test(x, y, time_series=True, seed=5, permutations=7, **MEDIAN)
     assert_same(numbers(other) | {"null": None}, numbers(one) | {"null": None})
     assert (other.null.permutations, other.null.mean) == (one.null.permutations, pytest.approx(one.null.mean))
-
-
-def test_the_number_of_threads_changes_nothing():
-    x, y = lagged(400)
-    one, other = (hsic_test(x, y, time_series=True, threads=count) for count in (1, 3))
-    assert_same(other, one)
 
 
 def test_of_equal_lags_the_shortest_is_the_strongest():

@@ -6,7 +6,6 @@ distribution. Seeds are fixed, so that a passing test goes on passing.
 
 import contextlib
 import functools
-import itertools
 
 import numpy as np
 import pytest
@@ -131,46 +130,3 @@ def test_all_cases_together():
     p = np.concatenate([p_values(case, way, REPETITIONS) for case, way in LONGER])
     # Several see the same data, and ties make p-values large: count half as many independent ones.
     assert_within_level(p, count=len(p) // 2)
-
-
-def splits(rows, n_x):
-    """Yield every way to call n_x of the rows X and the others Y."""
-    everything = set(range(len(rows)))
-    for members in itertools.combinations(range(len(rows)), n_x):
-        yield rows[list(members)], rows[sorted(everything - set(members))]
-
-
-@pytest.mark.parametrize("options", [{}, {"kernel": "gaussian"} | MEDIAN], ids=["auto", "gaussian"])
-@pytest.mark.parametrize("n_x", [4, 3])
-def test_exact_over_all_splits_for_every_random_order(n_x, options):
-    """The definition of exactness without chance: of all splits of eight rows, at most a share a has p <= a.
-
-    All relabellings are used where they are few, and this holds for every single seed.
-    """
-    rows = np.random.default_rng(2).normal(size=(8, 2))
-    # As many tests as there are splits, and of a family each takes longer.
-    for seed in range(2 if options and n_x == 3 else 1):
-        p = np.array(
-            [mmd_test(x, y, seed=seed, permutations=8, threads=1, **options).p_value for x, y in splits(rows, n_x)]
-        )
-        assert len(p) == {4: 70, 3: 56}[n_x]
-        for alpha in np.arange(1, 9) / 8:
-            assert np.mean(p <= alpha + 1e-12) <= alpha + 1e-12, (seed, alpha)
-
-
-def test_exact_over_all_splits_on_average_over_further_orders():
-    """With cosets the level holds on average over seeds. 10 of them: a generous bound on the average of 200 p-values."""
-    rows = np.random.default_rng(2).normal(size=(6, 2)).round(1)
-    p = np.array(
-        [
-            [
-                mmd_test(x, y, seed=seed, permutations=32, threads=1, kernel="laplacian(1)").p_value
-                for x, y in splits(rows, 3)
-            ]
-            for seed in range(10)
-        ]
-    )
-    for alpha in (1 / 16, 1 / 8, 1 / 4, 1 / 2):
-        by_seed = np.mean(p <= alpha + 1e-12, axis=1)
-        # Shares of different seeds are independent: five of their standard errors above the level.
-        assert by_seed.mean() <= alpha + 5 * by_seed.std() / np.sqrt(len(by_seed))

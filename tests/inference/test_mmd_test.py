@@ -1,14 +1,12 @@
 """The two-sample test as one Python call."""
 
-import itertools
-
 import naive
 import numpy as np
 import pytest
 from tolerances import assert_close
 from two_samples import arrays, frames
 
-from kerntest import mmd_test, parse_kernel
+from kerntest import mmd_test
 from kerntest.errors import DataError, UsageError
 
 
@@ -71,12 +69,6 @@ def test_no_standard_error_where_nothing_was_found():
     assert result.mmd_standard_error is None
 
 
-def test_all_splits_of_very_few_rows_tie():
-    """Two against two of four rows: three different splits, so that no p-value is below 1/3 but by luck of the draw."""
-    result = mmd_test(np.array([0.0, 0.1]), np.array([5.0, 5.1]), kernel="gaussian(1)")
-    assert 0.25 < result.p_value < 0.42
-
-
 def test_few_rows_have_the_p_value_of_all_their_splits_whatever_the_seed():
     x, y = np.array([0.0, 0.1, 0.3]), np.array([5.0, 5.1, 5.3])
     found = [mmd_test(x, y, kernel="gaussian(1)", permutations=6, seed=seed) for seed in range(3)]
@@ -111,11 +103,6 @@ def test_a_p_value_near_alpha_has_no_error_over_all_relabellings():
     assert by_all.null.resampling == "all permutations"
     assert 0.05 < by_all.p_value < 0.95
     assert mmd_test(x, y, kernel="gaussian(1)", alpha=by_all.p_value).warnings == ()
-    x, y = rng.normal(size=50), rng.normal(size=60) + 0.2
-    some = mmd_test(x, y, kernel="gaussian(1)")
-    (warning,) = mmd_test(x, y, kernel="gaussian(1)", alpha=some.p_value).warnings
-    assert "lies within two Monte-Carlo standard errors" in warning
-    assert mmd_test(x, y, kernel="gaussian(1)", null="moments", alpha=some.p_value).warnings == ()
 
 
 # Random permutations, for those who must
@@ -126,23 +113,6 @@ def test_the_floor_of_all_splits_knows_that_samples_of_one_size_may_change_place
     result = mmd_test(np.arange(n_x) * 1.0, np.arange(n_y) + 50.0, alpha=0.01)
     assert_close([result.p_value, result.null.p_floor], [floor, floor])
     assert result.warnings[-1].endswith("above alpha = 0.01: the test cannot reject; it takes more rows")
-
-
-# The p-value over all splits
-
-
-def test_the_p_value_is_that_of_all_splits_whichever_file_is_x():
-    """All 70 splits of eight rows, by many random relabellings: no order of the rows is left to matter."""
-    x, y = np.array([0.1, 0.7, 2.0, 2.2]), np.array([1.0, 3.1, 3.5, 4.2])
-    pooled, K = np.concatenate([x, y]), parse_kernel("gaussian(1)")
-    values = [
-        naive.mmd2_unbiased(K(pooled).tolist(), [int(row in members) for row in range(8)])
-        for members in itertools.combinations(range(8), 4)
-    ]
-    exact = np.mean(np.array(values) >= values[0] - 1e-12)
-    for sides in ((x, y), (y, x), (x[::-1], y)):
-        found = mmd_test(*sides, kernel="gaussian(1)", scale="none", permutations=4000)
-        assert found.p_value == pytest.approx(exact, rel=0, abs=5 * np.sqrt(exact * (1 - exact) / 4000 * 8))
 
 
 # What it refuses

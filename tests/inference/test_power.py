@@ -25,12 +25,6 @@ def test_a_clear_shift(estimator, null):
     assert 0 < result.mmd_standard_error < result.mmd
 
 
-def test_a_clear_shift_of_many_rows_has_a_moments_p_value_far_below_any_floor():
-    rng = np.random.default_rng(0)
-    result = mmd_test(rng.normal(size=900), rng.normal(size=900) + 3.0, null="moments")
-    assert 0 < result.p_value < 1e-100
-
-
 def share_rejected(pairs, **options):
     return np.mean([mmd_test(x, y, **options).reject for x, y in pairs])
 

@@ -361,14 +361,6 @@ def test_rounding_of_two_samples_stays_far_below_the_tolerance(text, offset, est
     assert 4 * rounding.max() < found.tolerances[0]
 
 
-def test_all_splits_have_another_floor_where_samples_may_change_places():
-    for sizes, floor in (((3, 4), 1 / 35), ((3, 3), 2 / 20)):
-        points, labels = mixed_points(sum(sizes), 1), labels_of(*sizes)
-        found, every = two_samples(points, labels, [kernel_of("gaussian(1)")], "unbiased", at_least=5)
-        assert (found.resampling, found.floor) == ("all permutations", floor)
-        assert len({tuple(row) for row in every}) == len(every) == math.comb(sum(sizes), sizes[0])
-
-
 def test_some_splits_of_samples_of_one_size_have_the_floor_of_others():
     points, labels = mixed_points(80, 1), labels_of(40, 40)
     found, _ = two_samples(points, labels, [kernel_of("gaussian(1)")], "unbiased", at_least=50)

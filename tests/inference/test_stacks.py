@@ -135,17 +135,6 @@ def test_several_blocks_of_lags_and_of_fixed_rows(monkeypatch, n, circle, many):
     assert_sums(found, sides, orders, circle, [0, 1, 128, circle - 1])
 
 
-def test_both_ways_give_the_same_sums(monkeypatch):
-    first, second = sources_of([3, 2], 80, 1), sources_of([4], 80, 9)
-    orders, found = orders_of(80, 3, 2), []
-    for many in (NEVER, ALWAYS):
-        monkeypatch.setattr(shifts, "MANY", many)
-        found.append(summed(first, second, orders, 75))
-    assert_close(found[1].values, found[0].values)
-    assert_close(found[1].rows[0], found[0].rows[0], share=SAME_MACHINE)
-    assert_close(found[1].rows[1], found[0].rows[1], share=SAME_MACHINE)
-
-
 @pytest.mark.parametrize(
     ("first", "second", "orders", "stacked"),
     [([4], [4], 1, True), ([4], [2], 2, True), ([3], [4], 9, False), ([4], [3], 1, False), ([1], [1], 50, False)],
@@ -165,20 +154,6 @@ def test_the_same_on_any_number_of_threads(monkeypatch, many):
     one, several = (summed(first, second, orders, 480, threads=count) for count in (1, 3))
     for found, expected in zip((several.values, *several.rows), (one.values, *one.rows), strict=True):
         assert_close(found, expected, share=SAME_MACHINE)
-
-
-def test_a_member_among_many_is_what_it_is_alone():
-    """Whatever stands beside it: kernels of one source share their distances."""
-    first, second = sources_of([3, 2], 30, 1), sources_of([2, 3], 30, 4)
-    orders = orders_of(30, 2, 0)
-    together = summed(first, second, orders, 27)
-    one_by_one = [[(points, [kernel])] for points, kernels in first for kernel in kernels]
-    others = [[(points, [kernel])] for points, kernels in second for kernel in kernels]
-    for f, g in np.ndindex(5, 5):
-        alone = summed(one_by_one[f], others[g], orders, 27)
-        assert_close(together.values[f, g], alone.values[0, 0])
-        assert_close(together.rows[0][f], alone.rows[0][0], share=SAME_MACHINE)
-        assert_close(together.rows[1][g], alone.rows[1][0], share=SAME_MACHINE)
 
 
 def test_row_sums_are_left_out_where_nobody_wants_them():

@@ -270,7 +270,8 @@ def block_sums(
                 values = kernel.evaluate(pairs)
                 found = _summed(values, high, others.stop - others.start)
                 # A tile above the diagonal stands for its mirror image too.
-                found = found - _summed_diagonal(values, high) if columns is rows else 2.0 * found
+                alone = np.diag(np.diagonal(values).reshape(high, -1).sum(axis=1)) if columns is rows else -found
+                found = found - alone
                 sums[member, :, others.start - own.start : others.stop - own.start] += found
         return sums
 
@@ -299,11 +300,6 @@ def _summed(values: Array, high: int, wide: int) -> Array:
     h, w = values.shape
     some: Array = values if high == h else values.reshape(high, h // high, w).sum(axis=1)
     return some if wide == w else some.reshape(high, wide, w // wide).sum(axis=2)
-
-
-def _summed_diagonal(values: Array, blocks: int) -> Array:
-    """Return the sums over the diagonals of the blocks on the diagonal, on the diagonal of a matrix."""
-    return np.diag(np.diagonal(values).reshape(blocks, -1).sum(axis=1))
 
 
 def relabelled_sums(

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError
-from kerntest.inference.relabelling.shifts import correlations_needed, cyclic_orders, low_rank_sums, shift_sums
+from kerntest.inference.relabelling.shifts import (
+    circle_length,
+    correlations_needed,
+    cyclic_orders,
+    low_rank_sums,
+    shift_sums,
+)
 from kerntest.inference.sides import ORDER_STREAM, Estimator, Resampling
 from kerntest.inference.statistic import CORRELATIONS_PER_ROW, Effect, dependence, factor, low_rank_dependence
 from kerntest.inference.verdict import MORE, MORE_ROWS, ExactTest, Relabelled, TestedPair
@@ -46,6 +52,12 @@ class _Member(NamedTuple):
     points: Points
     kernel: Kernel
     low_rank: Factor | None = None
+
+
+# The kernels of both sides, members as places in these, and random orders of the rows.
+Sides: TypeAlias = "Sequence[Sequence[_Member]]"
+Pairs: TypeAlias = "Sequence[tuple[int, int]]"
+Orders: TypeAlias = "Sequence[NDArray[np.intp]]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +100,11 @@ class TwoVariables(ExactTest):
                 )
         return error
 
+    @property
+    def circle(self) -> int:
+        """How many of the rows are shifted."""
+        return circle_length(self.n)
+
     def different(self, relabellings: int) -> int:
         """Return how many of so many relabellings, or of all cyclic ones, can be different: of few rows all pairings."""
         used = max(relabellings, self.n)
@@ -101,13 +118,13 @@ class TwoVariables(ExactTest):
         """
         tolerances = np.array([self.rounding(kernels) for kernels in family.members])
         effects: list[Effect] = []
-        circle, orders = cyclic_orders(self.n, at_least, self.options.seed)
+        orders = cyclic_orders(self.n, at_least, self.options.seed)[1]
         randomly = self.options.resampling == "random"
         with np.errstate(over="ignore", invalid="ignore"):
             if randomly:
                 sums = self._permuted(family, at_least)
             else:
-                sums, doubt, effects = self._shifted(family, orders, circle)
+                sums, doubt, effects = self._shifted(family, orders)
                 tolerances += doubt
         used = sums.shape[1]
         different = min(used, self.different(used))
@@ -122,9 +139,7 @@ class TwoVariables(ExactTest):
             effects=effects,
         )
 
-    def _shifted(
-        self, family: Family, orders: Sequence[NDArray[np.intp]], circle: int
-    ) -> tuple[Array, Array, list[Effect]]:
+    def _shifted(self, family: Family, orders: Orders) -> tuple[Array, Array, list[Effect]]:
         """Return the sums of all pairs over all shifts, their doubt beyond rounding, and what they measure if it is known.
 
         Pairs whose correlations of factors spare the lines of a matrix and cost less take these, all of them or none.
@@ -135,19 +150,11 @@ class TwoVariables(ExactTest):
         share = LEFT_OUT if len(pairs) > 1 else TOLERANCE
         correlated = _cheaper_by_factors(sides, pairs, share)
         lined = [pair for pair in pairs if pair not in correlated]
-        values = self._by_lines(sides, lined, orders, circle) if lined else {}
+        values = self._by_lines(sides, lined, orders) if lined else {}
         doubt = dict.fromkeys(pairs, 0.0)
         for pair, (x, y) in correlated.items():
-            sums = low_rank_sums(
-                x,
-                y,
-                orders,
-                circle,
-                hollow=self.options.hollow,
-                engine=self.engine,
-                progress=None if lined else self.progress,
-                tolerance=share,
-            )
+            told: Any = {"engine": self.engine, "progress": None if lined else self.progress, "tolerance": share}
+            sums = low_rank_sums(x, y, orders, self.circle, hollow=self.options.hollow, **told)
             # Through the engine, which holds BLAS to one thread.
             values[pair] = sums.ravel(), next(self.engine.here.map(lambda both: low_rank_dependence(*both), [(x, y)]))
             # The trace of what is left out of one matrix, times the trace of the other, bounds what it could add.
@@ -156,18 +163,12 @@ class TwoVariables(ExactTest):
         found = [values[pair] for pair in pairs]
         return np.stack([sums for sums, _ in found]), np.array(list(doubt.values())), [effect for _, effect in found]
 
-    def _by_lines(
-        self,
-        sides: Sequence[Sequence[_Member]],
-        pairs: Sequence[tuple[int, int]],
-        orders: Sequence[NDArray[np.intp]],
-        circle: int,
-    ) -> dict[tuple[int, int], tuple[Array, Effect]]:
+    def _by_lines(self, sides: Sides, pairs: Pairs, orders: Orders) -> dict[tuple[int, int], tuple[Array, Effect]]:
         """Return the sums of some pairs over all shifts from the lines of both matrices, and what they measure."""
         kept = [sorted(set(side)) for side in zip(*pairs, strict=True)]
         stacks = [
             KernelStack(
-                _sources([side[k] for k in some]), drawn, circle, hollow=self.options.hollow, centred_by_rows=True
+                _sources([side[k] for k in some]), drawn, self.circle, hollow=self.options.hollow, centred_by_rows=True
             )
             for side, some, drawn in zip(sides, kept, (orders[:1], orders), strict=True)
         ]
@@ -189,14 +190,12 @@ class TwoVariables(ExactTest):
         def member(kernel: Kernel) -> _Member:
             additive = many and is_additive(kernel)
             smooth = many and points.numeric.shape[1] == 1 and isinstance(plain(kernel), Gaussian)
-            known = None
-            if single or additive or smooth:
-                known = low_rank_factor(kernel, points, TOLERANCE if single else LEFT_OUT)
+            tried = single or additive or smooth
+            known = low_rank_factor(kernel, points, TOLERANCE if single else LEFT_OUT) if tried else None
             if known is None:
                 return _Member(points, kernel)
-            if additive:
-                return _Member(Points.of(known.columns), Linear(), centred_factor(known))
-            return _Member(points, kernel, centred_factor(known))
+            rows = (Points.of(known.columns), Linear()) if additive else (points, kernel)
+            return _Member(*rows, centred_factor(known))
 
         return list(self.engine.here.map(member, family.sides()[side]))
 
@@ -239,6 +238,11 @@ class TwoSeries(TwoVariables):
     exchangeable: ClassVar[bool] = False
 
     @property
+    def circle(self) -> int:
+        """How many rows are shifted: all of them."""
+        return self.n
+
+    @property
     def minimum(self) -> int:
         """The smallest shift that stands for independence."""
         return max(1, self.n // SHARE) if self.min_lag is None else self.min_lag
@@ -266,7 +270,7 @@ class TwoSeries(TwoVariables):
             [_Member(points, kernel) for kernel in kernels]
             for kernels, points in zip(family.sides(), self.points, strict=True)
         ]
-        values = self._by_lines(sides, _pairs(family), [np.arange(self.n)], self.n)
+        values = self._by_lines(sides, _pairs(family), [np.arange(self.n)])
         every = np.stack([sums for sums, _ in values.values()])
         return Relabelled(
             every[:, np.r_[0, self.minimum : self.n - self.minimum + 1]],
@@ -310,9 +314,7 @@ def _sources(members: Sequence[_Member]) -> list[tuple[Points, list[Kernel]]]:
     return sources
 
 
-def _cheaper_by_factors(
-    sides: Sequence[Sequence[_Member]], pairs: Sequence[tuple[int, int]], share: float
-) -> dict[tuple[int, int], tuple[Factor, Factor]]:
+def _cheaper_by_factors(sides: Sides, pairs: Pairs, share: float) -> dict[tuple[int, int], tuple[Factor, Factor]]:
     """Return the pairs whose correlations spare the lines of a matrix and cost less, with their factors; all or none."""
     factors = [{place: one.low_rank for place, one in enumerate(side) if one.low_rank is not None} for side in sides]
     possible = {(f, g): (factors[0][f], factors[1][g]) for f, g in pairs if f in factors[0] and g in factors[1]}
