@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from learning.alike import assert_models_alike
 from pyarrow import parquet
 
 from kerntest import (
@@ -254,14 +253,6 @@ def test_rows_are_the_same_in_whatever_files_they_stand(applied, tmp_path):
         assert any("decimal comma" in warning for warning in report.warnings) == (name == "komma.csv")
 
 
-def test_thousands_may_have_commas_where_that_was_said(applied, tmp_path):
-    plain = rows(500).assign(weight=1234.0)
-    plain.to_csv(tmp_path / "plain.csv", index=False)
-    plain.assign(weight="1,234").to_csv(tmp_path / "marked.csv", index=False)
-    found, _ = applied("kind", tmp_path / "marked.csv", decimal=".", block=900)
-    assert found.equals(applied("kind", tmp_path / "plain.csv")[0])
-
-
 def test_blocks_may_be_shorter_than_a_row(applied, tmp_path):
     header, *lines = rows(40).drop(columns=["id", "note"]).to_csv(index=False).splitlines(keepends=True)
     lines.sort(key=len)
@@ -287,31 +278,6 @@ def test_parquet_goes_through_in_batches_with_its_types(folder, applied, tmp_pat
     assert found.schema.field("day").type == as_arrow().schema.field("day").type
     assert found["id"].to_pylist() == list(range(500))
     assert report.columns == ("row", "id", "day", "prediction")
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"size,size\n1,2\n", "more than one column named 'size'"),
-        (b"", "is empty"),
-        (b"size,colour,flag,day,weight\n", "has a header but no rows"),
-        (b"size,colour,flag,day,weight\n\n\n", "has a header but no rows"),
-        (b"size,fixed,colour,flag,day,weight\n1,2,red,true,2024-01-01,2\n1,2\n", "line 3: expected 6 fields, found 2"),
-        (b'size,colour,flag,day,weight\n1,"red,true,2024-01-01,2\n', "a quote is opened and never closed"),
-        (b"size,colour,flag,day,weight\n1,r\xff,true,2024-01-01,2\n", "line 2: byte 0xff is not UTF-8"),
-        (b"\0\1\2\3" * 9, "neither CSV nor Parquet"),
-        (b"PAR1" + b"x" * 40, "is malformed Parquet"),
-        (b"\x1f\x8b\x08\x00rest", "is truncated or damaged"),
-    ],
-)
-def test_malformed_data_are_refused(applied, tmp_path, monkeypatch, content, message):
-    (tmp_path / "bad.csv").write_bytes(content)
-    # The second time as if it were too large to be looked at before the first block.
-    for small in (1 << 24, max(1, len(content) - 1)):
-        monkeypatch.setattr("kerntest.data.formats.csv.SMALL_BYTES", small)
-        with pytest.raises(DataError, match=message) as caught:
-            applied("kind", tmp_path / "bad.csv")
-        assert caught.value.hint
 
 
 def test_memory_does_not_grow_with_the_file(folder, tmp_path):
@@ -515,52 +481,3 @@ def test_models_of_other_kinds_are_sent_to_their_command(folder):
         with pytest.raises(ModelError, match="holds a model of kind") as caught:
             function(folder / f"{model}.kt", folder / "new.csv")
         assert way.format(folder / f"{model}.kt") in caught.value.hint
-
-
-# Training principal components.
-
-
-def test_the_same_rows_give_the_same_model_on_any_number_of_threads(folder, tmp_path):
-    for name, threads in (("one.kt", 1), ("two.kt", 2)):
-        train_kpca(folder / "new.csv", components=4, threads=threads, output=tmp_path / name)
-    # Axes are as sharp as their eigenvalues are apart.
-    values = KernelPCA.load(tmp_path / "one.kt").eigenvalues_
-    assert_models_alike(tmp_path / "one.kt", tmp_path / "two.kt", condition=values[0] / -np.diff(values).max())
-
-
-def test_the_result_says_what_was_found(folder):
-    result = train_kpca(folder / "train.csv", components=4, color="colour", exclude="kind")
-    assert (result.schema, result.command, result.components, result.n_train) == ("kerntest.kpca/1", "kpca", 4, 150)
-    assert len(result.eigenvalues) == len(result.explained_variance_ratio) == 4
-    assert result.explained == pytest.approx(sum(result.explained_variance_ratio), rel=1e-12)
-    assert result.train.residual == pytest.approx((1 - result.explained) * result.trace / 150, rel=1e-12)
-    assert (result.columns, result.columns_left_out) == (("size", "flag", "day", "weight"), ("fixed",))
-    assert (result.color, result.provenance.inputs[0].rows) == ("colour", 150)
-    table = rows(150, seed=1).drop(columns=["colour", "id", "note", "fixed"])
-    table["day"], table["flag"] = pd.to_datetime(table["day"]), table["flag"] == "true"
-    assert result.train.residual == pytest.approx(KernelPCA(4).fit(table).residuals(table).mean(), rel=1e-9)
-
-
-def test_associations_are_correlations_and_correlation_ratios(folder):
-    table = rows(150, seed=1)
-    result = train_kpca(folder / "train.csv", components=2, exclude="kind")
-    scores = KernelPCA.load(folder / "all.kt").transform(folder / "train.csv")[:, :2]
-    found = {one.column: one.to_dict()["values"] for one in result.associations}
-    for place in range(2):
-        assert found["size"][place] == pytest.approx(np.corrcoef(table["size"], scores[:, place])[0, 1], rel=1e-9)
-        groups = pd.Series(scores[:, place]).groupby(table["colour"])
-        between = (groups.size() * groups.mean() ** 2).sum()
-        assert found["colour"][place] == pytest.approx(np.sqrt(between / (scores[:, place] ** 2).sum()), rel=1e-9)
-    clearest = [max(map(abs, values)) for values in found.values()]
-    assert clearest == sorted(clearest, reverse=True)
-
-
-def test_a_table_asked_for_wrongly_is_refused(folder, tmp_path):
-    for error, message, options in (
-        (UsageError, "column 'color' is not in", {"color": "color"}),
-        (UsageError, "no columns to read", {"kernel": "precomputed"}),
-        (DataError, "exists already", {"output": folder / "all.kt"}),
-        (UsageError, "drawn into", {"plot": tmp_path / "picture.txt"}),
-    ):
-        with pytest.raises(error, match=message):
-            train_kpca(folder / "train.csv", **options)

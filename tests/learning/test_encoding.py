@@ -72,10 +72,11 @@ def test_columns_are_kept_with_their_levels_and_scales(training, model, tmp_path
     assert (city.levels, member.levels, code.levels) == (("Bonn", "Köln", "Ulm"), ("false", "true"), ("007", "012"))
     assert (city.centre, city.spread, age.levels, joined.kind) == (None, None, None, "date")
     assert joined.centre == pytest.approx(19_762.75)
-    KernelRidge(0.1, scale="none").fit(training, TARGETS).save(tmp_path / "raw.kt")
+    # Levels that no row has are not kept.
+    KernelRidge(0.1, scale="none").fit(training.take(np.arange(3)), TARGETS[:3]).save(tmp_path / "raw.kt")
     report = inspect_model(tmp_path / "raw.kt")
     assert [(one.centre, one.spread) for one in report.columns if one.levels is None] == [(0.0, 1.0)] * 2
-    assert report.scale == "none"
+    assert (report.scale, report.columns[1].levels) == ("none", ("Bonn", "Ulm"))
 
 
 def test_scaling_is_that_of_the_training_rows_for_every_new_row(table):
@@ -108,11 +109,6 @@ def test_what_cannot_be_learned_from_is_refused(table):
         KernelRidge().fit(table("a", *"1231231231231231231", "x"), np.arange(20.0))
     with pytest.raises(UsageError, match="scale must be standardize or none, not 'standardise'"):
         KernelRidge(scale="standardise").fit(table("a", "1", "2"), [1.0, 2.0])
-
-
-def test_levels_that_no_row_has_are_not_kept(training, tmp_path):
-    KernelRidge(0.1).fit(training.take(np.arange(3)), TARGETS[:3]).save(tmp_path / "m.kt")
-    assert inspect_model(tmp_path / "m.kt").columns[1].levels == ("Bonn", "Ulm")
 
 
 def test_a_bandwidth_is_that_of_the_numbers_where_there_are_any(table, tmp_path):
@@ -179,8 +175,6 @@ def test_names_by_position_are_told_from_names(table, header, other, said):
     ("row", "message"),
     [
         ("old,Ulm,true,2024-01-01,007", r"new\.csv, line 3: column 'age' holds 'old', which is not a number \(1 of 2"),
-        ("true,Ulm,true,2024-01-01,007", r"line 3: column 'age' holds 'true', which is not a number"),
-        ("2024-01-01,Ulm,true,2024-01-01,007", r"line 3: column 'age' holds '2024-01-01'"),
         ("1,Ulm,true,soon,007", r"line 3: column 'joined' holds 'soon', which is not a date \(1 of 2"),
         (
             "1,Ulm,perhaps,2024-01-01,007",
@@ -202,9 +196,7 @@ def test_one_value_of_another_kind_is_named_with_its_line(table, model, row, mes
             "2024-01-01,Ulm,true,2024-01-01,007",
             "column 'age' is date in new.csv and number in the model (line 2: '2024",
         ),
-        ("true,Ulm,true,2024-01-01,007", "column 'age' is boolean in new.csv and number in the model (line 2: 'true')"),
         ("1,17,true,2024-01-01,007", "column 'city' is number in new.csv and text in the model (line 2: '17')"),
-        ("1,2024-01-01,true,2024-01-01,007", "column 'city' is date in new.csv and text in the model (line 2: '2024"),
         ("1,Ulm,1,2024-01-01,007", "column 'member' is number in new.csv and boolean in the model (line 2: '1')"),
         ("1,Ulm,true,19000,007", "column 'joined' is number in new.csv and date in the model (line 2: '19000')"),
     ],
@@ -279,16 +271,12 @@ def test_whole_numbers_that_cannot_be_told_apart_are_no_known_category(table):
     assert places(model.predict(table("a", "9007199254740992", "12", categorical="a"))) == [2, 1]
 
 
-def test_text_and_booleans_find_each_other(table):
-    mixed = levels_model(table, "True", "False", "unsure")
+def test_dates_and_booleans_among_texts_are_compared_by_what_they_mean(table):
+    mixed, plain = levels_model(table, "True", "False", "unsure"), levels_model(table, "true", "false")
     assert places(mixed.predict(table("a", "True", "False"))) == [1, 2]
-    plain = levels_model(table, "true", "false")
     assert places(plain.predict(table("a", "TRUE", "False", "TRUE"))) == [1, 2, 1]
     with pytest.raises(DataError, match="holds 'unsure', unknown"):
         plain.predict(table("a", "TRUE", "unsure"))
-
-
-def test_dates_among_texts_are_compared_as_iso_dates(table):
     model = levels_model(table, "2024-01-01", "never", "2024-05-01", "soon")
     assert places(model.predict(table("a", "2024-05-01"))) == [3]
 
@@ -391,30 +379,21 @@ def test_whole_numbers_and_words_for_missing_values_are_read_as_others_write_the
 @pytest.mark.parametrize(
     ("plain", "message"),
     [
-        (7, "encoder must be an object, not 7"),
         ({"columns": [NUMBER]}, "encoder.scale is missing"),
         ({"scale": "log", "columns": [NUMBER]}, "encoder.scale must be 'standardize' or 'none', not 'log'"),
         ({"scale": "none", "columns": [NUMBER]}, "encoder.scale must be 'standardize' where"),
-        ({"scale": "standardize", "columns": NUMBER}, "encoder.columns must be a list, not an object of 4"),
         ({"scale": "standardize", "columns": []}, "encoder.columns must be one column or more"),
         ({"scale": "standardize", "columns": [TEXT, TEXT]}, "each with a name of its own"),
         ({"scale": "standardize", "columns": [TEXT], "units": 1}, "unknown fields: units"),
-        ({"scale": "none", "columns": [{"name": "a"}]}, "columns[0].kind is missing"),
-        ({"scale": "none", "columns": [{"name": "a", "kind": "text"}]}, "columns[0].levels "),
         ({"scale": "standardize", "columns": [{**NUMBER, "written": "by hand"}]}, "a way to write a number"),
         ({"scale": "standardize", "columns": [{**NUMBER, "written": "date, year first"}]}, "a way to write a number"),
-        ({"scale": "standardize", "columns": [7]}, "encoder.columns[0] must be an object, not 7"),
         *(
             ({"scale": "standardize", "columns": [{**NUMBER, **wrong}]}, message)
             for wrong, message in [
-                ({"name": 3}, "columns[0].name must be a text, not 3"),
                 ({"kind": "complex"}, "kind must be 'number' or 'boolean' or 'text' or 'date', not 'complex'"),
-                ({"kind": ["number"]}, "not a list of 1"),
-                ({"centre": "0"}, "centre must be a finite number, not '0'"),
                 ({"centre": True}, "centre must be a finite number, not true"),
                 ({"centre": 10**400}, "centre must be a finite number, not a huge number"),
                 ({"spread": 0}, "spread must be a positive number, not 0"),
-                ({"spread": -1.0}, "spread must be a positive number, not -1"),
                 ({"unit": []}, "unknown fields: unit"),
             ]
         ),
@@ -422,10 +401,8 @@ def test_whole_numbers_and_words_for_missing_values_are_read_as_others_write_the
             ({"scale": "none", "columns": [{**TEXT, "levels": levels}]}, message)
             for levels, message in [
                 ([], "levels must be texts in ascending order, all different"),
-                (["y", "x"], "in ascending order"),
                 (["x", "x"], "all different"),
                 (["x", 1], "levels[1] must be a text, not 1"),
-                ("xy", "levels must be a list, not 'xy'"),
             ]
         ),
     ],

@@ -94,15 +94,12 @@ def test_a_file_that_cannot_be_read_is_an_error_of_data_as_for_tables(tmp_path, 
 # Archives from strangers.
 
 
-def test_an_archive_cut_off_anywhere_is_refused(refused, valid):
+def test_an_archive_cut_off_or_added_to_anywhere_is_refused(refused, valid):
     for length in range(4, len(valid), 41):
         refused(valid[:length])
-
-
-@pytest.mark.parametrize("added", [b"x", b"\n", bytes(100), b"PK\x05\x06" + bytes(18)])
-def test_bytes_behind_or_before_an_archive_are_refused(refused, valid, added):
-    refused(valid + added)
-    refused(valid[:4] + added + valid[4:])
+    for added in (b"x", bytes(100), b"PK\x05\x06" + bytes(18)):
+        refused(valid + added)
+        refused(valid[:4] + added + valid[4:])
 
 
 @pytest.mark.parametrize("name", ["../support.npy", "a\\b.npy", "..", "support.npy/", "Support.npy", "é.npy"])
@@ -180,16 +177,11 @@ def test_a_directory_that_is_longer_than_that_of_any_model_is_refused_unread(ref
         ("[1]", "manifest.json must be an object"),
         ('{"a": ' + "9" * 5000 + "}", "is not JSON"),
         ("[" * 100_000, "is nested too deeply"),
-        ('{"a":' * 100_000, "is nested too deeply"),
         ({"format_version": None}, "format_version is missing"),
         ({"format_version": 1.0}, "format_version must be a whole number"),
-        ({"format_version": True}, "format_version must be a whole number"),
-        ({"format_version": "1"}, "not '1'"),
         ({"format_version": 0}, "format_version must be at least 1"),
-        ({"format_version": -1}, "not -1"),
         ({"kind": None}, "kind is missing"),
         ({"kerntest_version": 1}, "kerntest_version must be a text, not 1"),
-        ({"members": None}, "members is missing"),
         ({"members": []}, "members must be an object"),
     ],
 )
@@ -217,23 +209,16 @@ def test_a_manifest_that_is_too_large_is_not_read(refused, valid, monkeypatch):
     ("field", "value", "message"),
     [
         ("dtype", "object", "must be 'float64' or 'float32'"),
-        ("dtype", "|O", "must be 'float64'"),
         ("dtype", "float32", "members.dual.nbytes must be 12, as dtype and shape say, not 24"),
         ("dtype", "int64", "the header of dual.npy is not that of int64"),
-        ("shape", [3.0], "must be a whole number"),
         ("shape", [-3], "must be a whole number from 0 to 9,007,199,254,740,992, not -3"),
-        ("shape", [True], "must be a whole number"),
         ("shape", 3, "must be a list, not 3"),
         ("shape", [3, 1], "not that of float64 of shape (3, 1)"),
         ("shape", [1] * 99, "nbytes must be 8"),
         ("shape", [0, 2**53], "nbytes must be 0"),
-        ("shape", [0, 2**62], "must be a whole number"),
         ("shape", [2**40], "nbytes must be 8796093022208"),
         ("nbytes", 25, "nbytes must be 24"),
-        ("nbytes", -24, "nbytes must be a whole number"),
         ("sha256", "0" * 64, "the checksum of dual.npy"),
-        ("sha256", "0" * 63, "the checksum of dual.npy"),
-        ("sha256", None, "sha256 must be a text, not null"),
         ("offset", 3, "unknown fields: offset"),
     ],
 )
@@ -258,8 +243,6 @@ def test_nothing_is_allocated_for_an_array_that_is_not_there(refused, valid):
         (b"'<f8', 'fortran_order': False, 'shape': (3,), }", b"'|O', 'fortran_order': False, 'shape': (3,), } "),
         (b"'<f8'", b"'>f8'"),
         (b"False, 'shape': (3,), } ", b"True, 'shape': (3,), }  "),
-        (b"(3,), ", b"(4,), "),
-        (b"(3,), }", b"(3,)}  "),
         (b"NUMPY\x01", b"NUMPY\x02"),
         (b"{'descr'", b"((((((((("),
     ],
@@ -319,27 +302,22 @@ MAKERS = {
 }
 CONSTANT = {"name": "x", "place": 0, "value": 1.0}
 WRONG = [
-    ("kpca", "eigenvalues", lambda _: None, "eigenvalues"),
     ("kpca", "eigenvalues", lambda found: found[:1], "do not fit together"),
     ("kpca", "eigenvalues", lambda found: found[::-1], "positive and descending"),
     ("kpca", "eigenvalues", lambda found: found - found[0], "positive and descending"),
     ("kpca", "mean", lambda found: found[:3], "mean and its centres"),
     ("kpca", "trace", 0.0, "trace must be a positive number"),
     ("kpca", "trace", 1e-3, "trace is less than the sum"),
-    ("kpca", "mean_square", "much", "mean_square must be"),
     ("kpca", "kernel", "gausian(1)", "cannot be read"),
     ("kpca", "kernel", "gaussian", "has no bandwidth"),
     ("kpca", "constants", [{**CONSTANT, "name": "up"}], "columns of their own"),
     ("kpca", "constants", [{**CONSTANT, "place": 9}], "each in its place"),
-    ("kpca", "constants", [{**CONSTANT, "value": "1"}], "finite number"),
-    ("kpca", "encoder", {"scale": "none", "columns": []}, "columns"),
     ("kpca", "n_train", 0, "n_train must be at least 1"),
     ("kpca", "kind", "svm", "'svm' model, not kernel principal components"),
     ("kpca", "centres_numeric", lambda found: found[:, :1], "centres and its columns do not fit together"),
     ("categories", "centres_codes", lambda found: found - 1, "categories that its columns do not have"),
     ("categories", "centres_codes", lambda found: found + 1, "categories that its columns do not have"),
     *((one, "centres", lambda found: found + 1, "do not fit together") for one in ("nystroem", "fourier")),
-    *((one, "centres", lambda found: found + 2**40, "do not fit together") for one in ("nystroem", "fourier")),
     *((one, "centres", lambda found: found[::-1] + 1, "do not fit together") for one in ("nystroem", "fourier")),
     ("fourier", "offsets", lambda found: found[:-1], "do not fit together"),
     *((one, "offsets", lambda found: np.append(found, 0.5), "do not fit together") for one in ("nystroem", "fourier")),
