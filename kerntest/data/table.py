@@ -339,8 +339,3 @@ class BlockReader(ABC):
     @abstractmethod
     def pieces(self, kinds: Mapping[str, Kind], keep: Sequence[str] = (), at_once: int = 1) -> Pieces:
         """Return all rows, in pieces whose blocks are the same whatever the pieces are."""
-
-    @staticmethod
-    def located(block: RowBlock) -> Table:
-        """Return the table of a block with the lines on which its rows stand."""
-        return block.table

@@ -10,7 +10,6 @@ import os
 import time
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -33,7 +32,7 @@ from kerntest.report.results.application_record import PredictionReport, Transfo
 from kerntest.report.write import open_rows, rows_format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from os import PathLike
     from typing import BinaryIO, Unpack
 
@@ -269,7 +268,7 @@ def _applied(
                     code="usage.keep",
                     where={"file": reader.name, "column": name},
                 )
-        work = _RowWork(columns, missing, unknown, reader.located)
+        work = _RowWork(columns, missing, unknown)
         # A column that is not there is told before any row is read.
         empty = tuple(Column(name, "number", np.empty(0)) for name in reader.names)
         encoder.select(Table(reader.name, empty, 0, reader.format), name=columns.shown)
@@ -328,7 +327,6 @@ class _RowWork:
     columns: ModelColumns
     missing: MissingRule
     unknown: UnknownRule
-    located: Callable[[RowBlock], Table]
     threads: int = 1
 
     def _pieces(self, reader: BlockReader, keep: Sequence[str], engine: Engine) -> Pieces:
@@ -402,8 +400,10 @@ class _RowWork:
     def _of_block(self, block: RowBlock) -> tuple[Any, Applied]:
         """Return the rows to write of a block, and what came of them."""
         table = block.table
-        complete = np.flatnonzero(~self._incomplete(table, block))
-        points, strange = self._encoded(table, complete, block)
+        complete = np.flatnonzero(~self._incomplete(table))
+        whole = table if len(complete) == table.n_rows else table.take(complete)
+        encode = self.columns.encoder.transform
+        points, strange = encode(whole, name=self.columns.shown, unknown=self.unknown)
         made, sums = self._slicewise(points)
         written = complete if self.missing == "drop" else np.arange(table.n_rows)
         # Where what was made of each row stands; nowhere of those that are incomplete.
@@ -417,18 +417,6 @@ class _RowWork:
         unknown = {one.column.name: one for one in strange}
         return pa.table(columns), Applied(table.n_rows, len(complete), tuple(columns), unknown, sums)
 
-    def _encoded(self, table: Table, complete: NDArray[np.intp], block: RowBlock) -> tuple[Points, tuple[Unknown, ...]]:
-        """Return the complete rows as the model takes them; an error tells the line on which it stands."""
-        encode = partial(self.columns.encoder.transform, name=self.columns.shown, unknown=self.unknown)
-        try:
-            return encode(table if len(complete) == table.n_rows else table.take(complete))
-        except DataError as error:
-            try:
-                encode(self.located(block).take(complete))
-            except DataError as located:
-                raise located from None
-            raise error from None
-
     def _slicewise(self, points: Points) -> tuple[dict[str, Any], dict[str, Sums]]:
         """Return what the model makes of rows, a slice at a time."""
         alone = Engine(1)
@@ -441,7 +429,7 @@ class _RowWork:
                 sums[name] = sums.get(name, Sums()).plus(Sums.of(one))
         return {name: pa.concat_arrays([columns[name] for columns, _ in made]) for name in made[0][0]}, sums
 
-    def _incomplete(self, table: Table, block: RowBlock) -> NDArray[np.bool_]:
+    def _incomplete(self, table: Table) -> NDArray[np.bool_]:
         """Return which rows lack a value that the model needs."""
         masks = {column.name: column.missing for column in table.columns if column.problem is None}
         incomplete = np.zeros(table.n_rows, dtype=bool)
@@ -450,13 +438,12 @@ class _RowWork:
         if self.missing == "error" and incomplete.any():
             row = int(np.argmax(incomplete))
             names = [name for name, mask in masks.items() if mask[row]]
-            located = self.located(block)
             what = f"column {names[0]!r} has" if len(names) == 1 else f"columns {listed(names, 5)} have"
             raise DataError(
-                f"{table.name}, {located.place(row)}: {what} no value, and the model needs one",
+                f"{table.name}, {table.place(row)}: {what} no value, and the model needs one",
                 hint=f"--missing drop leaves such rows out; --missing empty gives them without a {self.columns.made}",
                 code="data.missing_values",
-                where={**located.where(row), "column": names[0]},
+                where={**table.where(row), "column": names[0]},
             )
         return incomplete
 
