@@ -52,16 +52,10 @@ def stored(tmp_path_factory):
     (folder / "parts").mkdir()
     x[:2000].to_parquet(folder / "parts" / "a.parquet", index=False)
     x[2000:].to_parquet(folder / "parts" / "b.parquet", index=False, row_group_size=90)
-    return {
-        "frames": (x, y),
-        "csv": (folder / "x.csv", folder / "y.csv"),
-        "semicolons": (folder / "x;.csv", folder / "y.csv"),
-        "gzip": (folder / "x.csv.gz", folder / "y.csv"),
-        "parquet": (folder / "x.parquet", folder / "y.parquet"),
-        "folder": (folder / "parts", folder / "y.csv"),
-        "glob": (str(folder / "parts" / "*.parquet"), folder / "y.parquet"),
-        "json": (folder / "x.jsonl", folder / "y.parquet"),
-    }
+    names = {"csv": "x.csv", "semicolons": "x;.csv", "gzip": "x.csv.gz", "parquet": "x.parquet", "folder": "parts"}
+    names |= {"glob": "parts/*.parquet", "json": "x.jsonl"}
+    others = {kind: folder / ("y.csv" if "csv" in name else "y.parquet") for kind, name in names.items()}
+    return {"frames": (x, y)} | {kind: (str(folder / name), others[kind]) for kind, name in names.items()}
 
 
 @pytest.mark.parametrize("kind", ["csv", "semicolons", "gzip", "parquet", "folder", "glob", "json"])
@@ -103,6 +97,16 @@ def test_stdin_is_read_twice(stored, monkeypatch, kind):
     assert_close(found.statistic, expected.statistic)
     record, other = found.provenance.inputs[0], expected.provenance.inputs[0]
     assert (record.name, record.sha256) == ("<stdin>", other.sha256)
+
+
+def test_fewer_threads_for_the_sums_read_the_same_pieces(tmp_path):
+    x, _ = two_frames()
+    pd.concat([x] * 40).to_parquet(tmp_path / "x.parquet", index=False, row_group_size=20_000)
+    options = QUICK | {"x_columns": "price", "y_columns": "weight", "threads": None}
+    with compute_on(memory="250MB", threads=2):
+        found = hsic_test(tmp_path / "x.parquet", **options)
+    assert found.provenance.threads == 1
+    assert_close(found.statistic, hsic_test(tmp_path / "x.parquet", **options | {"threads": 2}).statistic)
 
 
 def test_rows_with_missing_values_are_dropped_and_counted(tmp_path):
@@ -173,7 +177,6 @@ def test_values_that_cannot_be_used_are_refused_with_their_place(tmp_path):
 def test_files_that_cannot_be_read_are_refused(tmp_path):
     x, y = two_frames()
     refused("does not exist", "data.missing_file", tmp_path / "nowhere.csv", y)
-    refused("the name of the file is empty", "data.missing_file", "", y)
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 and then nothing of the kind")
     refused("malformed Parquet", "data.malformed_parquet", tmp_path / "bad.parquet", y)
     (tmp_path / "parts").mkdir()
@@ -199,25 +202,26 @@ def test_columns_are_matched_as_ever(tmp_path):
 
 
 def test_warnings_about_the_columns_are_those_of_the_exact_test():
-    x, y = two_frames()
-    x, y = (
-        table.assign(same=3, name=[f"row {k} of {len(table)}" for k in range(len(table))])
-        for table in (x[:450], y[:320])
-    )
-    x["id"], y["id"] = np.arange(450), np.arange(1000, 1320)
-    x["clock"], y["clock"] = np.cumsum(np.arange(450) % 7 + 0.5), 1e6 + np.cumsum(np.arange(320) % 5 + 0.5)
-    x["flat"], y["flat"] = np.arange(450) // 9, 100 + np.arange(320) // 9
-    exact, found = (mmd_test(x, y, **QUICK | {"method": method, "features": None}) for method in ("exact", "features"))
+    tables = []
+    for table, start in zip(two_frames(), (0, 1000), strict=True):
+        n = 450 if start == 0 else 320
+        rows, steps = np.arange(n), 7 if start == 0 else 5
+        told = {"same": 3, "name": [f"row {k} of {n}" for k in rows], "id": start + rows, "flat": start + rows // 9}
+        tables.append(table[:n].assign(**told, clock=start + np.cumsum(rows % steps + 0.5)))
+    options = QUICK | {"features": None}
+    exact, found = (mmd_test(*tables, **options | {"method": method}) for method in ("exact", "features"))
     assert found.warnings == exact.warnings
     assert len(found.warnings) == 5
     assert found.columns_left_out == exact.columns_left_out == ("same", "name")
-    (warning,) = mmd_test(x[["price"]], pd.concat([y[["price"]]] * 40, ignore_index=True), **QUICK).warnings[:1]
+    x, y = (table[["price"]] for table in two_frames())
+    (warning,) = mmd_test(x[:450], pd.concat([y[:320]] * 40, ignore_index=True), **QUICK).warnings[:1]
     assert "28 times as many rows" in warning
-    many = pd.DataFrame({"a": np.arange(12_000) % 7, "name": [f"row {k % 11_000}" for k in range(12_000)]})
-    found = hsic_test(many.assign(b=np.arange(12_000) % 5), x_columns="a,name", **QUICK)
+    rows = np.arange(12_000)
+    many = pd.DataFrame({"a": rows % 7, "name": [f"row {k % 11_000}" for k in rows]})
+    found = hsic_test(many.assign(b=rows % 5), x_columns="a,name", **QUICK)
     assert any("'name' has more than 10,000 different values" in text for text in found.warnings)
     # Neither table has so many, but both together.
-    halves = (many.assign(name=[f"{side} {k % 6000}" for k in range(12_000)]) for side in "xy")
+    halves = (many.assign(name=[f"{side} {k % 6000}" for k in rows]) for side in "xy")
     found = mmd_test(*halves, **QUICK | {"kernel": "a: gaussian(1)"})
     assert any("'name' has more than 10,000 different values" in text for text in found.warnings)
 

@@ -16,7 +16,7 @@ from tolerances import assert_close
 
 from kerntest import hsic_pairs, hsic_test, mmd_test, parse_kernel, read_table
 from kerntest.inference.explain import pictures
-from kerntest.inference.explain.pictures import LAGS_DRAWN, null_curve, outline
+from kerntest.inference.explain.pictures import null_curve
 from kerntest.inference.screens.pairwise import pairs_figure, ranking_figure
 from kerntest.report.panels import COLOUR_Y, NEUTRAL
 from kerntest.report.summaries.words import shortened_kernel
@@ -245,14 +245,6 @@ def test_lags_say_which_row_of_y_goes_with_a_row_of_x():
         K, L = naive.gram(naive.gaussian, x[:, None]), naive.gram(naive.laplacian, moved[:, None])
         assert_close(statistic, naive.hsic_unbiased(K, L))
     assert axis.lines[-1].get_data() == ([2], [result.lags.statistic_at_strongest])
-
-
-def test_a_line_of_many_lags_keeps_its_extremes():
-    values = np.random.default_rng(5).normal(size=50_001)
-    lags, drawn = outline(np.arange(50_001), values)
-    assert len(lags) == len(drawn) == LAGS_DRAWN
-    assert (drawn.min(), drawn.max()) == (values.min(), values.max())
-    np.testing.assert_array_equal(outline(np.arange(10), values[:10]), [np.arange(10), values[:10]])
 
 
 @pytest.mark.parametrize("skewness", [-0.8, 0.0, 0.4, 1.5])

@@ -98,20 +98,13 @@ def explain_columns(test: TwoSamples, read: Sequence[Table], used: Sequence[Tabl
     for done, place in enumerate(order[:first].tolist(), 1):
         without[place] = _p_value(sample.with_columns({*range(columns)} - {place}), options, test.engine)
         told(columns + done, columns + first)
-    alone, adjusted = np.mean(z >= z[:, :1], axis=1), step_down(z)
-    return tuple(
-        record.ColumnEffect(
-            sample.names[place],
-            kernels[place],
-            float(z[place, 0]),
-            float(alone[place]),
-            float(adjusted[place]),
-            without.get(place),
-            float(effect_sizes[place]),
-            *contents(sample.names[place], read, used),
-        )
-        for place in order.tolist()
-    )
+    of_all = z[:, 0], np.mean(z >= z[:, :1], axis=1), step_down(z), effect_sizes
+    differing = []
+    for place in order.tolist():
+        name, (z_clearest, alone, adjusted, size) = sample.names[place], (float(each[place]) for each in of_all)
+        numbers = z_clearest, alone, adjusted, without.get(place), size
+        differing.append(record.ColumnEffect(name, kernels[place], *numbers, *contents(name, read, used)))
+    return tuple(differing)
 
 
 def columns_left_out(sample: Sample) -> int:

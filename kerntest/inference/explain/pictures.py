@@ -50,7 +50,7 @@ FAR = 2.0
 LEVELS_ON_AXIS, LEVELS_DRAWN = 12, 20
 # Columns with so few different values have one point for all equal rows; of so few points, the rows are written.
 FEW_VALUES, COUNTS_WRITTEN = 25, 40
-PANEL_HEIGHT, LAGS_DRAWN = 4.0, 4000
+PANEL_HEIGHT = 4.0
 # Places of rows of one category side by side: the golden ratio fills any number of them evenly.
 GOLDEN, JITTER = 0.6180339887498949, 0.32
 
@@ -140,10 +140,9 @@ def draw_null(axis: Any, analysis: Any, *, statistic: str, title: str, noun: str
         axis.hist(relabelled, bins=edges, color=NEUTRAL, alpha=0.55, density=True, label=label)
     observed = f"observed, p = {number(result.p_value)}" + (f" of all {members}" if members else "")
     axis.axvline(result.statistic, color=COLOUR_Y, linewidth=2, label=observed)
-    axis.set(xlabel=statistic + (f" of the clearest of {members} {noun}" if members else ""), ylabel="density")
+    name = statistic + (f" of the clearest of {members} {noun}" if members else "")
+    axis.set(xlabel=name, ylabel="density", xmargin=0.06, ylim=(0, None))
     write_title(axis, title)
-    axis.margins(x=0.06)
-    axis.set_ylim(bottom=0)
     axis.locator_params(axis="x", nbins=5)
     axis.legend(**LEGEND)
 
@@ -272,8 +271,7 @@ def _draw_column(axis: Any, effect: ColumnEffect, tables: Sequence[Table], names
             axis.set_xlabel(told, fontsize=9)
     told = f"effect {number(effect.effect_size, 2)}, p = {number(effect.p_adjusted, 2)}"
     write_title(axis, f"{named(effect.column)}: {told}")
-    axis.set_ylabel("share of the rows")
-    axis.margins(y=0.25)
+    axis.set(ylabel="share of the rows", ymargin=0.25)
     axis.legend(frameon=False, fontsize=8)
 
 
@@ -466,8 +464,8 @@ def _draw_lags(axis: Any, result: Any, n: int, statistics: Array, name: str) -> 
     lags = np.where(lags <= n // 2, lags, lags - n)
     for side in (lags < 0, lags > 0):
         order = np.argsort(lags[side])
-        drawn = outline(lags[side][order], statistics[side][order])
-        axis.plot(*drawn, color=NEUTRAL, linewidth=1.0, marker="." if len(drawn[0]) < 60 else None)
+        marker = "." if len(order) < 60 else None
+        axis.plot(lags[side][order], statistics[side][order], color=NEUTRAL, linewidth=1.0, marker=marker)
     axis.axvspan(-minimum + 0.5, minimum - 0.5, color=NEUTRAL, alpha=0.15, linewidth=0)
     axis.axhline(result.statistic, color=COLOUR_Y, linewidth=0.8, linestyle=":")
     axis.plot([0], [result.statistic], "o", color=COLOUR_Y, label="observed, lag 0", linestyle="none")
@@ -475,16 +473,6 @@ def _draw_lags(axis: Any, result: Any, n: int, statistics: Array, name: str) -> 
         style = {"color": COLOUR_X, "markersize": 6, "linestyle": "none"}
         label = f"largest of all, lag {strongest:+,}"
         axis.plot([strongest], [result.lags.statistic_at_strongest], "^", label=label, **style)
-    axis.set(xlabel="lag: row i of x with row i + lag of y", ylabel=name)
-    axis.margins(x=0.01)
+    axis.set(xlabel="lag: row i of x with row i + lag of y", ylabel=name, xmargin=0.01)
     axis.legend(frameon=False, fontsize=8, loc="upper right")
     write_title(axis, f"Lags of {minimum:,} rows and more stand for independence; grey: those below")
-
-
-def outline(lags: NDArray[np.int64], values: Array) -> tuple[NDArray[np.int64], Array]:
-    """Return a line that looks the same, of `LAGS_DRAWN` points at most: the extremes of each stretch of lags."""
-    if len(lags) <= LAGS_DRAWN:
-        return lags, values
-    starts = np.linspace(0, len(lags), LAGS_DRAWN // 2, endpoint=False).astype(np.intp)
-    both = np.column_stack([np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)])
-    return np.repeat(lags[starts], 2), both.ravel()

@@ -326,12 +326,8 @@ class Survey(exact.RunOfTest):
             if error.code != "data.types_differ" or not places:
                 raise
             # The first rows do not show what made a column one of text.
-            raise DataError(
-                f"column {name!r} is text in one table and not in the other ({'; '.join(places)})",
-                hint=error.hint,
-                code=error.code,
-                where=error.where,
-            ) from None
+            told = f"column {name!r} is text in one table and not in the other ({'; '.join(places)})"
+            raise DataError(told, hint=error.hint, code=error.code, where=error.where) from None
         return [x, y], warnings
 
 
