@@ -207,7 +207,7 @@ def test_warnings_about_the_columns_are_those_of_the_exact_test():
         n = 450 if start == 0 else 320
         rows, steps = np.arange(n), 7 if start == 0 else 5
         told = {"same": 3, "name": [f"row {k} of {n}" for k in rows], "id": start + rows, "flat": start + rows // 9}
-        tables.append(table[:n].assign(**told, clock=start + np.cumsum(rows % steps + 0.5)))
+        tables.append(table[:n].assign(**told, clock=1000 * start + np.cumsum(rows % steps + 0.5)))
     options = QUICK | {"features": None}
     exact, found = (mmd_test(*tables, **options | {"method": method}) for method in ("exact", "features"))
     assert found.warnings == exact.warnings
