@@ -11,6 +11,7 @@ from kerntest.kernels.base import Points
 from kerntest.learning.scores import covered_share, root_mean_square
 from kerntest.matrices.factor import as_points
 from kerntest.report import panels
+from kerntest.report.results.learning_record import RidgeGrid
 from kerntest.report.summaries.learner_summary import kpca_sentence, left_out_rows, ridge_sentence
 from kerntest.report.summaries.words import number, percent
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from kerntest.learning.machines.ridge_fit import JudgedRidge
     from kerntest.learning.rows.encoding import Encoder
     from kerntest.learning.rows.training_rows import TrainingRows
-    from kerntest.report.results.learning_record import KpcaResult, RidgeResult
+    from kerntest.report.results.learning_record import GridSearch, KpcaResult, RidgeResult
 
 # Points of a curve over a column, which goes beyond the rows by this share of their range to either side.
 CURVE_POINTS, MARGIN = 400, 0.05
@@ -57,11 +58,8 @@ def ridge_picture(result: RidgeResult, judged: JudgedRidge, kind: str, engine: E
             drawn.append(partial(draw_truth, judged=own, reach=half, interval=judged.interval))
         if len(rows.names) == 1:
             drawn.append(partial(draw_residuals, judged=own))
-    if (grid := result.grid) is not None and len(grid.cells) > 1:
-        heading = {"loo": "Leave-one-out", "gcv": "GCV", "cv": f"{grid.folds} folds", "evidence": "Evidence"}
-        cells = [(cell.multiple, cell.bandwidth, cell.lambda_, cell.score) for cell in grid.cells]
-        told = {"name": "lambda", "score": grid.score, "heading": heading[grid.criterion]}
-        drawn.append(partial(draw_search, cells=cells, chosen=grid.chosen, smaller_is_better=True, **told))
+    if result.grid is not None and len(result.grid.cells) > 1:
+        drawn.append(partial(draw_search, grid=result.grid))
     title = f"{', '.join(result.targets)}: {ridge_sentence(result)}"
     return panels.picture_bytes(panels.side_by_side(drawn, title), kind)
 
@@ -150,36 +148,34 @@ def draw_residuals(axis: Any, judged: Predicted) -> None:
     panels.write_title(axis, f"Residuals: {panels.literal(rows)}", f"dotted: RMSE {number(rmse)}")
 
 
-def draw_search(
-    axis: Any,
-    cells: Sequence[tuple[float, float | None, float, float]],
-    chosen: int,
-    *,
-    name: str,
-    score: str,
-    heading: str = "Cross-validation",
-    smaller_is_better: bool = False,
-) -> None:
-    """Draw the scores of a grid, dark where they are good, and frame the chosen cell.
+CRITERIA = {"loo": "Leave-one-out", "gcv": "GCV", "evidence": "Evidence"}
 
-    A cell is its multiple of the median bandwidth, its bandwidth if it has one, the value of the option up, and its score.
-    """
-    multiples, widths, values, found = zip(*cells, strict=True)
+
+def draw_search(axis: Any, grid: GridSearch | RidgeGrid) -> None:
+    """Draw the scores of a grid, dark where they are good, and frame the chosen cell."""
+    if isinstance(grid, RidgeGrid):
+        name, score, sign = "lambda", grid.score, -1.0
+        heading = CRITERIA.get(grid.criterion, f"{grid.folds} folds")
+        told = [(cell.lambda_, cell.score) for cell in grid.cells]
+    else:
+        name, score, sign, heading = "C", f"{grid.score} over {grid.folds} folds", 1.0, "Cross-validation"
+        told = [(cell.C, cell.mean) for cell in grid.cells]
+    multiples, widths = zip(*((cell.multiple, cell.bandwidth) for cell in grid.cells), strict=True)
+    values, found = zip(*told, strict=True)
     columns, places = np.unique(multiples, return_inverse=True)
     up, lines = np.unique(values, return_inverse=True)
     scores = np.full((len(up), len(columns)), np.nan)
     scores[lines, places] = found
     known = None not in widths
     across = [dict(zip(multiples, widths, strict=True))[multiple] or multiple for multiple in columns.tolist()]
-    sign = -1.0 if smaller_is_better else 1.0
     goodness = sign * scores
     low, high = _shaded(goodness[np.isfinite(goodness)])
     ends = sorted((sign * low, sign * high))
-    panels.draw_cells(axis, scores, ends[0], ends[1], score, reverse=smaller_is_better)
+    panels.draw_cells(axis, scores, ends[0], ends[1], score, reverse=sign < 0)
     if max(scores.shape) <= panels.CELLS_WITH_TEXT:
         panels.write_cells(axis, _score_texts(scores), (goodness - low) / (high - low), size=7.5)
     panels.label_cells(axis, [number(value, 3) for value in across], [number(value, 3) for value in up])
-    row, column = lines[chosen], places[chosen]
+    row, column = lines[grid.chosen], places[grid.chosen]
     frame = {"fill": False, "edgecolor": panels.COLOUR_Y, "linewidth": 2.4, "clip_on": False}
     axis.add_patch(panels.matplotlib("patches").Rectangle((column - 0.5, row - 0.5), 1, 1, **frame))
     option = "bandwidth" if known else "bandwidth / median"

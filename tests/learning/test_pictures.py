@@ -15,6 +15,7 @@ from kerntest import SVM, train_kpca, train_ridge, train_svm
 from kerntest.learning.fit_pictures import draw_components, draw_residuals, draw_scree, draw_search, draw_truth
 from kerntest.learning.machines.decision_pictures import draw_confusion, draw_roc
 from kerntest.report.panels import COLOUR_Y, COLOURS, POINTS_DRAWN, figure
+from kerntest.report.results.learning_record import GridCell, GridSearch, RidgeCell, RidgeGrid
 
 TINT = 0.25
 
@@ -166,19 +167,20 @@ def test_true_classes_are_down_and_shares_are_theirs():
     assert np.ma.getmaskarray(shares)[2].all()  # a class without rows has no shares
 
 
-def search(scores, chosen=0, **options):
+def search(scores, chosen=0, *, smaller_is_better=False):
     """Return a drawn search over two bandwidths, 1 and 2, and powers of ten."""
-    cells = [
-        (float(k + 1), float(k + 1), 10.0**up, score) for up, line in enumerate(scores) for k, score in enumerate(line)
-    ]
-    return drawn(draw_search, cells, chosen, name="C", score="accuracy", **options)
+    cells = [(10.0**up, k + 1.0, k + 1.0, "", one) for up, line in enumerate(scores) for k, one in enumerate(line)]
+    grid = GridSearch("accuracy", 5, "", tuple(GridCell(*cell, None) for cell in cells), chosen, 0.0)
+    if smaller_is_better:
+        grid = RidgeGrid("loo", "RMSE", None, 60, "", tuple(RidgeCell(*cell, 1.0) for cell in cells), chosen)
+    return drawn(draw_search, grid)
 
 
 def test_the_chosen_cell_is_framed_and_said():
-    axis = search([[0.91, 0.95], [0.625, np.nan], [0.7, 0.8]], 4, heading="Leave-one-out")
+    axis = search([[0.91, 0.95], [0.625, np.nan], [0.7, 0.8]], 4)
     (frame,) = [patch for patch in axis.patches if patch.get_edgecolor() == to_rgba(COLOUR_Y)]
     assert (frame.get_xy(), frame.get_width(), frame.get_height()) == ((-0.5, 1.5), 1, 1)
-    assert axis.get_title() == "Leave-one-out: 0.7 at the framed cell\n(bandwidth = 1, C = 100)"
+    assert axis.get_title() == "Cross-validation: 0.7 at the framed cell\n(bandwidth = 1, C = 100)"
     assert (tick_labels(axis, "x"), tick_labels(axis, "y")) == (["1", "2"], ["1", "10", "100"])
     # Nothing is written where a fit failed, and the ground shows.
     assert texts(axis) == {

@@ -88,10 +88,8 @@ def svm_picture(result: SvmResult, judged: JudgedMachine, epsilon: float, kind: 
     if result.confusion is not None:
         counts, rows = np.array(result.confusion), f"{result.judged_on} rows"
         panels.append(partial(draw_confusion, counts=counts, classes=result.classes, rows=rows))
-    if (grid := result.grid) is not None and len(grid.cells) > 1:
-        cells = [(cell.multiple, cell.bandwidth, cell.C, cell.mean) for cell in grid.cells]
-        score = f"{grid.score} over {grid.folds} folds"
-        panels.append(partial(draw_search, cells=cells, chosen=grid.chosen, name="C", score=score))
+    if result.grid is not None and len(result.grid.cells) > 1:
+        panels.append(partial(draw_search, grid=result.grid))
     sentence = svm_sentence(result).removesuffix(".")
     title = sentence if result.target is None else f"{result.target}: {sentence}"
     return picture_bytes(side_by_side(panels, title), kind)
