@@ -91,16 +91,6 @@ def test_no_pre_image_is_further_than_where_the_search_began(seed, text, far):
     assert np.isfinite(ended).all()
 
 
-def test_where_the_weighted_means_do_not_settle_the_nearest_place_is_given():
-    X = np.array([[0.0], [0.1], [0.25]])
-    found = KernelPCA(2, "gaussian(1)", scale="none").fit(X)
-    scores = 50.0 * found.transform(X)
-    ended = found.inverse_transform(scores)
-    for z, score in zip(ended, scores, strict=True):
-        near = np.argmin(((found.transform(X) - score) ** 2).sum(axis=1))
-        assert distance(found, z[None], score)[0] <= distance(found, X[[near]], score)[0] + 1e-9
-
-
 def test_without_rows_there_are_no_pre_images():
     found = KernelPCA(2, "gaussian(1)").fit(rows(10))
     assert found.inverse_transform(np.empty((0, 2))).shape == (0, 3)

