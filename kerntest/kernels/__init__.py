@@ -5,24 +5,9 @@
 
 from __future__ import annotations
 
-NAMES: tuple[str, ...] = (
-    "gaussian",
-    "laplacian",
-    "laplacian2",
-    "student-t",
-    "rational-quadratic",
-    "matern",
-    "periodic",
-    "linear",
-    "polynomial",
-    "exponential",
-    "delta",
-    "hamming",
-    "additive",
-)
-
-ADDITIVE = "additive"
-NORMALISE = "normalise"
+ADDITIVE, NORMALISE = "additive", "normalise"
+DISTANCES = "gaussian", "laplacian", "laplacian2", "student-t", "rational-quadratic", "matern", "periodic"
+NAMES: tuple[str, ...] = (*DISTANCES, "linear", "polynomial", "exponential", "delta", "hamming", ADDITIVE)
 
 ALIASES: dict[str, str] = {
     "rbf": "gaussian",

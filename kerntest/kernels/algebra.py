@@ -17,18 +17,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 import numpy as np
 
 from kerntest.kernels import ADDITIVE, NORMALISE
-from kerntest.kernels.base import (
-    Array,
-    BandwidthRule,
-    Columns,
-    Kernel,
-    Pairs,
-    Points,
-    raised,
-    refuse_overflow,
-    refused,
-    writeable,
-)
+from kerntest.kernels.base import Array, BandwidthRule, Columns, Kernel, Pairs, Points, raised, refuse_overflow, refused
 
 Kind: TypeAlias = Literal["numeric", "discrete"]
 
@@ -151,6 +140,11 @@ class Constant(Expression):
     def __str__(self) -> str:
         """Return the number."""
         return format_number(self.value)
+
+
+def writeable(values: Array) -> Array:
+    """Return the array itself, or a copy where it is kept for others."""
+    return values if values.flags.writeable else values.copy()
 
 
 @dataclass(frozen=True, slots=True)

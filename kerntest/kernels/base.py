@@ -450,11 +450,6 @@ def refused(message: str, hint: str, code: str = "kernel_columns", **where: str 
     return UsageError(message, hint=hint, code=f"usage.{code}", where=where)
 
 
-def writeable(values: Array) -> Array:
-    """Return the array itself, or a copy where it is kept for others."""
-    return values if values.flags.writeable else values.copy()
-
-
 def raised(values: Array, exponent: float) -> Array:
     """Return values^exponent. Small whole exponents by repeated squaring: several times faster than `power`."""
     if not exponent.is_integer() or exponent > 64:

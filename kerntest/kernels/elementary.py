@@ -20,17 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from kerntest.kernels import ADDITIVE
-from kerntest.kernels.algebra import (
-    POSITIVE,
-    AdditiveSum,
-    Domain,
-    Expression,
-    Kind,
-    OnColumns,
-    check_number,
-    format_number,
-)
+from kerntest.kernels import ADDITIVE, algebra
+from kerntest.kernels.algebra import POSITIVE, Domain, Expression, Kind, check_number, format_number
 from kerntest.kernels.base import Array, Columns, Pairs, Points, raised, refuse_overflow, refused
 
 if TYPE_CHECKING:
@@ -474,10 +465,10 @@ class Additive(Expression):
             hint = "give one for all, or one for each"
             raise refused(message, hint, "kernel_argument", argument="bandwidth", value=str(self))
         given = self.bandwidths if len(self.bandwidths) == p else (self.bandwidths or (None,)) * p
-        numeric = [OnColumns(Gaussian(one), Columns((place,), ())) for place, one in enumerate(given)]
-        categories = [OnColumns(Delta(), Columns((), (place,))) for place in range(len(columns.categories))]
+        numeric = [algebra.OnColumns(Gaussian(one), Columns((place,), ())) for place, one in enumerate(given)]
+        categories = [algebra.OnColumns(Delta(), Columns((), (place,))) for place in range(len(columns.categories))]
         terms = (*numeric, *categories)
-        return AdditiveSum(terms) if len(terms) > 1 else terms[0]
+        return algebra.AdditiveSum(terms) if len(terms) > 1 else terms[0]
 
     def __str__(self) -> str:
         """Return additive(bandwidths)."""

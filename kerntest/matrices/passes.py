@@ -10,6 +10,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -56,11 +57,11 @@ class CentredProduct(Kernel):
     ) -> tuple[Points, CentredProduct]:
         """Return rows side by side and the kernel of them; without L if there is no factor."""
         parts = [points, Points.of(centring.row), *([] if factor is None else [factor[1]])]
-        places, numeric, codes = [], 0, 0
-        for part in parts:
-            after = numeric + part.numeric.shape[1], codes + part.codes.shape[1]
-            places.append(Columns(tuple(range(numeric, after[0])), tuple(range(codes, after[1]))))
-            numeric, codes = after
+        numbers = np.cumsum([0, *(part.numeric.shape[1] for part in parts)]).tolist()
+        codes = np.cumsum([0, *(part.codes.shape[1] for part in parts)]).tolist()
+        places = [
+            Columns(tuple(range(*p)), tuple(range(*q))) for p, q in zip(pairwise(numbers), pairwise(codes), strict=True)
+        ]
         joined = Points(np.hstack([part.numeric for part in parts]), np.hstack([part.codes for part in parts]))
         other = None if factor is None else (factor[0], places[2])
         return joined, cls(kernel, places[0], places[1], centring.grand, other)

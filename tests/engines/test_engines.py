@@ -122,7 +122,10 @@ def test_work_not_begun_is_dropped_after_an_error_and_few_results_wait():
             raise ValueError("first")
         time.sleep(0.001)
 
+    both = threading.Barrier(2, timeout=600)
     with kerntest.compute_on(threads=2) as engine:
+        # They run side by side.
+        assert len(list(engine.map(lambda _: both.wait(), range(2)))) == 2
         with pytest.raises(ValueError, match="first"):
             list(engine.map(work, range(1000)))
         assert len(begun) < 20
@@ -134,12 +137,6 @@ def test_work_not_begun_is_dropped_after_an_error_and_few_results_wait():
         time.sleep(0.02)
         assert len(begun) <= 4
         results.close()
-
-
-def test_threads_run_side_by_side():
-    both = threading.Barrier(2, timeout=600)
-    with kerntest.compute_on(threads=2) as engine:
-        assert len(list(engine.map(lambda _: both.wait(), range(2)))) == 2
 
 
 @pytest.mark.parametrize(
@@ -358,15 +355,11 @@ def test_a_missing_package_names_the_extra(monkeypatch):
         assert (caught.value.exit_code, caught.value.hint) == (4, f"pip install 'kerntest[{extra}]'")
 
 
-def test_a_name_that_is_no_device(monkeypatch):
-    pytest.importorskip("torch")
+def test_no_gpu_is_exit_code_4(monkeypatch, tmp_path, capsys):
+    torch = pytest.importorskip("torch")
     monkeypatch.setenv("KERNTEST_DEVICE", "abacus:1")
     with pytest.raises(UsageError, match="KERNTEST_DEVICE=abacus:1"), kerntest.compute_on("gpu"):
         pass
-
-
-def test_no_gpu_is_exit_code_4(monkeypatch, tmp_path, capsys):
-    torch = pytest.importorskip("torch")
     monkeypatch.delenv("KERNTEST_DEVICE", raising=False)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     table = tmp_path / "t.csv"

@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from tolerances import assert_close
 
 from kerntest.engines.engine import Engine
@@ -136,16 +133,6 @@ def test_lanczos_finds_multiple_eigenvalues_and_no_others_where_images_are_exhau
             assert found.converged
             np.testing.assert_allclose(found.values, exact.values[:wanted], rtol=0, atol=1e-11 * exact.values[0])
             assert found.smallest >= -1e-11 * exact.values[0]
-
-
-@settings(deadline=None, max_examples=40)
-@given(arrays(np.float64, st.tuples(st.integers(2, 12), st.integers(1, 3)), elements=st.floats(-3, 3, width=16)))
-def test_eigenvalues_are_positive_descending_and_sum_up_to_the_trace(X):
-    matrix = gaussian(Points.of(X), 1.0)
-    found = leading_eigenpairs(matrix, len(X))
-    assert (found.values > 0).all()
-    assert (np.diff(found.values) <= 0).all()
-    assert found.values.sum() == pytest.approx(max(matrix.trace, 0.0), rel=1e-9, abs=1e-9)
 
 
 def test_of_entries_equal_but_for_rounding_the_first_gives_the_sign():
