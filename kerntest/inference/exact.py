@@ -15,11 +15,10 @@ import kerntest
 from kerntest.data.diagnostics import copies_warning
 from kerntest.data.facts import counts_rows
 from kerntest.engines import engine as engines
-from kerntest.errors import UsageError, listed, one_of
+from kerntest.errors import UndecidedError, UsageError, listed, one_of
 from kerntest.inference.nulls.moments import EXACT_TRACE_ROWS, PROBES
 from kerntest.inference.relabelling import shifts
 from kerntest.inference.relabelling.permuted_blocks import BLOCKS, TOGETHER_ROWS
-from kerntest.inference.relabelling.permuted_pairs import refuse_whole
 from kerntest.inference.verdict import Verdict, judged_together
 from kerntest.kernels.text import why_not_characteristic
 from kerntest.matrices.factor import FEW_ROWS, low_rank_factor
@@ -50,6 +49,8 @@ BLOCK_SHARE, UNDER_WAY, SUMS, SWEPT = 1.3, 3, 8, 8
 TILE_BYTES = 2**22
 # The same of blocks of many matrices, in bytes for each entry.
 STACKED_BYTES = 24.0
+# Random permutations work on whole matrices: so many entries of all of them together (1 GB).
+DENSE_ENTRIES = 2**27
 # A piece of a file, and each of its columns.
 PIECE_BYTES, COLUMN_BYTES = 90 * 10**6, 3 * 10**6
 ABOUT_FEATURES = "--method features takes any number of rows"
@@ -256,8 +257,16 @@ class Work:
         """Tell the plan of a test to whoever listens, and return the engine on which it fits into the memory."""
         what = f"the exact test of {self.rows:,} rows takes"
         engine = engines.fitting(engine, self.held, what=what, hint=ABOUT_FEATURES)
-        if self.at_random and self.paired and self.permuted:
-            refuse_whole(self.rows, self.first + self.second)
+        count = self.first + self.second
+        most = math.isqrt(engines.allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
+        if self.at_random and self.paired and self.permuted and self.rows > most:
+            matrices = "two kernels" if count == 2 else f"{count} kernels"
+            raise UndecidedError(
+                f"random permutations of {matrices} hold whole matrices: {self.rows:,} rows are more than {most:,}",
+                hint="--resampling shifts has no such limit"
+                + ("" if count == 2 else "; or name one kernel for each side"),
+                code="undecided.memory",
+            )
         if engines.plan_wanted(self.rows):
             ranks = self.ranks()
             operations = Counter(self.operations(ranks))

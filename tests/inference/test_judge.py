@@ -83,16 +83,6 @@ def test_exact_over_all_observed_labellings(how, values, data):
         assert np.sum(p <= alpha) <= alpha * count + 1e-9
 
 
-@HOW
-@FEWER
-@given(values=tables, seed=st.integers(0, 1000))
-def test_the_order_of_the_relabellings_does_not_matter(how, values, seed):
-    rest = np.random.default_rng(seed).permutation(np.arange(1, values.shape[1]))
-    found, other = judged(values, 1e-9, how), judged(values[:, [0, *rest]], 1e-9, how)
-    assert_close(other.z, found.z)
-    np.testing.assert_array_equal(other.p_values, found.p_values)
-
-
 @pytest.mark.parametrize("members", [1, 3])
 def test_all_tied_is_one(members):
     found = judged(np.full((members, 50), 0.3), 1e-12)
@@ -208,14 +198,6 @@ def test_moments_of_the_relabelled_values():
     centred = values - values.mean(axis=1, keepdims=True)
     assert_close(found.skewness, (centred**3).mean(axis=1) / values.std(axis=1) ** 3)
     assert_close(found.z, centred[:, 0] / values.std(axis=1))
-
-
-@FEWER
-@given(values=tables, scale=st.sampled_from([1e-3, 1.0, 8.0, 1e6]))
-def test_the_unit_of_the_statistic_does_not_matter(values, scale):
-    found, other = judged(values, 1e-3), judged(values * scale, 1e-3 * scale)
-    if np.abs(np.abs(values - values[:, :1]) - 1e-3).min() > 1e-8:
-        np.testing.assert_array_equal(other.p_values, found.p_values)
 
 
 def test_tie_tolerance_scales_with_the_sums_that_made_the_statistic():

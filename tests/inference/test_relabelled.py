@@ -15,11 +15,12 @@ from tolerances import assert_close
 from kerntest import hsic_test, mmd_test, parse_kernel
 from kerntest.engines.engine import Engine
 from kerntest.errors import UndecidedError
+from kerntest.inference import exact
 from kerntest.inference.family import Family
 from kerntest.inference.nulls.permutation import ROUNDING_UNITS
 from kerntest.inference.relabelling import permuted_blocks, permuted_pairs, shifts
 from kerntest.inference.relabelling.permuted_blocks import BlockedRows, TwoSamples, random_orders
-from kerntest.inference.relabelling.permuted_pairs import TwoVariables, centred_matrix
+from kerntest.inference.relabelling.permuted_pairs import TwoVariables
 from kerntest.inference.relabelling.shifts import circle_length, orders_needed
 from kerntest.inference.sides import Options, Sample
 from kerntest.inference.statistic import LabelMatrix
@@ -173,36 +174,8 @@ def test_tied_relabellings_count_as_ties(monkeypatch):
     assert fast.p_value == hsic_test(x, y, **options).p_value
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("resampling", ["shifts", "random"])
-def test_every_value_is_that_of_some_pairing_of_the_rows(resampling, estimator):
-    """Of all 720 pairings of six rows: the observed one first, and most of the others."""
-    n = 6
-    x, y = mixed_points(n, 1), mixed_points(n, 2)
-    kernels = kernel_of("gaussian(1.5)"), kernel_of("polynomial(3)")
-    found, _ = two_variables(x, y, (kernels,), estimator, resampling, at_least=2000)
-    values = found.sums[0]
-    assert len(values) == (2004 if resampling == "shifts" else 2000)
-    assert (found.different, found.floor) == (720, 1 / 720)
-    A, B = centred(kernels[0](x), estimator).tolist(), centred(kernels[1](y), estimator).tolist()
-    possible = np.sort(naive.permuted_inner_products(A, B))
-    places = np.clip(np.searchsorted(possible, values), 1, len(possible) - 1)
-    nearest = np.minimum(np.abs(possible[places] - values), np.abs(possible[places - 1] - values))
-    assert nearest.max() < 1e-12 * np.abs(possible).max()
-    # 2,000 draws miss few of the 720: each is missed with probability exp(-2.8).
-    assert len(np.unique(np.round(values / np.abs(possible).max(), 9))) > 600
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_centred_matrices(estimator):
-    K = kernel_of("polynomial(3)")(mixed_points(30, 1))
-    kept = K.copy()
-    assert_close(centred_matrix(K, estimator), centred(K, estimator))
-    np.testing.assert_array_equal(K, kept)
-
-
 def test_random_permutations_have_a_limit_of_memory(monkeypatch):
-    monkeypatch.setattr(permuted_pairs, "DENSE_ENTRIES", 2 * 19**2)
+    monkeypatch.setattr(exact, "DENSE_ENTRIES", 2 * 19**2)
     x, y = np.random.default_rng(0).normal(size=(2, 20))
     options = {"kernel_x": "linear", "kernel_y": "linear", "resampling": "random", "permutations": 10}
     hsic_test(x[:19], y[:19], **options)

@@ -82,22 +82,6 @@ def assert_sums(found, sides, orders, circle, shifts_looked_at):
             assert_close(member, K.sum(axis=1)[orders[0]], scale=n * np.abs(K).max())
 
 
-@pytest.mark.parametrize("many", [NEVER, ALWAYS], ids=["pair by pair", "stacked"])
-@pytest.mark.parametrize("hollow", [True, False])
-def test_every_sum_is_that_of_loops_over_all_pairs_of_rows(monkeypatch, many, hollow):
-    """The oracle in plain Python, for three matrices against two of other columns, in two orders."""
-    monkeypatch.setattr(shifts, "MANY", many)
-    n, circle = 9, 7
-    first, second = sources_of([2, 1], n, 1), sources_of([2], n, 5)
-    orders = orders_of(n, 2, 3)
-    found = summed(first, second, orders, circle, hollow=hollow)
-    A, B = ([K.tolist() for K in matrices(side, hollow)] for side in (first, second))
-    for order, shift in np.ndindex(2, circle):
-        p = naive.partners(orders[0].tolist(), orders[order].tolist(), circle, shift)
-        expected = [[naive.matrix_inner(K, naive.rearranged(L, p)) for L in B] for K in A]
-        assert_close(found.values[:, :, order, shift], expected)
-
-
 counts_of_sources = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
 

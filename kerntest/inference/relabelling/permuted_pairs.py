@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from kerntest.engines.engine import allowed_bytes
 from kerntest.errors import UndecidedError, UsageError
 from kerntest.inference.relabelling.shifts import (
     circle_length,
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from kerntest.inference.family import Family
     from kerntest.inference.nulls.permutation import Judged
 
-# Random permutations work on whole matrices: so many entries of all of them together (1 GB).
-DENSE_ENTRIES = 2**27
 # Random permutations that one piece of work judges.
 TOGETHER = 16
 # What lines of one matrix of a family cost in correlations a row, and what they cost more for each column that they are
@@ -202,7 +199,6 @@ class TwoVariables(ExactTest):
     def _permuted(self, family: Family, at_least: int) -> Array:
         """Return <A, B> of all pairs when row p(i) of y is paired with row i of x, for the identity and random p."""
         n, sides, estimator = self.n, family.sides(), self.options.estimator
-        refuse_whole(n, sum(map(len, sides)))
         left, right = (
             np.stack([centred_matrix(kernel(points), estimator) for kernel in kernels])
             for kernels, points in zip(sides, self.points, strict=True)
@@ -330,18 +326,6 @@ def _cheaper_by_factors(sides: Sides, pairs: Pairs, share: float) -> dict[tuple[
     chosen = {pair: both for pair, both in possible.items() if pair[0] in needless[0] or pair[1] in needless[1]}
     needed = sum(int(correlations_needed(x, y, share).sum()) for x, y in chosen.values())
     return chosen if needed <= spared else {}
-
-
-def refuse_whole(n: int, count: int) -> None:
-    """Refuse so many whole matrices of n rows where they would take too much memory."""
-    most = math.isqrt(allowed_bytes(8 * DENSE_ENTRIES) // (8 * count))
-    if n > most:
-        matrices = "two kernels" if count == 2 else f"{count} kernels"
-        raise UndecidedError(
-            f"random permutations of {matrices} hold whole matrices: {n:,} rows are more than {most:,}",
-            hint="--resampling shifts has no such limit" + ("" if count == 2 else "; or name one kernel for each side"),
-            code="undecided.memory",
-        )
 
 
 def centred_matrix(K: NDArray[Any], estimator: Estimator) -> Array:
