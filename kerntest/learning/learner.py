@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from importlib import import_module
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Self, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,6 @@ import kerntest
 from kerntest.data.formats.dialect import CsvOptions
 from kerntest.engines.engine import engine_of, prepare_fit
 from kerntest.errors import DataError, UsageError, one_of, warn_of, whole_number
-from kerntest.kernels.base import Kernel
 from kerntest.learning.cross_validation import train_test_split
 from kerntest.learning.model_file import damaged, model_of, read_model, save_model
 from kerntest.learning.rows.leakage import guarded, kept_together, told_of_shared
@@ -47,36 +46,16 @@ if TYPE_CHECKING:
     from kerntest.data.formats.dialect import CsvWords
     from kerntest.data.table import Column
     from kerntest.engines.engine import Engine, Progress
-    from kerntest.kernels.base import Array, Codes, Points
+    from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.learning.rows.encoding import Scale
     from kerntest.learning.rows.training_rows import Labelled, MissingPolicy
 
 
-class Fit(Protocol):
-    """What every fit has."""
-
-    @property
-    def model(self) -> Any:
-        """What predicts, and is saved."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What was found while fitting."""
-
-
-class Warned(Protocol):
-    """What every judgement and every result has."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a reader must know before trusting the model."""
-
-
-FitT = TypeVar("FitT", bound=Fit)
+# A fit has what is saved as `model`; it, a judgement and a result have `warnings`.
+FitT = TypeVar("FitT", bound=Any)
 ModelT = TypeVar("ModelT", bound=Any)
-JudgedT = TypeVar("JudgedT", bound=Warned)
-WarnedT = TypeVar("WarnedT", bound=Warned)
-ResultT = TypeVar("ResultT")
+JudgedT = TypeVar("JudgedT", bound=Any)
+ResultT = TypeVar("ResultT", bound=Any)
 _Parameters = ParamSpec("_Parameters")
 
 
@@ -114,15 +93,9 @@ class LearnerOptions(_Kernelled):
             check_bandwidth(self.bandwidth, self.BANDWIDTHS, self.ADVICE)
         if self.features is not None:
             parse_features(self.features)
-        given = self.precomputed
-        self._refuse(
-            (given and self.features is not None, "a precomputed kernel and features", "give one of them"),
-            (
-                given and self.bandwidth != self.BANDWIDTHS[0],
-                "a precomputed kernel and a bandwidth",
-                "give one of them",
-            ),
-        )
+        beside = {"features": self.features is not None, "a bandwidth": self.bandwidth != self.BANDWIDTHS[0]}
+        for what, given in beside.items():
+            self.refuse((self.precomputed and given, f"a precomputed kernel and {what}", "give one of them"))
 
     @property
     def precomputed(self) -> bool:
@@ -136,16 +109,12 @@ class LearnerOptions(_Kernelled):
 
     def stored(self) -> dict[str, Any]:
         """Return the options as a model file keeps them: all but the threads."""
-        plain: dict[str, Any] = {}
-        for name, value in self.get_params().items():
-            plain[name] = str(value) if isinstance(value, Kernel) else value
-            if isinstance(value, np.generic):
-                plain[name] = value.item()
-        del plain["threads"]
-        return plain
+        given = {name: value for name, value in self.get_params().items() if name != "threads"}
+        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+        return plain | {"kernel": str(self.kernel)}
 
     @staticmethod
-    def _refuse(*contradictions: tuple[bool, str, str]) -> None:
+    def refuse(*contradictions: tuple[bool, str, str]) -> None:
         """Refuse two options that contradict each other: whether they do, which, and a hint."""
         for wrong, what, hint in contradictions:
             if wrong:
@@ -169,13 +138,9 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, and forget what was fitted."""
-        unknown = [name for name in params if name not in self.get_params()]
-        if unknown:
-            raise UsageError(
-                f"{type(self).__name__} has no parameter {unknown[0]!r}",
-                hint=f"they are {', '.join(self.get_params())}",
-                code="usage.parameter",
-            )
+        for name in [name for name in params if name not in self.get_params()]:
+            told, hint = f"{type(self).__name__} has no parameter {name!r}", f"they are {', '.join(self.get_params())}"
+            raise UsageError(told, hint=hint, code="usage.parameter")
         fresh = type(self)(**{**self.get_params(), **params})
         vars(self).clear()
         vars(self).update(vars(fresh))
@@ -186,8 +151,7 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
         return "transformer"
 
     def __sklearn_tags__(self) -> Any:
-        made = import_module("sklearn.utils")
-        kind = self._estimator_type
+        made, kind = import_module("sklearn.utils"), self._estimator_type
         return made.Tags(
             kind,
             made.TargetTags(required=kind in {"classifier", "regressor"}),
@@ -218,7 +182,7 @@ class Estimator(LearnerOptions, Generic[ModelT, FitT]):
         shown |= {} if encoder is None else {"scale": encoder.scale}
         shown |= {} if features is None else {"features": f"{features.kind}:{features.size}"}
         try:
-            loaded.set_params(**{**file.manifest.get("parameters", shown), "threads": threads})
+            loaded.set_params(**file.manifest.get("parameters", shown) | {"threads": threads})
         except (AttributeError, TypeError, ValueError, UsageError) as error:
             raise damaged(file.name, f"its parameters are none of {cls.__name__}: {error}") from error
         loaded._model = model
@@ -263,20 +227,16 @@ def kernel_values(X: Any, n_train: int | None = None) -> Array:
     try:
         K = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        told, hint = (
-            "a precomputed matrix holds numbers, and nothing else",
-            "hand over an array of shape (rows, training rows)",
-        )
+        hint = "hand over an array of shape (rows, training rows)"
+        told = "a precomputed matrix holds numbers, and nothing else"
         raise DataError(told, hint=hint, code="data.not_numeric") from error
     told, hint, code = "", "entry i, j is the kernel of training rows i and j", "data.wrong_shape"
     if K.ndim != 2:
         told, hint = f"a precomputed matrix has two dimensions, not shape {K.shape}", "one row alone is K[None, :]"
     elif not np.isfinite(K).all():
         row, column = np.argwhere(~np.isfinite(K))[0].tolist()
-        hint = "look at the kernel of these two rows"
-        told = (
-            f"a precomputed matrix has finite entries, not {K[row, column]} in row {row + 1:,}, column {column + 1:,}"
-        )
+        place, hint = f"in row {row + 1:,}, column {column + 1:,}", "look at the kernel of these two rows"
+        told = f"a precomputed matrix has finite entries, not {K[row, column]} {place}"
     elif n_train is not None and K.shape[1] != n_train:
         hint = "entry i, j is the kernel of row i and training row j: hand over all training rows"
         told = f"the rows of the matrix have {K.shape[1]:,} columns, and the machine was fitted to {n_train:,} rows"
@@ -326,18 +286,20 @@ class Learner(ABC, Generic[FitT, JudgedT, ResultT]):
 
     def handed_over(self, X: Any, y: Any, weights: Any = None) -> TrainingRows:
         """Return the rows of what Python callers hand over: a table, or a matrix of kernel values, targets and weights."""
+
+        def beside(n: int) -> tuple[Column, ...]:
+            return () if weights is None else (target_of(weights, n, name="sample_weight"),)
+
         if self.options.precomputed:
             matrix = kernel_values(X)
-            rows = self.with_targets(TrainingRows(matrix), self.target_values(y, len(matrix)), "y")
-            if weights is None:
-                return rows
-            return replace(rows, weights=checked_weights(_weights(weights, len(matrix)), "K", positive=True))
+            n = len(matrix)
+            given = [checked_weights(column, "K", positive=True) for column in beside(n)]
+            rows = self.with_targets(TrainingRows(matrix), self.target_values(y, n), "y")
+            return replace(rows, weights=given[0] if given else None)
         names = self.target_columns(y)
         labelled = read_labelled(as_rows(X), names, TrainingOptions(), name="X")
-        if not names:
-            labelled = replace(labelled, targets=self.target_values(y, labelled.n))
-        if weights is not None:
-            labelled = replace(labelled, beside=(_weights(weights, labelled.n),))
+        targets = labelled.targets if names else self.target_values(y, labelled.n)
+        labelled = replace(labelled, targets=targets, beside=beside(labelled.n))
         if self.JUDGED:
             labelled = kept_together(labelled)
         rows = self.rows(labelled)
@@ -373,10 +335,6 @@ class Learner(ABC, Generic[FitT, JudgedT, ResultT]):
         """Return a picture as "png", "svg" or "pdf"."""
 
 
-def _weights(values: Any, n: int) -> Column:
-    return target_of(values, n, name="sample_weight")
-
-
 def train(
     learner: Learner[FitT, JudgedT, ResultT],
     data: Any,
@@ -397,38 +355,31 @@ def train(
     """Return the record of a learner that was fitted to a table, judged, and saved."""
     started = time.perf_counter()
     reading = TrainingOptions(columns, exclude, categorical, missing, CsvOptions.of(**csv), cluster)
-    if learner.options.precomputed:
-        raise UsageError(
-            "a precomputed matrix has no columns to read from a table",
-            hint=f"use kerntest.{learner.ESTIMATOR}(kernel='precomputed') from Python",
-            code="usage.precomputed",
-        )
-    if test is not None and test_fraction is not None:
-        raise UsageError(
-            "--test and --test-fraction contradict each other", hint="give one of them", code="usage.contradiction"
-        )
+    options = learner.options
+    if options.precomputed:
+        told = "a precomputed matrix has no columns to read from a table"
+        hint = f"use kerntest.{learner.ESTIMATOR}(kernel='precomputed') from Python"
+        raise UsageError(told, hint=hint, code="usage.precomputed")
+    twice = test is not None and test_fraction is not None
+    options.refuse((twice, "--test and --test-fraction", "give one of them"))
     if output is not None:
         check_writable(os.fspath(output), new=not force)
-    drawn_as = ""
+    drawn_as = "" if plot is None else picture_kind(plot)
     if plot is not None:
-        drawn_as = picture_kind(plot)
         check_writable(os.fspath(plot))
-    engine = learner.options.engine
-    labelled = learner.read(data, reading)
+    engine, labelled = options.engine, learner.read(data, reading)
     tested, inputs = None, [InputRecord.of(labelled.read, labelled.n)]
     if learner.JUDGED:
         labelled = guarded(labelled, by_class=learner.classifies)
     learned = labelled
     if test_fraction is not None:
-        drawn = train_test_split(
-            _classes(labelled) if learner.classifies else None,
-            labelled.n,
-            test_fraction,
-            learner.options.seed,
-            labelled.clusters,
-        )
+        codes, n, clusters = None, labelled.n, labelled.clusters
+        if learner.classifies:
+            target, name = labelled.targets[0], labelled.read.name
+            codes = Classes.of(target, name).codes(target, name)
+        own, others = train_test_split(codes, n, test_fraction, options.seed, clusters)
         # What was found in the table is told once.
-        learned, tested = labelled.take(drawn[0]), replace(labelled.take(drawn[1]), warnings=())
+        learned, tested = labelled.take(own), replace(labelled.take(others), warnings=())
     elif test is not None:
         tested = told_of_shared(labelled, read_like(test, labelled, reading))
         inputs.append(InputRecord.of(tested.read, tested.n))
@@ -439,12 +390,14 @@ def train(
         learner.COMMAND, len(rows), width, method=method, step=step, held=held, operations=operations, engine=engine
     )
     fit = learner.fit(rows, engine, progress)
-    options = learner.options
     held_out = None if tested is None else rows_like(tested, rows)
     judged = learner.judge(rows, fit, held_out, engine)
     found = (labelled, rows, fit, *(() if held_out is None else (held_out,)), judged)
     features = fit.model.features
     kernel = (features or fit.model.expansion).kernel
+    # The column whose rows stay together, and how many sets of rows do.
+    sets = None if rows.clusters is None else len(np.unique(rows.clusters))
+    together = {"cluster": None if labelled.cluster is None else labelled.cluster.name, "n_clusters": sets}
     result = learner.result(
         judged,
         learned,
@@ -459,7 +412,7 @@ def train(
             "gamma": getattr(kernel, "gamma", None),
             "features": options.features,
             "feature_error": features and feature_error(features, as_points(rows.points), engine, options.seed),
-            **(_clusters(labelled, rows) if learner.JUDGED else {}),
+            **(together if learner.JUDGED else {}),
             "model": None if output is None else os.fspath(output),
             "columns": rows.columns,
             "columns_left_out": rows.left_out,
@@ -490,18 +443,18 @@ def train(
 
 def trains(
     options: type[LearnerOptions], *without: str
-) -> Callable[[Callable[_Parameters, WarnedT]], Callable[_Parameters, WarnedT]]:
+) -> Callable[[Callable[_Parameters, ResultT]], Callable[_Parameters, ResultT]]:
     """Let a function take the options of a learner and those of `train`, show them in its signature, and warn of its result."""
     *common, csv = [
         one for one in signature(train).parameters.values() if one.kind is not Parameter.POSITIONAL_OR_KEYWORD
     ]
     common += [one.replace(kind=Parameter.KEYWORD_ONLY) for one in signature(options).parameters.values()]
 
-    def decorated(function: Callable[_Parameters, WarnedT]) -> Callable[_Parameters, WarnedT]:
+    def decorated(function: Callable[_Parameters, ResultT]) -> Callable[_Parameters, ResultT]:
         *own, _ = signature(function).parameters.values()
 
         @wraps(function)
-        def told(*args: _Parameters.args, **words: _Parameters.kwargs) -> WarnedT:
+        def told(*args: _Parameters.args, **words: _Parameters.kwargs) -> ResultT:
             for name in words.keys() & set(without):
                 raise TypeError(f"unexpected keyword argument {name!r}")
             result = function(*args, **words)
@@ -512,17 +465,3 @@ def trains(
         return told
 
     return decorated
-
-
-def _clusters(labelled: Labelled, rows: TrainingRows) -> dict[str, Any]:
-    """Return the column whose rows stay together, and how many sets of rows do."""
-    return {
-        "cluster": None if labelled.cluster is None else labelled.cluster.name,
-        "n_clusters": None if rows.clusters is None else len(np.unique(rows.clusters)),
-    }
-
-
-def _classes(labelled: Labelled) -> Codes:
-    """Return the class of each row."""
-    target, name = labelled.targets[0], labelled.read.name
-    return Classes.of(target, name).codes(target, name)

@@ -9,7 +9,7 @@ import numpy as np
 
 from kerntest.data.read import frame_of
 from kerntest.engines.engine import allowed_bytes
-from kerntest.errors import DataError, warn_of
+from kerntest.errors import DataError
 from kerntest.learning.components import kpca_fit
 from kerntest.learning.components.kpca_fit import KpcaFit, KpcaModel, KpcaOptions
 from kerntest.learning.learner import Estimator, Learner, trains
@@ -97,12 +97,7 @@ class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
         Cost: O(n^2 (p + components)) for some ten products, n^2 / 2 numbers of memory up to 23,000 rows, O(n) beyond,
         where kernel values are evaluated anew for each product. With M features O(n M (p + M)).
         """
-        learner = KpcaLearner(self)
-        rows = learner.handed_over(X, y)
-        self.fit_ = learner.fit(rows, self.engine)
-        self._model = self.fit_.model
-        warn_of([*rows.warnings, *self.fit_.warnings])
-        return self
+        return self._learned(KpcaLearner(self), X, y)
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Find the components of n rows and return their scores, shape (n, components)."""

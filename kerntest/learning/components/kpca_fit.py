@@ -61,7 +61,7 @@ class KpcaOptions(LearnerOptions):
         one_of("solver", self.solver, SOLVERS)
         super().__post_init__()
         both = f"features and the solver {self.solver}"
-        self._refuse((self.features is not None and self.solver != "auto", both, "give one of them"))
+        self.refuse((self.features is not None and self.solver != "auto", both, "give one of them"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

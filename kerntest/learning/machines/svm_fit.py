@@ -113,7 +113,7 @@ class SvmOptions(LearnerOptions):
             ("--method mean", "--probability", one),
         ]
         both = [(one, other, hint) for one, other, hint in pairs if given.get(one) and given.get(other)]
-        self._refuse(*((other != "--task classify", f"{one} and {other}", hint) for one, other, hint in both))
+        self.refuse(*((other != "--task classify", f"{one} and {other}", hint) for one, other, hint in both))
 
     def stored(self) -> dict[str, Any]:
         """Return the options as a model file keeps them, weights by the names of their classes."""
