@@ -56,7 +56,7 @@ MANUAL = Manual(
         "Predict a number, with intervals": "kerntest ridge machines.csv --target wear_um --test-fraction 0.3",
         "Which kernels are there?": "kerntest kernels",
         "Stop a pipeline when the data have drifted": "kerntest mmd before.csv after.csv --fail-on reject",
-    },
+    }
 )
 
 

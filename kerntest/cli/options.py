@@ -39,9 +39,12 @@ class TopicOption(click.Option):
         self.topic = topic
 
 
-def option(*declarations: str, topic: str, **attributes: Any) -> Callable[[AnyCommand], AnyCommand]:
-    """Return the decorator that gives a command an option under a topic."""
-    return click.option(*declarations, cls=TopicOption, topic=topic, **({"show_default": True} | attributes))
+def option(
+    *declarations: str, topic: str, of: tuple[str, ...] = (), **attributes: Any
+) -> Callable[[AnyCommand], AnyCommand]:
+    """Return the decorator that gives a command an option under a topic; one word `of` a few, the first by default."""
+    words = {"type": one_of(*of), "default": of[0]} if of else {}
+    return click.option(*declarations, cls=TopicOption, topic=topic, **({"show_default": True} | words | attributes))
 
 
 def stacked(*decorators: Callable[[Any], Any]) -> Callable[[AnyCommand], AnyCommand]:
@@ -230,16 +233,14 @@ kernel = partial(option, shell_complete=kernels_named)
 
 SCALE = option(
     "--scale",
-    type=one_of("standardize", "none"),
-    default="standardize",
+    of=("standardize", "none"),
     metavar="RULE",
     topic=ROWS,
     help="standardize brings every numeric column to mean 0 and standard deviation 1; none leaves the units.",
 )
 MISSING = option(
     "--missing",
-    type=one_of("error", "drop"),
-    default="error",
+    of=("error", "drop"),
     metavar="RULE",
     topic=ROWS,
     help="Missing values: error (stop and count them) or drop (leave out their rows).",
@@ -255,8 +256,7 @@ CSV_WORDS = frozenset({"decimal", "na", "delimiter", "encoding", "header", "comm
 csv_options = stacked(
     _csv(
         "--decimal",
-        type=one_of("auto", ".", ","),
-        default="auto",
+        of=("auto", ".", ","),
         metavar="MARK",
         help="Decimal mark: auto, '.' or ','; auto warns where it found a comma.",
     ),
@@ -313,14 +313,12 @@ def test_options(
         ),
         _test(
             "--estimator",
-            type=one_of("unbiased", "biased"),
-            default="unbiased",
+            of=("unbiased", "biased"),
             help=f"Estimate of {estimated} that is tested: unbiased (may be negative) or biased. Both are reported.",
         ),
         _test(
             "--null",
-            type=one_of("permutation", "moments", "gamma", "spectral", "pearson"),
-            default="permutation",
+            of=("permutation", "moments", "gamma", "spectral", "pearson"),
             help=f"Where the p-value comes from: permutation (exact); or, approximately and for {kernels}, moments, gamma, "
             "spectral or pearson (see below).",
         ),
@@ -332,14 +330,12 @@ def test_options(
         ),
         _test(
             "--resampling",
-            type=one_of(usual, "random"),
-            default=usual,
+            of=(usual, "random"),
             help=f"Relabellings of the permutation null: {usually}, or ordinary random permutations (much slower).",
         ),
         _test(
             "--judge",
-            type=one_of("together", "smallest"),
-            default="together",
+            of=("together", "smallest"),
             help="How several kernels come to one p-value: together (how unusual their statistics are as a whole, given how "
             "they vary together: sees what no kernel shows alone) or smallest (the smallest p-value of any of them, corrected).",
         ),
@@ -425,10 +421,7 @@ def chosen_format(output_format: str | None, *, as_json: bool) -> str:
 VERBOSITY = stacked(
     _output("-q", "--quiet", is_flag=True, help="Nothing on stderr but errors: no warnings, no progress."),
     _output(
-        "-v",
-        "--verbose",
-        is_flag=True,
-        help="Explain on stderr what was found in the files and chosen automatically.",
+        "-v", "--verbose", is_flag=True, help="Explain on stderr what was found in the files and chosen automatically."
     ),
 )
 
@@ -475,8 +468,7 @@ def engine_options(*engines: str) -> Callable[[AnyCommand], AnyCommand]:
     chosen = (
         _computing(
             "--engine",
-            type=one_of("auto", *engines),
-            default="auto",
+            of=("auto", *engines),
             help=f"Where to compute: {', '.join(words[name] for name in engines)}, or auto: dask where a --scheduler is "
             "named, else local. The same seed gives the same p-value on each.",
         ),
@@ -494,9 +486,7 @@ def engine_options(*engines: str) -> Callable[[AnyCommand], AnyCommand]:
             help=f"{threads}; the result depends on it by rounding at most.  [default: all cores]",
         ),
         _computing(
-            "--memory",
-            metavar="SIZE",
-            help="Memory to stay below, such as 4GB; what cannot is refused (exit 4).",
+            "--memory", metavar="SIZE", help="Memory to stay below, such as 4GB; what cannot is refused (exit 4)."
         ),
         _computing(
             "--dry-run",

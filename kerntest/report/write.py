@@ -12,9 +12,8 @@ import sys
 import tempfile
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from kerntest.errors import DataError, UsageError
 
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 
-@dataclass(frozen=True, slots=True)
-class _Complete:
+class _Complete(NamedTuple):
     """A file that is whole and on the disk, and waits for its name; `new` if no other may have it."""
 
     temporary: Path
@@ -52,18 +50,15 @@ def json_text(plain: Mapping[str, Any], *, indent: int | None = 2) -> str:
 
 def csv_text(rows: list[Mapping[str, Any]]) -> str:
     """Return CSV with a header from the keys of the first row; None is an empty field, truth is true or false."""
+    told = ((str(one).lower() if isinstance(one, bool) else one for one in row.values()) for row in rows)
+    return _csv_lines([rows[0].keys(), *told])
+
+
+def _csv_lines(rows: Iterable[Iterable[Any]]) -> str:
+    """Return CSV; floats keep every digit, because csv writes their repr, and None is empty."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(rows[0].keys())
-    writer.writerows([_csv_field(value) for value in row.values()] for row in rows)
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
-
-
-def _csv_field(value: Any) -> Any:
-    """Return a value as the CSV shows it; floats keep every digit, because csv writes their repr."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "" if value is None else value
 
 
 def encoded(text: str, encoding: str = "utf-8") -> bytes:
@@ -73,13 +68,6 @@ def encoded(text: str, encoding: str = "utf-8") -> bytes:
 
 # Of rows that go to the standard output once they are all there, so many bytes are held in memory.
 _IN_MEMORY = 1 << 24
-
-
-class RowWriter(Protocol):
-    """Takes Arrow tables with the same columns, one after another."""
-
-    def write(self, table: Any) -> None:
-        """Write rows."""
 
 
 def rows_format(path: str) -> Literal["csv", "parquet"]:
@@ -118,27 +106,19 @@ def open_rows(output: str | PathLike[str] | BinaryIO | None) -> Iterator[RowWrit
 
 
 class _CsvRows:
-    """Writes CSV in UTF-8; a missing value is an empty field."""
+    """Writes CSV in UTF-8."""
 
     def __init__(self, file: Any) -> None:
-        self._file = file
-        self._begun = False
+        self._file, self._begun = file, False
 
     def write(self, table: Any) -> None:
-        """Write rows, below the header where they are the first."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        if not self._begun:
-            writer.writerow(table.column_names)
-            self._begun = True
-        writer.writerows(zip(*map(_fields, table.columns), strict=True))
-        self._file.write(encoded(text.getvalue()))
-
-
-def _fields(column: Any) -> list[Any]:
-    """Return values as the CSV shows them."""
-    values: list[Any] = column.to_pylist()
-    return list(map(_csv_field, values)) if str(column.type) == "bool" else values
+        """Write rows of an Arrow table, below the header where they are the first; all have the same columns."""
+        header = [] if self._begun else [table.column_names]
+        self._begun = True
+        # Arrow's words of truth are those of the CSV.
+        columns = (column.cast("string") if str(column.type) == "bool" else column for column in table.columns)
+        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        self._file.write(encoded(_csv_lines([*header, *rows])))
 
 
 class _ParquetRows:
@@ -149,17 +129,19 @@ class _ParquetRows:
         self._writer: Any = None
 
     def write(self, table: Any) -> None:
-        """Write rows."""
+        """Write rows of an Arrow table."""
         from pyarrow import parquet  # noqa: PLC0415 - 90 ms that CSV does not need
 
-        if self._writer is None:
-            self._writer = parquet.ParquetWriter(self._file, table.schema)
+        self._writer = self._writer or parquet.ParquetWriter(self._file, table.schema)
         self._writer.write_table(table)
 
     def close(self) -> None:
         """Write the end."""
         if self._writer is not None:
             self._writer.close()
+
+
+RowWriter: TypeAlias = _CsvRows | _ParquetRows
 
 
 def write_standard_output(text: str, *, encoding: str = "utf-8") -> None:

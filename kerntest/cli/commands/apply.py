@@ -93,15 +93,13 @@ def _applying(
         ),
         _data(
             "--missing",
-            type=common.one_of("error", "drop", "empty"),
-            default="error",
+            of=("error", "drop", "empty"),
             metavar="RULE",
             help=f"Rows with a missing value: error (stop), drop (leave them out) or empty (leave their {empty} empty).",
         ),
         _data(
             "--unknown",
-            type=common.one_of("error", "ignore"),
-            default="error",
+            of=("error", "ignore"),
             metavar="RULE",
             help="Categories that no training row had: error (stop) or ignore (different from every known one).",
         ),
@@ -125,11 +123,7 @@ def _applying(
     "prediction",
     "predictions",
     _predictions("--proba", is_flag=True, help="Add the probability of each class, in columns p:CLASS."),
-    _predictions(
-        "--decision",
-        is_flag=True,
-        help="Add the decision function, or one for each pair of classes.",
-    ),
+    _predictions("--decision", is_flag=True, help="Add the decision function, or one for each pair of classes."),
     _predictions("--std", is_flag=True, help="Of a ridge regression: add standard deviations of new values."),
     _predictions(
         "--interval",

@@ -175,8 +175,7 @@ _picture = partial(common.option, type=common.OutputPath(), topic="How they depe
 )
 @_test(
     "--statistic",
-    type=common.one_of("hsic", "coco"),
-    default="hsic",
+    of=("hsic", "coco"),
     help="hsic sums all ways in which functions of x and y go together; coco, the constrained covariance, is the "
     "strongest one, for one pair of kernels.",
 )
@@ -189,11 +188,7 @@ _picture = partial(common.option, type=common.OutputPath(), topic="How they depe
     usual="shifts",
     usually="all cyclic shifts of the rows in random order",
 )
-@_many(
-    "--pairwise",
-    is_flag=True,
-    help="Test every pair of columns, or those between --x and --y, and rank them.",
-)
+@_many("--pairwise", is_flag=True, help="Test every pair of columns, or those between --x and --y, and rank them.")
 @common.column("--target", topic=MANY, help="Test every column against this one.")
 @_many(
     "--select",

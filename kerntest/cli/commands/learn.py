@@ -74,14 +74,12 @@ SVM = Manual(
 @common.CLUSTER
 @_machine(
     "--task",
-    type=common.one_of("classify", "regress", "one-class"),
-    default="classify",
+    of=("classify", "regress", "one-class"),
     help="classify (two classes or more), regress (predict a number) or one-class (tell rows like these from others).",
 )
 @_machine(
     "--method",
-    type=common.one_of("svm", "mean", "perceptron"),
-    default="svm",
+    of=("svm", "mean", "perceptron"),
     help="svm; or, of classes, the nearest mean or the perceptron with the same kernel.",
 )
 @common.learner_options(MACHINE)
@@ -226,8 +224,7 @@ RIDGE = Manual(
 @common.held_out_options("drawn at random")
 @_judged(
     "--criterion",
-    type=common.one_of("loo", "gcv", "cv", "evidence"),
-    default="loo",
+    of=("loo", "gcv", "cv", "evidence"),
     help="What chooses lambda and bandwidth: loo (leave-one-out), gcv, cv (k folds), all exact, or evidence.",
 )
 @_judged("--cv", type=common.FOLDS, help="Choose by so many folds: --criterion cv.  [default: 5]")
@@ -303,8 +300,7 @@ KPCA = Manual(
 )
 @_components(
     "--solver",
-    type=common.one_of("auto", "lanczos", "dense"),
-    default="auto",
+    of=("auto", "lanczos", "dense"),
     help="How eigenvalues are found: auto takes the faster one.",
 )
 @common.engine_options()

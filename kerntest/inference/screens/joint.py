@@ -125,13 +125,18 @@ def hsic_joint(
     """
     options = Options("biased", "permutation", permutations, alpha, scale, seed)
     shared = Screen(data, options, threads, categorical, csv)
-    paired, warnings = shared.paired(_groups(shared, groups, exclude), missing)
-    n, variables, d = paired.n, paired.variables, len(paired.variables)
-    refuse_too_many(n, d)
+    variables = shared.paired(_groups(shared, groups, exclude), missing)
+    n, d = shared.n, len(variables)
+    most = math.isqrt(allowed_bytes(8 * LARGEST_ENTRIES) // (8 * d))
+    if n > most:
+        raise UndecidedError(
+            f"the joint test of {d} groups holds {d} whole matrices: {n:,} rows are more than {most:,}",
+            hint=f"test the pairs with --pairwise, which has no such limit, or a random sample of {most:,} rows",
+            code="undecided.memory",
+        )
     families = [shared.kernel(variable, kernel, bandwidth) for variable in variables]
     kernels = [family.kernels[0] for family in families]
     shared.plan(
-        n,
         sum(len(one.names) for one in variables),
         f"{d} kernel matrices whole, under {permutations:,} random permutations of all groups but one",
         8.0 * d * n**2,
@@ -146,10 +151,9 @@ def hsic_joint(
     judged = judge(values[None], np.array([rounding_bound(kernels, points)]))
     if judged.degenerate.all() and len(values) > 1:
         raise degenerate(kernels[0], kernels[1])
-    names = [
-        tuple(name for name in one.names if name not in family.unused)
-        for one, family in zip(variables, families, strict=True)
-    ]
+    unseen = [name for family in families for name in family.unused]
+    names = [tuple(name for name in one.names if name not in unseen) for one in variables]
+    shared.left_out += tuple(unseen)
     named = [", ".join(one.names) for one in variables]
     every_two = list(combinations(range(d), 2))
     sides = list(zip(points, kernels, strict=True))
@@ -168,21 +172,13 @@ def hsic_joint(
         groups=tuple(JointGroup(group, str(one)) for group, one in zip(names, kernels, strict=True)),
         pairs=tuple(
             GroupPair(
-                named[a],
-                named[b],
-                one["hsic_unbiased"],
-                one["effect_size"],
+                *(named[a], named[b], one["hsic_unbiased"], one["effect_size"]),
                 1.0 if one["p_value"] is None else one["p_value"],
             )
             for (a, b), (one, _) in zip(every_two, in_pairs, strict=True)
         ),
         null=permutation_null(judged, len(values), permutations, resampling="random permutations of whole groups"),
-        warnings=(*warnings, *relabelling_warning(judged.p_value, len(values), alpha)),
-        columns_left_out=(
-            *(name for one in paired.arranged for name in one.left_out),
-            *(name for family in families for name in family.unused),
-        ),
-        **shared.told(n, kernel, bandwidth),
+        **shared.told(kernel, bandwidth, *relabelling_warning(judged.p_value, len(values), alpha)),
     )
 
 
@@ -208,17 +204,6 @@ def _groups(shared: Screen, groups: str | Sequence[Patterns], exclude: Patterns)
             "groups",
         )
     return members
-
-
-def refuse_too_many(n: int, d: int) -> None:
-    """Refuse to relabel more rows than d whole matrices have room for: 1 GB in all, or what is allowed."""
-    most = math.isqrt(allowed_bytes(8 * LARGEST_ENTRIES) // (8 * d))
-    if n > most:
-        raise UndecidedError(
-            f"the joint test of {d} groups holds {d} whole matrices: {n:,} rows are more than {most:,}",
-            hint=f"test the pairs with --pairwise, which has no such limit, or a random sample of {most:,} rows",
-            code="undecided.memory",
-        )
 
 
 def rounding_bound(kernels: Sequence[Kernel], points: Sequence[Points]) -> float:

@@ -29,13 +29,13 @@ from kerntest.matrices.passes import KernelStack
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from kerntest.data.columns import Patterns
     from kerntest.engines.engine import Engine, Progress
     from kerntest.inference.family import Family
     from kerntest.inference.nulls.moments import Invariants
-    from kerntest.inference.sides import MissingPolicy, Options, Paired, Variable
+    from kerntest.inference.sides import MissingPolicy, Options, Variable
     from kerntest.inference.statistic import Effect
     from kerntest.kernels.base import Array, Kernel, Points
     from kerntest.matrices.factor import Factor
@@ -51,6 +51,10 @@ HELD_NUMBERS = 2**24
 class Screen(RunOfTest):
     """What all tests of columns of one table share: the table, their options, and where they are computed."""
 
+    n: int
+    warnings: tuple[str, ...]
+    left_out: tuple[str, ...]
+
     def __init__(
         self, data: Any, options: Options, threads: int | None, categorical: str | Sequence[str], csv: Any
     ) -> None:
@@ -65,36 +69,44 @@ class Screen(RunOfTest):
         """Return the error for columns that cannot be tested together."""
         return UsageError(message, hint=hint, code=f"usage.{code}", where={"file": self.table.name, **where})
 
-    def paired(self, groups: Sequence[Sequence[str]], missing: MissingPolicy) -> tuple[Paired, tuple[str, ...]]:
-        """Return groups of columns over the same rows, and what to warn of."""
+    def paired(self, groups: Sequence[Sequence[str]], missing: MissingPolicy) -> tuple[Variable, ...]:
+        """Return groups of columns over the same rows."""
         table = self.table
         tables = tuple(check_usable(table.select(names)) for names in groups)
         warnings = table.select(list(dict.fromkeys(name for names in groups for name in names))).warnings
         paired = pair_up(Groups((table,), tables, warnings), missing, self.options.scale)
         count = (text for one in tables for text in counters(one.columns))
-        return paired, (*warnings, *paired.warnings, *count, *paired_copies(paired))
+        self.n, self.warnings = paired.n, (*warnings, *paired.warnings, *count, *paired_copies(paired))
+        self.left_out = tuple(name for one in paired.arranged for name in one.left_out)
+        return paired.variables
 
     def kernel(self, variable: Variable, kernel: Kernel | str, bandwidth: BandwidthOption) -> Family:
         """Return the kernel of some columns."""
         return KernelChooser(variable, self.options.seed).one(kernel, bandwidth)
 
-    def plan(self, n: int, columns: int, step: str, held: float, **operations: float) -> None:
-        """Tell what n rows of so many columns will take beside themselves, or refuse to."""
+    def plan(self, columns: int, step: str, held: float, **operations: float) -> None:
+        """Tell what the rows of so many columns will take beside themselves, or refuse to."""
         tell(
             "hsic",
-            n,
+            self.n,
             columns,
             steps=(step,),
-            held=TABLE_BYTES * n * columns + held,
+            held=TABLE_BYTES * self.n * columns + held,
             operations=operations,
             engine=self.engine,
-            refusal=(f"this test of {n:,} rows takes", ABOUT_COLUMNS),
+            refusal=(f"this test of {self.n:,} rows takes", ABOUT_COLUMNS),
         )
 
-    def told(self, n: int, kernel: Kernel | str, bandwidth: BandwidthOption) -> dict[str, Any]:
-        """Return the fields that all records have."""
-        provenance = self.provenance([self.table], [n], (kernel,), str(bandwidth))
-        return {"command": "hsic", "alpha": self.options.alpha, "n": n, "provenance": provenance}
+    def told(self, kernel: Kernel | str, bandwidth: BandwidthOption, *more: str) -> dict[str, Any]:
+        """Return the fields that all records have, with more warnings."""
+        return {
+            "command": "hsic",
+            "alpha": self.options.alpha,
+            "n": self.n,
+            "columns_left_out": self.left_out,
+            "warnings": (*self.warnings, *more),
+            "provenance": self.provenance([self.table], [self.n], (kernel,), str(bandwidth)),
+        }
 
 
 # Pairs over the same rows
@@ -143,11 +155,34 @@ def screen(
     for points, kernel in sides:
         matrices.append(_Matrix(points, kernel, options, engine))
         told(len(matrices), steps)
+
+    def measured(both: Sequence[tuple[_Matrix, _Matrix]]) -> Iterator[tuple[Effect, Array]]:
+        """Yield what every pair measures, and <A, B> under every relabelling, the observed first."""
+        left, right = (list(dict.fromkeys(side)) for side in zip(*both, strict=True))
+        factors = [(x.low_rank, y.low_rank) for x, y in both if x.low_rank is not None and y.low_rank is not None]
+        needed = sum(x.rank * y.rank for x, y in factors)
+        # Correlations of factors, where all pairs have them and they cost less than the lags that matrices share.
+        if len(factors) == len(both) and needed <= CORRELATIONS_PER_ROW * n * len({*left, *right}) / 2:
+            for one, other in factors:
+                sums = low_rank_sums(one, other, orders, circle, hollow=options.hollow, engine=engine)
+                yield low_rank_dependence(one, other), sums.ravel()
+            return
+        first, second = (
+            KernelStack(
+                [(one.points, (one.kernel,)) for one in side], some, circle, hollow=options.hollow, centred_by_rows=True
+            )
+            for side, some in ((left, orders[:1]), (right, orders))
+        )
+        shifted = shift_sums(first, second, engine=engine)
+        effects, values = shifted.effects(), shifted.centred()
+        for x, y in both:
+            f, g = left.index(x), right.index(y)
+            yield effects[f][g], values[f, g].ravel()
+
     found: dict[int, tuple[dict[str, Any], Array | None]] = {}
     for number, members in enumerate(squares.values(), len(sides) + 1):
         both = [(matrices[pairs[index][0]], matrices[pairs[index][1]]) for index in members]
-        measured = _measured(both, circle, orders, hollow=options.hollow, engine=engine)
-        for index, (x, y), (effect, sums) in zip(members, both, measured, strict=True):
+        for index, (x, y), (effect, sums) in zip(members, both, measured(both), strict=True):
             tolerance = tie_tolerance(float(np.abs(x.diagonal).max()), n, float(np.abs(y.diagonal).max()) * n)
             moments = permutation_moments(x.invariants, y.invariants, n)
             record = {
@@ -161,38 +196,6 @@ def screen(
             found[index] = record, scores(sums[None], np.array([tolerance]))[0][0] if keep else None
         told(number, steps)
     return [found[index] for index in range(len(pairs))]
-
-
-def _measured(
-    pairs: Sequence[tuple[_Matrix, _Matrix]],
-    circle: int,
-    orders: Sequence[NDArray[np.intp]],
-    *,
-    hollow: bool,
-    engine: Engine,
-) -> Iterator[tuple[Effect, Array]]:
-    """Yield what every pair measures, and <A, B> under every relabelling, the observed first.
-
-    By correlations of factors if all pairs have them and they cost less than the lags of the matrices, which pairs share.
-    """
-    n = len(orders[0])
-    left, right = (list(dict.fromkeys(side)) for side in zip(*pairs, strict=True))
-    factors = [(x.low_rank, y.low_rank) for x, y in pairs if x.low_rank is not None and y.low_rank is not None]
-    needed = sum(x.rank * y.rank for x, y in factors)
-    if len(factors) == len(pairs) and needed <= CORRELATIONS_PER_ROW * n * len({*left, *right}) / 2:
-        for one, other in factors:
-            sums = low_rank_sums(one, other, orders, circle, hollow=hollow, engine=engine)
-            yield low_rank_dependence(one, other), sums.ravel()
-        return
-    first, second = (
-        KernelStack([(one.points, (one.kernel,)) for one in side], some, circle, hollow=hollow, centred_by_rows=True)
-        for side, some in ((left, orders[:1]), (right, orders))
-    )
-    found = shift_sums(first, second, engine=engine)
-    effects, values = found.effects(), found.centred()
-    for x, y in pairs:
-        f, g = left.index(x), right.index(y)
-        yield effects[f][g], values[f, g].ravel()
 
 
 # p-values adjusted for the number of tests

@@ -159,12 +159,11 @@ def hsic_pairs(
     files = Files(None, plot)
     shared = _Pairs(data, options, threads, categorical, csv)
     shared.choose(target, x_columns, y_columns, columns=columns, exclude=exclude, missing=missing)
-    usable, pairs, n = shared.columns, shared.pairs, shared.table.n_rows
+    usable, pairs, n = shared.columns, shared.pairs, shared.n
     # One statistic for each relabelling of each pair, where they are kept, and the blocks of lines under way; a target
     # has one matrix on its side: no stack.
     stacked, kept = (len(usable), 64) if target is None else (2, len(pairs))
     shared.plan(
-        n,
         len(usable),
         f"{len(pairs):,} pairs of {len(usable):,} columns, each under {permutations:,} cyclic relabellings or more",
         8.0 * n * kept + held_by_stacks(n, stacked, shared.engine),
@@ -192,15 +191,14 @@ def hsic_pairs(
         decision=screen_sentence(len(made), rejected, alpha, correction, target),
         columns=tuple(column.name for column in usable),
         pairs=effects,
-        warnings=(
-            *shared.warnings,
+        **shared.told(
+            kernel,
+            bandwidth,
             *_series(usable),
             *counters(usable),
             *copies_warning([column.values for column in usable]),
             *([coarse] if len(made) * floor > alpha and correction != "none" else []),
         ),
-        columns_left_out=shared.left_out,
-        **shared.told(n, kernel, bandwidth),
     )
     files.write(dict, lambda: screen_figure(result))
     return result
@@ -212,8 +210,6 @@ class _Pairs(Screen):
     columns: Sequence[Column]
     pairs: Sequence[tuple[int, int]]
     target: str | None
-    warnings: tuple[str, ...]
-    left_out: tuple[str, ...]
     kernel_of: partial[Any]
 
     def choose(
@@ -227,7 +223,7 @@ class _Pairs(Screen):
         missing: MissingPolicy,
     ) -> None:
         """Find the columns that can tell anything, and the pairs: each once, in the order of the table; a target second."""
-        self.target, name = target, self.table.name
+        self.target, self.n, name = target, self.table.n_rows, self.table.name
         if target is not None:
             self.names([target])
         excluded = set(self.names(exclude))

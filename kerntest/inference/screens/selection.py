@@ -114,12 +114,10 @@ def hsic_select(
     options = Options("unbiased", "permutation", permutations, alpha, "standardize", seed)
     whole_number("select", k, at_least=1)
     shared = Screen(data, options, threads, categorical, csv)
-    paired, warnings = shared.paired([_candidates(shared, target, columns, exclude), [target]], missing)
-    candidates, goal = paired.variables
-    n, count = paired.n, len(candidates.names)
+    candidates, goal = shared.paired([_candidates(shared, target, columns, exclude), [target]], missing)
+    n, count = shared.n, len(candidates.names)
     steps = min(k, count)
     shared.plan(
-        n,
         count + 1,
         f"{steps} of {count} columns, one after another, each step under {permutations:,} relabellings or more",
         held_by_stacks(n, count, shared.engine),
@@ -146,9 +144,7 @@ def hsic_select(
             resampling="cyclic shifts",
             orders=len(selection.places),
         ),
-        warnings=warnings,
-        columns_left_out=tuple(name for one in paired.arranged for name in one.left_out),
-        **shared.told(n, "gaussian", "median"),
+        **shared.told("gaussian", "median"),
     )
 
 

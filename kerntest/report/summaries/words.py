@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.report.results.record import (
-        FamilyRecord,
-        InputRecord,
-        Null,
-        Provenance,
-    )
+    from kerntest.report.results.record import FamilyRecord, InputRecord, Null, Provenance
 
 COLUMNS_SHOWN = 12
 NAME_SHOWN = 40
