@@ -37,58 +37,28 @@ HAND_MADE = {
 }
 
 
+IN_PLACE = ("flip", "overwrite")
+INJURIES = (*IN_PLACE, "cut", "truncate", "repeat", "insert")
+PIECES = [b'"', b"\n", b"\r", b",", b"\0", b"1e999", b"-", b"nan", b"\xc3", b"2024-13-45", b"9" * 40, b"'"]
+
+
 def mutated(content, dice, in_place=0.0):
     """Return the bytes with one to four injuries, which leave all else where it was with probability `in_place`."""
     content = bytearray(content)
     for _ in range(dice.randint(1, 4)):
         if not content:
             break
-        injuries = INJURIES[:3] if dice.random() < in_place else INJURIES
-        injuries[dice.randrange(len(injuries))](content, dice)
+        start, injury = dice.randrange(len(content)), dice.choice(IN_PLACE if dice.random() < in_place else INJURIES)
+        stop = len(content) if injury == "truncate" else start + dice.randint(1, 64)
+        if injury == "flip":
+            content[start] ^= 1 << dice.randrange(8)
+        elif injury == "overwrite":
+            content[start] = dice.choice(b'\0\n\r",;\t|\xff\xfe\x80-.eE')
+        elif injury in {"cut", "truncate"}:
+            del content[start:stop]
+        else:
+            content[start:start] = content[start:stop] if injury == "repeat" else dice.choice(PIECES)
     return bytes(content)
-
-
-def flip(content, dice):
-    content[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
-
-
-def overwrite(content, dice):
-    content[dice.randrange(len(content))] = dice.choice(b'\0\n\r",;\t|\xff\xfe\x80-.eE')
-
-
-def cut(content, dice):
-    start = dice.randrange(len(content))
-    del content[start : start + dice.randint(1, 64)]
-
-
-def truncate(content, dice):
-    del content[dice.randrange(len(content)) :]
-
-
-def repeat(content, dice):
-    start = dice.randrange(len(content))
-    content[start:start] = content[start : start + dice.randint(1, 64)]
-
-
-def swap(content, dice):
-    one, other = dice.randrange(len(content)), dice.randrange(len(content))
-    content[one], content[other] = content[other], content[one]
-
-
-def insert(content, dice):
-    place = dice.randrange(len(content) + 1)
-    pieces = [b'"', b"\n", b"\r", b",", b"\0", b"1e999", b"-", b"nan", b"\xc3", b"2024-13-45", b"9" * 40, b"'"]
-    content[place:place] = dice.choice(pieces)
-
-
-def change_lines(content, dice):
-    lines = content.split(b"\n")
-    place = dice.randrange(len(lines))
-    lines[place : place + 1] = lines[place : place + 1] * dice.choice((0, 2))
-    content[:] = b"\n".join(lines)
-
-
-INJURIES = (flip, overwrite, swap, cut, truncate, repeat, insert, change_lines)
 
 
 def outcome(path, original):
