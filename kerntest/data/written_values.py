@@ -292,43 +292,26 @@ def meant_as(column: Column, na: Sequence[str] = (), decimal: str = "auto") -> T
     """Return what the values of a text column would be if more than half are numbers or dates; else None.
 
     A quoted word for a missing value is missing among numbers. Cost: a few looks at each different value, and for a
-    column of real text at half of them.
+    column of real text one.
     """
-    counts = present_counts(column, na)
+    counts, levels = present_counts(column, na), column.levels
     total = int(counts.sum())
-    found: dict[str, list[float | None]] = {form.name: [None] * len(column.levels) for form in FORMS}
-    dressed: dict[int, Dressed] = {}
-    n_strange = 0
-    for index, (level, count) in enumerate(zip(column.levels, counts.tolist(), strict=True)):
-        likely = count and may_be_read(level)
-        strange = not (likely and has_comma(level))
-        for form in FORMS if likely else ():
-            if (value := form.read(level)) is not None:
-                found[form.name][index] = value
-                strange = False
-        if strange and likely and (worn := undressed(level)) is not None:
-            dressed[index] = worn
-            strange = False
-        n_strange += count * strange
-        if 2 * n_strange >= total:
-            return None
+    likely = [k for k, level in enumerate(levels) if counts[k] and may_be_read(level)]
+    if 2 * int(counts[likely].sum()) <= total:
+        return None
+    found = {form: {k: value for k in likely if (value := form.read(levels[k])) is not None} for form in FORMS}
+    read = {k for k in likely if has_comma(levels[k])}.union(*found.values())
+    dressed = {k: worn for k in likely if k not in read and (worn := undressed(levels[k])) is not None}
     others = _dressed_forms(column, dressed, counts, decimal)
-    if 2 * (n_strange + (0 if others else int(counts[list(dressed)].sum()))) >= total:
+    if 2 * int(counts[list(read.union(dressed if others else ()))].sum()) <= total:
         return None
     for form in others:
-        found[form.name] = [
-            None if not count else form.amount(dressed[k]) if k in dressed else form.read(column.levels[k])
-            for k, count in enumerate(counts.tolist())
-        ]
-    forms = [*FORMS, *others]
-    weights = {form: n_values(found[form.name], counts) for form in forms}
-    best = max(forms, key=weights.__getitem__) if any(weights.values()) else others[-1] if others else PLAIN
-    rivals = (
-        form
-        for form in forms
-        if weights[form] == weights[best] and found[form.name] != found[best.name] and form != best
-    )
-    return TextMeaning(best, found[best.name], weights[best], total, tuple(rivals))
+        amounts = {k: form.amount(dressed[k]) if k in dressed else form.read(levels[k]) for k in likely}
+        found[form] = {k: amount for k, amount in amounts.items() if amount is not None}
+    weights = {form: int(counts[list(values)].sum()) for form, values in found.items()}
+    best = max(found, key=weights.__getitem__) if any(weights.values()) else others[-1] if others else PLAIN
+    rivals = [form for form in found if weights[form] == weights[best] and found[form] != found[best] and form != best]
+    return TextMeaning(best, [found[best].get(k) for k in range(len(levels))], weights[best], total, tuple(rivals))
 
 
 def n_values(values: Sequence[float | None], counts: NDArray[np.int64]) -> int:

@@ -449,28 +449,21 @@ def _in_notation(column: Column, table: Table, mark: str) -> Column | None:
 
     Only a column in which the notation shows is taken: one with a comma before a fraction, say.
     """
-    counts = present_counts(column, table.na)
-    total = int(counts.sum())
-    numbers = np.full(len(column.levels) + 1, np.nan)
-    strange: list[int] = []
-    n_strange = 0
-    shows = contradicts = False
-    for index, level in enumerate(column.levels):
-        if (number := marked_number(level, mark)) is not None:
-            numbers[index] = number
-            shows = shows or "," in level or "." in level
-        elif counts[index]:
-            strange.append(index)
-            n_strange += int(counts[index])
-            # Other numbers among the strange values may say that this is not the notation.
-            contradicts = contradicts or is_number(level) or has_comma(level)
-            if 2 * n_strange >= total or (contradicts and n_strange > (1 - column_types.NEARLY_ALL) * total + 1e-9):
-                return None
-    if not shows:
+    counts, levels = present_counts(column, table.na), column.levels
+    total, numbers = int(counts.sum()), [marked_number(level, mark) for level in levels]
+    strange = [k for k, number in enumerate(numbers) if number is None and counts[k]]
+    n_strange = int(counts[strange].sum())
+    # Other numbers among the strange values may say that this is not the notation.
+    contradicts = any(is_number(levels[k]) or has_comma(levels[k]) for k in strange)
+    shows = any(
+        "," in level or "." in level for level, number in zip(levels, numbers, strict=True) if number is not None
+    )
+    few = n_strange <= (1 - column_types.NEARLY_ALL) * total + 1e-9 if contradicts else 2 * n_strange < total
+    if not shows or not few:
         return None
     if strange:
         return replace(column, problem=column_types.stray_problem(column, table, strange, total - n_strange, total))
-    return Column(column.name, "number", numbers[column.values])
+    return Column(column.name, "number", np.array([*numbers, None], dtype=np.float64)[column.values])
 
 
 def _remark(text: Column) -> Remark:
