@@ -123,13 +123,9 @@ def understood(column: Column, table: Table, decimal: str = "auto", *, quoted: b
     commas = [index for index in strange if forms.has_comma(column.levels[index])]
     problem = stray_problem(column, table, strange, reading.n_fitting, reading.total, form=reading.form)
     if commas and reading.form == forms.PLAIN and reading.n_fitting < NEARLY_ALL * reading.total - 1e-9:
-        problem = value_problem(
-            column,
-            table,
-            first_row(column, commas),
-            "a number written with a comma, which is not read",
-            hint=f"{_DECIMAL_HINT}; --categorical {option_value([column.name])} treats the column as text",
-        )
+        said = "a number written with a comma, which is not read"
+        hint = f"{_DECIMAL_HINT}; --categorical {option_value([column.name])} treats the column as text"
+        problem = value_problem(column, table, first_row(column, commas), said, hint=hint)
     return replace(column, problem=problem)
 
 
@@ -145,40 +141,30 @@ def settled(columns: tuple[Column, Column], tables: tuple[Table, Table]) -> tupl
             found[k] = in_form(found[k], other.written, tables[k].na) or found[k]
     texts = [k for k, column in enumerate(found) if column.kind == "text"]
     problems = [column.problem for column in found if column.problem is not None]
-    if not texts or any(column.kind == "boolean" for column in found) or not all(one.curable for one in problems):
+    alike = len(texts) == 2 and not problems
+    if alike or not texts or any(one.kind == "boolean" for one in found) or not all(one.curable for one in problems):
         return found[0], found[1]
-    if len(texts) == 2 and not problems:
-        return found[0], found[1]
-    form = _form_of_both(found, tables)
+    counts = {k: forms.present_counts(found[k], tables[k].na) for k in texts}
+    form = next((column.form for column in found if column.kind != "text"), None)
+    if form is None:
+        # That in which most values are written.
+        known = {one.name: one for k in texts for one in forms.forms_in(found[k], tables[k].na)}
+        fitting = {
+            one: sum(int(counts[k][[one.read(level) is not None for level in found[k].levels]].sum()) for k in texts)
+            for one in known.values()
+        }
+        form = max(fitting, key=fitting.__getitem__)
     strange = {k: forms.strange_levels(found[k], tables[k].na, (form,)) for k in texts}
-    n_strange = sum(int(forms.present_counts(found[k], tables[k].na)[strange[k]].sum()) for k in texts)
+    n_strange = sum(int(counts[k][strange[k]].sum()) for k in texts)
     total = sum(len(column.values) - column.n_missing for column in found)
     if 2 * n_strange >= total:
         return replace(found[0], problem=None), replace(found[1], problem=None)
     for k in texts:
         if strange[k] and found[k].problem is None:
-            problem = stray_problem(
-                found[k], tables[k], strange[k], total - n_strange, total, form=form, among=" of both tables"
-            )
+            shares = total - n_strange, total
+            problem = stray_problem(found[k], tables[k], strange[k], *shares, form=form, among=" of both tables")
             found[k] = replace(found[k], problem=problem)
     return found[0], found[1]
-
-
-def _form_of_both(columns: Sequence[Column], tables: Sequence[Table]) -> forms.Form:
-    """Return the form in which most values of two columns are written."""
-    for column in columns:
-        if column.kind != "text":
-            return column.form
-    pairs = list(zip(columns, tables, strict=True))
-    found = {form.name: form for column, table in pairs for form in forms.forms_in(column, table.na)}
-    weights = {
-        name: sum(
-            forms.n_values([form.read(level) for level in column.levels], forms.present_counts(column, table.na))
-            for column, table in pairs
-        )
-        for name, form in found.items()
-    }
-    return found[max(found, key=weights.__getitem__)]
 
 
 def first_row(column: Column, levels: Collection[int]) -> int:
@@ -223,16 +209,17 @@ def stray_problem(
     among: str = "",
 ) -> ColumnProblem:
     """Return the problem of a column of numbers or dates with other values among them."""
-    word, comment = option_value([column.name]), comment_hint([column.name])
-    return value_problem(
-        column,
-        table,
-        first_row(column, levels),
-        f"which is not a {form.noun} ({n_numbers:,} of {total:,} values{among} are)",
-        hint=(f"{comment}; " if comment else missing_hint([column.levels[index] for index in levels], table))
-        + f"correct it, or treat the column as text with --categorical {word}, or leave it out with --exclude {word}",
-        kind=form.kind,
-    )
+    comment = comment_hint([column.name])
+    hint = f"{comment}; " if comment else missing_hint([column.levels[index] for index in levels], table)
+    said = f"which is not a {form.noun} ({n_numbers:,} of {total:,} values{among} are)"
+    hint += f"correct it, {_or_text(column)}"
+    return value_problem(column, table, first_row(column, levels), said, hint=hint, kind=form.kind)
+
+
+def _or_text(column: Column) -> str:
+    """Return the end of a hint about values that are not numbers or dates."""
+    word = option_value([column.name])
+    return f"or treat the column as text with --categorical {word}, or leave it out with --exclude {word}"
 
 
 def missing_hint(values: Sequence[str], table: Table) -> str:
@@ -252,16 +239,17 @@ def _ambiguous_problem(column: Column, table: Table, reading: forms.TextMeaning)
     """Return the problem of a column of which all values can be read in two ways."""
     ways_to_read = (reading.form, reading.others[0])
     differing = [k for k, level in enumerate(column.levels) if ways_to_read[1].read(level) != reading.values[k]]
-    row, word = first_row(column, differing), option_value([column.name])
+    row = first_row(column, differing)
     readings = [_shown(form, column.levels[column.values[row]]) for form in ways_to_read]
     if reading.form.kind == "number":
         ways, hint, code = " or ".join(readings), _DECIMAL_HINT, ""
     else:
         ways = " and ".join(f"{shown} as a {form.noun}" for shown, form in zip(readings, ways_to_read, strict=True))
         hint, code = f"write the dates as {readings[0]}", "data.ambiguous_dates"
-    hint += f", or treat the column as text with --categorical {word}, or leave it out with --exclude {word}"
     said = f"which is {ways}, and no value tells which"
-    return value_problem(column, table, row, said, hint=hint, kind=reading.form.kind, code=code)
+    return value_problem(
+        column, table, row, said, hint=f"{hint}, {_or_text(column)}", kind=reading.form.kind, code=code
+    )
 
 
 def _shown(form: forms.Form, text: str) -> str:
@@ -272,56 +260,46 @@ def _shown(form: forms.Form, text: str) -> str:
     return date_text(value) if form.kind == "date" else f"{value:.6g}" if form.unit == "hours" else number_text(value)
 
 
-def _date_like(values: NDArray[np.float64]) -> str | None:
-    """Return the first of numbers that are all dates of 1800 to 2100 such as 19580329; None where some is not."""
-    present = values[~np.isnan(values)]
-    if not len(present) or present.min() < 18000101 or present.max() > 21001231 or np.any(present % 1):
-        return None
-    different = np.unique(present).astype(np.int64)
-    months, days = different // 100 - 197000, different % 100
-    first = (months // 100 * 12 + months % 100 - 1).astype("datetime64[M]")
-    lengths = ((first + 1).astype("datetime64[D]") - first.astype("datetime64[D]")).astype(np.int64)
-    valid = (months % 100 >= 1) & (months % 100 <= 12) & (days >= 1) & (days <= lengths)
-    return str(int(present[0])) if len(different) > 1 and valid.all() else None
+def _dates_like(values: NDArray[np.float64]) -> tuple[str, str]:
+    """Return how numbers that may well be dates are written, and the first of them as a date; nothing where none are.
 
-
-def _milliseconds_like(values: NDArray[np.float64]) -> float | None:
-    """Return the first of numbers that are all dates up to 2100 in milliseconds since 1970, as pandas writes them in JSON.
-
-    They are whole days, or whole seconds since 1973.
+    Either all are dates of 1800 to 2100 such as 19580329; or up to 2100 in milliseconds since 1970, as pandas writes them
+    in JSON, and whole days, or whole seconds since 1973.
     """
     present = values[~np.isnan(values)]
-    if not len(present) or present.min() == present.max() or not _SINCE_1973 <= present.max() <= _UNTIL_2100:
-        return None
-    low = float(present.min())
+    if not len(present) or (low := float(present.min())) == (high := float(present.max())):
+        return "", ""
+    if low >= 18000101 and high <= 21001231 and not np.any(present % 1):
+        days = present.astype(np.int64)
+        months, days = days // 100 - 197000, days % 100
+        first = (months // 100 * 12 + months % 100 - 1).astype("datetime64[M]")
+        lengths = ((first + 1).astype("datetime64[D]") - first.astype("datetime64[D]")).astype(np.int64)
+        if np.all((months % 100 >= 1) & (months % 100 <= 12) & (days >= 1) & (days <= lengths)):
+            return f"{present[0]:.0f}", str(first[0]) + f"-{days[0]:02}"
     unit = 1000 if low >= _SINCE_1973 else _DAY
-    return None if low < -_UNTIL_2100 or np.any(present % unit) else float(present[0])
+    if _SINCE_1973 <= high <= _UNTIL_2100 and low >= -_UNTIL_2100 and not np.any(present % unit):
+        return f"{present[0]:.0f}", date_text(float(present[0]) / _DAY)
+    return "", ""
 
 
 def with_remark(text: Column, column: Column, table: Table) -> Column:
     """Return a column with what is told of how it was read from text, or why it was not; as it is where all is plain."""
-    remark, used = None, "and is used as numbers"
+    remark, (plain, day) = None, _dates_like(column.values) if text.kind == "number" else ("", "")
     if column.written:
         form = column.form
         examples = [level for level in text.levels if form.read(level) is not None and not forms.is_number(level)]
         example = next((level for level in examples if not form.mark or form.read(level)), examples[0])
         kept = "; --categorical {} keeps them as text" if form.is_dressed else ""
         remark = Remark(form.said, f"{example.strip()} is {_shown(form, example)}", kept)
-    elif text.kind == "number" and (day := _date_like(column.values)) is not None:
-        remark = Remark(
-            f"column {column.name!r} looks like dates written as numbers, {used}, in which the days of two "
-            f"months are far apart; {day} is a date if written {day[:4]}-{day[4:6]}-{day[6:]}"
+    elif day:
+        how = (
+            ("numbers", ", in which the days of two months are far apart") if len(plain) == 8 else ("milliseconds", "")
         )
-    elif text.kind == "number" and (moment := _milliseconds_like(column.values)) is not None:
-        remark = Remark(
-            f"column {column.name!r} looks like dates in milliseconds, {used}; {moment:.0f} is a date if "
-            f"written {date_text(moment / _DAY)}"
-        )
+        said = f"looks like dates {'written as' if how[1] else 'in'} {how[0]}, and is used as numbers{how[1]}; "
+        remark = Remark(f"column {column.name!r} {said}{plain} is a date if written {day}")
     elif column.kind == "text" and column.problem is None and (size := _size(column, table.na)):
-        remark = Remark(
-            f"{size} and its like in column {column.name!r} are taken for categories, since there are only few; without "
-            "the unit they are numbers"
-        )
+        said = f"{size} and its like in column {column.name!r} are taken for categories, since there are only few; "
+        remark = Remark(f"{said}without the unit they are numbers")
     return column if remark is None else replace(column, remarks=(*column.remarks, remark))
 
 

@@ -464,7 +464,12 @@ def laid_below(*columns: Column) -> Column:
     first = columns[0]
     if not first.is_category:
         return Column(first.name, first.kind, np.concatenate([column.values for column in columns]))
-    levels = tuple(sorted({column.levels[code] for column in columns for code in np.unique(column.values)}))
+    # Not np.unique, which without indices imports numpy.ma: 13 ms of a small test.
+    used = [np.bincount(column.values[column.values >= 0], minlength=len(column.levels)) for column in columns]
+    occurring = {
+        column.levels[code] for column, counts in zip(columns, used, strict=True) for code in counts.nonzero()[0]
+    }
+    levels = tuple(sorted(occurring))
     position = {level: code for code, level in enumerate(levels)}
     codes = [
         np.array([position.get(level, -1) for level in column.levels], dtype=np.int64)[column.values]

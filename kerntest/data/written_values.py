@@ -314,11 +314,6 @@ def meant_as(column: Column, na: Sequence[str] = (), decimal: str = "auto") -> T
     return TextMeaning(best, [found[best].get(k) for k in range(len(levels))], weights[best], total, tuple(rivals))
 
 
-def n_values(values: Sequence[float | None], counts: NDArray[np.int64]) -> int:
-    """Return how many rows hold a level that has a value."""
-    return int(counts[[value is not None for value in values]].sum())
-
-
 def _dressed_forms(
     column: Column, dressed: Mapping[int, Dressed], counts: NDArray[np.int64], decimal: str
 ) -> list[Form]:
