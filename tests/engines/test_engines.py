@@ -187,10 +187,14 @@ def numbers(rows, count, seed=0):
     return values
 
 
-def screened(holes):
-    values = numbers(300, 6)
+def frame(rows, names, holes=0.0):
+    values = numbers(rows, len(names))
     values[np.random.default_rng(3).random(values.shape) < holes] = np.nan
-    found = kerntest.hsic_pairs(pd.DataFrame(values, columns=list("abcdef")), permutations=200)
+    return pd.DataFrame(values, columns=list(names))
+
+
+def screened(holes):
+    found = kerntest.hsic_pairs(frame(300, "abcdef", holes), permutations=200)
     return [(pair.p_value, pair.p_adjusted, pair.p_permutation) for pair in found.pairs]
 
 
@@ -229,14 +233,8 @@ CASES = {
     "covariance": lambda: hsic(*sides, statistic="coco", permutations=200),
     "a screen": lambda: screened(0.0),
     "a screen with missing values": lambda: screened(0.1),
-    "a selection": lambda: kerntest.hsic_select(
-        pd.DataFrame(numbers(300, 4), columns=list("abcd")), "d", permutations=100
-    ).to_dict()["selected"],
-    "a joint test": lambda: (
-        kerntest.hsic_joint(
-            pd.DataFrame(numbers(200, 3), columns=list("abc")), ["a", "b", "c"], permutations=100
-        ).p_value
-    ),
+    "a selection": lambda: kerntest.hsic_select(frame(300, "abcd"), "d", permutations=100).to_dict()["selected"],
+    "a joint test": lambda: kerntest.hsic_joint(frame(200, "abc"), list("abc"), permutations=100).p_value,
     "models": learned,
 }
 
