@@ -240,16 +240,22 @@ def _no_model(model: str, what: str, hint: str = "a model is what svm, ridge and
     return ModelError(told, hint=hint, code="model.not_a_model", where={"file": model})
 
 
+def _refuse_others(start: bytes, model: str) -> None:
+    """Refuse what does not begin as a model, and say what it is."""
+    hint = "the model comes first, then the data: kerntest COMMAND MODEL DATA"
+    if not start:
+        raise _no_model(model, "empty")
+    if start.startswith(PARQUET_MAGIC):
+        raise _no_model(model, "a Parquet table", hint)
+    if not start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        text = b"\0" not in start and start[0] < 0x80
+        raise _no_model(model, *(("text, such as a CSV table", hint) if text else ("neither a zip archive nor text",)))
+
+
 def _checked(file: BinaryIO, model: str) -> ModelFile:
     """Return what an open file holds."""
     size, start = os.fstat(file.fileno()).st_size, file.read(4096)
-    if not start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        table = "a Parquet table" if start.startswith(PARQUET_MAGIC) else "text, such as a CSV table"
-        if not start:
-            raise _no_model(model, "empty")
-        if table == "a Parquet table" or (b"\0" not in start and start[0] < 0x80):
-            raise _no_model(model, table, "the model comes first, then the data: kerntest COMMAND MODEL DATA")
-        raise _no_model(model, "neither a zip archive nor text")
+    _refuse_others(start, model)
     # The end of the directory: 22 bytes, of which the last two are the length of a comment behind it.
     file.seek(max(0, size - 22))
     end = file.read()
@@ -273,25 +279,18 @@ def _checked(file: BinaryIO, model: str) -> ModelFile:
     }
     for flaw in (flaw for flaw, found in flaws.items() if found):
         raise damaged(model, f"it holds {flaw}")
-    found = ModelFile(_manifest(zipped.read(described), model), {}, model)
+    try:
+        manifest = json.loads(zipped.read(described).decode("utf-8"))
+    except (RecursionError, ValueError) as error:
+        raise damaged(model, f"{MANIFEST} is not JSON: {one_line(str(error))}") from error
+    if not isinstance(manifest, dict):
+        raise damaged(model, f"{MANIFEST} must be an object")
+    found = ModelFile(manifest, {}, model)
     members = _members(found)
     for member in sorted({f"{name}.npy" for name in members} ^ infos.keys()):
         raise damaged(model, f"{one_line(member)} is {'not in its manifest' if member in infos else 'missing'}")
     found.arrays.update({name: _array(zipped, infos[f"{name}.npy"], one, model) for name, one in members.items()})
     return found
-
-
-def _manifest(content: bytes, model: str) -> dict[str, Any]:
-    """Return the object that a text says."""
-    try:
-        manifest = json.loads(content.decode("utf-8"))
-    except RecursionError as error:
-        raise damaged(model, f"{MANIFEST} is nested too deeply") from error
-    except ValueError as error:
-        raise damaged(model, f"{MANIFEST} is not JSON: {one_line(str(error))}") from error
-    if not isinstance(manifest, dict):
-        raise damaged(model, f"{MANIFEST} must be an object")
-    return manifest
 
 
 def _members(file: ModelFile) -> dict[str, Member]:

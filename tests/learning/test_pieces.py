@@ -300,17 +300,6 @@ def test_a_file_that_changes_meanwhile_is_refused(folder, tmp_path, elsewhere):
         table_and_report(folder, "svm", tmp_path / "rows.parquet", tmp_path / "out.csv", block=50)
 
 
-def test_files_that_do_not_fit_together_are_refused_before_any_work(folder, tmp_path, elsewhere):
-    write_layouts(tmp_path, pa.Table.from_pandas(rows()))
-    last = rows(20)
-    last["size"] = last["size"].astype(str)
-    parquet.write_table(pa.Table.from_pandas(last), tmp_path / "parts" / "9.parquet")
-    engine = elsewhere(Elsewhere())
-    with pytest.raises(DataError, match=r"9\.parquet has other columns or types than .*0\.parquet: column 'size'"):
-        table_and_report(folder, "svm", tmp_path / "parts", tmp_path / "out.csv", block=50)
-    assert engine.tasks == 0
-
-
 def test_unknown_values_are_told_in_the_order_of_the_rows(folder, tmp_path, elsewhere):
     table = rows()
     places = [350, 20, 133, 21, 300]

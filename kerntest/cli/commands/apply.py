@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PREDICTIONS, PROJECTION = "Predictions", "Projection"
 _predictions, _projection, _data = (partial(common.option, topic=topic) for topic in (PREDICTIONS, PROJECTION, "Data"))
+DOING = {"predict": ("predicting", "predictions", "predicted"), "transform": ("projecting", "scores", "transformed")}
 LARGE_DATA = f"{DATA} It may be larger than memory."
 
 PREDICT = Manual(
@@ -173,9 +174,7 @@ def transform(model: str, data: str, **options: Any) -> int:
 def _applied(command: str, model: str, data: str, options: dict[str, Any]) -> int:
     """Apply a model; deliver the report where there is to be one: stdout has room for the rows or for the report."""
     given, predicts = options["report"], command == "predict"
-    doing, made, done = (
-        ("predicting", "predictions", "predicted") if predicts else ("projecting", "scores", "transformed")
-    )
+    doing, made, done = DOING[command]
     run = Run(options)
     reported = options["output"] is not None or run.output is not None
     if not reported and (given == "-" or run.format != "table"):

@@ -60,10 +60,8 @@ class ColumnSpec:
 
     def stored_fields(self) -> tuple[str, ...]:
         """Return which fields a model file has of it."""
-        numbers = (
-            ("name", "kind", "centre", "spread", "written") if self.written else ("name", "kind", "centre", "spread")
-        )
-        return ("name", "kind", "levels") if self.is_category else numbers
+        own = ("levels",) if self.is_category else ("centre", "spread", "written")[: 2 + bool(self.written)]
+        return ("name", "kind", *own)
 
     def flaw(self) -> str | None:
         """Return what is wrong with it, if a stranger wrote it."""

@@ -204,13 +204,10 @@ class RidgeColumns(ModelColumns):
 
     def __post_init__(self) -> None:
         """Refuse what a regression does not have; `refused` is the option that asks for it."""
-        told, deviates = (
-            f"{self.refused} is for support vector machines, and {self.shown} is a ridge regression",
-            self.std,
-        )
+        told = f"{self.refused} is for support vector machines, and {self.shown} is a ridge regression"
         if self.interval is not None:
             check_probability(self.interval)
-            deviates = True
+        deviates = self.std or self.interval is not None
         none = f"{self.shown} was fitted with --no-intervals, and has none"
         ways = "--interval 0.9 gives intervals, --std standard deviations"
         _refuse(

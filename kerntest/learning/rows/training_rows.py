@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kerntest.learning.learner import LearnerOptions
 
 MissingPolicy: TypeAlias = Literal["error", "drop"]
+_RowsT = TypeVar("_RowsT", bound="Labelled | TrainingRows")
 
 
 # More classes than this are no classes.
@@ -90,14 +91,20 @@ class Labelled:
 
     def take(self, rows: NDArray[np.intp]) -> Labelled:
         """Return some of the rows."""
-        return replace(
-            self,
-            features=self.features.take(rows),
-            targets=tuple(column.take(rows) for column in self.targets),
-            beside=tuple(column.take(rows) for column in self.beside),
-            cluster=None if self.cluster is None else self.cluster.take(rows),
-            clusters=None if self.clusters is None else self.clusters[rows],
-        )
+        return _some(self, rows, "features", "targets", "beside", "cluster", "clusters")
+
+
+def _some(record: _RowsT, rows: NDArray[np.intp], *names: str) -> _RowsT:
+    """Return a record with some rows of these fields: arrays, what has `take`, tuples of it; None and nothing stay."""
+
+    def taken(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(taken, value))
+        return value[rows] if isinstance(value, np.ndarray) else value.take(rows)
+
+    there = {name: value for name in names if (value := getattr(record, name)) is not None}
+    empty = [name for name, value in there.items() if isinstance(value, np.ndarray) and not len(value)]
+    return replace(record, **{name: taken(value) for name, value in there.items() if name not in empty})
 
 
 def read_labelled(
@@ -106,11 +113,8 @@ def read_labelled(
     """Return the rows of a table to learn from; `name` is what data in memory are called."""
     table = options.read(data, name)
     if options.cluster is not None and options.cluster in (*targets, *beside):
-        told, where = (
-            f"column {options.cluster!r} cannot be target or weight and --cluster too",
-            {"column": options.cluster},
-        )
-        raise UsageError(told, hint="name another one", code="usage.cluster", where=where)
+        told = f"column {options.cluster!r} cannot be target or weight and --cluster too"
+        raise UsageError(told, hint="name another one", code="usage.cluster", where={"column": options.cluster})
     apart = table.select(options.apart(targets, beside)).names
     taking_part = match_names(options.columns, table.names, table.name) if options.columns else table.names
     excluded = {*match_names(options.exclude, table.names, table.name), *apart}
@@ -218,15 +222,7 @@ class TrainingRows:
 
     def take(self, rows: NDArray[np.intp]) -> TrainingRows:
         """Return some of the rows; of a matrix, with all of its columns."""
-        points = self.points.take(rows) if isinstance(self.points, Points) else self.points[rows]
-        return replace(
-            self,
-            points=points,
-            targets=self.targets[rows] if len(self.targets) else self.targets,
-            codes=self.codes[rows] if len(self.codes) else self.codes,
-            weights=None if self.weights is None else self.weights[rows],
-            clusters=None if self.clusters is None else self.clusters[rows],
-        )
+        return _some(self, rows, "points", "targets", "codes", "weights", "clusters")
 
 
 @dataclass(frozen=True, slots=True)
