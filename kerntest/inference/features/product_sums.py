@@ -283,12 +283,7 @@ def speaking_rows(n: int, sampled: int, seed: int) -> list[NDArray[np.intp]]:
 
 @np.errstate(over="ignore", invalid="ignore")
 def hsic_by_features(
-    x: Any,
-    y: Any,
-    run: two_passes.Survey,
-    *,
-    kernels: tuple[Kernel | str, Kernel | str],
-    bandwidth: BandwidthOption,
+    x: Any, y: Any, run: two_passes.Survey, *, kernels: tuple[Kernel | str, Kernel | str], bandwidth: BandwidthOption
 ) -> two_passes.RecordParts:
     """Run the test of `hsic_test` with ``method="features"``. Cost: O(n (M (p + r) + r^2)) time, r of M features a side."""
     options, reading = run.options, run.reading

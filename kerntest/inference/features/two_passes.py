@@ -171,15 +171,14 @@ def _as_wanted(column: Column, kind: Kind) -> Column:
 def points_of(columns: Sequence[Column], scaling: Variable) -> Points:
     """Return rows without missing values as kernels see them, scaled and coded as others were."""
     by_name, n = {column.name: column for column in columns}, len(columns[0].values)
-    numeric = np.empty((n, len(scaling.numeric_names)), order="F")
-    for place, name in enumerate(scaling.numeric_names):
-        np.subtract(by_name[name].values, scaling.centre[place], out=numeric[:, place])
-        numeric[:, place] /= scaling.spread[place]
+    numbers = np.array([by_name[name].values for name in scaling.numeric_names]).reshape(len(scaling.numeric_names), n)
+    numbers -= scaling.centre[:, None]
+    numbers /= scaling.spread[:, None]
     codes = np.empty((n, len(scaling.category_names)), dtype=np.int64, order="F")
     for place, name in enumerate(scaling.category_names):
         known, own = (np.array(levels, dtype=object) for levels in (scaling.levels[place], by_name[name].levels))
         codes[:, place] = np.searchsorted(known, own)[by_name[name].values]
-    return Points(numeric, codes)
+    return Points(numbers.T, codes)
 
 
 class Survey(exact.RunOfTest):
