@@ -131,10 +131,8 @@ def test_a_grid_has_only_what_there_is_to_choose(options, cells):
     assert [(cell.multiple, cell.C) for cell in result.grid.cells] == cells
 
 
-@pytest.mark.parametrize("options", [{"grid": True}, {"cv": 3}])
-def test_one_class_has_no_score_to_choose_by(options):
-    error = raises(UsageError, "usage.grid", lambda: train_svm(noisy(40)[0], task="one-class", **options))
-    assert "one class" in error.message
+def test_one_class_has_no_score_to_choose_by():
+    raises(UsageError, "usage.grid", lambda: train_svm(noisy(40)[0], task="one-class", cv=3))
 
 
 @pytest.mark.parametrize("options", [{"cv": 3}, {"probability": True}])
@@ -142,12 +140,3 @@ def test_a_largest_nu_is_feasible_in_the_folds_too(options):
     X, y = noisy(41)
     largest = 2 * min(np.bincount(y)) / 41
     assert train_svm(frame_of(X, y), "y", nu=largest * (1 - 1e-9), **options).accuracy > 0
-
-
-@pytest.mark.usefixtures("four_cells")
-def test_what_held_out_rows_say_is_near_what_new_rows_say():
-    result = train_svm(frame_of(*noisy(120, seed=3)), "y", grid=True, test=frame_of(*noisy(2000, seed=4)))
-    cell = result.grid.cells[result.grid.chosen]
-    # Five standard errors of both.
-    assert abs(cell.mean - result.accuracy) < 5 * np.hypot(cell.standard_error, 0.5 / np.sqrt(2000))
-    assert result.judged_on == "test"

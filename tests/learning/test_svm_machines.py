@@ -7,12 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from learning.alike import assert_decide_alike
-from learning.svm_cases import bundled, clouds, coefficients_of, cubic, frame_of, gaussian, laplacian, raises, student_t
+from learning.svm_cases import bundled, clouds, coefficients_of, cubic, frame_of, gaussian, laplacian, student_t
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 from tolerances import SAME_MACHINE, assert_close
 
 from kerntest import SVM, train_svm
-from kerntest.errors import UsageError
 
 # LIBSVM keeps kernel values in single precision: its decisions are good to some 1e-6.
 DECISIONS = 1e-4
@@ -46,8 +45,7 @@ def never_lower(K, ours, peer, linear, epsilon=0.0):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("C", [0.1, 10.0])
-@pytest.mark.parametrize("name", ["cancer", "iris"])
+@pytest.mark.parametrize(("name", "C"), [("cancer", 0.1), ("iris", 10.0)])
 def test_two_classes_are_those_of_svc(name, C, kernel):
     X, y = bundled(name)
     y = (y == 1).astype(int)
@@ -60,33 +58,6 @@ def test_two_classes_are_those_of_svc(name, C, kernel):
     assert (ours.predict(X) == peer.predict(K))[clear].all()
     beta = coefficients_of(ours, len(y))[:, 0]
     np.testing.assert_allclose(ours.fit_.dual_objective, never_lower(K, beta, peer, signs_of(y)), rtol=1e-9)
-
-
-@pytest.mark.parametrize("name", ["iris", "wine", "digits"])
-@pytest.mark.parametrize("C", [0.5, 20.0])
-def test_several_classes_are_those_of_svc(name, C):
-    X, y = bundled(name)
-    s = (X.shape[1] / 2) ** 0.5
-    peer = SVC(C=C, gamma=1 / (2 * s**2), **PAIRS).fit(X, y)
-    ours = SVM(C=C, bandwidth=s, scale="none", tolerance=1e-9).fit(X, y)
-    new = X + 0.2 * np.random.default_rng(0).normal(size=X.shape)
-    # Pairs of theirs are above 0 for the first class.
-    theirs = -peer.decision_function(new)
-    close(ours.decision_function(new), theirs)
-    clear = (np.abs(theirs) > DECISIONS * np.abs(theirs).max()).all(axis=1)
-    assert clear.mean() > 0.95
-    np.testing.assert_array_equal(ours.predict(new)[clear], peer.predict(new)[clear])
-    assert abs(len(ours.fit_.support) - len(peer.support_)) <= 2
-
-
-@pytest.mark.parametrize("weights", ["balanced", "0:3,1:1,2:0.2"])
-def test_class_weights_are_those_of_svc(weights):
-    X, y = bundled("wine")
-    X, y = X[::2], np.where(np.arange(len(y)) % 3 == 0, 0, y)[::2]
-    theirs = "balanced" if weights == "balanced" else {0: 3.0, 1: 1.0, 2: 0.2}
-    peer = SVC(C=0.7, gamma=0.1, class_weight=theirs, **PAIRS).fit(X, y)
-    ours = SVM(C=0.7, bandwidth=5**0.5, scale="none", tolerance=1e-9, class_weight=weights).fit(X, y)
-    close(ours.decision_function(X), -peer.decision_function(X))
 
 
 @pytest.mark.parametrize(
@@ -113,19 +84,6 @@ def test_nu_machines_are_those_of_nusvc(name, nu, bandwidth):
         np.testing.assert_allclose(ours.fit_.C, np.abs(peer.dual_coef_).max(), rtol=1e-4)
         margins = signs_of(y) * ours.decision_function(X)
         assert (margins < 1 - 1e-4).mean() <= nu <= len(ours.fit_.support) / len(y)
-
-
-@pytest.mark.parametrize(("n", "nu"), [(30, 0.02), (30, 0.1), (50, 0.05)])
-def test_a_small_nu_gives_a_certified_machine_or_none(n, nu):
-    X, y = clouds(n)
-    try:
-        machine = SVM(nu=nu, **GAUSSIAN).fit(X, y)
-    except UsageError:
-        # Few support vectors need margins that no cost in double precision reaches: refused by name.
-        raises(UsageError, "usage.nu", lambda: SVM(nu=nu, **GAUSSIAN).fit(X, y))
-    else:
-        assert machine.fit_.converged
-        assert machine.fit_.gap <= 1e-6
 
 
 @pytest.mark.parametrize("kernel", ["gaussian(3)", "laplacian(20)", "polynomial(3, 0.1, 1)"])
@@ -174,7 +132,7 @@ def test_one_class_machines_are_those_of_oneclasssvm_and_leave_out_the_share_nu(
     assert (ours.predict(X) == (mine >= 0)).all()
 
 
-@pytest.mark.parametrize("options", [{}, {"probability": True}, {"task": "regress"}, {"task": "one-class"}])
+@pytest.mark.parametrize("options", [{"probability": True}, {"task": "regress"}, {"task": "one-class"}])
 def test_a_precomputed_matrix_gives_the_machine_of_its_kernel(options):
     X, y = clouds(90, classes=3)
     own, new = slice(0, 60), slice(60, 90)
@@ -230,13 +188,9 @@ def test_a_hard_margin_is_as_wide_as_geometry_says(scale):
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize(
-    ("n", "separation", "options"),
-    [(80, 1.5, {"kernel": "gaussian(0.4)"}), (20, 8.0, {"kernel": "linear", "tolerance": 1e-10})],
-)
-def test_a_hard_margin_leaves_no_row_inside(n, separation, options, seed):
-    X, y = clouds(n, separation=separation, seed=seed)
-    machine = SVM(scale="none", hard_margin=True, **options).fit(X, y)
+def test_a_hard_margin_leaves_no_row_inside(seed):
+    X, y = clouds(80, seed=seed)
+    machine = SVM(scale="none", hard_margin=True, kernel="gaussian(0.4)").fit(X, y)
     margins = signs_of(y) * machine.decision_function(X)
     np.testing.assert_allclose(margins.min(), 1, rtol=1e-4)
     np.testing.assert_allclose(margins[machine.fit_.support], 1, rtol=1e-4)
@@ -304,13 +258,6 @@ def test_classes_are_sorted_by_their_names_whatever_the_type_of_a_column(labels,
         assert SVM().fit(X, beside).classes_.tolist() == names
     table = pd.DataFrame(X, columns=["a", "b"]).assign(y=np.asarray(column))
     assert SVM().fit(table, "y").classes_.tolist() == names
-
-
-def test_every_pair_of_classes_is_counted():
-    X, y = clouds(60, classes=4)
-    seen = []
-    train_svm(frame_of(X, y), "y", progress=lambda *done: seen.append(done))
-    assert seen == [(done, 6) for done in range(1, 7)]
 
 
 def test_machines_that_say_little_are_told():
@@ -416,15 +363,6 @@ def test_probabilities_are_of_machines_with_the_same_cost():
     # A kernel eight times as large costs an eighth.
     one, other = (SVM(C=C, kernel=k, **options).fit(X, y) for C, k in ((8.0, "gaussian(1)"), (1.0, "8*gaussian(1)")))
     close(one.predict_proba(X), other.predict_proba(X), 1e-5)
-
-
-def test_probabilities_are_about_right_where_the_truth_is_known():
-    # Two normal clouds with unit variance: log odds are separation * (x - separation / 2).
-    X, y = clouds(600, 1, separation=2.0)
-    machine = SVM(kernel="linear", scale="none", probability=True).fit(X, y)
-    at = np.linspace(-1, 3, 9)
-    truth = 1 / (1 + np.exp(-2.0 * (at - 1)))
-    np.testing.assert_allclose(machine.predict_proba(at[:, None])[:, 1], truth, rtol=0, atol=0.08)
 
 
 @pytest.mark.parametrize(

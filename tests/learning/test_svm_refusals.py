@@ -1,6 +1,7 @@
 """What cannot be fitted is refused in one clear line, before anything is computed where that is possible."""
 
 import math
+import re
 from functools import partial
 
 import numpy as np
@@ -34,103 +35,141 @@ VALUES = {
     "features": ["nystrom:10", "nystroem", "fourier:0", "fourier:-3"],
     "class_weight": ["heavy", "0:-1", "u:1,v:2,u:3", {"0": 1e-76}, {0: math.nan}, [1, 2]],
 }
-
-
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name in VALUES for value in VALUES[name]], ids=str)
-def test_values_that_make_no_sense_are_refused_at_once(name, value):
-    raises(UsageError, f"usage.{name}", lambda: SVM(**{name: value}))
-
-
 NU, HARD, BALANCED = {"nu": 0.2}, {"hard_margin": True}, {"class_weight": "balanced"}
 REGRESS, ONE_CLASS, MEAN = {"task": "regress"}, {"task": "one-class"}, {"method": "mean"}
 PERCEPTRON, PROBABILITY, FEATURES = {"method": "perceptron"}, {"probability": True}, {"features": "nystroem:5"}
 PRECOMPUTED = {"kernel": "precomputed"}
+CONTRADICTIONS = [
+    *((NU, other) for other in (HARD, BALANCED, REGRESS, MEAN, PERCEPTRON)),
+    *((HARD, other) for other in (REGRESS, ONE_CLASS, MEAN, PERCEPTRON)),
+    *((BALANCED, other) for other in (REGRESS, ONE_CLASS, MEAN, PERCEPTRON)),
+    *((PROBABILITY, other) for other in (REGRESS, ONE_CLASS, MEAN)),
+    *((MEAN, other) for other in (REGRESS, ONE_CLASS, FEATURES)),
+    *((PRECOMPUTED, other) for other in (FEATURES, {"bandwidth": 2.0})),
+]
+OPTIONS = [
+    *((f"usage.{name}", {name: value}) for name in VALUES for value in VALUES[name]),
+    *(("usage.contradiction", one | other) for one, other in CONTRADICTIONS),
+]
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        *((NU, other) for other in (HARD, BALANCED, REGRESS, MEAN, PERCEPTRON)),
-        *((HARD, other) for other in (REGRESS, ONE_CLASS, MEAN, PERCEPTRON)),
-        *((BALANCED, other) for other in (REGRESS, ONE_CLASS, MEAN, PERCEPTRON)),
-        *((PROBABILITY, other) for other in (REGRESS, ONE_CLASS, MEAN)),
-        *((MEAN, other) for other in (REGRESS, ONE_CLASS, FEATURES)),
-        *((PRECOMPUTED, other) for other in (FEATURES, {"bandwidth": 2.0})),
+@pytest.mark.parametrize(("code", "options"), OPTIONS, ids=str)
+def test_options_that_make_no_sense_are_refused_at_once(code, options):
+    raises(UsageError, code, lambda: SVM(**options))
+
+
+def changed(**columns):
+    return TABLE.assign(**columns)
+
+
+def fitted(rows, y, **options):
+    return lambda: SVM(**options).fit(rows, y)
+
+
+TEXTS, NAN, HUGE = np.array(["u", "v"])[Y], math.nan, X / 4 * 1e155
+COLOURED = changed(c=["red", "blue"] * 20)
+REFUSED = {
+    "usage.target": [
+        *(train(target=None), train(task="one-class"), fitted(X, None), fitted(K, None, **PRECOMPUTED)),
     ],
-    ids=str,
-)
-def test_options_that_contradict_each_other_are_refused_at_once(one, other):
-    raises(UsageError, "usage.contradiction", lambda: SVM(**one, **other))
+    "usage.unknown_column": [*(train(target=name) for name in "zY"), train(test=TABLE[["a", "b"]])],
+    "usage.contradiction": [train(test=TABLE, test_fraction=0.3)],
+    "usage.test_fraction": [train(test_fraction=share) for share in (0.0, 1.0, NAN)],
+    "usage.cv": [train(cv=folds) for folds in (1, 2.5)],
+    "usage.precomputed": [train(**PRECOMPUTED)],
+    "usage.bandwidth_twice": [
+        *(train(kernel=kernel, bandwidth=1.0) for kernel in ("gaussian(2)", "linear")),
+        train(kernel="gaussian(2)", bandwidth=1.0, grid=True),
+    ],
+    "usage.features": [
+        train(kernel="laplacian", features="fourier:20"),
+        train(COLOURED, features="fourier:20", kernel="a, b: gaussian; c: delta"),
+    ],
+    "usage.class_weight": [train(class_weight="1:2,7:3")],
+    "usage.no_columns": [train(exclude="a,b")],
+    "usage.threads": [train(threads=0)],
+    "usage.not_fitted": [lambda: SVM().predict(X)],
+    "data.one_class": [train(changed(y=value)) for value in ("same", 3)] + [fitted(K, np.zeros(40), **PRECOMPUTED)],
+    "data.constant_target": [train(changed(y=1.5), **REGRESS), fitted(K, np.ones(40), **PRECOMPUTED, **REGRESS)],
+    "data.target_not_numeric": [train(changed(y=values), **REGRESS) for values in (TEXTS, Y > 0)],
+    "data.too_many_classes": [
+        train(pd.DataFrame({"a": np.arange(501.0), "y": values}))
+        for values in (np.arange(501), [f"id{k}" for k in range(501)])
+    ],
+    "data.missing_values": [
+        *(train(changed(y=LABELS)), train(changed(y=[NAN, *Y[1:]]), **REGRESS), train(changed(a=[NAN, *X[1:, 0]]))),
+        *(train(test=changed(b=NAN)), fitted(K, [NAN, *Y[1:]], **PRECOMPUTED, **REGRESS)),
+        *(fitted(X, labels) for labels in ([*Y[:-1], NAN], LABELS, np.array(LABELS, dtype=object))),
+        *(fitted(X, pd.Series(LABELS, dtype=kind)) for kind in ("object", "string", "category")),
+    ],
+    "data.infinite_values": [fitted(X, np.array([sign * math.inf, *X[1:, 0]]), **REGRESS) for sign in (-1, 1)],
+    "data.folds": [train(TABLE.iloc[:6], cv=7), train(changed(y=[9, *Y[1:]]), cv=3)],
+    "data.columns_differ": [
+        *(train(test=TABLE.drop(columns="a")), train(test=TABLE[["y"]].assign(z=1.0))),
+        lambda: SVM().fit(X, Y).predict(X[:, :1]),
+    ],
+    "data.unknown_class": [train(test=changed(y=Y + 1)), lambda: SVM().fit(X, Y).score(X, Y + 1)],
+    "data.unknown_level": [
+        train(COLOURED, test=changed(c=["green", "blue"] * 20)),
+        lambda: SVM().fit(COLOURED, "y").predict(COLOURED.assign(c="green")),
+    ],
+    "data.types_differ": [train(test=changed(a="text"))],
+    "data.target_size": [
+        train(changed(y=X[:, 0] / np.abs(X).max() * unit), **REGRESS) for unit in (1e-200, 1e200, 1e308)
+    ],
+    "data.wrong_shape": [
+        *(fitted(rows, Y, **PRECOMPUTED) for rows in (K[:, :5], K[0], np.where(np.eye(40) > 0, NAN, K))),
+        *(partial(SVM(**PRECOMPUTED).fit(K, Y).predict, rows) for rows in (K[:3, :20], K[0], np.full((3, 40), NAN))),
+        fitted(X, Y[:, None]),
+    ],
+    "data.not_symmetric": [fitted(np.triu(K), Y, **PRECOMPUTED)],
+    "data.not_numeric": [fitted([["a"]], Y, **PRECOMPUTED), fitted([[1.0, 2.0], [3.0]], Y)],
+    "data.rows_do_not_pair": [fitted(K, Y[:-1], **PRECOMPUTED), fitted(X, Y[:-1])],
+    "undecided.overflow": [
+        train(changed(a=1e5 * X[:, 0]), kernel="exponential", scale="none", **options)
+        for options in ({}, MEAN, {"features": "nystroem:10"}, {"grid": True, "cv": 2})
+    ]
+    + [fitted(HUGE, Y, kernel="linear", scale="none")],
+}
 
 
-CALLS = [
-    (train(target=None), "usage.target"),
-    (train(task="one-class"), "usage.target"),
-    (train(target="z"), "usage.unknown_column"),
-    (train(target="Y"), "usage.unknown_column"),
-    (train(test=TABLE, test_fraction=0.3), "usage.contradiction"),
-    (train(test_fraction=0.0), "usage.test_fraction"),
-    (train(test_fraction=1.0), "usage.test_fraction"),
-    (train(test_fraction=math.nan), "usage.test_fraction"),
-    (train(cv=1), "usage.cv"),
-    (train(cv=2.5), "usage.cv"),
-    (train(kernel="precomputed"), "usage.precomputed"),
-    (train(kernel="gaussian(2)", bandwidth=1.0), "usage.bandwidth_twice"),
-    (train(kernel="linear", bandwidth=1.0), "usage.bandwidth_twice"),
-    (train(kernel="gaussian(2)", bandwidth=1.0, grid=True), "usage.bandwidth_twice"),
-    (train(kernel="laplacian", features="fourier:20"), "usage.features"),
-    (
-        train(TABLE.assign(c=["red", "blue"] * 20), features="fourier:20", kernel="a, b: gaussian; c: delta"),
-        "usage.features",
-    ),
-    (train(class_weight="1:2,7:3"), "usage.class_weight"),
-    (train(test=TABLE[["a", "b"]]), "usage.unknown_column"),
-    (train(exclude="a,b"), "usage.no_columns"),
-    (train(threads=0), "usage.threads"),
+@pytest.mark.parametrize(("code", "call"), [(code, call) for code, calls in REFUSED.items() for call in calls])
+def test_what_cannot_be_fitted_is_refused(code, call):
+    raises({"usage": UsageError, "data": DataError, "undecided": UndecidedError}[code.partition(".")[0]], code, call)
+
+
+N = 40
+ROWS = pd.DataFrame({"a": np.arange(N) * 1.5, "b": np.arange(N) % 3, "y": ["u", "v"] * (N // 2)})
+GAPS, NUMBERS_OF_ROWS = ROWS.assign(y=[None, *ROWS["y"][1:]]), ROWS.assign(y=np.arange(N) / 7)
+DROP = "--missing drop leaves those rows out"
+HINTS = [
+    (GAPS, {}, f"^{DROP}$"),
+    # Without a the target still has one.
+    (GAPS.assign(a=[1.0, None, *ROWS["a"][2:]]), {}, f"^{DROP}$"),
+    (ROWS.assign(a=[1.0, None, *ROWS["a"][2:]]), {}, "; --exclude a leaves the column out$"),
+    (ROWS, {"test": GAPS}, f"^{DROP}$"),
+    (ROWS.assign(y=None), {"missing": "drop"}, "^column 'y' is needed: fill it in$"),
+    (ROWS[:4], {"probability": True}, "^(?!.*folds).*5 rows"),
+    (NUMBERS_OF_ROWS, {}, "regress"),
+    (ROWS.assign(y=[f"id{k}" for k in range(N)]), {}, "^(?!.*regress).*another --target"),
 ]
 
 
-@pytest.mark.parametrize(("call", "code"), CALLS, ids=[str(call.keywords) for call, _ in CALLS])
-def test_calls_that_make_no_sense_are_refused(call, code):
-    raises(UsageError, code, call)
+@pytest.mark.parametrize(("table", "options", "hint"), HINTS)
+def test_hints_name_ways_out_that_lead_out(table, options, hint):
+    with pytest.raises(DataError) as caught:
+        train_svm(table, "y", **options)
+    assert re.search(hint, caught.value.hint)
 
 
-DATA = [
-    (train(TABLE.assign(y="same")), "data.one_class"),
-    (train(TABLE.assign(y=3)), "data.one_class"),
-    (train(TABLE.assign(y=1.5), task="regress"), "data.constant_target"),
-    (train(TABLE.assign(y=np.array(["u", "v"])[Y]), task="regress"), "data.target_not_numeric"),
-    (train(TABLE.assign(y=Y > 0), task="regress"), "data.target_not_numeric"),
-    (train(TABLE.assign(y=LABELS)), "data.missing_values"),
-    (train(TABLE.assign(y=[math.nan, *Y[1:]]), task="regress"), "data.missing_values"),
-    (train(TABLE.assign(a=[math.nan, *X[1:, 0]])), "data.missing_values"),
-    (train(TABLE.iloc[:6], cv=7), "data.folds"),
-    (train(TABLE.assign(y=[9, *Y[1:]]), cv=3), "data.folds"),
-    (train(test=TABLE.drop(columns="a")), "data.columns_differ"),
-    (train(test=TABLE[["y"]].assign(z=1.0)), "data.columns_differ"),
-    (train(test=TABLE.assign(y=Y + 1)), "data.unknown_class"),
-    (train(test=TABLE.assign(a="text")), "data.types_differ"),
-    (train(test=TABLE.assign(b=math.nan)), "data.missing_values"),
-]
+def test_numbers_that_hardly_repeat_are_no_classes_unless_they_are_few():
+    assert train_svm(NUMBERS_OF_ROWS, "y", task="regress").n_train == N
+    assert len(train_svm(NUMBERS_OF_ROWS[:20].assign(y=np.arange(20) // 2), "y").classes) == 10
 
 
-@pytest.mark.parametrize(("call", "code"), DATA)
-def test_rows_that_do_not_allow_it_are_refused(call, code):
-    raises(DataError, code, call)
-
-
-def test_more_than_five_hundred_classes_are_none():
-    many = pd.DataFrame({"a": np.arange(501.0), "y": np.arange(501)})
-    assert "501" in raises(DataError, "data.too_many_classes", train(many)).message
-    texts = many.assign(y=[f"id{k}" for k in range(501)])
-    raises(DataError, "data.too_many_classes", train(texts))
-
-
-def test_a_category_that_no_training_row_has_is_said():
-    table = TABLE.assign(c=["red", "blue"] * 20)
-    error = raises(DataError, "data.unknown_level", train(table, test=table.assign(c=["green", "blue"] * 20)))
-    assert "'green'" in error.message
-    raises(DataError, "data.unknown_level", lambda: SVM().fit(table, "y").predict(table.assign(c="green")))
+def test_the_path_of_a_model_is_looked_at_before_anything_is_fitted(tmp_path):
+    (tmp_path / "m").write_text("there")
+    raises(DataError, "data.exists", train(output=tmp_path / "m", kernel="exponential", scale="none"))
 
 
 def test_a_constant_column_is_known_to_kernels_by_its_name():
@@ -161,12 +200,6 @@ def test_classes_that_overlap_have_no_hard_margin(C):
     assert "'bad'" in error.message
 
 
-@pytest.mark.parametrize("options", [{}, {"method": "mean"}, {"features": "nystroem:10"}, {"grid": True, "cv": 2}])
-def test_a_kernel_that_overflows_is_refused(options):
-    table = TABLE.assign(a=1e5 * X[:, 0])
-    raises(UndecidedError, "undecided.overflow", train(table, kernel="exponential", scale="none", **options))
-
-
 def test_a_kernel_that_is_not_positive_definite_is_said_to_be():
     result = train_svm(TABLE, "y", kernel="polynomial(3, 1, -1)")
     assert result.duality_gap is None
@@ -176,73 +209,9 @@ def test_a_kernel_that_is_not_positive_definite_is_said_to_be():
     )
 
 
-MATRIX = partial(SVM, kernel="precomputed")
-GIVEN = [
-    (MATRIX(), K[:, :5], Y, "data.wrong_shape"),
-    (MATRIX(), K[0], Y, "data.wrong_shape"),
-    (MATRIX(), np.where(np.eye(40) > 0, math.nan, K), Y, "data.wrong_shape"),
-    (MATRIX(), np.triu(K), Y, "data.not_symmetric"),
-    (MATRIX(), [["a"]], Y, "data.not_numeric"),
-    (MATRIX(), K, Y[:-1], "data.rows_do_not_pair"),
-    (MATRIX(), K, np.zeros(40), "data.one_class"),
-    (MATRIX(task="regress"), K, np.ones(40), "data.constant_target"),
-    (MATRIX(task="regress"), K, [math.nan, *Y[1:]], "data.missing_values"),
-    (SVM(), [[1.0, 2.0], [3.0]], Y, "data.not_numeric"),
-    (SVM(), X, Y[:-1], "data.rows_do_not_pair"),
-    (SVM(), X, Y[:, None], "data.wrong_shape"),
-    (SVM(), X, [*Y[:-1], math.nan], "data.missing_values"),
-    *((SVM(), X, labels, "data.missing_values") for labels in (LABELS, np.array(LABELS, dtype=object))),
-    *((SVM(), X, pd.Series(LABELS, dtype=kind), "data.missing_values") for kind in ("object", "string", "category")),
-    (SVM(task="regress"), X, np.array([math.inf, *X[1:, 0]]), "data.infinite_values"),
-    (SVM(task="regress"), X, np.array([-math.inf, *X[1:, 0]]), "data.infinite_values"),
-]
-
-
-@pytest.mark.parametrize(("machine", "rows", "y", "code"), GIVEN)
-def test_rows_and_labels_that_do_not_fit_are_refused(machine, rows, y, code):
-    raises(DataError, code, lambda: machine.fit(rows, y))
-
-
-@pytest.mark.parametrize("rows", [K[:3, :20], np.hstack([K, K])[:3], K[0], np.full((3, 40), math.nan)])
-def test_rows_of_a_precomputed_matrix_are_against_all_training_rows(rows):
-    machine = SVM(kernel="precomputed").fit(K, Y)
-    raises(DataError, "data.wrong_shape", lambda: machine.predict(rows))
-
-
-def test_what_is_not_there_is_asked_for_in_vain():
-    raises(UsageError, "usage.not_fitted", lambda: SVM().predict(X))
-    raises(UsageError, "usage.target", lambda: SVM().fit(X))
-    raises(UsageError, "usage.target", lambda: SVM(kernel="precomputed").fit(K))
-    raises(DataError, "data.columns_differ", lambda: SVM().fit(X, Y).predict(X[:, :1]))
-    raises(DataError, "data.unknown_class", lambda: SVM().fit(X, Y).score(X, Y + 1))
-
-
-def test_the_path_of_a_model_is_looked_at_before_anything_is_fitted(tmp_path):
-    (tmp_path / "m").write_text("there")
-    raises(DataError, "data.exists", train(output=tmp_path / "m", kernel="exponential", scale="none"))
-    with pytest.raises(DataError):
-        train_svm(TABLE, "y", output=tmp_path / "no" / "folder")
-
-
 # Costs and targets of extreme sizes
 
 NUMBERS = X @ [3.0, -1.0]
-
-
-def numbers_table(target):
-    return pd.DataFrame(X, columns=["a", "b"]).assign(y=target)
-
-
-@pytest.mark.parametrize("C", [1e-75, 1e75])
-def test_the_extreme_costs_that_are_taken_give_finite_decisions(C):
-    machine = SVM(C=C).fit(X[:20], Y[:20])
-    assert np.isfinite(machine.decision_function(X)).all()
-
-
-@pytest.mark.parametrize("unit", [1e-200, 1e200, 1e308])
-def test_numbers_that_the_solver_could_not_square_are_refused(unit):
-    target = NUMBERS / np.abs(NUMBERS).max() * unit
-    raises(DataError, "data.target_size", train(numbers_table(target), task="regress"))
 
 
 @pytest.mark.parametrize("unit", [1e-60, 1e60])
@@ -250,18 +219,6 @@ def test_units_of_the_target_change_nothing_but_units(unit):
     plain = SVM(task="regress", C=2.0, epsilon=0.1).fit(X, NUMBERS)
     scaled = SVM(task="regress", C=2.0 * unit, epsilon=0.1 * unit).fit(X, NUMBERS * unit)
     np.testing.assert_allclose(scaled.predict(X) / unit, plain.predict(X), rtol=1e-4, atol=1e-6)
-
-
-def test_a_margin_wider_than_all_errors_is_told():
-    result = train_svm(numbers_table(NUMBERS), "y", task="regress", epsilon=100.0)
-    assert result.n_support == 0
-    assert any("predicted as the same number" in warning for warning in result.warnings)
-
-
-def test_a_target_of_dates_is_told_to_be_predicted_in_days():
-    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(40), unit="D")
-    result = train_svm(numbers_table(days), "y", task="regress")
-    assert any("days since 1970-01-01" in warning for warning in result.warnings)
 
 
 def test_a_machine_with_a_gap_of_one_is_not_called_usable():
@@ -274,11 +231,6 @@ def test_a_machine_with_a_gap_of_one_is_not_called_usable():
     assert "usable" not in warning
 
 
-@pytest.mark.parametrize("unit", [1e100, 1e155, 1e307])
-def test_kernel_values_that_the_solver_could_not_square_are_refused(unit):
-    raises(UndecidedError, "undecided.overflow", lambda: SVM(kernel="linear", scale="none").fit(X / 4 * unit, Y))
-
-
 def test_a_nu_below_the_smallest_share_is_not_said_to_separate_the_classes():
     mixed = np.where(np.arange(40) % 4 == 0, 1 - Y, Y)
     with pytest.raises(UsageError, match=r"leaves a share of 0\.") as caught:
@@ -288,47 +240,8 @@ def test_a_nu_below_the_smallest_share_is_not_said_to_separate_the_classes():
     assert SVM(kernel="linear", nu=least).fit(X, mixed).fit_.converged
 
 
-# Hints name ways out that lead out
-
-N = 40
-ROWS = pd.DataFrame({"a": np.arange(N) * 1.5, "b": np.arange(N) % 3, "y": ["u", "v"] * (N // 2)})
-
-
-def hint_of(table, kind=DataError, **options):
-    with pytest.raises(kind) as caught:
-        train_svm(table, "y", **options)
-    return caught.value.hint
-
-
-def test_a_target_cannot_be_excluded_so_no_hint_says_so():
-    gaps = ROWS.assign(y=[None, *ROWS["y"][1:]])
-    assert hint_of(gaps) == "--missing drop leaves those rows out"
-    # Without a the target still has one.
-    assert hint_of(gaps.assign(a=[1.0, None, *ROWS["a"][2:]])) == "--missing drop leaves those rows out"
-    assert hint_of(ROWS.assign(a=[1.0, None, *ROWS["a"][2:]])).endswith("; --exclude a leaves the column out")
-    assert hint_of(ROWS, test=gaps) == "--missing drop leaves those rows out"
-
-
-def test_a_target_without_a_value_is_to_be_filled_in():
-    assert hint_of(ROWS.assign(y=None), missing="drop") == "column 'y' is needed: fill it in"
-
-
-def test_texts_are_not_said_to_be_numbers_to_predict():
-    table = pd.DataFrame({"a": np.arange(1200) % 7, "y": [f"k{k}" for k in range(1200)]})
-    assert "regress" not in hint_of(table)
-    assert "regress" in hint_of(table.assign(y=np.arange(1200) / 7))
-
-
-def test_folds_that_nobody_asked_for_are_explained():
-    hint = hint_of(ROWS[:4], probability=True)
-    assert "folds" not in hint
-    assert "5 rows" in hint
-
-
-def test_numbers_that_hardly_repeat_are_no_classes():
-    numbers = ROWS.assign(y=np.arange(N) / 7)
-    assert "regress" in hint_of(numbers)
-    assert "another --target" in hint_of(numbers.assign(y=[f"id{k}" for k in range(N)]))
-    assert train_svm(numbers, "y", task="regress").n_train == N
-    few = numbers[:20].assign(y=np.arange(20) // 2)
-    assert len(train_svm(few, "y").classes) == 10
+def test_a_fit_that_says_nothing_is_told():
+    options = {"task": "regress", "epsilon": 100.0}
+    assert "predicted as the same number" in " ".join(train_svm(TABLE.assign(y=NUMBERS), "y", **options).warnings)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(40), unit="D")
+    assert "days since 1970-01-01" in " ".join(train_svm(TABLE.assign(y=days), "y", **options).warnings)
