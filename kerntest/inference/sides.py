@@ -131,7 +131,7 @@ class Variable:
 
     def take(self, rows: NDArray[np.intp]) -> Self:
         """Return some of the rows, scaled as before."""
-        return replace(self, points=Points(self.points.numeric[rows], self.points.codes[rows]))
+        return replace(self, points=self.points.take(rows))
 
     def with_columns(self, wanted: set[int]) -> Self:
         """Return the columns at the wanted positions, numeric ones counted first."""
@@ -192,14 +192,8 @@ def read_two(x: Any, y: Any, reading: Reading) -> Groups:
 
 def matched(x: Table, y: Table, reading: Reading) -> tuple[Table, Table, tuple[str, ...]]:
     """Return two tables with their shared columns, and what was left out."""
-    return match_tables(
-        x,
-        y,
-        columns=reading.columns,
-        exclude=reading.exclude,
-        common=reading.common,
-        categorical=reading.categorical,
-    )
+    wanted: Any = {name: getattr(reading, name) for name in ("columns", "exclude", "common", "categorical")}
+    return match_tables(x, y, **wanted)
 
 
 def names_apart(tables: Sequence[Table]) -> tuple[str, str]:

@@ -113,24 +113,17 @@ def dependences(
     unbiased = inner(product, *rows, hollow=True)
     whole = product + diagonals[0] @ diagonals[1].T
     biased = inner(whole, rows[0] + diagonals[0], rows[1] + diagonals[1], hollow=False)
-    norms = [
-        [
-            float(inner(square[None, None], row[None], row[None], hollow=True)[0, 0])
-            for square, row in zip(*of_side, strict=True)
-        ]
-        for of_side in zip(squares, rows, strict=True)
-    ]
-    return [
-        [
-            Effect(
-                factor(n, "unbiased") * float(unbiased[f, g]),
-                factor(n, "biased") * float(biased[f, g]),
-                effect_size(float(unbiased[f, g]), norm_x, norm_y),
-            )
-            for g, norm_y in enumerate(norms[1])
-        ]
-        for f, norm_x in enumerate(norms[0])
-    ]
+    norms_x, norms_y = (
+        centred_inner(square, np.square(row).sum(axis=1), row.sum(axis=1) ** 2, n, hollow=True)
+        for square, row in zip(squares, rows, strict=True)
+    )
+    scales = factor(n, "unbiased"), factor(n, "biased")
+
+    def effect(f: int, g: int) -> Effect:
+        size = effect_size(float(unbiased[f, g]), float(norms_x[f]), float(norms_y[g]))
+        return Effect(scales[0] * float(unbiased[f, g]), scales[1] * float(biased[f, g]), size)
+
+    return [[effect(f, g) for g in range(len(norms_y))] for f in range(len(norms_x))]
 
 
 def low_rank_pair(

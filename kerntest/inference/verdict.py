@@ -312,13 +312,13 @@ def overflow(kernel: Kernel) -> UndecidedError:
 
 def degenerate(*kernels: Kernel) -> UndecidedError:
     """Return the error for kernels, one for each side that has one, under which no relabelling changes the statistic."""
+    named = " and ".join(f"'{kernel}'" for kernel in kernels)
     subject = (
-        f"the kernel '{kernels[0]}' finds all pairs of different rows equally similar, or these rows allow one value of the "
+        f"the kernels {named} give one value of the statistic only, whichever rows are paired"
+        if len(kernels) > 1
+        else f"the kernel {named} finds all pairs of different rows equally similar, or these rows allow one value of the "
         "statistic only"
     )
-    if len(kernels) > 1:
-        both = " and ".join(f"'{kernel}'" for kernel in kernels)
-        subject = f"the kernels {both} give one value of the statistic only, whichever rows are paired"
     return UndecidedError(
         f"{subject}: nothing can be tested",
         hint="try --kernel gaussian --bandwidth median: a bandwidth far too small or too large, delta on numbers, or too few "
