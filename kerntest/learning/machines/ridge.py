@@ -15,17 +15,7 @@ from kerntest.learning.learner import Estimator, Learner, trains
 from kerntest.learning.learner import train as train_learner
 from kerntest.learning.machines import ridge_fit
 from kerntest.learning.machines.ridge_fit import JudgedRidge, RidgeFit, RidgeModel, RidgeOptions
-from kerntest.learning.rows.training_rows import (
-    TrainingOptions,
-    TrainingRows,
-    checked_weights,
-    encoded_rows,
-    given_targets,
-    numbers_of,
-    numbers_to_learn,
-    read_labelled,
-    told_of_dates,
-)
+from kerntest.learning.rows import training_rows as training
 from kerntest.learning.solvers.least_squares import ROUNDING
 from kerntest.report.results.learning_record import RidgeResult
 
@@ -35,7 +25,7 @@ if TYPE_CHECKING:
     from kerntest.data.table import Column
     from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Array
-    from kerntest.learning.rows.training_rows import Labelled
+    from kerntest.learning.rows.training_rows import Labelled, TrainingOptions, TrainingRows
     from kerntest.report.results.learning_record import RidgeGrid
 
     Names: TypeAlias = str | Sequence[str] | None
@@ -176,7 +166,7 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
     def score(self, X: Any, y: Any) -> float:
         """Return r2; of several targets the mean of theirs."""
         predicted = self.model.predicted(self._points(X), self.engine)
-        truth = [numbers_of(column, "y") for column in given_targets(y, len(predicted))]
+        truth = [training.numbers_of(column, "y") for column in training.given_targets(y, len(predicted))]
         if len(truth) != predicted.shape[1]:
             raise DataError(
                 f"y has {counted(len(truth), 'target')}, and the regression predicts {predicted.shape[1]:,}",
@@ -287,19 +277,19 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
         if self.weights in names:
             both = f"column {self.weights!r} cannot be both target and weight"
             raise UsageError(both, hint="name another one", code="usage.weights")
-        return read_labelled(table, names, reading, beside=() if self.weights is None else (self.weights,))
+        return training.read_labelled(table, names, reading, beside=() if self.weights is None else (self.weights,))
 
     def rows(self, labelled: Labelled) -> TrainingRows:
         """Return the rows of a table that have a weight; refuse a criterion that has nothing to choose."""
         name, criterion, targets = labelled.read.name, self.options.criterion, labelled.targets
-        numbers = numbers_to_learn(targets, name)
-        weights = checked_weights(labelled.beside[0], name) if labelled.beside else None
+        numbers = training.numbers_to_learn(targets, name)
+        weights = training.checked_weights(labelled.beside[0], name) if labelled.beside else None
         if weights is not None and not weights.all():
             kept = np.flatnonzero(weights)
             rows = self.rows(labelled.take(kept))
             left_out = f"{name}: {counted(len(weights) - len(kept), 'row')} of weight 0 left out"
             return replace(rows, warnings=(left_out, *rows.warnings))
-        rows = encoded_rows(labelled, self.options)
+        rows = training.encoded_rows(labelled, self.options)
         # From Python it is let pass.
         if self.target is not None and all(self.options.fixed(rows)) and criterion != "loo":
             raise UsageError(
@@ -307,7 +297,7 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
                 hint="leave out --criterion, or --lambda",
                 code="usage.criterion",
             )
-        warnings, clusters = told_of_dates(targets), rows.clusters
+        warnings, clusters = training.told_of_dates(targets), rows.clusters
         if clusters is not None and clusters.min() == clusters.max():
             clusters = None
             warnings.append(
@@ -328,11 +318,13 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
         if y is None:
             rows = "K" if self.options.precomputed else "X"
             raise UsageError("a regression needs y", hint=f"fit({rows}, y)", code="usage.target")
-        return tuple(given_targets(y, n))
+        return tuple(training.given_targets(y, n))
 
     def with_targets(self, rows: TrainingRows, targets: Sequence[Column], table: str) -> TrainingRows:
         """Return the rows of a matrix with their targets."""
-        return replace(rows, names=tuple(column.name for column in targets), targets=numbers_to_learn(targets, table))
+        return replace(
+            rows, names=tuple(column.name for column in targets), targets=training.numbers_to_learn(targets, table)
+        )
 
     def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:
         """Return how it is solved in a word and in a sentence, the bytes that are held then, and operations by their kind."""
