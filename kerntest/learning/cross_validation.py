@@ -53,12 +53,8 @@ def draw_folds(
         labels = np.zeros(n, dtype=np.intp)
     (rarest, count), unit = _sizes(labels, clusters)[0], _unit(clusters)
     if classes and count < 2:
-        raise DataError(
-            f"only 1 {unit} has class {classes[rarest]!r}: of {k} folds, the one with that {unit} is predicted by a fit "
-            "that never saw it",
-            hint=f"leave out classes of one {unit}, or merge them with others",
-            code="data.folds",
-        )
+        what = f"only 1 {unit} has class {classes[rarest]!r}: one of {k} folds is predicted by a fit that never saw it"
+        raise DataError(what, hint=f"leave out classes of one {unit}, or merge them with others", code="data.folds")
     rng = np.random.default_rng((seed, FOLD_STREAM))
     if clusters is not None:
         return _whole_folds(labels, clusters, k, rng)
@@ -180,23 +176,19 @@ def _test_rows(n: int, fraction: float) -> int:
         raise UsageError(what, hint="0.25 tests on a quarter of the rows", code="usage.test_fraction")
     tested = round(fraction * n)
     if not 0 < tested < n:
-        part = "test" if tested == 0 else "train"
-        raise DataError(
-            f"a test fraction of {fraction:g} leaves none of {counted(n, 'row')} to {part} on",
-            hint="at least 2 rows are needed" if n < 2 else f"{0.5 if n < 8 else 0.25:g} leaves rows to both",
-            code="data.test_fraction",
+        what = (
+            f"a test fraction of {fraction:g} leaves none of {counted(n, 'row')} to {'train' if tested else 'test'} on"
         )
+        hint = "at least 2 rows are needed" if n < 2 else f"{0.5 if n < 8 else 0.25:g} leaves rows to both"
+        raise DataError(what, hint=hint, code="data.test_fraction")
     return tested
 
 
 def _check_enough(count: int, unit: str, k: int) -> None:
     """Refuse more folds than there are rows or clusters."""
     if count < k:
-        raise DataError(
-            f"{counted(count, unit)} cannot be divided into {k} folds",
-            hint=f"ask for at most {count} folds" if count > 1 else f"at least 2 {unit}s are needed",
-            code="data.folds",
-        )
+        hint = f"ask for at most {count} folds" if count > 1 else f"at least 2 {unit}s are needed"
+        raise DataError(f"{counted(count, unit)} cannot be divided into {k} folds", hint=hint, code="data.folds")
 
 
 def _sizes(labels: Codes, clusters: Rows | None) -> list[tuple[int, int]]:

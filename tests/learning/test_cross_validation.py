@@ -98,17 +98,6 @@ def test_rare_classes_and_small_parts():
     assert len(train_test_split(np.arange(8), 8, 0.25, 0)[1]) == 2
 
 
-def test_splits_are_drawn_without_favour_and_repeat_with_the_seed():
-    labels = np.array([0, 1, 0, 1, 0, 0])
-    for given_labels in (labels, None):
-        counts = np.zeros(6)
-        for seed in range(2000):
-            counts[train_test_split(given_labels, 6, 0.5, seed)[1]] += 1
-        np.testing.assert_allclose(counts / 2000, 0.5, atol=0.05)
-        first, again = (train_test_split(given_labels, 6, 0.5, 1)[1] for _ in range(2))
-        np.testing.assert_array_equal(first, again)
-
-
 def test_fractions_that_leave_nothing_are_refused():
     for fraction in (0.0, 1.0, -0.5, 1.5, float("nan")):
         assert raised(UsageError, "between 0 and 1, not", lambda f=fraction: train_test_split(None, 10, f, 0))

@@ -63,7 +63,7 @@ def test_conjugate_gradients_find_what_eigenvalues_find_on_any_number_of_threads
     np.testing.assert_allclose(
         [one.gcv_rmse for one in stepwise.fit_.targets], [one.gcv_rmse for one in direct.fit_.targets], rtol=0.02
     )
-    np.testing.assert_allclose(stepwise.effective_df_, direct.effective_df_, rtol=0.2)
+    np.testing.assert_allclose(stepwise.effective_df_, direct.effective_df_, rtol=0, atol=0.9)
     exact = direct.predict(rest, return_std=True)[1]
     # Deviations come from the rows of the preconditioner: half of the rows here, then all.
     assert np.abs(stepwise.predict(rest, return_std=True)[1] / exact - 1).mean() < 0.01

@@ -14,14 +14,8 @@ from kerntest.learning.components import kpca_fit
 from kerntest.learning.components.kpca_fit import KpcaFit, KpcaModel, KpcaOptions
 from kerntest.learning.learner import Estimator, Learner, trains
 from kerntest.learning.learner import train as train_learner
+from kerntest.learning.rows import training_rows as training
 from kerntest.learning.rows.leakage import running_numbers
-from kerntest.learning.rows.training_rows import (
-    ConstantColumn,
-    TrainingOptions,
-    TrainingRows,
-    encoded_rows,
-    read_labelled,
-)
 from kerntest.matrices.factor import as_points, parse_features
 from kerntest.matrices.matrix import KEPT_BYTES
 from kerntest.report.results.learning_record import ComponentAssociation, KpcaPart, KpcaResult
@@ -31,7 +25,7 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Engine, Progress
     from kerntest.kernels.base import Array, Points
     from kerntest.learning.rows.encoding import Encoder
-    from kerntest.learning.rows.training_rows import Labelled
+    from kerntest.learning.rows.training_rows import Labelled, TrainingOptions, TrainingRows
 
 
 class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
@@ -162,11 +156,8 @@ class KernelPCA(KpcaOptions, Estimator[KpcaModel, KpcaFit]):
         except (TypeError, ValueError):
             given = np.empty(0)
         if given.ndim != 2 or given.shape[1] != model.n_components or not np.isfinite(given).all():
-            raise DataError(
-                f"scores have shape (rows, {model.n_components}) and are finite numbers, not {told}",
-                hint="inverse_transform takes what transform gives",
-                code="data.wrong_shape",
-            )
+            what = f"scores have shape (rows, {model.n_components}) and are finite numbers, not {told}"
+            raise DataError(what, hint="inverse_transform takes what transform gives", code="data.wrong_shape")
         return self._in_units(model.preimages(given, self.engine).points)
 
     def denoise(self, X: Any) -> Any:
@@ -251,13 +242,13 @@ class KpcaLearner(Learner[KpcaFit, KpcaFit, KpcaResult]):
 
     def read(self, data: Any, reading: TrainingOptions) -> Labelled:
         """Return a table, with warnings of columns that number its rows."""
-        labelled = read_labelled(data, (), reading, beside=() if self.color is None else (self.color,))
+        labelled = training.read_labelled(data, (), reading, beside=() if self.color is None else (self.color,))
         return replace(labelled, warnings=(*labelled.warnings, *running_numbers(labelled)))
 
     def rows(self, labelled: Labelled) -> TrainingRows:
         """Return the rows of a table. Columns that the kernel does not see take no part: new rows need not have them."""
         options, features = self.options, labelled.features
-        rows = encoded_rows(labelled, options)
+        rows = training.encoded_rows(labelled, options)
         if rows.chosen is not None and rows.chosen.unused:
             seen = [name for name in features.names if name not in rows.left_out]
             narrowed = self.rows(replace(labelled, features=features.select(seen)))
@@ -314,13 +305,13 @@ class KpcaLearner(Learner[KpcaFit, KpcaFit, KpcaResult]):
         return component_picture(result, judged.scores[:, :2], learned.beside[0] if learned.beside else None, kind)
 
 
-def _constants(table: Table, encoder: Encoder) -> tuple[ConstantColumn, ...]:
+def _constants(table: Table, encoder: Encoder) -> tuple[training.ConstantColumn, ...]:
     """Return the columns with one number in all rows, with their places among those that pre-images have."""
     there = set(encoder.names)
-    places, found = 0, list[ConstantColumn]()
+    places, found = 0, list[training.ConstantColumn]()
     for column in table.columns:
         if column.name not in there and column.kind == "number" and (column.values == column.values[0]).all():
-            found.append(ConstantColumn(column.name, places + len(found), float(column.values[0])))
+            found.append(training.ConstantColumn(column.name, places + len(found), float(column.values[0])))
         places += column.name in there
     return tuple(found)
 

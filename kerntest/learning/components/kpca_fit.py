@@ -245,11 +245,9 @@ def fit_components(
     else:
         fit = search.by_matrix(matrix_of(kernel, points), partial(Expansion, kernel, points))
     if not fit.model.n_components:
-        raise UndecidedError(
-            f"there is no component: {'the matrix' if kernel is None else f'the kernel {kernel}'} takes all rows for equal",
-            hint="choose another bandwidth, scale the columns, or look at them with `kerntest inspect`",
-            code="undecided.no_component",
-        )
+        what = f"there is no component: {'the matrix' if kernel is None else f'the kernel {kernel}'} takes all rows for equal"
+        hint = "choose another bandwidth, scale the columns, or look at them with `kerntest inspect`"
+        raise UndecidedError(what, hint=hint, code="undecided.no_component")
     return replace(fit, model=replace(fit.model, encoder=rows.encoder, constants=rows.constants))
 
 
@@ -280,9 +278,8 @@ class _Search:
         with np.errstate(over="ignore", invalid="ignore"):
             centred = CentredMatrix(matrix, self.engine, progress=self.progress)
         if not np.isfinite([centred.trace, centred.rounding]).all():
-            raise _overflow(
-                "the sums of the kernel matrix overflow", "divide the matrix, or the weights of the kernel,"
-            )
+            way_out = "divide the matrix, or the weights of the kernel,"
+            raise _overflow("the sums of the kernel matrix overflow", way_out)
         options = self.options
         found = leading_eigenpairs(centred, options.components, solver=options.solver, seed=options.seed)
         warnings = list(self._value_warnings(found.values))
@@ -295,9 +292,8 @@ class _Search:
             )
             warnings.insert(0, told + (more if total > centred.trace else "the sum of all"))
         if not found.converged:
-            warnings.append(
-                "the eigenvalues have not converged: they lie too close together for Lanczos; --solver dense finds them"
-            )
+            told = "the eigenvalues have not converged: they lie too close together for Lanczos"
+            warnings.append(f"{told}; --solver dense finds them")
         return centred, found, max(centred.trace, total), tuple(warnings)
 
     def by_columns(self, points: Points, kernel: Linear) -> KpcaFit:
@@ -309,9 +305,8 @@ class _Search:
         # Sums of all squared deviations, which are at most twice as long as rows.
         bound = 0.5 * np.sqrt(np.finfo(np.float64).max / max(points.numeric.size, 1))
         if np.abs(points.numeric).max(initial=0.0) > bound:
-            raise _overflow(
-                f"the kernel '{kernel}' overflows on these data", "leave out --scale none, or divide the columns"
-            )
+            way_out = "leave out --scale none, or divide the columns"
+            raise _overflow(f"the kernel '{kernel}' overflows on these data", way_out)
         if self.options.solver == "auto" and width <= n:
             found = leading_directions(lambda part: points.numeric[part], n, self.options.components, self.engine)
             solver, warnings = "covariance", self._value_warnings(found.values)
@@ -334,14 +329,12 @@ class _Search:
     def by_features(self, text: str, points: Points, kernel: Kernel) -> KpcaFit:
         """Return components of explicit features, a block of rows at a time."""
         features, n = make_features(text, kernel, points, self.options.seed), len(points)
-        found = leading_directions(
-            lambda part: features.of_block(points.take(part)),
-            n,
-            self.options.components,
-            self.engine,
-            projected=lambda part, axes: features.of_block(points.take(part), axes),
-            progress=self.progress,
-        )
+
+        def block(part: slice, axes: Array | None = None) -> Array:
+            return features.of_block(points.take(part), axes)
+
+        count, engine = self.options.components, self.engine
+        found = leading_directions(block, n, count, engine, projected=block, progress=self.progress)
         expansion = GivenExpansion(np.arange(features.size), found.axes, -(found.axes.T @ found.mean))
         square, trace = float(found.mean @ found.mean), found.trace
         if features.kind == "nystroem":
@@ -359,7 +352,6 @@ class _Search:
         tied = np.flatnonzero(np.diff(values) >= -TIED * values[:-1]) + 1
         if len(tied):
             more = ", and so have later ones" if len(tied) > 1 else ""
-            warnings.append(
-                f"pc{tied[0]} and pc{tied[0] + 1} have the same eigenvalue to rounding{more}: which axes they are is arbitrary"
-            )
+            same = f"pc{tied[0]} and pc{tied[0] + 1} have the same eigenvalue to rounding{more}"
+            warnings.append(f"{same}: which axes they are is arbitrary")
         return tuple(warnings)

@@ -168,11 +168,8 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
         predicted = self.model.predicted(self._points(X), self.engine)
         truth = [training.numbers_of(column, "y") for column in training.given_targets(y, len(predicted))]
         if len(truth) != predicted.shape[1]:
-            raise DataError(
-                f"y has {counted(len(truth), 'target')}, and the regression predicts {predicted.shape[1]:,}",
-                hint="hand over the targets that it was fitted to, in their order",
-                code="data.wrong_shape",
-            )
+            what = f"y has {counted(len(truth), 'target')}, and the regression predicts {predicted.shape[1]:,}"
+            raise DataError(what, hint="hand over the targets of the fit, in their order", code="data.wrong_shape")
         return float(
             np.mean([scores.regression_metrics(*one).r2 or 0.0 for one in zip(truth, predicted.T, strict=True)])
         )
@@ -183,9 +180,8 @@ class KernelRidge(RidgeOptions, Estimator[RidgeModel, RidgeFit]):
 
     def _fitted(self) -> RidgeFit:
         if self.fit_ is None:
-            raise UsageError(
-                "this regression was not fitted here", hint="a model file keeps what predicts", code="usage.not_fitted"
-            )
+            what, hint = "this regression was not fitted here", "a model file keeps what predicts"
+            raise UsageError(what, hint=hint, code="usage.not_fitted")
         return self.fit_
 
     def _shaped(self, values: Array) -> Array:
@@ -263,11 +259,8 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
         """Return a table with its targets, and the weights beside it."""
         table = reading.read(data)
         if self.target is not None and not isinstance(self.target, Iterable):
-            raise UsageError(
-                f"target must be the name of a column, or a list of names, not {self.target!r}",
-                hint=f"the columns are {', '.join(table.names[:12])}",
-                code="usage.target",
-            )
+            what = f"target must be the name of a column, or a list of names, not {self.target!r}"
+            raise UsageError(what, hint=f"the columns are {', '.join(table.names[:12])}", code="usage.target")
         texts = [self.target] if isinstance(self.target, str) else map(str, () if self.target is None else self.target)
         # A text may name several with commas between them, unless it is a name.
         patterns = [one for text in texts for one in ([text] if text in table.names else split_patterns(text))]
@@ -292,19 +285,13 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
         rows = training.encoded_rows(labelled, self.options)
         # From Python it is let pass.
         if self.target is not None and all(self.options.fixed(rows)) and criterion != "loo":
-            raise UsageError(
-                f"--criterion {criterion} has nothing to choose: lambda and the bandwidth are given",
-                hint="leave out --criterion, or --lambda",
-                code="usage.criterion",
-            )
-        warnings, clusters = training.told_of_dates(targets), rows.clusters
+            what = f"--criterion {criterion} has nothing to choose: lambda and the bandwidth are given"
+            raise UsageError(what, hint="leave out --criterion, or --lambda", code="usage.criterion")
+        told, clusters = (*rows.warnings, *training.told_of_dates(targets)), rows.clusters
         if clusters is not None and clusters.min() == clusters.max():
-            clusters = None
-            warnings.append(
-                "all rows that are learned from are in one cluster, which cannot be left out: they are, one at a time"
-            )
+            one = "all rows that are learned from are in one cluster, which cannot be left out: they are, one at a time"
+            told, clusters = (*told, one), None
         names = tuple(column.name for column in targets)
-        told = (*rows.warnings, *warnings)
         return replace(rows, names=names, targets=numbers, weights=weights, clusters=clusters, warnings=told)
 
     def target_columns(self, y: Any) -> tuple[str, ...]:
@@ -322,9 +309,8 @@ class RidgeLearner(Learner[RidgeFit, JudgedRidge, RidgeResult]):
 
     def with_targets(self, rows: TrainingRows, targets: Sequence[Column], table: str) -> TrainingRows:
         """Return the rows of a matrix with their targets."""
-        return replace(
-            rows, names=tuple(column.name for column in targets), targets=training.numbers_to_learn(targets, table)
-        )
+        names = tuple(column.name for column in targets)
+        return replace(rows, names=names, targets=training.numbers_to_learn(targets, table))
 
     def cost(self, rows: TrainingRows, engine: Engine) -> tuple[str, str, float, dict[str, float]]:
         """Return how it is solved in a word and in a sentence, the bytes that are held then, and operations by their kind."""

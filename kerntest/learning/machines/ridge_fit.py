@@ -78,11 +78,9 @@ class RidgeOptions(LearnerOptions):
         if self.penalty is not None:
             positive("lambda", self.penalty)
             if not SMALLEST_LAMBDA <= self.penalty <= LARGEST_LAMBDA:
-                raise UsageError(
-                    f"lambda must be between {SMALLEST_LAMBDA:g} and {LARGEST_LAMBDA:g} in size, not {self.penalty:g}",
-                    hint="values far above those of the kernel give the mean, far below a function through all rows",
-                    code="usage.lambda",
-                )
+                between = f"between {SMALLEST_LAMBDA:g} and {LARGEST_LAMBDA:g} in size"
+                hint = "values far above those of the kernel give the mean, far below a function through all rows"
+                raise UsageError(f"lambda must be {between}, not {self.penalty:g}", hint=hint, code="usage.lambda")
         if self.cv is not None:
             whole_number("cv", self.cv, at_least=2)
             both = f"--cv {self.cv} and --criterion {self.criterion}"
@@ -155,12 +153,10 @@ class RidgeModel:
     def deviations(self, points: Points | Array, engine: Engine, *, noise: bool = True) -> Array:
         """Return the standard deviation of new values at n rows, shape (n, T); without noise, of the function itself."""
         if self.spread is None or not isinstance(points, Points):
-            what = "keeps nothing for intervals" if isinstance(points, Points) else "was fitted to a matrix"
-            raise UsageError(
-                f"this model {what}: it has no standard deviations",
-                hint="fit it without --no-intervals" if isinstance(points, Points) else "fit it to columns",
-                code="usage.no_intervals",
-            )
+            what, hint = "keeps nothing for intervals", "fit it without --no-intervals"
+            if not isinstance(points, Points):
+                what, hint = "was fitted to a matrix", "fit it to columns"
+            raise UsageError(f"this model {what}: it has no standard deviations", hint=hint, code="usage.no_intervals")
         prior: Any = self.features or getattr(self.expansion, "kernel", None)
         functions = replace(self.expansion, coefficients=self.spread.coefficients, intercepts=self.spread.intercepts)
         found = expanded(functions, self.features, points, engine)
@@ -349,11 +345,8 @@ class _Search:
         features = options.features or ""
         made = factor.make_features(features, cast("Kernel", chosen.kernel), points, options.seed)
         if made.kind != "nystroem":
-            raise UndecidedError(
-                f"{features} is too much for {n:,} rows",
-                hint=f"--features nystroem:{made.size} is for very many rows",
-                code="undecided.memory",
-            )
+            hint = f"--features nystroem:{made.size} is for very many rows"
+            raise UndecidedError(f"{features} is too much for {n:,} rows", hint=hint, code="undecided.memory")
         found = CentreRidge(
             made,
             rows,
@@ -440,11 +433,8 @@ def few_at_once(n: int, columns: int, engine: Engine) -> Engine:
     need, most = matrices_at_once(n, columns, engine)
     if most:
         return Engine(most)
-    raise UndecidedError(
-        f"the kernel matrix of {n:,} rows needs {need / 1e9:.1f} GB, and {allowed_bytes(MEMORY) / 1e9:.3g} GB are the most",
-        hint="--features nystroem:2000 is for very many rows",
-        code="undecided.memory",
-    )
+    what = f"the kernel matrix of {n:,} rows needs {need / 1e9:.1f} GB, and {allowed_bytes(MEMORY) / 1e9:.3g} GB are the most"
+    raise UndecidedError(what, hint="--features nystroem:2000 is for very many rows", code="undecided.memory")
 
 
 def variances(rows: TrainingRows) -> Array:

@@ -122,11 +122,9 @@ def dense_spectrum(K: Array, weights: Array) -> CentredSpectrum:
     largest = float(values.max(initial=0.0))
     floor = ROUNDING * EPSILON * max(largest, abs(float(K[0, 0])))
     if values.min(initial=0.0) < -max(NEGATIVE * largest, floor):
-        raise UndecidedError(
-            "the kernel is not positive definite on these rows: the problem has no single solution",
-            hint="use a positive definite kernel, such as gaussian or laplacian",
-            code="undecided.not_positive_definite",
-        )
+        what = "the kernel is not positive definite on these rows: the problem has no single solution"
+        hint = "use a positive definite kernel, such as gaussian or laplacian"
+        raise UndecidedError(what, hint=hint, code="undecided.not_positive_definite")
     return CentredSpectrum(roots, np.where(values > floor, values, 0.0), vectors, floor, complete=True)
 
 
@@ -388,11 +386,8 @@ def solve(
         return Regressions(rows, kernel, RidgePath(thin_spectrum(thin, weights), rows.targets), means, made, values)
     if not (np.abs(K).max() <= LARGEST_VALUE):
         named = "the precomputed matrix" if kernel is None else f"the kernel '{kernel}'"
-        raise UndecidedError(
-            f"{named} is too large for these rows",
-            hint="standardise the columns, or use a kernel that is bounded, such as gaussian",
-            code="undecided.overflow",
-        )
+        hint = "standardise the columns, or use a kernel that is bounded, such as gaussian"
+        raise UndecidedError(f"{named} is too large for these rows", hint=hint, code="undecided.overflow")
     means = K @ shares
     return Regressions(rows, kernel, RidgePath(dense_spectrum(K, weights), rows.targets), means)
 
