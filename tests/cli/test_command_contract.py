@@ -23,10 +23,11 @@ class Call:
 
     words: str
     function: str
-    given: tuple
+    given: tuple = ("data.csv",)
     named: dict = field(default_factory=dict)
-    # More words, and what they are called in Python.
-    options: tuple = ()
+    # More words, which are called in Python as they are called here, and those that are not.
+    options: str = ""
+    others: dict = field(default_factory=dict)
     # Where the words of the result go; the rows of the result as CSV.
     report: str = "-o"
     rows: str = ""
@@ -34,70 +35,59 @@ class Call:
     def result(self, **more):
         return getattr(package, self.function)(*self.given, **(self.named | more))
 
+    def options_and_arguments(self):
+        """Yield more words, and what they are in Python."""
+        yield "", {}
+        for words in filter(None, self.options.split(" | ")):
+            pairs = [one.partition(" ") for one in words.removeprefix("--").split(" --")]
+            yield words, {name.replace("-", "_"): in_python(text) for name, _, text in pairs}
+        yield from self.others.items()
 
-KERNEL = (
-    ("--kernel laplacian", {"kernel": "laplacian"}),
-    ("--kernel 'gaussian(1.5) + linear'", {"kernel": "gaussian(1.5) + linear"}),
-    ("--bandwidth 2.5", {"bandwidth": 2.5}),
-)
-RANDOM = (("--seed 7", {"seed": 7}), ("--threads 1", {"threads": 1}))
-LEVEL = (("--alpha 1e-3", {"alpha": 1e-3}), ("--permutations 99", {"permutations": 99}))
-JUDGED = (
-    ("--test other.csv", {"test": "other.csv"}),
-    ("--test-fraction 0.3", {"test_fraction": 0.3}),
-    ("--test-fraction 0.3 --cluster shop", {"test_fraction": 0.3, "cluster": "shop"}),
-)
-TWO_SIDES = (
-    ("--estimator BIASED", {"estimator": "biased"}),
-    ("--null moments", {"null": "moments"}),
-    ("--resampling random", {"resampling": "random"}),
-    ("--judge smallest", {"judge": "smallest"}),
-    ("--scale none", {"scale": "none"}),
-)
+
+def in_python(text):
+    """Return a value as Python writes it: a number, a word, or True for an option without a value."""
+    try:
+        return float(text) if {".", "e"} & {*text} else int(text)
+    except ValueError:
+        return text.strip("'").lower() or True
+
+
+KERNEL = "--kernel laplacian | --kernel 'gaussian(1.5) + linear' | --bandwidth 2.5 | "
+RANDOM = "--seed 7 | --threads 1 | "
+LEVEL = "--alpha 1e-3 | --permutations 99"
+JUDGED = "--test other.csv | --test-fraction 0.3 | --test-fraction 0.3 --cluster shop | "
+TWO_SIDES = " | --estimator BIASED | --null moments | --resampling random | --judge smallest | --scale none"
 CALLS = {
     "mmd": Call(
         "mmd data.csv other.csv --exclude gaps",
         "mmd_test",
         ("data.csv", "other.csv"),
         {"exclude": ["gaps"]},
-        options=(
-            *KERNEL,
-            *RANDOM,
-            *LEVEL,
-            *TWO_SIDES,
-            ("--bandwidth '0.5, 1,2'", {"bandwidth": (0.5, 1.0, 2.0)}),
-            ("--bandwidth Median --kernel gaussian", {"bandwidth": "median", "kernel": "gaussian"}),
-            ("--categorical code", {"categorical": "code"}),
-            ("--columns a,b --columns k*", {"columns": ["a", "b", "kind"]}),
-            ("--min-effect 0.1", {"min_effect": 0.1}),
-            ("--explain", {"explain": True}),
-        ),
+        options=f"{KERNEL}{RANDOM}{LEVEL}{TWO_SIDES} | --bandwidth Median --kernel gaussian | --categorical code"
+        " | --min-effect 0.1 | --explain",
+        others={
+            "--bandwidth '0.5, 1,2'": {"bandwidth": (0.5, 1.0, 2.0)},
+            "--columns a,b --columns k*": {"columns": ["a", "b", "kind"]},
+        },
     ),
     "hsic": Call(
         "hsic data.csv --x a --y b",
         "hsic_test",
-        ("data.csv",),
-        {"x_columns": "a", "y_columns": "b"},
-        options=(
-            *RANDOM,
-            *LEVEL,
-            *TWO_SIDES,
-            ("--kernel linear", {"kernel_x": "linear", "kernel_y": "linear"}),
-            ("--kernel linear --kernel-x laplacian", {"kernel_x": "laplacian", "kernel_y": "linear"}),
-            ("--kernel linear --kernel-y laplacian", {"kernel_x": "linear", "kernel_y": "laplacian"}),
-            ("--kernel-x laplacian", {"kernel_x": "laplacian"}),
-            ("--bandwidth 0.5,1", {"bandwidth": (0.5, 1.0)}),
-            ("--statistic COCO", {"statistic": "coco"}),
-            ("--time-series", {"time_series": True}),
-            ("--time-series --min-lag 9", {"time_series": True, "min_lag": 9}),
-        ),
+        named={"x_columns": "a", "y_columns": "b"},
+        options=f"{RANDOM}{LEVEL}{TWO_SIDES} | --kernel-x laplacian | --statistic COCO | --time-series"
+        " | --time-series --min-lag 9",
+        others={
+            "--kernel linear": {"kernel_x": "linear", "kernel_y": "linear"},
+            "--kernel linear --kernel-x laplacian": {"kernel_x": "laplacian", "kernel_y": "linear"},
+            "--kernel linear --kernel-y laplacian": {"kernel_x": "linear", "kernel_y": "laplacian"},
+            "--bandwidth 0.5,1": {"bandwidth": (0.5, 1.0)},
+        },
     ),
     "hsic, groups": Call(
         "hsic data.csv --x a,k* --x c --y code --y b",
         "hsic_test",
-        ("data.csv",),
-        {"x_columns": ["a", "kind", "c"], "y_columns": ["code", "b"]},
-        options=(("--categorical code", {"categorical": "code"}), ("--method features", {"method": "features"})),
+        named={"x_columns": ["a", "kind", "c"], "y_columns": ["code", "b"]},
+        options="--categorical code | --method features",
     ),
     "hsic, two files": Call(
         "hsic data.csv other.csv --exclude gaps", "hsic_test", ("data.csv", "other.csv"), {"exclude": "gaps"}
@@ -105,121 +95,78 @@ CALLS = {
     "hsic --pairwise": Call(
         "hsic data.csv --pairwise --exclude gaps,shop",
         "hsic_pairs",
-        ("data.csv",),
-        {"exclude": "gaps,shop"},
-        options=(
-            *RANDOM[1:],
-            *LEVEL,
-            ("--kernel laplacian --bandwidth 2", {"kernel": "laplacian", "bandwidth": 2.0}),
-            ("--correction bh", {"correction": "bh"}),
-            ("--x a,b --y c", {"x_columns": "a,b", "y_columns": "c"}),
-        ),
+        named={"exclude": "gaps,shop"},
+        options=f"--threads 1 | {LEVEL} | --kernel laplacian --bandwidth 2.0 | --correction bh",
+        others={"--x a,b --y c": {"x_columns": "a,b", "y_columns": "c"}},
         rows="pairs",
     ),
     "hsic --target": Call(
         "hsic data.csv --target y --exclude shop",
         "hsic_pairs",
-        ("data.csv",),
-        {"target": "y", "exclude": "shop"},
-        options=(
-            ("--missing error --columns a,y", {"missing": "error", "columns": "a,y"}),
-            ("--correction none", {"correction": "none"}),
-        ),
+        named={"target": "y", "exclude": "shop"},
+        options="--missing error --columns a,y | --correction none",
         rows="pairs",
     ),
     "hsic --select": Call(
         "hsic data.csv --target y --select 2 --columns a,b,c",
         "hsic_select",
-        ("data.csv",),
-        {"target": "y", "k": 2, "columns": "a,b,c"},
+        named={"target": "y", "k": 2, "columns": "a,b,c"},
         rows="selected",
     ),
     "hsic --joint": Call(
         "hsic data.csv --joint 'a,\"b\"' --joint 'c*'",
         "hsic_joint",
         ("data.csv", [["a", "b"], ["c*"]]),
-        options=(*RANDOM, *LEVEL, ("--scale none", {"scale": "none"})),
+        options=f"{RANDOM}{LEVEL} | --scale none",
     ),
     "hsic --joint of columns": Call("hsic data.csv --joint a,b,c", "hsic_joint", ("data.csv", [["a"], ["b"], ["c"]])),
     "svm": Call(
         "svm data.csv --target kind --exclude gaps",
         "train_svm",
-        ("data.csv",),
-        {"target": "kind", "exclude": "gaps"},
-        options=(
-            *KERNEL,
-            *RANDOM,
-            *JUDGED,
-            ("--grid --cv 2", {"grid": True, "cv": 2}),
-            ("--cv 3", {"cv": 3}),
-            ("--C 10", {"C": 10.0}),
-            ("--nu .5", {"nu": 0.5}),
-            ("--hard-margin", {"hard_margin": True}),
-            ("--class-weight no:1,yes:5", {"class_weight": {"no": 1.0, "yes": 5.0}}),
-            ("--method mean", {"method": "mean"}),
-            ("--probability", {"probability": True}),
-            ("--tolerance 1e-9", {"tolerance": 1e-9}),
-        ),
+        named={"target": "kind", "exclude": "gaps"},
+        options=f"{KERNEL}{RANDOM}{JUDGED}--grid --cv 2 | --cv 3 | --nu .5 | --hard-margin | --method mean | --probability"
+        " | --tolerance 1e-9",
+        others={
+            "--C 10": {"C": 10.0},
+            "--class-weight no:1,yes:5": {"class_weight": {"no": 1.0, "yes": 5.0}},
+        },
         report="--report",
     ),
     "svm --task regress": Call(
         "svm data.csv --target y --exclude gaps --task REGRESS",
         "train_svm",
-        ("data.csv",),
-        {"target": "y", "exclude": "gaps", "task": "regress"},
-        options=(("--epsilon 0.2", {"epsilon": 0.2}), ("--bandwidth 2 --cv 3", {"bandwidth": 2.0, "cv": 3})),
+        named={"target": "y", "exclude": "gaps", "task": "regress"},
+        options="--epsilon 0.2 | --bandwidth 2.0 --cv 3",
         report="--report",
     ),
     "ridge": Call(
         "ridge data.csv --target y --exclude gaps --lambda 1 --bandwidth 2",
         "train_ridge",
-        ("data.csv",),
-        {"target": "y", "exclude": "gaps", "lambda_": 1.0, "bandwidth": 2.0},
-        options=(
-            *RANDOM,
-            *JUDGED,
-            ("--kernel laplacian", {"kernel": "laplacian"}),
-            ("--bandwidth MEDIAN", {"bandwidth": "median"}),
-            ("--lambda 1e-3", {"lambda_": 1e-3}),
-            ("--weights w", {"weights": "w"}),
-            ("--interval 0.5", {"interval": 0.5}),
-            ("--target a", {"target": ("y", "a")}),
-        ),
+        named={"target": "y", "exclude": "gaps", "lambda_": 1.0, "bandwidth": 2.0},
+        options=f"{RANDOM}{JUDGED}--kernel laplacian | --bandwidth MEDIAN | --weights w | --interval 0.5",
+        others={"--lambda 1e-3": {"lambda_": 1e-3}, "--target a": {"target": ("y", "a")}},
         report="--report",
     ),
     "ridge, chosen": Call(
         "ridge data.csv --target y --columns a,b",
         "train_ridge",
-        ("data.csv",),
-        {"target": "y", "columns": "a,b"},
-        options=(
-            ("--criterion Evidence", {"criterion": "evidence"}),
-            ("--criterion cv --cv 3", {"criterion": "cv", "cv": 3}),
-        ),
+        named={"target": "y", "columns": "a,b"},
+        options="--criterion Evidence | --criterion cv --cv 3",
         report="--report",
     ),
     "kpca": Call(
         "kpca data.csv --exclude gaps",
         "train_kpca",
-        ("data.csv",),
-        {"exclude": "gaps"},
-        options=(
-            *KERNEL,
-            *RANDOM,
-            ("--columns a,b --columns k*", {"columns": ["a", "b", "kind"]}),
-            ("--exclude 'a'", {"exclude": ["gaps", "a"]}),
-            ("--categorical code", {"categorical": "code"}),
-            ("--features nystroem:9", {"features": "nystroem:9"}),
-            ("--scale none", {"scale": "none"}),
-            ("--components 3", {"components": 3}),
-            ("--color kind", {"color": "kind"}),
-            ("--solver Lanczos", {"solver": "lanczos"}),
-        ),
+        named={"exclude": "gaps"},
+        options=f"{KERNEL}{RANDOM}--categorical code | --features nystroem:9 | --scale none | --components 3"
+        " | --color kind | --solver Lanczos",
+        others={
+            "--columns a,b --columns k*": {"columns": ["a", "b", "kind"]},
+            "--exclude 'a'": {"exclude": ["gaps", "a"]},
+        },
         report="--report",
     ),
-    "kpca --missing": Call(
-        "kpca data.csv --missing drop", "train_kpca", ("data.csv",), {"missing": "drop"}, report="--report"
-    ),
+    "kpca --missing": Call("kpca data.csv --missing drop", "train_kpca", named={"missing": "drop"}, report="--report"),
 }
 
 
@@ -268,7 +215,7 @@ def lasting(document):
 @pytest.mark.filterwarnings("ignore::kerntest.errors.DataWarning")
 @pytest.mark.parametrize(
     ("name", "words", "named"),
-    [(name, *option) for name, call in CALLS.items() for option in (("", {}), *call.options)],
+    [(name, *option) for name, call in CALLS.items() for option in call.options_and_arguments()],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_command_is_one_call_of_the_library(shell, name, words, named):
