@@ -46,11 +46,16 @@ class Manual:
 
 
 class DocumentedCommand(click.Command):
-    """A command whose help begins and ends with examples and groups its options by topic."""
+    """A command whose help begins and ends with examples and groups its options by topic.
 
-    def __init__(self, *arguments: Any, manual: Manual, **attributes: Any) -> None:
+    `homes` says of each command of a group which module and name it lives in, and what it does in a few words.
+    """
+
+    def __init__(
+        self, *arguments: Any, manual: Manual, homes: dict[str, tuple[str, str, str]] | None = None, **attributes: Any
+    ) -> None:
         super().__init__(*arguments, **attributes)
-        self.manual = manual
+        self.manual, self.homes = manual, homes or {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the command line; every error knows of which command it is, which click's do not all."""
@@ -61,8 +66,8 @@ class DocumentedCommand(click.Command):
             raise
 
     def subcommands(self) -> dict[str, str]:
-        """Return the names of the commands in a group and what each does."""
-        return {}
+        """Return the names of the commands in a group and what each does, without loading them."""
+        return {name: short_help for name, (_, _, short_help) in self.homes.items()}
 
     def topics(self, ctx: click.Context) -> dict[str, dict[str, str]]:
         """Return the help of all visible options, by topic; topics in the order in which they first occur."""
@@ -89,18 +94,7 @@ class DocumentedCommand(click.Command):
 
 
 class DocumentedGroup(DocumentedCommand, click.Group):
-    """A group that knows what a mistyped command was meant to be.
-
-    `homes` says of each command which module and name it lives in, and what it does in a few words: a command is loaded when it is asked for.
-    """
-
-    def __init__(self, *arguments: Any, homes: dict[str, tuple[str, str, str]], **attributes: Any) -> None:
-        super().__init__(*arguments, **attributes)
-        self.homes = homes
-
-    def subcommands(self) -> dict[str, str]:
-        """Return the commands without loading them."""
-        return {name: short_help for name, (_, _, short_help) in self.homes.items()}
+    """A group that knows what a mistyped command was meant to be, and loads a command when it is asked for."""
 
     def list_commands(self, ctx: click.Context | None) -> list[str]:  # noqa: ARG002 - the signature is click's
         """Return the names of the commands in the order of the table."""

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -184,7 +184,18 @@ class Run:
         outputs = {"-o": self.options.get("output")}
         outputs |= {f"--{name}": self.options.get(name) for name in ("witness", "plot")}
         outputs["--report" if self.own == "report" else "-o"] = self.output
-        check_outputs(tuple(read.values()), {name: file for name, file in outputs.items() if file is not None}, model)
+        written = {name: file for name, file in outputs.items() if file is not None}
+        for (one, first), (other, second) in combinations(written.items(), 2):
+            if os.path.realpath(first) == os.path.realpath(second):
+                message, hint = f"{one} and {other} would both write {second}", "give each a file of its own"
+                raise UsageError(message, hint=hint, code="usage.output_twice", where={"file": second})
+        inputs = {f"the data in {source}": source for source in read.values()} | (
+            {f"the model {model}": model} if model else {}
+        )
+        for (called, source), (name, output) in product(inputs.items(), written.items()):
+            if _same_file(source, output):
+                message, hint = f"{name} {output} would replace {called}", "write the result to another file"
+                raise UsageError(message, hint=hint, code="usage.output_is_input", where={"file": output})
 
     def check_gates(self, plain: Mapping[str, Any]) -> None:
         """Refuse gates on what is no number of a report."""
@@ -272,10 +283,9 @@ class Run:
     def code(self, result: Record) -> int:
         """Return the exit code of a run: 1 if a gate failed, which stderr then tells."""
         decided = [gate.decide(result) for gate in self.gates]
-        for _, said in decided:
-            for text in said:
-                self.note(visible(text))
-        return max((int(failed) for failed, _ in decided), default=0)
+        for text in chain.from_iterable(said for _, said in decided):
+            self.note(visible(text))
+        return int(any(failed for failed, _ in decided))
 
 
 def check_stdin(sources: Mapping[str, str], example: str) -> None:
@@ -304,28 +314,6 @@ def check_null(ctx: click.Context) -> None:
     for name in unused:
         if is_given(ctx, name):
             raise contradiction(f"--{name} does not go with --null {null}", hint)
-
-
-def check_outputs(sources: Sequence[str], outputs: Mapping[str, str], model: str = "") -> None:
-    """Refuse outputs over each other or over what is read."""
-    for (one, first), (other, second) in combinations(outputs.items(), 2):
-        if os.path.realpath(first) == os.path.realpath(second):
-            raise UsageError(
-                f"{one} and {other} would both write {second}",
-                hint="give each a file of its own",
-                code="usage.output_twice",
-                where={"file": second},
-            )
-    read = [(f"the data in {source}", source) for source in sources]
-    read += [(f"the model {model}", model)] if model else []
-    for (called, source), (name, output) in product(read, outputs.items()):
-        if _same_file(source, output):
-            raise UsageError(
-                f"{name} {output} would replace {called}",
-                hint="write the result to another file",
-                code="usage.output_is_input",
-                where={"file": output},
-            )
 
 
 def _same_file(source: str, output: str) -> bool:
@@ -410,7 +398,6 @@ class ComputingCommand(DocumentedCommand):
             from kerntest.report.summaries.plan_summary import plan_summary  # noqa: PLC0415 - --help must start at once
 
             (plan,) = stopped.args
-            told = plan.to_dict()
             run = Run({name: ctx.params[name] for name in ("output_format", "as_json")})
-            run.tell(plan, plan_summary, [{**told, "work": "; ".join(told["work"])}])
+            run.tell(plan, plan_summary, [plan.to_dict() | {"work": "; ".join(plan.work)}])
             return 0

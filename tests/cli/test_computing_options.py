@@ -38,19 +38,12 @@ def test_a_plan_is_for_people_and_for_programs(kerntest, command):
     assert labels == ["data", "work", "where", "memory", "time"]
     assert lines[-1] == "Dry run: nothing was computed"
     plan = json.loads(kerntest(*words, "--json").out)
-    expected = {
-        "schema": "kerntest.plan/1",
-        "command": command,
-        "where": "1 thread of this process",
-        "memory_limit": None,
-    }
-    assert expected.items() <= plan.items()
+    expected = {"schema": "kerntest.plan/1", "command": command, "where": "1 thread of this process"}
+    assert (expected | {"memory_limit": None}).items() <= plan.items()
     assert plan["rows"] > 100
     assert plan["memory_bytes"] > 10**8
     header, values = reader(kerntest(*words, "--format", "csv").out.splitlines())
-    assert (
-        dict(zip(header, values, strict=True)).items() >= {"work": "; ".join(plan["work"]), "memory_limit": ""}.items()
-    )
+    assert dict(zip(header, values, strict=True))["work"] == "; ".join(plan["work"])
 
 
 def test_verbose_tells_the_plan_before_the_result(kerntest):
