@@ -177,6 +177,7 @@ def hsic_test(
         "--time-series": time_series,
         "--min-lag": min_lag is not None,
         "--resampling random": resampling == "random",
+        f"--null {null}": null in {"permutation", "pearson"},
         "--bandwidth of several values": not isinstance(bandwidth, str) and np.size(bandwidth) > 1,
         "--witness": witness is not None,
         "--plot": plot is not None,

@@ -310,15 +310,20 @@ def pair_up(groups: Groups, missing: MissingPolicy, scale: Scale) -> Paired:
     for table in groups.tables:
         one = arrange(table.take(kept).columns if n < table.n_rows else table.columns, n)
         if one.empty:
-            raise DataError(
-                f"no column is left to test among {listed(table.names)} of {table.name}: {'; '.join(one.warnings)}",
-                hint="a column must hold at least two different values, and not one per row",
-                code="data.no_columns",
-                where={"file": table.name, **({"column": table.names[0]} if len(table.names) == 1 else {})},
-            )
+            raise no_columns_left(table, one.warnings)
         arranged.append(one)
     warnings += [warning for one in arranged for warning in one.warnings]
     return Paired(tuple(Variable.of(one, scale) for one in arranged), kept, tuple(arranged), tuple(warnings))
+
+
+def no_columns_left(table: Table, reasons: Sequence[str]) -> DataError:
+    """Return the error for a side all of whose columns are left out."""
+    return DataError(
+        f"no column is left to test among {listed(table.names)} of {table.name}: {'; '.join(reasons)}",
+        hint="a column must hold at least two different values, and not one per row",
+        code="data.no_columns",
+        where={"file": table.name, **({"column": table.names[0]} if len(table.names) == 1 else {})},
+    )
 
 
 def too_few_rows(groups: Groups, n: int, *, dropped: bool) -> DataError:

@@ -15,7 +15,7 @@ import numpy as np
 
 from kerntest.data.diagnostics import copies_warning, counters
 from kerntest.engines.engine import Engine
-from kerntest.errors import DataError, UsageError, listed
+from kerntest.errors import UsageError
 from kerntest.inference import exact, sides
 from kerntest.inference.family import choose_pair
 from kerntest.inference.features import two_passes
@@ -30,7 +30,7 @@ from kerntest.matrices.factor import feature_error, make_features
 from kerntest.report.results.independence_record import PairApproximation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -89,7 +89,7 @@ class SideFeatures:
 class ProductSums:
     """The second pass of a test of independence: sums of the products of all entries of s = (1, z_x, a, z_y, b)."""
 
-    sides: tuple[SideFeatures, ...]
+    sides: Sequence[SideFeatures]
 
     @property
     def places(self) -> tuple[slice, slice]:
@@ -287,17 +287,10 @@ def hsic_by_features(
 ) -> two_passes.RecordParts:
     """Run the test of `hsic_test` with ``method="features"``. Cost: O(n (M (p + r) + r^2)) time, r of M features a side."""
     options, reading = run.options, run.reading
-    if options.null in {"permutation", "pearson"}:
-        raise UsageError(
-            f"--null {options.null} needs relabelled values that the features do not give",
-            hint="with --method features the null is moments, gamma or spectral",
-            code="usage.method",
-        )
     with _opened_groups(x, y, reading) as (data, groups):
         names = [name for table in groups.tables for name in table.names]
-        run.reading = replace(
-            reading, columns=names, exclude=None, categorical=() if y is not None else reading.categorical
-        )
+        categorical = reading.categorical if y is None else ()
+        run.reading = replace(reading, columns=names, exclude=None, categorical=categorical)
         with run.over((data,), 2 * run.number):
             n, sample = run.n[0], run.sample.points
             m, places = len(sample), _places(groups, run)
@@ -312,12 +305,8 @@ def hsic_by_features(
             columns = (
                 Columns(tuple(k for k in some if k < p), tuple(k - p for k in some if k >= p)) for some in places
             )
-            work = ProductSums(
-                tuple(
-                    SideFeatures.of(run.features, kernel, side, variable.points, options.seed)
-                    for kernel, side, variable in zip(family.members[0], columns, chosen, strict=True)
-                )
-            )
+            each = zip(family.members[0], columns, (variable.points for variable in chosen), strict=True)
+            work = ProductSums([SideFeatures.of(run.features, *one, options.seed) for one in each])
             ranks = [side.map.size for side in work.sides]
             width = sum(ranks)
             (gram,) = run.sums(
@@ -390,10 +379,5 @@ def _places(groups: sides.Groups, run: two_passes.Survey) -> list[list[int]]:
     for table in groups.tables:
         places.append([place for place, name in enumerate(run.sample.names) if name in table.names])
         if not places[-1]:
-            raise DataError(
-                f"no column is left to test among {listed(table.names)} of {table.name}: {'; '.join(run.warnings)}",
-                hint="a column must hold at least two different values, and not one per row",
-                code="data.no_columns",
-                where={"file": table.name},
-            )
+            raise sides.no_columns_left(table, run.warnings)
     return places
