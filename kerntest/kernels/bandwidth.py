@@ -7,15 +7,12 @@ that a permutation test keeps its level, and does not depend on the order of the
 from __future__ import annotations
 
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from kerntest.errors import UndecidedError
-from kerntest.kernels.base import DensePairs, Points, left_factor, squared_norms
-
-if TYPE_CHECKING:
-    from kerntest.kernels.base import Array, Columns, Kernel, Metric
+from kerntest.kernels.base import Array, Columns, DensePairs, Kernel, Metric, Points, left_factor, squared_norms
 
 EXACT_ROWS, SAMPLED_PAIRS = 2000, 100_000
 # Pairs drawn are looked at so many at a time: few enough for wide tables to fit into memory.

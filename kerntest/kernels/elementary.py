@@ -22,12 +22,12 @@ import numpy as np
 
 from kerntest.kernels import ADDITIVE, algebra
 from kerntest.kernels.algebra import POSITIVE, Domain, Expression, Kind, check_number, format_number
-from kerntest.kernels.base import Array, Columns, Pairs, Points, raised, refuse_overflow, refused
+from kerntest.kernels.base import Array, Columns, Metric, Pairs, Points, raised, refuse_overflow, refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kerntest.kernels.base import BandwidthRule, Kernel, Metric
+    from kerntest.kernels.base import BandwidthRule, Kernel
 
 FINITE: Domain = ("finite", lambda _: True)
 WHOLE: Domain = ("a whole number from 1 to 1000", lambda value: value.is_integer() and 1 <= value <= 1000)

@@ -24,13 +24,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 from kerntest.errors import UsageError, suggest
 from kerntest.kernels import ADDITIVE, ALIASES, NAMES, NORMALISE, algebra, canonical
 from kerntest.kernels.algebra import AdditiveSum, ColumnGroups, ColumnName, Expression, OnColumns
-from kerntest.kernels.base import Columns, refused
+from kerntest.kernels.base import Columns, Kernel, refused
 from kerntest.kernels.elementary import Additive, Atom, Gaussian, Hamming, Linear, Periodic, Polynomial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    from kerntest.kernels.base import Kernel
 
 # A new kernel is one class, and its name in `kernels/__init__`.
 KERNELS: dict[str, type[Atom | Additive]] = {name: Atom.NAMED.get(name, Additive) for name in NAMES}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from kerntest.engines.engine import Engine, enough_for
+from kerntest.engines.engine import Engine, Progress, enough_for
 from kerntest.errors import UsageError
 from kerntest.kernels.algebra import ColumnGroups, OnColumns, Sum
 from kerntest.kernels.base import Array, DensePairs, Kernel, Points, squared_norms
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
-
-    from kerntest.engines.engine import Progress
 
 
 # Of the rows that a sample has missed so many take part next, so many times.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from kerntest.engines.engine import allowed_bytes
+from kerntest.engines.engine import Engine, Progress, allowed_bytes
 from kerntest.kernels.base import ROUNDING_UNITS, Array, DensePairs, Kernel, Points, left_factor, right_factor
 from kerntest.kernels.elementary import Gaussian
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
-
-    from kerntest.engines.engine import Engine, Progress
 
 Rows: TypeAlias = "NDArray[np.intp] | slice"
 Entries: TypeAlias = "NDArray[Any]"

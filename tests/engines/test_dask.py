@@ -14,6 +14,7 @@ import pytest
 from same_results import assert_same
 
 import kerntest
+from kerntest.engines.engine import enough_for
 from kerntest.errors import UndecidedError, UsageError
 
 distributed = pytest.importorskip("distributed")
@@ -41,6 +42,8 @@ def test_items_run_in_other_processes(cluster):
     for _ in range(2):
         with kerntest.compute_on(scheduler=cluster.scheduler_address, memory=10**9) as engine:
             assert (engine.threads, engine.memory) == (2, 10**9)
+            # Little work stays here.
+            assert [enough_for(engine, size) is engine for size in (1e9, 1000)] == [True, False]
             found = set(engine.map(lambda _: (time.sleep(0.02), os.getpid())[1], range(20)))
         assert found == pids(cluster)
         assert os.getpid() not in found

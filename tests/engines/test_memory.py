@@ -5,7 +5,9 @@ import io
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import kerntest
 from kerntest.errors import UndecidedError, UsageError
@@ -77,9 +79,6 @@ def test_a_compressed_file_is_refused_while_it_unpacks(tmp_path):
 
 
 def test_a_parquet_file_is_refused_by_what_it_says_of_itself(tmp_path):
-    import pyarrow as pa  # noqa: PLC0415 - for this test only
-    from pyarrow import parquet  # noqa: PLC0415 - the same
-
     path = tmp_path / "ones.parquet"
     parquet.write_table(pa.table({"a": np.ones(10**7)}), path)
     assert path.stat().st_size < 10**6

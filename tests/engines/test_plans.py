@@ -125,18 +125,6 @@ def test_an_explanation_is_counted_step_by_step():
     assert explained.memory_bytes > test.memory_bytes
 
 
-def test_what_does_not_fit_is_refused_before_it_is_computed():
-    x, y = normal(30_000, 5), normal(30_000, 5, 1)
-    with (
-        pytest.raises(
-            UndecidedError, match=r"exact test of 60,000 rows takes .*, and --memory allows 200 MB"
-        ) as caught,
-        kerntest.compute_on(memory="200MB"),
-    ):
-        kerntest.mmd_test(x, y)
-    assert "--method features" in caught.value.hint
-
-
 def test_fewer_threads_are_used_where_the_memory_is_short():
     x, y = normal(20_000, 5), normal(20_000, 5, seed=1)
     run = {"kernel_x": "gaussian", "kernel_y": "gaussian", "bandwidth": "median"}
@@ -145,17 +133,6 @@ def test_fewer_threads_are_used_where_the_memory_is_short():
     assert plenty.where == "16 threads of this process"
     assert int(short.where.split()[0]) < 16
     assert short.memory_bytes <= plenty.memory_bytes // 2
-
-
-def test_whole_matrices_keep_to_the_memory():
-    x = normal(2500, 3)
-    options = {"resampling": "random", "bandwidth": "median", "permutations": 3}
-    both = {"kernel_x": "gaussian", "kernel_y": "gaussian"}
-    with pytest.raises(UndecidedError, match="--memory allows 200 MB"), kerntest.compute_on(memory="200MB"):
-        kerntest.hsic_test(x, normal(2500, 1, 1), **both, **options)
-    # Of two samples the matrix is formed tile by tile.
-    with kerntest.compute_on(memory="200MB"):
-        assert 0 < kerntest.mmd_test(x, normal(2500, 3, 1), kernel="gaussian", **options).p_value <= 1
 
 
 def test_what_would_be_refused_has_no_plan():

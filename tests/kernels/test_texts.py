@@ -1,5 +1,6 @@
 """Kernel texts: what is read, how it is printed, what columns it means, and what is said about a text that is none."""
 
+import operator
 import re
 
 import numpy as np
@@ -200,14 +201,11 @@ def test_operators_are_arithmetic_on_matrices(k, h, c, p):
 def test_operators_refuse_what_is_no_kernel():
     kernel = parse_kernel("gaussian(1)")
     for other in ("gaussian", None, [1.0]):
-        with pytest.raises(TypeError, match="unsupported operand"):
-            kernel + other
-        with pytest.raises(TypeError, match=r"unsupported operand|can't multiply"):
-            kernel * other
+        for operation in (operator.add, operator.mul):
+            with pytest.raises(TypeError, match=r"unsupported operand|can't multiply"):
+                operation(kernel, other)
     with pytest.raises(UsageError, match=r"the weight of a kernel must be zero or positive, not -0\.5"):
         -0.5 * kernel
-    with pytest.raises(UsageError, match="zero or positive, not -2"):
-        kernel + -2
     for exponent in (0, -1, float("nan"), float("inf"), "two"):
         with pytest.raises(UsageError, match="the exponent of a power must be"):
             kernel**exponent

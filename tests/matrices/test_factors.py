@@ -99,14 +99,6 @@ def test_a_kernel_that_is_not_positive_definite_has_no_complete_factor(text, row
     assert np.isfinite(factor.columns).all()
 
 
-def test_a_diagonal_that_is_not_finite_ends_at_once(monkeypatch):
-    kernel = parse_kernel("linear")
-    monkeypatch.setattr(type(kernel), "diagonal", lambda self, points: np.full(len(points), np.inf))  # noqa: ARG005 - a method
-    factor = kernel_factor(kernel, points_of(5))
-    assert not factor.complete
-    assert factor.columns.shape == (5, 0)
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.lists(st.integers(-3, 3), min_size=2, max_size=2), min_size=1, max_size=40),
