@@ -2,47 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kerntest.kernels.base import Points
-from kerntest.learning.fit_pictures import (
-    draw_fit,
-    draw_residuals,
-    draw_search,
-    draw_truth,
-    over_one_column,
-)
+from kerntest.learning import fit_pictures
 from kerntest.learning.scores import roc_auc, roc_curve
 from kerntest.matrices.factor import as_points
-from kerntest.report.panels import (
-    CELLS_WITH_TEXT,
-    COLOUR_X,
-    COLOUR_Y,
-    LEGEND,
-    NEUTRAL,
-    abridged,
-    class_colour,
-    class_marks,
-    draw_cells,
-    evenly,
-    label_cells,
-    legend_below,
-    literal,
-    mark,
-    matplotlib,
-    named,
-    picture_bytes,
-    point_size,
-    scatter_classes,
-    side_by_side,
-    thinning,
-    write_cells,
-    write_title,
-)
+from kerntest.report import panels
 from kerntest.report.summaries.learner_summary import svm_sentence
 from kerntest.report.summaries.words import counted, number, percent
 
@@ -54,7 +23,7 @@ if TYPE_CHECKING:
     from kerntest.engines.engine import Engine
     from kerntest.kernels.base import Array
     from kerntest.learning.machines.svm import JudgedMachine, ScoredRows
-    from kerntest.report.panels import Panel
+    from kerntest.learning.rows.encoding import Encoder
     from kerntest.report.results.learning_record import SvmResult
 
 # Points of a grid over two columns, along each; it covers this share of the rows, with a margin.
@@ -71,38 +40,34 @@ LINES: dict[float, tuple[str, float]] = {0.0: ("solid", 1.6), -1.0: ("dashed", 0
 
 def svm_picture(result: SvmResult, judged: JudgedMachine, epsilon: float, kind: str, engine: Engine) -> bytes:
     """Return a picture of a machine as "png", "svg" or "pdf"."""
-    encoder, seen = judged.train.rows.encoder, judged.seen
-    shown = f"{'train' if judged.test is None else 'test'} rows"
-    panels: list[Panel] = []
+    encoder, seen, rows = judged.train.rows.encoder, judged.seen, f"{result.judged_on} rows"
+    drawn: list[panels.Panel] = []
     if result.task == "regress":
-        panels += _regression_panels(judged, epsilon, engine)
+        drawn += _regression_panels(judged, epsilon, engine)
     elif encoder is not None and not encoder.category_names and len(encoder.numeric_names) == 2:
-        panels.append(_regions(judged, engine).draw)
+        drawn.append(Regions(judged, encoder, engine).draw)
     if result.task == "one-class":
         test = np.empty(0) if judged.test is None else judged.test.scores[:, 0]
-        panels.append(partial(draw_scores, train=judged.train.scores[:, 0], test=test))
-    elif result.task != "regress":
-        names = () if seen.rows.classes is None else seen.rows.classes.names
-        by_class = judged.fit.model.class_scores(seen.scores)
-        panels.append(partial(draw_roc, codes=seen.rows.codes, by_class=by_class, names=names, rows=shown))
+        drawn.append(partial(draw_scores, train=judged.train.scores[:, 0], test=test))
     if result.confusion is not None:
-        counts, rows = np.array(result.confusion), f"{result.judged_on} rows"
-        panels.append(partial(draw_confusion, counts=counts, classes=result.classes, rows=rows))
+        names, by_class = result.classes, judged.fit.model.class_scores(seen.scores)
+        drawn.append(partial(draw_roc, codes=seen.rows.codes, by_class=by_class, names=names, rows=rows))
+        drawn.append(partial(draw_confusion, counts=np.array(result.confusion), classes=names, rows=rows))
     if result.grid is not None and len(result.grid.cells) > 1:
-        panels.append(partial(draw_search, grid=result.grid))
+        drawn.append(partial(fit_pictures.draw_search, grid=result.grid))
     sentence = svm_sentence(result).removesuffix(".")
     title = sentence if result.target is None else f"{result.target}: {sentence}"
-    return picture_bytes(side_by_side(panels, title), kind)
+    return panels.picture_bytes(panels.side_by_side(drawn, title), kind)
 
 
-def _regression_panels(judged: JudgedMachine, epsilon: float, engine: Engine) -> list[Panel]:
+def _regression_panels(judged: JudgedMachine, epsilon: float, engine: Engine) -> list[panels.Panel]:
     """Return the fit with its tube over the one column there is, or predictions against the truth; and residuals."""
     rows, seen = judged.train.rows, judged.seen
     test = None if judged.test is None else judged.test.rows
     shown = "training rows" if test is None else "test rows"
     own = (rows.names[0], seen.rows.targets[:, 0], seen.scores[:, 0], shown)
-    if not over_one_column(rows.encoder):
-        return [partial(draw_truth, judged=own), partial(draw_residuals, judged=own)]
+    if not fit_pictures.over_one_column(rows.encoder):
+        return [partial(fit_pictures.draw_truth, judged=own), partial(fit_pictures.draw_residuals, judged=own)]
 
     def curve(grid: Points) -> tuple[Array, Array, Array]:
         mean = judged.fit.model.scores(grid, engine)[:, 0]
@@ -110,88 +75,67 @@ def _regression_panels(judged: JudgedMachine, epsilon: float, engine: Engine) ->
 
     band = f"tube of epsilon {number(epsilon)}"
     remark = f"{counted(len(judged.fit.support), 'support vector')} on or outside the tube"
-    fit = partial(draw_fit, rows=rows, test=test, place=0, curve=curve, band=band, remark=remark)
-    return [fit, partial(draw_residuals, judged=own)]
+    fit = partial(fit_pictures.draw_fit, rows=rows, test=test, place=0, curve=curve, band=band, remark=remark)
+    return [fit, partial(fit_pictures.draw_residuals, judged=own)]
 
 
-def _regions(judged: JudgedMachine, engine: Engine) -> Regions:
-    """Return the decision regions over two columns, in their own units."""
-    rows, model = judged.train.rows, judged.fit.model
-    if rows.encoder is None:
-        message = "regions need columns"
-        raise TypeError(message)
-    spread, centre = np.array([(column.spread, column.centre) for column in rows.encoder.numeric]).T
-    parts = [one for one in (judged.train, judged.test) if one is not None]
-    points = [as_points(one.rows.points).numeric for one in parts]
-    tail = (1.0 - COVERED) / 2.0
-    low, high = np.quantile(np.concatenate(points), [tail, 1.0 - tail], axis=0)
-    margin = 0.1 * (high - low) + 1e-9
-    across, up = (np.linspace(a, b, GRID_POINTS) for a, b in zip(low - margin, high + margin, strict=True))
-    mesh = np.meshgrid(across, up)
-    scores = model.scores(Points.of(np.column_stack([part.ravel() for part in mesh])), engine)
-
-    def predicted(found: Array) -> NDArray[np.intp]:
-        """Return classes; of an outlier detector 0 for outliers and 1 for the others."""
-        return (found[:, 0] >= 0).astype(np.intp) if model.classes is None else model.codes(found)
-
-    def labels(scored: ScoredRows) -> NDArray[np.intp]:
-        return predicted(scored.scores) if scored.rows.classes is None else scored.rows.codes
-
-    support = np.zeros(len(rows), dtype=bool)
-    support[judged.fit.support] = judged.fit.model.method == "svm"
-    return Regions(
-        rows.encoder.numeric_names,
-        (across * spread[0] + centre[0], up * spread[1] + centre[1]),
-        predicted(scores).reshape(mesh[0].shape),
-        # The scores of an outlier detector have a boundary, but no margin.
-        scores[:, 0].reshape(mesh[0].shape) if rows.classes and scores.shape[1] == 1 else None,
-        OUTLIER_CLASSES if rows.classes is None else rows.classes.names,
-        [(own * spread + centre, labels(one)) for own, one in zip(points, parts, strict=True)],
-        support,
-    )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Regions:
-    """What a classifier predicts over a grid of two columns, the rows of the fit, and test rows where there are any.
+    """What a classifier or an outlier detector predicts over a grid of two columns, and the rows that it is of."""
 
-    `predicted` and the rows' labels are places in `classes`; `scores` are those of the second of two classes, None where
-    no boundary and margin are to be drawn. `support` says which rows of the fit are support vectors.
-    """
+    def __init__(self, judged: JudgedMachine, encoder: Encoder, engine: Engine) -> None:
+        rows, model = judged.train.rows, judged.fit.model
+        spread, centre = np.array([(column.spread, column.centre) for column in encoder.numeric]).T
+        parts = [one for one in (judged.train, judged.test) if one is not None]
+        points = [as_points(one.rows.points).numeric for one in parts]
+        tail = (1.0 - COVERED) / 2.0
+        low, high = np.quantile(np.concatenate(points), [tail, 1.0 - tail], axis=0)
+        margin = 0.1 * (high - low) + 1e-9
+        across, up = (np.linspace(a, b, GRID_POINTS) for a, b in zip(low - margin, high + margin, strict=True))
+        mesh = np.meshgrid(across, up)
+        scores = model.scores(Points.of(np.column_stack([part.ravel() for part in mesh])), engine)
 
-    columns: Sequence[str]
-    grid: tuple[Array, Array]
-    predicted: NDArray[np.integer]
-    scores: Array | None
-    classes: Sequence[str]
-    rows: list[tuple[Array, NDArray[np.integer]]]
-    support: NDArray[np.bool_]
+        def predicted(found: Array) -> NDArray[np.intp]:
+            """Return classes; of an outlier detector 0 for outliers and 1 for the others."""
+            return (found[:, 0] >= 0).astype(np.intp) if model.classes is None else model.codes(found)
+
+        def labels(scored: ScoredRows) -> NDArray[np.intp]:
+            return predicted(scored.scores) if scored.rows.classes is None else scored.rows.codes
+
+        self.columns, self.grid = encoder.numeric_names, (across * spread[0] + centre[0], up * spread[1] + centre[1])
+        self.predicted = predicted(scores).reshape(mesh[0].shape)
+        # The scores of an outlier detector have a boundary, but no margin; those of several classes neither.
+        self.scores = scores[:, 0].reshape(mesh[0].shape) if rows.classes and scores.shape[1] == 1 else None
+        self.classes = OUTLIER_CLASSES if rows.classes is None else rows.classes.names
+        self.rows = [(own * spread + centre, labels(one)) for own, one in zip(points, parts, strict=True)]
+        self.support = np.zeros(len(rows), dtype=bool)
+        self.support[judged.fit.support] = model.method == "svm"
 
     def draw(self, axis: Any) -> None:
         """Draw the regions, the boundary and the margin, rows of the fit, support vectors and test rows."""
         self._fill(axis)
-        handles = [*class_marks(self.classes), *self._row_marks(), *self._draw_lines(axis)]
-        kept = [evenly(len(points)) for points, _ in self.rows]
-        size = max(point_size(sum(map(len, kept))), 12.0)
+        handles = [*panels.class_marks(self.classes), *self._row_marks(), *self._draw_lines(axis)]
+        kept = [panels.evenly(len(points)) for points, _ in self.rows]
+        size = max(panels.point_size(sum(map(len, kept))), 12.0)
         remarks = []
         for (points, labels), shown, noun in zip(self.rows, kept, ("row", "test row"), strict=False):
-            scatter_classes(axis, points[shown], labels[shown], size, hollow=noun == "test row")
-            remarks.append(thinning(len(shown), len(points), noun))
+            panels.scatter_classes(axis, points[shown], labels[shown], size, hollow=noun == "test row")
+            remarks.append(panels.thinning(len(shown), len(points), noun))
         rings = self.rows[0][0][kept[0][self.support[kept[0]]]]
         ring = {"facecolor": "none", "edgecolor": "black", "linewidth": 0.5 if size < 20 else 0.7}
         axis.scatter(rings[:, 0], rings[:, 1], s=3.0 * size, zorder=2.5, **ring)
         low, high = ([line[end] for line in self.grid] for end in (0, -1))
         axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-        axis.set(xlabel=named(self.columns[0]), ylabel=named(self.columns[1]))
+        axis.set(xlabel=panels.named(self.columns[0]), ylabel=panels.named(self.columns[1]))
         every = np.concatenate([points for points, _ in self.rows])
         outside = int(((every < low) | (every > high)).any(axis=1).sum())
-        write_title(axis, "Regions of the classes", *remarks, f"{counted(outside, 'row')} beyond" if outside else "")
-        legend_below(axis, handles, ncols=3)
+        remarks.append(f"{counted(outside, 'row')} beyond" if outside else "")
+        panels.write_title(axis, "Regions of the classes", *remarks)
+        panels.legend_below(axis, handles, ncols=3)
 
     def _fill(self, axis: Any) -> None:
         """Fill each class's region with its colour, pale; between more than two classes draw a thin line."""
-        colors, count = matplotlib("colors"), len(self.classes)
-        colours = [1.0 - TINT * (1.0 - np.array(colors.to_rgb(class_colour(place)))) for place in range(count)]
+        colors, count = panels.matplotlib("colors"), len(self.classes)
+        colours = [1.0 - TINT * (1.0 - np.array(colors.to_rgb(panels.class_colour(place)))) for place in range(count)]
         if self.scores is not None:
             # Levels beyond the scores and the margin: every point lies in one of two bands that meet at 0.
             reach = 1.0 + max(1.0, float(np.abs(self.scores).max()))
@@ -214,28 +158,25 @@ class Regions:
                 look = {"colors": "black", "linestyles": style, "linewidths": width, "zorder": 1}
                 axis.contour(*self.grid, self.scores, levels=[level], **look)
                 label = "margin (scores -1, 1)" if level else "boundary"
-                handles[label] = mark(label, color="black", linestyle=style, linewidth=width)
+                handles[label] = panels.mark(label, color="black", linestyle=style, linewidth=width)
         return list(handles.values())
 
     def _row_marks(self) -> list[Any]:
         """Return what stands for support vectors and test rows in the legend."""
-        hollow: dict[str, Any] = {
-            "marker": "o",
-            "markerfacecolor": "none",
-            "markeredgecolor": "black",
-            "markersize": 7.5,
-        }
-        vectors = int(np.count_nonzero(self.support))
-        marks = [mark(counted(vectors, "support vector"), **hollow)] if vectors else []
+        vectors, marks = int(np.count_nonzero(self.support)), []
+        if vectors:
+            marks.append((counted(vectors, "support vector"), "none", "black", 7.5))
         if len(self.rows) > 1:
-            look = {"markerfacecolor": "white", "markeredgecolor": NEUTRAL, "markersize": 5}
-            marks.append(mark(counted(len(self.rows[1][0]), "test row"), **(hollow | look)))
-        return marks
+            marks.append((counted(len(self.rows[1][0]), "test row"), "white", panels.NEUTRAL, 5))
+        return [
+            panels.mark(label, marker="o", markerfacecolor=face, markeredgecolor=edge, markersize=size)
+            for label, face, edge, size in marks
+        ]
 
 
 def draw_roc(axis: Any, codes: NDArray[np.intp], by_class: Array, names: Sequence[str], rows: str) -> None:
     """Draw the ROC curve of the second of two classes, or of each class against all others, and the diagonal."""
-    axis.plot([0, 1], [0, 1], color=NEUTRAL, linewidth=0.9, linestyle="dotted")
+    axis.plot([0, 1], [0, 1], color=panels.NEUTRAL, linewidth=0.9, linestyle="dotted")
     count = 0
     for place in (1,) if len(names) == 2 else range(len(names)):
         scores = by_class if by_class.ndim == 1 else by_class[:, place]
@@ -245,32 +186,32 @@ def draw_roc(axis: Any, codes: NDArray[np.intp], by_class: Array, names: Sequenc
         count += 1
         if count <= CURVES_DRAWN:
             false, true = roc_curve(codes == place, scores)
-            kept = evenly(len(false), CURVE_POINTS)
-            label = f"AUC {area:.3f}: {named(names[place], 24)}"
-            style = {"color": class_colour(place), "linewidth": 1.6, "clip_on": False}
+            kept = panels.evenly(len(false), CURVE_POINTS)
+            label = f"AUC {area:.3f}: {panels.named(names[place], 24)}"
+            style = {"color": panels.class_colour(place), "linewidth": 1.6, "clip_on": False}
             axis.plot(false[kept], true[kept], label=label, **style)
     axis.set(xlim=(0, 1), ylim=(0, 1), xlabel="false positive rate", ylabel="true positive rate")
-    axis.legend(**LEGEND, loc="lower right")
+    axis.legend(**panels.LEGEND, loc="lower right")
     heading = "ROC curve" if count == 1 else "ROC curves, each class against all others"
     more = f"first {CURVES_DRAWN} of {count} classes" if count > CURVES_DRAWN else ""
-    write_title(axis, heading, more, rows)
+    panels.write_title(axis, heading, more, rows)
 
 
 def draw_confusion(axis: Any, counts: NDArray[np.integer], classes: Sequence[str], rows: str) -> None:
     """Draw true classes down and predicted ones across: colours are shares of the true class, numbers are rows."""
     support = counts.sum(axis=1, keepdims=True)
     shares = np.where(support > 0, counts / np.maximum(support, 1), np.nan)
-    draw_cells(axis, shares, 0.0, 1.0, "share of the true class")
-    if len(counts) <= CELLS_WITH_TEXT:
+    panels.draw_cells(axis, shares, 0.0, 1.0, "share of the true class")
+    if len(counts) <= panels.CELLS_WITH_TEXT:
         wide = len(counts) <= CELLS_WITH_SHARES
         texts = [[_cell_text(int(count), int(line.sum()), with_share=wide) for count in line] for line in counts]
-        write_cells(axis, texts, shares, size=8.5)
-    names = [abridged(name, 18) for name in classes]
-    label_cells(axis, names, names)
+        panels.write_cells(axis, texts, shares, size=8.5)
+    names = [panels.abridged(name, 18) for name in classes]
+    panels.label_cells(axis, names, names)
     axis.invert_yaxis()
     axis.set(xlabel="predicted class", ylabel="true class")
     right, total = int(np.trace(counts)), int(counts.sum())
-    write_title(axis, f"Confusion: {right:,} of {total:,} {literal(rows)} predicted correctly")
+    panels.write_title(axis, f"Confusion: {right:,} of {total:,} {panels.literal(rows)} predicted correctly")
 
 
 def _cell_text(count: int, support: int, *, with_share: bool) -> str:
@@ -285,12 +226,12 @@ def _cell_text(count: int, support: int, *, with_share: bool) -> str:
 def draw_scores(axis: Any, train: Array, test: Array) -> None:
     """Draw the share of training and of test rows by their score, and the line below which rows are outliers."""
     edges = np.histogram_bin_edges(np.concatenate([train, test]), bins=SCORE_BINS)
-    for scores, name, colour in ((train, "training row", COLOUR_X), (test, "test row", COLOUR_Y)):
+    for scores, name, colour in ((train, "training row", panels.COLOUR_X), (test, "test row", panels.COLOUR_Y)):
         if len(scores):
             label = f"{counted(len(scores), name)}: {percent(float(np.mean(scores < 0)))} below 0"
             weights = np.full(len(scores), 1.0 / len(scores))
             axis.hist(scores, bins=edges, weights=weights, color=colour, alpha=0.45, label=label)
     axis.axvline(0.0, color="black", linewidth=1.1)
     axis.set(xlabel="score (decision function)", ylabel="share of the rows")
-    axis.legend(**LEGEND)
-    write_title(axis, "Scores of the rows", "below 0: outliers")
+    axis.legend(**panels.LEGEND)
+    panels.write_title(axis, "Scores of the rows", "below 0: outliers")

@@ -25,16 +25,9 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import lapack
 
+from kerntest.learning.solvers import problem as systems
 from kerntest.learning.solvers.active_set import Falling, Point, Sets, active_set, newton
-from kerntest.learning.solvers.problem import (
-    CachedSystem,
-    Counter,
-    DenseSystem,
-    FactorSystem,
-    Problem,
-    Solution,
-    solve_positive,
-)
+from kerntest.learning.solvers.problem import Problem, Solution, System
 from kerntest.matrices.factor import pivoted_factor
 from kerntest.matrices.matrix import FactorMatrix
 
@@ -42,7 +35,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kerntest.kernels.base import Array
-    from kerntest.learning.solvers.problem import System
     from kerntest.matrices.matrix import Matrix
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -118,7 +110,7 @@ def solve_hinge(
     if start is not None:
         guess = solver.from_start(start)
     elif factor is not None:
-        guess = solver.all_at_once(FactorSystem(factor, problem, solver.counter), "exact factor")
+        guess = solver.all_at_once(systems.FactorSystem(factor, problem, solver.counter), "exact factor")
     else:
         guess = solver.from_nothing()
     found = solver.finished(*guess)
@@ -141,7 +133,7 @@ class _Solver:
         self.matrix, self.problem, self.tolerance, self.kept_bytes = matrix, problem, tolerance, kept_bytes
         self.final = matrix if factor is None else FactorMatrix(factor)
         self.n, self.largest = len(problem), float(problem.costs.max())
-        self.rng, self.counter = np.random.default_rng((seed, 0)), Counter()
+        self.rng, self.counter = np.random.default_rng((seed, 0)), systems.Counter()
         diagonal = max(float(matrix.diagonal.max(initial=0.0)), np.finfo(np.float64).tiny)
         self.large = self.largest * diagonal > LARGE_COST
         # A ridge below the least is lost in rounding beside the matrix.
@@ -191,7 +183,7 @@ class _Solver:
     def _first(self, K: Array, problem: Problem, *, full: bool, last: bool) -> Point:
         """Return the solution of a dense problem, exact if it is the last one."""
         zero, largest = np.zeros(len(problem)), float(problem.costs.max())
-        system = DenseSystem(K, problem, self.counter)
+        system = systems.DenseSystem(K, problem, self.counter)
         if full:
             end, tolerance = self.exact if last else (0.01, 0.1)
             sets = Sets(zero == 0, zero != 0)
@@ -249,7 +241,7 @@ class _Solver:
                 system: System = self.system(taken, part, single=single)
             else:
                 rows = G if size == n else G[taken]
-                f, system = rows @ (coefficients @ G), FactorSystem(rows, part, self.counter)
+                f, system = rows @ (coefficients @ G), systems.FactorSystem(rows, part, self.counter)
             start = _width(float(part.costs.max()))
             if G is None:
                 # The last subset is solved a little further, as all rows are.
@@ -265,7 +257,9 @@ class _Solver:
         """Return a guess from the last width: the rows next to the margin are still to be solved, if there is room."""
         slack = system.problem.slack(point.outputs, point.intercept)
         free, upper, method = np.abs(slack) < REACH * width, slack >= REACH * width, point.method
-        crowded = isinstance(system, FactorSystem) and np.count_nonzero(point.sets.free) > CROWDED * system.G.shape[1]
+        crowded = (
+            isinstance(system, systems.FactorSystem) and np.count_nonzero(point.sets.free) > CROWDED * system.G.shape[1]
+        )
         if self.large or crowded or np.count_nonzero(free) ** 2 * ENTRY_BYTES > self.kept_bytes:
             f, b = point.outputs, point.intercept
             point = newton(system, point.coefficients, f, b, start=width, finish=self.rough)
@@ -284,12 +278,14 @@ class _Solver:
         """Say whether single precision is enough for products with coefficients like these."""
         return self.matrix.single and float(np.abs(coefficients).sum()) < SINGLE_SUM
 
-    def system(self, members: NDArray[np.intp], part: Problem, *, single: bool = False) -> DenseSystem | CachedSystem:
+    def system(
+        self, members: NDArray[np.intp], part: Problem, *, single: bool = False
+    ) -> systems.DenseSystem | systems.CachedSystem:
         """Return the system of some rows, with the whole matrix where it is small."""
         if len(members) <= DENSE_LEVEL and 16 * len(members) ** 2 <= self.kept_bytes:
-            return DenseSystem(np.asarray(self.matrix.block(members, members)), part, self.counter)
+            return systems.DenseSystem(np.asarray(self.matrix.block(members, members)), part, self.counter)
         dtype = np.float32 if single else np.float64
-        return CachedSystem(self.matrix, members, part, self.counter, kept_bytes=self.kept_bytes, dtype=dtype)
+        return systems.CachedSystem(self.matrix, members, part, self.counter, kept_bytes=self.kept_bytes, dtype=dtype)
 
     def finished(self, guess: Point, width: float, exact: bool) -> Solution:
         """Return the certified solution, the best one met where the certificate was not reached.
@@ -372,7 +368,7 @@ class _Solver:
 
     def _solved(self, K: Array, part: Problem, beta: Array, *, b: float, width: float) -> Array:
         """Return the coefficients that solve a dense problem."""
-        system, tolerance, a = DenseSystem(K, part, self.counter), self.violation, part.signs * beta
+        system, tolerance, a = systems.DenseSystem(K, part, self.counter), self.violation, part.signs * beta
         # A ridge of e leaves slacks e a, which cost about 2 e C of the objective.
         largest = min(self.largest, COST_SHARE * float(np.abs(beta).max(initial=0.0)) or self.largest)
         ridge = max(RIDGE_SHARE * self.tolerance / largest, self.least_ridge)
@@ -385,7 +381,7 @@ class _Solver:
             point = newton(system, beta, K @ beta, b, start=width or 0.01, steps=200, finish=finish)
         return self._refined(system, point.coefficients, ridge)
 
-    def _refined(self, system: DenseSystem, beta: Array, ridge: float) -> Array:
+    def _refined(self, system: systems.DenseSystem, beta: Array, ridge: float) -> Array:
         """Return coefficients with the same sets, freed of what the ridge and rounding have done to them.
 
         Iterative refinement: the residual of f + b = y o on the free rows is solved for with the ridge, again and
@@ -401,7 +397,7 @@ class _Solver:
         K = system.K[np.ix_(free, free)]
         A = np.asfortranarray(K)
         A[np.diag_indices(len(free))] += max(ridge, self.refining_ridge)
-        inverse = solve_positive(A, np.asfortranarray(np.eye(len(free))))
+        inverse = systems.solve_positive(A, np.asfortranarray(np.eye(len(free))))
         ones = inverse.sum(axis=1)
         wanted = (problem.signs * problem.margins)[free]
         f, new = system.outputs(beta)[free], beta.copy()
