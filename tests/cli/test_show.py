@@ -136,9 +136,10 @@ def test_a_model_tells_what_it_is_whatever_its_name(kerntest, told, rows):
         assert part in text
     assert told("iris.kt") == inspect_model("iris.kt").to_dict()
     assert [row["sha256"] for row in rows("inspect", "iris.kt")] == [told("iris.kt")["sha256"]]
-    refused = kerntest("inspect", "iris.kt", "--columns", "price")
-    assert refused.code == 2
-    assert refused.err.startswith("error: --columns is for tables, and iris.kt is a model\n")
+    for option in (["--columns", "price"], ["--no-header"]):
+        refused = kerntest("inspect", "iris.kt", *option)
+        assert refused.code == 2
+        assert refused.err.startswith(f"error: {option[0]} is for tables, and iris.kt is a model\n")
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,16 @@ def test_a_bandwidth_is_that_of_the_numbers_where_there_are_any(table, tmp_path)
         assert inspect_model(tmp_path / "m.kt").kernel == kernel
 
 
+@pytest.mark.parametrize(
+    "values", [["a", "b", None, "a"], ["a", "b", np.nan, "a"], np.ma.array([1, 2, 3, 1], mask=[0, 0, 1, 0])]
+)
+def test_targets_that_are_missing_are_not_taken_for_texts_or_numbers(values):
+    with pytest.raises(DataError, match="y has 1 missing value"):
+        SVM().fit(np.eye(4), values)
+    with pytest.raises(DataError, match=r"y has shape \(2, 2\), not \(n,\)"):
+        SVM().fit(np.eye(4), np.eye(2))
+
+
 def test_there_are_at_most_500_classes():
     X = np.repeat(np.arange(501.0), 2)[:, None]
     with pytest.raises(DataError, match="has 501 different values, which are too many for classes"):

@@ -133,7 +133,7 @@ def test_test_rows_that_are_learned_from_are_told(tmp_path):
     table = noise(120).assign(kind=np.tile(["x", "y", "z"], 40))
     path = tmp_path / "new.csv"
     table[60:].to_csv(path, index=False)
-    for train, shared in ((table[:60], 0), (table[:80], 20), (table, 60)):
+    for train, shared in ((table[:60], 0), (pd.concat([table[:80]] * 2), 20), (table, 60)):
         for done in (
             train_svm(train, "cls", exclude="y", test=path),
             train_ridge(train, "y", exclude="cls", test=path),
@@ -185,6 +185,10 @@ def test_no_cluster_is_seen_where_there_is_none():
     table = noise(200)
     for column in (r.integers(0, 20, 200), r.choice([f"s{k}" for k in range(20)], 200), np.repeat(np.arange(20), 10)):
         assert "--cluster" not in warnings_of(table.assign(shop=column), columns="a,b,c")
+    # Of few rows chance explains much.
+    for seed in range(5):
+        few = pd.DataFrame(np.random.default_rng(seed).normal(size=(24, 4)), columns=list("abcy"))
+        assert "--cluster" not in warnings_of(few.assign(cls="u", shop=np.repeat(np.arange(12), 2)), columns="a,b,c")
 
 
 def test_test_rows_in_another_unit_are_told(tmp_path):

@@ -498,7 +498,7 @@ def column_of(values: Any, name: str) -> Column:
         if array.ndim != 1:
             raise _no_column(name, f"has shape {array.shape}, not (n,)", "data.wrong_shape")
         if isinstance(array, np.ma.MaskedArray):
-            array = np.ma.filled(array.astype(object), None)
+            array = np.where(np.ma.getmaskarray(array), np.array(None), array.data)
         elif array.dtype.kind in "US" and not isinstance(values, np.ndarray):
             # Beside text numpy makes text of every value: a NaN would be called "nan".
             array = np.array(values, dtype=object)
