@@ -17,8 +17,6 @@ from kerntest.kernels.text import bind, is_additive, parse_kernel, plain
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from kerntest.inference.sides import Variable
 
 Exponents: TypeAlias = "Callable[[Kernel, BandwidthChooser], list[int]]"
@@ -76,13 +74,6 @@ class Family(NamedTuple):
     def unused(self) -> tuple[str, ...]:
         """The columns that no kernel sees."""
         return tuple(name for names in self.left_out for name in names)
-
-    @property
-    def halvings(self) -> NDArray[np.intp]:
-        """How many factors of two the bandwidths of each member lie below their medians, both sides added."""
-        if not self.exponents:
-            return np.zeros(len(self.members), dtype=np.intp)
-        return np.asarray(np.maximum(-np.array(self.exponents, dtype=np.intp), 0).sum(axis=1), dtype=np.intp)
 
     def sides(self) -> list[list[Kernel]]:
         """Return the different kernels of each side."""

@@ -151,7 +151,7 @@ def permutation_verdict(test: ExactTest, family: Family) -> Verdict:
     if not finite.all():
         # Values that overflow are refused where they are computed, by the name of their kernel: here it is sums.
         raise overflow(family.members[int(np.argmin(finite))][0])
-    judged = judge(relabelled.sums, relabelled.tolerances, options.judge, family.halvings)
+    judged = judge(relabelled.sums, relabelled.tolerances, options.judge, family.exponents)
     # A few relabellings of a few rows can all give one value (p = 1): all permutations tell what the kernels see.
     if judged.degenerate.all() and not (
         test.exchangeable and any(TestedPair(test, kernels).varies() for kernels in family.members)

@@ -66,7 +66,6 @@ def test_auto_of_three_columns_reaches_wider_and_has_additive_members_in_units_o
     for kernel, exponent in zip(family.kernels[-4:], (3, 2, 0, -2), strict=True):
         assert_close([term.kernel.bandwidth for term in kernel.operands], 2.0**exponent * np.array(medians))
     assert len(set(texts)) == len(texts)
-    assert family.halvings.tolist() == [max(-exponent, 0) for (exponent,) in family.exponents]
 
 
 def test_categories_take_part_in_additive_members():
@@ -84,11 +83,6 @@ def test_a_family_has_no_more_members_than_its_relabellings_carry(relabellings, 
         assert Gaussian(median(p=3)) in family.kernels
         assert f"at most {members}: one for each ten relabellings" in family.thinning
     assert members_carried(relabellings) == max(1, relabellings // 10)
-
-
-def test_pairs_count_the_halvings_of_both_sides_and_no_doublings():
-    members = ((Gaussian(1.0), Gaussian(1.0)), (Gaussian(1.0), Gaussian(2.0)))
-    assert module.Family(members, exponents=((1, -1), (-2, -3))).halvings.tolist() == [1, 5]
 
 
 @pytest.mark.parametrize(("permutations", "members"), [(20, 2), (59, 5)])

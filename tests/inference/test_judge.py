@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.optimize import nnls
 from tolerances import assert_close
 
-from kerntest.inference.nulls.permutation import RIDGES, judge, tie_tolerance
+from kerntest.inference.nulls.permutation import POWER, RIDGES, SHARED, WIDE, judge, tie_tolerance
 
 tables = hnp.arrays(
     np.float64,
@@ -135,31 +135,35 @@ def test_the_member_with_the_largest_z_is_selected(how):
     assert found.p_value == 1 / 300
 
 
-def naive_together(values, halvings):
+def naive_together(values, exponents):
     """The p-value by the formula, every minimum by non-negative least squares."""
     z = (values - values.mean(axis=1, keepdims=True)) / values.std(axis=1, keepdims=True)
     correlation = z @ z.T / z.shape[1]
     score = np.zeros(z.shape[1])
     for ridge in RIDGES:
-        ridges = ridge * (2.0**halvings if ridge == max(RIDGES) else np.ones(len(z)))
+        shared = ridge == max(RIDGES)
+        ridges = ridge * (2.0 ** -np.minimum(exponents, 0).sum(axis=1) if shared else np.ones(len(z)))
         metric = np.linalg.inv(correlation + np.diag(ridges))
         root = np.linalg.cholesky(metric).T
         distances = np.array([(root @ one) @ (root @ one) - nnls(root, root @ one)[1] ** 2 for one in z.T])
-        score += distances / np.sqrt(np.trace(correlation @ metric))
+        wide = np.shape(exponents)[1] > 1 or np.max(exponents) >= WIDE
+        weight = SHARED if shared and wide else 1.0
+        score += (weight * distances / np.sqrt(np.trace(correlation @ metric))) ** POWER
     score[(z <= 0).all(axis=0)] = 0.0
-    return np.mean(score >= score[0] - 1e-8)
+    return np.mean(score >= score[0] * (1 - 1e-8))
 
 
+@pytest.mark.parametrize(("widest", "sides"), [(WIDE, 1), (WIDE - 1, 1), (1, 2)])
 @pytest.mark.parametrize("members", [2, 5, 14])
-def test_together_is_the_rank_of_the_distance_towards_an_excess(members):
+def test_together_is_the_rank_of_the_distance_towards_an_excess(members, widest, sides):
     rng = np.random.default_rng(members)
-    halvings = np.arange(members) % 4
+    exponents = [(widest - place % 5, place % 3 - 1)[:sides] for place in range(members)]
     for shift in (0.0, 0.5, 1.0, 2.0):
         values = np.cumsum(rng.normal(size=(members, 150)), axis=0) + rng.normal(size=150)
         values[:, 0] += shift * rng.normal(size=members).cumsum()
-        found = judge(values, np.zeros(members), halvings=halvings)
-        assert_close(found.p_value, naive_together(values, halvings))
-        assert_close(judged(values).p_value, naive_together(values, np.zeros(members)))
+        found = judge(values, np.zeros(members), exponents=exponents)
+        assert_close(found.p_value, naive_together(values, exponents))
+        assert_close(judged(values).p_value, naive_together(values, np.zeros((members, 1))))
 
 
 def test_a_contrast_is_seen_where_no_member_is_clear():

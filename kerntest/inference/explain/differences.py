@@ -182,7 +182,7 @@ def _p_value(sample: Sample, options: Options, engine: Engine) -> float:
     """Return the p-value of the default test of a sample."""
     family = _family(sample, options)
     relabelled = TwoSamples(options, engine, None, sample).relabelled(family, options.permutations)
-    return judge(relabelled.sums, relabelled.tolerances, options.judge, family.halvings).p_value
+    return judge(relabelled.sums, relabelled.tolerances, options.judge, family.exponents).p_value
 
 
 def _family(sample: Sample, options: Options) -> Family:

@@ -401,7 +401,7 @@ def _permuted(family: Family, blocked: Sequence[Blocked], options: Options, engi
     values = np.stack(list(engine.here.map(relabelled, blocked)))
     verdict.refuse_overflow(family.kernels, values)
     tolerances = np.array([member.tolerance(options.estimator) for member in blocked])
-    judged = judge(values[:, :asked], tolerances, options.judge, family.halvings)
+    judged = judge(values[:, :asked], tolerances, options.judge, family.exponents)
     # A few relabellings can all give one value: only others tell what the kernel sees.
     if judged.degenerate.all() and judge(values, tolerances).degenerate.all():
         raise verdict.degenerate(family.kernels[0])
