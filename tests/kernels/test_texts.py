@@ -78,6 +78,7 @@ ERRORS = [
     ("additive(", 10, "a bandwidth is missing at character 10", "write additive"),
     ("gaussian(1e-200)", 10, "bandwidth of gaussian must be between 1e-75 and 1e", "found from the data"),
     ("matern(1, 101)", 11, "nu of matern must be positive and at most 100, not 101", "`kerntest kernels`"),
+    ("student-t(1, df=0)", 17, "df of student-t must be positive, not 0", "`kerntest kernels`"),
     ("polynomial(0)", 12, "degree of polynomial must be a whole number from 1 to 1000, not 0", "`kerntest kernels`"),
     ("linear + gaussian(-1)", 19, "gaussian must be positive, not -1, at character 19", "found from the data"),
     ("gaussian(nan)", 10, "must be a finite number, not nan", "found from the data"),
