@@ -131,11 +131,7 @@ def test_what_is_no_table(test, source):
         (np.zeros((0, 2)), "^y has no rows$", "data.no_rows"),
         (np.zeros((40, 2, 2)), "^y is an array of 3 dimensions$", "data.wrong_shape"),
         (np.array([["a", "b"]] * 40), "^y is an array of <U1, not of numbers$", "data.not_numeric"),
-        (
-            np.array([[1.0, 2.0]] * 39 + [[1.0, np.inf]]),
-            "^y, row 40: column '[xy]2' holds 'inf'",
-            "data.infinite_values",
-        ),
+        (np.repeat([[1.0, np.inf]], 40, axis=0), "^y, row 1: column '[xy]2' holds 'inf'", "data.infinite_values"),
     ],
 )
 def test_data_that_cannot_be_used(test, values, message, code):
@@ -340,14 +336,8 @@ def test_what_every_record_says(test):
     assert (result.schema, result.command, result.estimator) == (f"kerntest.{name}/1", name, "unbiased")
     assert (result.alpha, result.reject, result.family) == (0.1, result.p_value <= 0.1, None)
     null = result.null
-    assert (null.method, null.exact, null.requested, null.trace, null.kurtosis) == (
-        "permutation",
-        True,
-        1000,
-        None,
-        None,
-    )
-    assert null.p_floor == 1 / null.permutations
+    assert (null.method, null.exact, null.requested) == ("permutation", True, 1000)
+    assert (null.trace, null.kurtosis, null.p_floor) == (None, None, 1 / null.permutations)
     # The permutation mean of the unbiased estimate is 0.
     assert abs(null.mean) < null.standard_deviation / 4
     made = result.provenance
@@ -483,11 +473,8 @@ def test_random_permutations_agree_with_the_usual_relabellings(test, estimator):
     x, y = arrays(test, 60, strength=0.35)
     options = median(test) | {"permutations": 4000, "estimator": estimator}
     usual, randomly = test(x, y, **options), test(x, y, resampling="random", **options)
-    assert (randomly.null.resampling, randomly.null.orders, randomly.null.permutations) == (
-        "random permutations",
-        None,
-        4000,
-    )
+    null = randomly.null
+    assert (null.resampling, null.orders, null.permutations) == ("random permutations", None, 4000)
     # Statistics agree, and p-values to five standard errors of two independent estimates.
     assert_same_statistic(randomly, usual)
     # Two estimates from 4,000 values each; those of shifts are correlated.
@@ -526,19 +513,11 @@ def test_one_degenerate_member_of_a_family_does_no_harm(test):
 def test_a_kernel_that_overflows_is_named(test, kernel, size, side, null):
     x, y = arrays(test, 30)
     sizes = [size if test is mmd_test or size < 1e9 or side == one else 1.0 for one in (X, Y)]
+    message = f"^the kernel '{kernel.partition('(')[0].partition(' ')[0]}.*' overflows on these "
+    options = {"code": "undecided.overflow", "scale": "none", "null": null} | kernels(test, kernel, side)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        refused(
-            test,
-            UndecidedError,
-            f"^the kernel '{kernel.partition('(')[0].partition(' ')[0]}.*' overflows on these ",
-            sizes[0] * x,
-            sizes[1] * y,
-            code="undecided.overflow",
-            scale="none",
-            null=null,
-            **kernels(test, kernel, side),
-        )
+        refused(test, UndecidedError, message, sizes[0] * x, sizes[1] * y, **options)
 
 
 @pytest.mark.parametrize("resampling", ["blocks", "random"])
@@ -553,19 +532,10 @@ def test_sums_that_overflow_though_the_kernel_does_not(resampling):
 def test_third_powers_that_overflow_though_the_kernels_do_not(null):
     """Third powers of entries of 1e120 are beyond the range of numbers."""
     x, y = arrays(hsic_test, 30)
+    options = {"code": "undecided.overflow", "scale": "none", "null": null} | kernels(hsic_test, "linear", "x")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        refused(
-            hsic_test,
-            UndecidedError,
-            "overflows",
-            1e60 * x,
-            y,
-            code="undecided.overflow",
-            scale="none",
-            null=null,
-            **kernels(hsic_test, "linear", "x"),
-        )
+        refused(hsic_test, UndecidedError, "overflows", 1e60 * x, y, **options)
 
 
 # Warnings
@@ -588,11 +558,8 @@ def test_a_kernel_that_does_not_see_everything(test):
         found = joined(test(*arrays(test), **kernels(test, "polynomial(2, 1, -1)", side)))
         assert f"{prefix}the kernel 'polynomial" in found
         assert f"is not positive definite: {statistic} is then no squared distance" in found
-    found = joined(
-        framed(
-            test, **dict.fromkeys(("kernel",) if test is mmd_test else ("kernel_x",), "weight: gaussian; city: delta")
-        )
-    )
+    name = "kernel" if test is mmd_test else "kernel_x"
+    found = joined(framed(test, **{name: "weight: gaussian; city: delta"}))
     assert found.startswith("columns that the kernel does not name are left out: ")
     assert "new" in found
 
@@ -601,11 +568,8 @@ def test_a_kernel_that_does_not_see_everything(test):
 def test_what_the_clearest_kernel_does_not_see_others_of_its_family_do(test):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(100, 20))
-    y = (
-        2.0 ** (np.arange(20) == 3) * rng.normal(size=(100, 20))
-        if test is mmd_test
-        else x[:, 4] ** 2 + rng.normal(size=100)
-    )
+    noise = rng.normal(size=(100, 20) if test is mmd_test else 100)
+    y = 2.0 ** (np.arange(20) == 3) * noise if test is mmd_test else x[:, 4] ** 2 + noise
     result = test(x, y)
     assert result.kernel.startswith("additive(")
     assert result.warnings == ()

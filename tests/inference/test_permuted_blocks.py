@@ -57,13 +57,11 @@ def test_few_rows_have_all_relabellings_each_once():
 def test_over_all_relabellings_the_p_values_are_uniform(judge):
     """The rank of every split of eight rows among all splits: exactness, the hard way."""
     rows = np.random.default_rng(6).normal(size=(8, 2))
+    options = {"kernel": "gaussian + 0.1*laplacian", "bandwidth": (0.3, 1, 3), "judge": judge, "scale": "none"}
     p = []
     for chosen in combinations(range(8), 3):
-        x = rows[list(chosen)]
         y = rows[[row for row in range(8) if row not in chosen]]
-        p.append(
-            mmd_test(x, y, kernel="gaussian + 0.1*laplacian", bandwidth=(0.3, 1, 3), judge=judge, scale="none").p_value
-        )
+        p.append(mmd_test(rows[list(chosen)], y, **options).p_value)
     splits = math.comb(8, 3)
     ranks = sorted(np.rint(np.array(p) * splits).astype(int).tolist())
     # Splits of which no kernel sees more than on average are all alike to the family, and the last.

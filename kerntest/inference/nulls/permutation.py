@@ -45,6 +45,8 @@ WIDE, SHARED = 2, 2.2
 TIED = 1e-8
 # Rounds of coordinate descent from which bounds and sets come.
 SWEEPS = 4
+# So many times as many exchanges as there are places are far more than a solution takes.
+EXCHANGES = 50
 # A place is on the wrong side of 0 beyond this share of the largest |z|.
 SLACK = 1e-11
 
@@ -234,15 +236,17 @@ class ExcessDistances:
     def _least(self, z: Array, held: NDArray[np.bool_]) -> Array:
         """Return w of one vector, by a guess of the places where it is positive.
 
-        Of places on the wrong side the last alone changes sides, which cannot go in circles (Murty 1974).
+        Of places on the wrong side the last alone changes sides, which goes in circles by rounding alone (Murty 1974).
         """
-        while True:
+        w = np.zeros_like(z)
+        for _ in range(EXCHANGES * len(z)):
             w = np.zeros_like(z)
             w[held] = np.linalg.solve(self.covariance[np.ix_(held, held)], -z[held])
             wrong = np.where(held, w, z + self.covariance @ w) < -SLACK * max(1.0, float(np.abs(z).max()))
             if not wrong.any():
-                return np.maximum(w, 0.0)
+                break
             held[np.flatnonzero(wrong)[-1]] ^= True
+        return np.maximum(w, 0.0)
 
 
 def _dots(left: Array, right: Array) -> Array:
